@@ -1,5 +1,5 @@
-//! The corpora of `tests/exploits` and `tests/legitimate` are contracts that this version takes, and
-//! the table of what must come of them is complete and uses codes that exist.
+//! Checks of the corpora in `tests/exploits` and `tests/legitimate`: this version accepts their contracts,
+//! and the table of expected results is complete and uses existing codes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use corpora::{Outcome, Row, Where};
 #[path = "../../../../tests/corpora.rs"]
 mod corpora;
 
-/// Elements that a contract may have: the emulator runs all of them in every test run.
+/// Most elements of a contract: the emulator runs all of them in every test run.
 const MOST_ELEMENTS: u64 = 1 << 16;
 
 fn root() -> &'static Path {
@@ -76,8 +76,8 @@ fn every_exploit_has_a_row_and_every_row_an_exploit() {
     }
 }
 
-/// Each reason that a kernel can bring upon itself is shown by an exploit. A kernel cannot make
-/// the samples unusable, and memory runs out by shapes; exit codes and signals are whole programs'.
+/// Each reason that a kernel can cause is shown by an exploit. The exceptions: a kernel cannot make samples
+/// unusable, memory runs out because of shapes, and exit codes and signals belong to whole programs.
 #[test]
 fn every_reason_is_shown_by_an_exploit() {
     let table = table();

@@ -1,9 +1,9 @@
-//! Numbers of the elements of an output: their changes from run to run, their magnitudes, and quantiles of these.
+//! Statistics of an output's elements: changes between runs, magnitudes, and quantiles.
 
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
 
-/// The largest change of each element in any run.
+/// Returns the largest change of each element in any run.
 pub(super) fn changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
     for_dtype!(dtype, changes_as(base, runs))
 }
@@ -19,14 +19,14 @@ fn changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
     base.chunks_exact(T::SIZE).enumerate().map(change).collect()
 }
 
-/// The mean square of the changes of all elements in all runs.
+/// Returns the mean square of the changes of all elements in all runs.
 pub(super) fn mean_squared_change(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
     let squares = runs.iter().flat_map(|run| changes(dtype, base, &[run]));
     let count = runs.len() * (base.len() / dtype.size());
     squares.map(|change| change * change).sum::<f64>() / count.max(1) as f64
 }
 
-/// Magnitudes of the elements; 0 for those that are not finite.
+/// Returns the magnitudes of the elements, with 0 for those that are not finite.
 pub(super) fn magnitudes(dtype: Dtype, base: &[u8]) -> Vec<f64> {
     fn of<T: Element>(base: &[u8]) -> Vec<f64> {
         let values = base.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64().abs());
@@ -35,7 +35,7 @@ pub(super) fn magnitudes(dtype: Dtype, base: &[u8]) -> Vec<f64> {
     for_dtype!(dtype, of(base))
 }
 
-/// The value that `part` of the values do not exceed; 0 where there are none.
+/// Returns the smallest value that is at least as large as `part` of the values; 0 if there are none.
 pub(super) fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -45,12 +45,12 @@ pub(super) fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
     *quantile
 }
 
-/// Of the finite elements.
+/// Returns the root mean square of the finite elements.
 pub(super) fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
     fn of<T: Element>(elements: &[u8]) -> f64 {
         let values = elements.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
         let finite = || values.clone().filter(|value| value.is_finite());
-        // Values whose squares binary64 does not hold are scaled first.
+        // Values are scaled first, since their squares may be beyond binary64.
         let largest = finite().fold(0.0f64, |largest, value| largest.max(value.abs()));
         if largest == 0.0 {
             return 0.0;
@@ -62,11 +62,11 @@ pub(super) fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
     for_dtype!(dtype, of(elements))
 }
 
-/// Most that a buffer may be off by, as a part of the change that it is to have: the norms of both.
+/// Largest error of a buffer, as a part of its expected change; both are norms.
 const PART_OF_CHANGE: f64 = 0.1;
 
-/// Whether values changed from `before` to what they are to be: all are elements of one type, as many. Values that are
-/// not finite do not count.
+/// Returns whether values changed from `before` to `wanted`, with a small error. All are elements of one
+/// type, in equal number. Values that are not finite do not count.
 pub fn makes_change(dtype: Dtype, before: &[u8], wanted: &[u8], actual: &[u8]) -> bool {
     fn norms<T: Element>(before: &[u8], wanted: &[u8], actual: &[u8]) -> (f64, f64) {
         let values = |bytes: &'_ [u8]| {

@@ -1,29 +1,29 @@
-//! What outputs hold before a launch, and what it proves to find it there afterwards.
+//! Content of outputs before a launch, and the proof that an element was not written.
 //!
-//! An element that a kernel does not write follows the filling. So each launch gets another one,
-//! drawn at random, and an element that holds the filling of its own launch, where something else is
-//! expected, was not written: a kernel that writes would have to hit what it cannot know. How sure
-//! that is depends on the type. One value of 2³² is hit by no accident; one of 250 is, now and then,
-//! so that for narrow types the elements of all verified launches together decide ([`FillTrace`]).
+//! An element that a kernel does not write keeps the filling. Each launch gets a new random filling. An
+//! element that holds its launch's filling, where another value is expected, was not written: a kernel that
+//! writes it would have to guess the filling. How certain that is depends on the type. No kernel hits one
+//! value of 2³² by accident. One of 250 is hit occasionally, so for narrow types the elements of all verified
+//! launches decide together ([`FillTrace`]).
 
 use warpgauge_tensor::Dtype;
 
-/// Byte that fills what no verdict depends on, such as outputs of a reference kernel.
+/// Fill byte of buffers that no verdict depends on, such as outputs of a reference kernel.
 ///
 /// 0xFF repeated is NaN in every floating-point type; it is no valid bool, and as an integer it is
 /// −1 or the type's largest value.
 pub const POISON_BYTE: u8 = 0xFF;
 
-/// Probability of blaming a kernel for elements that it wrote, for one output.
+/// Probability, per output, that a kernel is rejected for elements that it wrote.
 const REJECT: f64 = 1e-7;
 
-/// The same, where the kernel is wrong anyway, and only the reason is in question.
+/// The same probability if the kernel is wrong anyway, and only the reason is in question.
 const LABEL: f64 = 1e-3;
 
-/// Elements after which a filling repeats, at most: four bytes of one byte each.
+/// Longest period of a filling, elements: four bytes hold four elements of one byte.
 const CELLS: usize = 4;
 
-/// What an output holds before a launch: four bytes, again and again, by element type.
+/// Content of an output before a launch: four bytes, repeated, which depend on the element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filling {
     bits: u64,
@@ -34,35 +34,35 @@ pub struct Filling {
 enum Kind {
     /// [`POISON_BYTE`] throughout.
     Fixed,
-    /// NaN, where a type has enough of them, so that whatever is computed from it shows.
+    /// NaN, if a type has enough of them, so that every value computed from it is NaN too.
     NotANumber,
-    /// A number next to the largest, for kernels that NaN slips by.
+    /// A number near the largest, for kernels that hide NaN.
     Number,
 }
 
 impl Filling {
-    /// [`POISON_BYTE`] throughout, for launches whose outputs nobody judges.
+    /// [`POISON_BYTE`] throughout, for launches whose outputs are not judged.
     pub const FIXED: Self = Self { bits: 0, kind: Kind::Fixed };
 
-    /// From 64 random bits: NaN in most floating-point types.
+    /// Makes a filling from 64 random bits: NaN in most floating-point types.
     pub fn not_a_number(bits: u64) -> Self {
         Self { bits, kind: Kind::NotANumber }
     }
 
-    /// From 64 random bits: a large number in most floating-point types.
+    /// Makes a filling from 64 random bits: a large number in most floating-point types.
     pub fn number(bits: u64) -> Self {
         Self { bits, kind: Kind::Number }
     }
 
-    /// From 64 random bits: one or the other.
+    /// Makes a filling of either kind from 64 random bits.
     pub fn drawn(bits: u64) -> Self {
         if bits >> 63 == 0 { Self::not_a_number(bits) } else { Self::number(bits) }
     }
 
-    /// The four bytes (the lowest first) that an output of this type holds again and again.
+    /// Returns the four bytes (the lowest first) that an output of this type repeats.
     ///
-    /// None of the patterns is a value that kernels write by habit: no zero, one or −1, no end of a
-    /// range, not the NaN that the hardware makes.
+    /// None of the patterns is a value that kernels often write: no zero, one or −1, no end of a range, not
+    /// the hardware's default NaN.
     pub fn word(self, dtype: Dtype) -> u32 {
         if self.kind == Kind::Fixed {
             return u32::from_ne_bytes([POISON_BYTE; 4]);
@@ -91,7 +91,7 @@ impl Filling {
             Dtype::Bfloat16 if number => halves(&|r, s| s << 15 | 0x7F01 | r & 0x7C),
             Dtype::Bfloat16 => halves(&|r, s| s << 15 | 0x7FC1 | r & 0x3C),
             Dtype::Float16 => halves(&|r, s| s << 15 | 0x7E01 | r & 0x1FC),
-            // There are too few NaNs; below the largest number, which is what conversions saturate
+            // There are too few NaNs. The filling stays below the largest number, which conversions saturate
             // to.
             Dtype::Float8E4m3 => each(&|r, s| s << 7 | (0x70 + r % 14)),
             Dtype::Float8E5m2 => each(&|r, s| s << 7 | (0x6C + r % 15)),
@@ -106,8 +106,9 @@ impl Filling {
         }
     }
 
-    /// Elements of an output that hold this filling, and the first of them, in a type in which a single
-    /// one is proof that it was never written. `None`: it holds none, or they prove nothing.
+    /// Returns the number of an output's elements that hold this filling, and the first of them. It does so
+    /// only for types in which one such element proves that it was never written. `None`: there is no such
+    /// element, or the type's elements prove nothing.
     pub fn left_in(self, dtype: Dtype, content: &[u8]) -> Option<UnwrittenElements> {
         if chance(dtype).is_some() {
             return None;
@@ -120,7 +121,8 @@ impl Filling {
         Some(UnwrittenElements { first, count: 1 + held.count() as u64 })
     }
 
-    /// One element after another as the filling has them, [`CELLS`] of them, each in the first bytes.
+    /// Returns one period of elements of the filling, [`CELLS`] of them, each in the first bytes of its
+    /// entry.
     pub(super) fn elements(self, dtype: Dtype) -> [[u8; 8]; CELLS] {
         let word = self.word(dtype).to_le_bytes();
         let byte = |cell: usize, at: usize| word[(cell * dtype.size() + at) % 4];
@@ -128,16 +130,15 @@ impl Filling {
     }
 }
 
-/// Elements that a launch left as they were filled.
+/// Elements that a launch did not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnwrittenElements {
     /// Index of the first of them, in memory order.
     pub first: u64,
-    /// How many there are.
     pub count: u64,
 }
 
-/// Probability that a value which was written is a random filling, at most; `None` if one element is
+/// Returns the largest probability that a written value equals a random filling; `None` if one element is
 /// proof.
 fn chance(dtype: Dtype) -> Option<f64> {
     match dtype {
@@ -149,29 +150,30 @@ fn chance(dtype: Dtype) -> Option<f64> {
     }
 }
 
-/// What launches left of their fillings in one output.
+/// Traces of the fillings that launches left in one output.
 ///
-/// In each launch the elements fall into cells, each with a random filling of its own. A kernel that
-/// writes hits it with a probability of at most `p`, whatever it writes: so the share of suspects in a
-/// cell that hold the filling is at most `p` on average, and is 1 where they were not written.
+/// In each launch the elements fall into cells, each with its own random filling. A kernel that writes an
+/// element hits the filling with a probability of at most `p`, whatever it writes. So the share of suspects
+/// in a cell that hold the filling is at most `p` on average; it is 1 if they were not written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FillTrace {
     dtype: Dtype,
-    /// Elements that hold the filling of their launch, where something else is expected.
+    /// Number of elements that hold the filling of their launch, where another value is expected.
     pub held: u64,
-    /// Cells with suspects, over all launches.
+    /// Number of cells with suspects, over all launches.
     cells: f64,
-    /// Sum of the shares of their suspects that hold the filling.
+    /// Sum over these cells of the share of suspects that hold the filling.
     shares: f64,
 }
 
 impl FillTrace {
-    /// Of no launch yet.
+    /// Makes an empty trace.
     pub fn new(dtype: Dtype) -> Self {
         Self { dtype, held: 0, cells: 0.0, shares: 0.0 }
     }
 
-    /// Adds a launch: by cell, elements that hold the filling, and all that do or are wrong.
+    /// Adds a launch. By cell: the number of elements that hold the filling, and of those that hold it or are
+    /// wrong.
     pub(super) fn add_launch(&mut self, held: [u64; CELLS], suspects: [u64; CELLS]) {
         for (held, suspects) in held.into_iter().zip(suspects).filter(|(_, all)| *all > 0) {
             self.held += held;
@@ -180,24 +182,24 @@ impl FillTrace {
         }
     }
 
-    /// Adds what other launches left in the same output.
+    /// Adds the trace of other launches in the same output.
     pub fn add(&mut self, other: &Self) {
         self.held += other.held;
         self.cells += other.cells;
         self.shares += other.shares;
     }
 
-    /// Whether elements were surely not written, whatever share of mismatches is allowed.
+    /// Returns whether some elements were certainly not written, whatever share of mismatches is allowed.
     pub fn is_proof(&self) -> bool {
         self.probability() <= REJECT
     }
 
-    /// Whether unwritten elements are the reason why a kernel is wrong that is wrong.
+    /// Returns whether unwritten elements are the likely reason of a mismatch.
     pub fn is_reason(&self) -> bool {
         self.probability() <= LABEL
     }
 
-    /// Probability, at most, that a kernel which wrote all elements leaves this.
+    /// Returns an upper bound on the probability that a kernel which wrote all elements leaves this trace.
     fn probability(&self) -> f64 {
         let Some(chance) = chance(self.dtype) else {
             return if self.held > 0 { 0.0 } else { 1.0 };
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(Filling::FIXED.word(Dtype::Uint8), u32::MAX);
     }
 
-    /// Whatever a kernel writes into bytes, it is not blamed for leaving them.
+    /// Whatever bytes a kernel writes, it is not rejected for unwritten elements.
     #[test]
     fn written_bytes_are_not_taken_for_unwritten_ones() {
         for value in 0..=255u8 {
@@ -264,7 +266,7 @@ mod tests {
             for (n, filling) in fillings().take(45).enumerate() {
                 let mut held = [0; CELLS];
                 for (cell, element) in filling.elements(Dtype::Uint8).iter().enumerate() {
-                    // The same value everywhere, or one that runs through all.
+                    // The same value everywhere, or one that runs through all values.
                     let runs = value.wrapping_add((n * CELLS + cell) as u8);
                     held[cell] = 500 * u64::from(element[0] == value);
                     held[cell] += 500 * u64::from(element[0] == runs);
@@ -312,7 +314,7 @@ mod tests {
         assert!(launches(Dtype::Uint8, [5; 4], [10; 4]) <= 4, "half of the wrong ones");
         assert!(launches(Dtype::Uint16, [1, 0, 0, 0], [1, 0, 0, 0]) <= 2);
         assert!(launches(Dtype::Float8E4m3, [25; 4], [25; 4]) <= 3);
-        // By chance.
+        // Matches by chance.
         assert_eq!(launches(Dtype::Uint8, [4; 4], [1000; 4]), 100);
         assert_eq!(launches(Dtype::Int32, [0; 4], [1000; 4]), 100);
     }

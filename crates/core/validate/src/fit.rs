@@ -1,44 +1,46 @@
-//! What the changes of the elements say of a tolerance: whether inputs are rounded inside, and which absolute and
-//! relative parts allow for the noise.
+//! Evaluation of the elements' changes: whether a reference rounds its inputs, and which absolute and
+//! relative tolerances allow for the noise.
 
 use std::ops::Range;
 
 use super::elements::quantile;
 use super::noise::{NOISE_FACTOR, QUANTILE, ToleranceBounds};
 
-/// Median magnitudes that the absolute rounding error of a result is measured by, at most.
+/// Bound on the size by which absolute rounding errors are measured, as a multiple of the median magnitude.
 const TYPICAL: f64 = 8.0;
 
-/// Parts of the elements whose noise, relative to them, is tried as that of all.
+/// Quantiles of the relative noise that are tried as the relative tolerance.
 const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Elements whose logarithms are taken for each part, about.
+/// Approximate number of elements whose logarithms are summed for each candidate.
 const LOGARITHMS: usize = 8192;
 
-/// Most that noise may add to the relative tolerance: a kernel that is off by half a percent is to be wrong.
+/// Largest relative tolerance that noise may add: a kernel that is off by half a percent must be wrong.
 const MOST_RELATIVE: f64 = 2e-3;
 
-/// Changes of elements from which on that can be seen. Half of the elements must change: of a function that jumps few do.
+/// Fewest changes that count as evidence. Half of the elements must change: a step function changes only a
+/// few.
 const INNER_CHANGES: usize = 4;
 
-/// How the change of the output grows with that of the inputs where a reference rounds to fewer bits: by its square root,
-/// since more and more of them pass a boundary, and more slowly where sums are rounded, too. It is the exponent; that of
-/// a smooth function is 1.
+/// Exponent by which the output's change grows with the inputs' change, if a reference rounds to fewer bits.
+/// It is about 1/2, since ever more inputs cross a boundary, and less if sums are rounded too. For a smooth
+/// function it is 1.
 const INNER_GROWTH: Range<f64> = 0.2..0.75;
 
-/// The same where each input passes a boundary of bfloat16, at least. That of rounding to 8-bit integers is below 0.76.
+/// The same exponent for steps that carry every input across a boundary of bfloat16. For rounding to 8-bit
+/// integers it is below 0.76.
 const GROWTH_BEYOND: Range<f64> = 0.85..1.3;
 
-/// How many times larger the square of the change by the first of the large steps is than that by a step of few units,
-/// which carries hardly an input over a boundary. Sums of many terms change as much by each of them.
+/// Smallest ratio of the mean square change for the first large step to that for a small step, which carries
+/// hardly any input across a boundary. Sums of many terms change by as much for each of these steps.
 const RISE: f64 = 5.0;
 
-/// Where a reference rounds its inputs to fewer bits than they have, such as those of TF32 or bfloat16: what one unit in
-/// the last place of these would change without, and how many units lie between two boundaries. Each of `moved`: the
-/// units that inputs were moved by, and the mean square of the elements' changes; the units rise. `of_many`: the largest
-/// change of each element for the last but one of them, in so many runs; `floor`: the mean square for a step of few
-/// units. The last step but one carries each input over a boundary of bfloat16. Rounding to wider steps, such as those of
-/// 8-bit integers, is what the reference does and not a shorter type.
+/// Detects a reference that rounds its inputs to fewer bits, such as those of TF32 or bfloat16. Returns the
+/// change per unit in the last place without that rounding, and the units between two boundaries. `moved`:
+/// steps in rising order, each with the mean square of the elements' changes. `of_many`: the largest change
+/// of each element for the last step but one, in `runs` runs. `floor`: the mean square for a small step. The
+/// last step but one carries each input across a boundary of bfloat16. Rounding to wider steps, such as those
+/// of 8-bit integers, is regular behaviour and not a shorter type.
 pub(super) fn inner_rounding(
     moved: [(u32, f64); 3],
     (of_many, runs): (&[f64], usize),
@@ -51,29 +53,30 @@ pub(super) fn inner_rounding(
     }
     let is_inner = INNER_GROWTH.contains(&growth((few, small), (many, large)))
         && grows_beyond((many, large), (most, largest));
-    // For a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
+    // With a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
     let of_active = large * of_many.len() as f64 / active as f64;
     let linear = of_active.sqrt() / f64::from(many);
     let width = small / large * f64::from(many) * f64::from(many) / f64::from(few);
     is_inner.then_some((linear, width))
 }
 
-/// How many times the median change the largest is, at least, where few elements change by far more than the others.
+/// Smallest ratio of the largest change to the median change, if a few elements change by far more than the
+/// others.
 const FAR_JUMP: f64 = 100.0;
 
-/// Part of the largest change from which on a change is a jump.
+/// Smallest jump, as a part of the largest change.
 const JUMP_PART: f64 = 0.125;
 
-/// Part of the values' size that a jump by the rounding of one input stays below.
+/// Bound on a jump by the rounding of one input, as a part of the values' size.
 const LARGE_JUMP: f64 = 1e-3;
 
-/// Fewest jumps that say something.
+/// Fewest jumps that count as evidence.
 const JUMPS: usize = 4;
 
-/// Whether a few inputs that pass a boundary change the output, beside others that change it smoothly: a reference that
-/// adds to a product in TF32 what it does not round. `small` and `large`: the elements' changes where inputs are moved by
-/// one unit and by four. Jumps come more often then, and are no larger. Those that are large beside the values, which
-/// are of the size `typical`, are what the reference does.
+/// Detects a reference in which a few inputs change the output by crossing a boundary and others change it
+/// smoothly. An example adds unrounded values to a product in TF32. `small` and `large`: the elements'
+/// changes when inputs move by one unit and by four. Jumps are more frequent for four units, and no larger.
+/// Jumps that are large beside the values, of size `typical`, are the reference's regular behaviour.
 pub(super) fn changes_in_jumps(small: &[f64], large: &[f64], typical: f64) -> bool {
     let most = |changes: &[f64]| changes.iter().copied().fold(0.0, f64::max);
     let largest = most(small);
@@ -87,21 +90,22 @@ pub(super) fn changes_in_jumps(small: &[f64], large: &[f64], typical: f64) -> bo
         && many >= 2 * few
 }
 
-/// Growth of the mean square of the changes from a step of one unit to one of 256, at most, where rounding inside makes
-/// them: that of a smooth function in binary32 is 256², and 256 where inputs alone are rounded.
+/// Largest growth of the mean square change from a step of one unit to one of 256, if rounding inside causes
+/// the changes. It is 256² for a smooth function in binary32, and 256 if only inputs are rounded.
 const SATURATED: f64 = 400.0;
 
-/// Parts of the values' size that such changes lie between. Rounding the result to binary32 alone makes smaller ones, and
-/// a function that is chaotic larger ones.
+/// Range of such changes, as parts of the values' size. Rounding only the result to binary32 causes smaller
+/// ones, and a chaotic function larger ones.
 const PART_SATURATED: Range<f64> = 4e-6..0.02;
 
-/// How many times the median of the changes for 256 units that for one unit is, at least: where jumps are few, the others
-/// grow with the step.
+/// Smallest ratio of the median change for one unit to that for 256 units. If there are only a few jumps, the
+/// other changes grow with the step.
 const DENSE: f64 = 0.05;
 
-/// Whether the output changes about as much for small steps as for large ones: a deep network in TF32, in which a change
-/// of one unit carries some element over a boundary of every layer. Each of `changes`: the mean square for 1, 4 and 256
-/// units; then the changes of the elements for one and for 256 units, and the size of the values.
+/// Detects an output that changes about as much for small steps as for large ones. An example is a deep
+/// network in TF32: a change of one unit carries some element across a boundary in every layer. The first
+/// argument has the mean squares for 1, 4 and 256 units. The others are the changes of the elements for one
+/// and for 256 units, and the size of the values.
 pub(super) fn is_saturated(
     [one, four, many]: [f64; 3],
     (small, large): (&[f64], &[f64]),
@@ -113,32 +117,33 @@ pub(super) fn is_saturated(
     one > 0.0 && !grows && is_dense && PART_SATURATED.contains(&part)
 }
 
-/// Whether changes grow with the step beyond 65,536 units, as those of all but rounding to fewer bits than bfloat16 has do.
-/// Each of both steps: its units, and the mean square of the changes.
+/// Returns whether changes grow with the step beyond 65,536 units. They do, unless a reference rounds to
+/// fewer bits than bfloat16 has. Each argument: a step in units, and the mean square of the changes.
 pub(super) fn grows_beyond((many, large): (u32, f64), (most, largest): (u32, f64)) -> bool {
     GROWTH_BEYOND.contains(&growth((many, large), (most, largest)))
 }
 
-/// The exponent by which changes grow with the step. Squares grow twice as fast.
+/// Returns the exponent by which changes grow with the step. Mean squares grow with twice that exponent.
 fn growth((from, small): (u32, f64), (to, large): (u32, f64)) -> f64 {
     (large / small).ln() / 2.0 / (f64::from(to) / f64::from(from)).ln()
 }
 
-/// A size that no few large elements set: some times the median of those that are not 0.
+/// Returns a size that a few large elements do not affect: a multiple of the median of the nonzero
+/// magnitudes.
 pub(super) fn typical(magnitudes: &[f64]) -> f64 {
     let nonzero = magnitudes.iter().copied().filter(|magnitude| *magnitude > 0.0).collect();
     TYPICAL * quantile(nonzero, 0.5)
 }
 
-/// The absolute and the relative tolerance that allow for the noise of the elements beside what rounding the results
-/// does, and together allow as little as possible: the mean of the logarithm over all elements is the least. Where noise
-/// grows with the elements, as that of an exponential does, small elements would else be hidden by large ones.
+/// Returns the absolute and relative tolerances that allow for the noise in addition to `rounding`. They
+/// allow as little as possible: the mean logarithm over all elements is the least. If noise grows with the
+/// elements, as for an exponential, an absolute tolerance alone would be too wide for small elements.
 pub(super) fn fitted(
     magnitudes: &[f64],
     noise: &[f64],
     rounding: ToleranceBounds,
 ) -> ToleranceBounds {
-    // Elements that are 0 and stay so tell nothing of the others.
+    // Elements that stay 0 give no information about the others.
     let elements: Vec<(f64, f64)> = magnitudes
         .iter()
         .copied()

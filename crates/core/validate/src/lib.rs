@@ -1,5 +1,5 @@
-//! Is the output right, and can it be trusted? Tolerances, comparison, fillings, reasons, and
-//! the weaknesses of a contract; pure. docs/validation.md argues the rules.
+//! Validation of outputs and of contracts: tolerances, comparison, fillings, reasons for rejection, and
+//! contract weaknesses. This crate has no side effects. docs/validation.md explains the rules.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub use tolerance::{
     is_open, resolve, resolve_beside_bounds, resolve_by_fusion, resolve_by_noise, resolve_by_type,
 };
 
-/// Mismatches that a comparison lists.
+/// Most mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;
 
 /// A tolerance with every default filled in for one element type.
@@ -90,7 +90,7 @@ pub enum ToleranceBasis {
 }
 
 impl Comparison {
-    /// Takes indices that differ between equal keys alone ([`tie`]) for right.
+    /// Accepts indices that differ from the expected ones only among equal keys ([`tie`]).
     pub fn excuse_ties(&mut self) {
         if !self.passed && self.unwritten == 0 {
             self.tied = self.elements - self.matched;

@@ -1,14 +1,14 @@
-//! A failed comparison in words.
+//! The text of a failed comparison.
 
 use std::fmt::Write;
 
 use super::Comparison;
 use warpgauge_tensor::shape;
 
-/// Mismatches quoted in the text; the comparison lists more.
+/// Mismatches in the text; the comparison lists more.
 const QUOTED: usize = 3;
 
-/// What is wrong with an output, for `validation_error`; `None` if it passed.
+/// Returns the text of `validation_error` for an output; `None` if it passed.
 pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     if comparison.passed {
         return None;
@@ -65,7 +65,7 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     Some(text)
 }
 
-/// Four significant digits, plain or with an exponent.
+/// Formats a number with four significant digits, plain or with an exponent.
 fn number(value: f64) -> String {
     let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
     if rounded == 0.0 || (1e-3..1e6).contains(&rounded.abs()) {

@@ -1,8 +1,8 @@
-//! A tolerance that follows from the expectation, where the caller gives none.
+//! Tolerances that follow from the expectation, if the caller gives none.
 //!
-//! A reference that is run on inputs which were moved by a unit in the last place shows how far rounding carries
-//! its results. A kernel that rounds in another order is off by a small multiple of that; one that leaves work out is
-//! off by far more. docs/validation.md has the measurements behind the factors.
+//! A reference runs again on inputs that were moved by a unit in the last place, which shows how much
+//! rounding changes its results. A kernel that rounds in another order is off by a small multiple of that; a
+//! kernel that omits work is off by far more. docs/validation.md has the measurements behind the factors.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,64 +14,69 @@ use super::{OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_tensor::element::Element;
 use warpgauge_tensor::{Dtype, can_nudge};
 
-/// Errors of sound kernels stay below 14 times the change that moving the inputs by 2⁻²³ makes; those of useless ones
-/// are above 130 times. A unit in the last place is 0.7 times 2⁻²³ on average.
+/// Allowed error, as a multiple of the change when the inputs move by 2⁻²³. Errors of correct kernels stay
+/// below 14 times that change; those of useless ones are above 130 times. A unit in the last place is 0.7
+/// times 2⁻²³ on average.
 pub(super) const NOISE_FACTOR: f64 = 48.0;
 
 /// The same for the rounding of results of 32 bits and more, in units of 2⁻²³ (or 2⁻⁵²).
 const WIDE_ROUNDINGS: f64 = 36.0;
 
-/// Roundings of results of 16 bits that a sound kernel is off by, at most.
+/// Most roundings of 16-bit results by which a correct kernel is off.
 const NARROW_ROUNDINGS: f64 = 4.0;
 
-/// Part of the elements whose change is no more than the measured one.
+/// Quantile over the elements that gives the measured change.
 pub(super) const QUANTILE: f64 = 0.999;
 
-/// A change that is this part of the values' size, and does not grow with the inputs' change, is no rounding.
+/// Changes in this range, as parts of the values' size, that do not grow with the inputs' change are not
+/// rounding.
 const JUMP: Range<f64> = 1e-3..1.0;
 
-/// Elements of an output that are looked at, at most, in pieces of [`PIECE`].
+/// Most elements of an output that are sampled, in pieces of [`PIECE`].
 const SAMPLE: usize = 1 << 16;
 
-/// Elements of a piece.
+/// Elements per piece.
 const PIECE: usize = 2048;
 
-/// An output of fewer elements takes more runs: one element may happen to stay where it is.
+/// An output with fewer elements needs more runs: one element may stay unchanged by chance.
 const FEW_ELEMENTS: usize = 16;
 
-/// An output of fewer elements takes more runs of the first of [`INNER_STEPS`]: few inputs pass a boundary.
+/// An output with fewer elements needs more runs of the first of [`INNER_STEPS`]: few inputs cross a
+/// boundary.
 const SMALL: usize = 4096;
 
-/// How often inputs are moved by each step where elements are few.
+/// Runs per step if there are few elements.
 const RUNS_OF_FEW: usize = 4;
 
-/// Units in the last place by which inputs of 32 bits are moved to see whether a reference rounds them to fewer bits.
-/// Two boundaries of bfloat16 are as many units apart as the second says.
+/// Steps for inputs of 32 bits, in units in the last place, that show whether a reference rounds them to
+/// fewer bits. The second is the distance of two boundaries of bfloat16.
 const INNER_STEPS: [u32; 3] = [256, 1 << 16, 1 << 18];
 
-/// Inner roundings that a sound kernel is off by, at most.
+/// Most inner roundings by which a correct kernel is off.
 const INNER_FACTOR: f64 = 2.0;
 
-/// Units between two numbers from which on a reference that rounds its inputs rounds its sums, too: those of bfloat16
-/// are 2¹⁶ apart, and tensor cores that take TF32, 2¹³, sum in binary32.
+/// Smallest distance of two numbers, in units, at which a reference that rounds its inputs is assumed to
+/// round its sums too. Numbers of bfloat16 are 2¹⁶ units apart. Those of TF32 are 2¹³ apart, and its tensor
+/// cores sum in binary32.
 const SUMS_ROUNDED: f64 = 32768.0;
 const BFLOAT16_UNITS: f64 = 65536.0;
 
-/// References that take longer run as seldom as will do.
+/// References that take longer get as few runs as possible.
 pub const QUICK: Duration = Duration::from_secs(1);
 
-/// How the inputs of one run are moved.
+/// Movement of the inputs of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nudge {
-    /// Type of the inputs that are moved.
+    /// Type of the inputs that move.
     pub dtype: Dtype,
-    /// Units in the last place.
+    /// Step in units in the last place.
     pub steps: u32,
-    /// Says which elements move which way.
+    /// Seed that selects the direction of each element.
     pub seed: u64,
 }
 
-/// How inputs of these types are moved, run by run. `elements`: of the smallest output, if that is known.
+/// Returns the movements of inputs of these types, run by run. `elements`: number of elements of the smallest
+/// output, if known.
 pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> Vec<Nudge> {
     let mut types: Vec<Dtype> = inputs.filter(|dtype| can_nudge(*dtype)).collect();
     types.sort_by_key(|dtype| dtype.name());
@@ -96,7 +101,8 @@ pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> V
     types.into_iter().flat_map(of_type).chain(inner).collect()
 }
 
-/// The bytes of an output that are looked at: all of a small one, and evenly spaced pieces of a large one.
+/// Returns the byte ranges of an output that are sampled: all of a small one, and evenly spaced pieces of a
+/// large one.
 pub fn sampled_ranges(bytes: usize, dtype: Dtype) -> Vec<Range<usize>> {
     let size = dtype.size();
     let elements = bytes / size;
@@ -106,75 +112,77 @@ pub fn sampled_ranges(bytes: usize, dtype: Dtype) -> Vec<Range<usize>> {
     (0..count).map(|piece| start(piece)..start(piece) + length * size).collect()
 }
 
-/// The bytes of [`sampled_ranges`].
+/// Returns the bytes of [`sampled_ranges`].
 pub fn sample(content: &[u8], dtype: Dtype) -> Vec<u8> {
     let ranges = sampled_ranges(content.len(), dtype);
     ranges.into_iter().flat_map(|range| &content[range]).copied().collect()
 }
 
-/// What a reference left for inputs that were moved.
+/// A reference's output for moved inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct NudgedRun<'a> {
-    /// Type of the inputs that were moved.
+    /// Type of the inputs that moved.
     pub inputs: Dtype,
-    /// Units in the last place that each was moved by: 1 or [`LARGE_STEPS`], or 0.
+    /// Step in units in the last place; 0: the inputs did not move.
     pub steps: u32,
-    /// Elements of the output, the same ones as those of the run without.
+    /// Sampled elements of the output, the same as in the run without movement.
     pub output: &'a [u8],
 }
 
 impl Nudge {
-    /// Moves nothing: the run shows whether a reference leaves the same twice.
+    /// Moves nothing: the run shows whether the reference's results vary.
     pub const NONE: Self = Self { dtype: Dtype::Float32, steps: 0, seed: 0 };
 
-    /// Runs on inputs as they are where the changes are doubtful: one that races may leave the same more than once.
+    /// Number of runs on unmoved inputs, if the changes are doubtful: a reference with a race may give the
+    /// same result several times.
     pub const REPEATS: usize = 6;
 }
 
 impl<'a> NudgedRun<'a> {
-    /// What a run left whose inputs were moved so.
+    /// Describes the output of a run with this movement.
     pub fn of(nudge: &Nudge, output: &'a [u8]) -> Self {
         Self { inputs: nudge.dtype, steps: nudge.steps, output }
     }
 }
 
-/// Units in the last place by which inputs are moved to see whether the change of the output grows with them.
+/// Larger step of the inputs, in units in the last place, which shows whether the output's change grows with
+/// it.
 const LARGE_STEPS: u32 = 4;
 
-/// How far an element may be off.
+/// Absolute and relative tolerance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ToleranceBounds {
-    /// In the values' own unit.
+    /// Absolute tolerance, in the unit of the values.
     pub atol: f64,
-    /// As a part of the expected magnitude, in addition.
+    /// Relative tolerance, as a part of the expected magnitude, in addition.
     pub rtol: f64,
 }
 
-/// What the changes that moving a reference's inputs made say of an output.
+/// A tolerance that was measured by moving a reference's inputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct NoiseTolerance {
-    /// What each element may be off by.
+    /// Tolerance of each element.
     pub bounds: ToleranceBounds,
-    /// What few of them may.
+    /// Tolerance of a few elements.
     pub outliers: Option<OutlierTolerance>,
-    /// Whether the reference rounds its inputs to fewer bits than they have.
+    /// Whether the reference rounds its inputs to fewer bits.
     pub rounds_inputs: bool,
 }
 
-/// Part of the values' size from which on a tolerance is doubted.
+/// Largest part of the values' size that a measured tolerance may have without doubt.
 const LARGE: f64 = 0.1;
 
-/// Whether a measured tolerance is so large that runs on inputs as they are ([`Nudge::NONE`]) have to show whether the
-/// reference varies by itself.
+/// Returns whether a measured tolerance is so large that runs on unmoved inputs ([`Nudge::NONE`]) must show
+/// whether the reference's results vary.
 pub fn is_doubtful(dtype: Dtype, base: &[u8], tolerance: &ResolvedTolerance) -> bool {
     let is_measured =
         matches!(tolerance.basis, ToleranceBasis::ReferenceNoise | ToleranceBasis::InnerRounding);
     is_measured && dtype.is_float() && tolerance.atol > LARGE * root_mean_square(dtype, base)
 }
 
-/// What an output may be off by, and what few of its elements may, from the changes that moving a reference's inputs
-/// made. `None`: it cannot be told,
-/// since no input can be moved, the output jumps, or it varies by itself. `base`: what the reference left for inputs as they are.
+/// Returns the tolerance of an output, and that of outliers, from the changes when a reference's inputs move.
+/// `None`: no input can be moved, the output jumps, or it varies between equal runs. `base`: the reference's
+/// output for unmoved inputs.
 pub(super) fn tolerance_by_noise(
     dtype: Dtype,
     base: &[u8],
@@ -218,7 +226,7 @@ pub(super) fn tolerance_by_noise(
         if let Some((linear, width)) = (class == Dtype::Float32).then(inner_of).flatten() {
             let width = width.min(2.0 * BFLOAT16_UNITS);
             inner += linear * width;
-            // A long sum changes alike, since each term is rounded to what the sum holds.
+            // A long sum changes in the same way, since each term is rounded to the precision of the sum.
             let is_seen = magnitudes.len() >= FEW_ELEMENTS || is_bfloat16(dtype, base);
             if width > SUMS_ROUNDED && is_seen {
                 inner_relative = width * computed;
@@ -272,22 +280,23 @@ pub(super) fn tolerance_by_noise(
     bounds.atol.is_finite().then_some(NoiseTolerance { bounds, outliers, rounds_inputs })
 }
 
-/// The larger of two changes of each element, the second divided by how much more inputs were moved for it.
+/// Returns the larger of two changes of each element, the second divided by its step.
 fn larger(changes: &[f64], others: &[f64], steps: u32) -> Vec<f64> {
     changes.iter().zip(others).map(|(one, other)| one.max(other / f64::from(steps))).collect()
 }
 
-/// What an output may be off by where nothing but the size of the values is known: relative to each of them, and to
-/// their root mean square. `None`: the type has a tolerance of its own.
+/// Returns the tolerance if only the size of the values is known: relative to each value, and to their root
+/// mean square. `None`: the type has a fixed tolerance.
 ///
-/// | type | relative to both | absolute, at most, where data are expected |
+/// | type | relative to both | largest absolute part, if data are expected |
 /// |---|---|---|
 /// | float64 | 1e-9 | 1e-8 |
 /// | float32 | 1e-4 | 1e-3 |
 /// | float16 | 4 roundings: 2e-3 | 1e-2 |
 /// | bfloat16 | 4 roundings: 1.6e-2 | 5e-2 |
 ///
-/// Data may be of any size side by side, such as numbers in order, of which the small ones are to be right, too.
+/// Data may have values of very different sizes, such as a range of numbers, and the small ones must be right
+/// too.
 pub(super) fn tolerance_by_size(
     dtype: Dtype,
     expected: &[u8],
@@ -304,7 +313,7 @@ pub(super) fn tolerance_by_size(
     Some(ToleranceBounds { atol: if are_data { atol.min(most) } else { atol }, rtol })
 }
 
-/// Largest relative error of rounding to a floating-point type of 16 bits and more.
+/// Returns the largest relative error of rounding to a floating-point type of 16 bits and more.
 fn unit_roundoff(dtype: Dtype) -> Option<f64> {
     let digits = match dtype {
         Dtype::Float64 => 53,
@@ -316,8 +325,8 @@ fn unit_roundoff(dtype: Dtype) -> Option<f64> {
     Some(2f64.powi(-digits))
 }
 
-/// Whether numbers of 64 bits are ones of 32: a wider type of what binary32 computed is no more precise. Whole numbers
-/// say nothing of that: they may be counts, which are exact in both.
+/// Returns whether all numbers of 64 bits are exact in binary32: a wider copy of binary32 results is no more
+/// precise. Integers prove nothing: they may be counts, which are exact in both types.
 fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
     if dtype != Dtype::Float64 {
         return false;
@@ -327,14 +336,14 @@ fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
     values().all(is_narrow) && values().any(|value| value.fract() != 0.0)
 }
 
-/// Whether bfloat16 holds all values, of which some are not 0.
+/// Returns whether bfloat16 represents all values exactly, and not all are 0.
 fn is_bfloat16(dtype: Dtype, base: &[u8]) -> bool {
     let magnitudes = magnitudes(dtype, base);
     let is_held = |value: &f64| f64::from(half::bf16::from_f64(*value)) == *value;
     magnitudes.iter().all(is_held) && magnitudes.iter().any(|value| *value > 0.0)
 }
 
-/// The quantile over elements of the largest change in any run.
+/// Returns the quantile over the elements of the largest change in any run.
 fn largest_changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
     quantile(changes(dtype, base, runs), QUANTILE)
 }
@@ -355,7 +364,7 @@ mod tests {
         values.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    /// The tolerance of `reference`, whose inputs are normal numbers.
+    /// Returns the tolerance of `reference`, whose inputs are normally distributed.
     fn measured(inputs: &[f32], reference: impl Fn(&[f32]) -> Vec<f32>) -> Option<ToleranceBounds> {
         let inner = INNER_STEPS.map(|steps| (steps, 5));
         let small = [(1, 1), (1, 2), (LARGE_STEPS, 3), (LARGE_STEPS, 4)];
@@ -381,7 +390,7 @@ mod tests {
         })
     }
 
-    /// Sums of 2048 products each.
+    /// Returns sums of 2048 products each.
     fn products(inputs: &[f32], sum: impl Fn(&mut dyn Iterator<Item = f32>) -> f32) -> Vec<f32> {
         let (a, b) = inputs.split_at(inputs.len() / 2);
         let rows =
@@ -474,7 +483,7 @@ mod tests {
     fn jumps_are_no_rounding() {
         let whole: Vec<f32> = (0..4096).map(|n| (n % 7) as f32 - 3.0).collect();
         assert_eq!(measured(&whole, |x| x.iter().map(|x| x.floor()).collect()), None);
-        // Almost no normal number is near a whole one.
+        // Almost no normally distributed number is near an integer.
         let bounds = measured(&random(4096, "x"), |x| x.iter().map(|x| x.floor()).collect());
         assert!(bounds.unwrap().atol < 1e-4, "{bounds:?}");
         let bounds = measured(&random(1 << 17, "x"), |x| x.iter().map(|x| x.floor()).collect());
@@ -499,7 +508,7 @@ mod tests {
         };
         let exact = sums(&inputs, &|x| x);
         let plain = measured(&inputs, |x| sums(x, &|x| x)).unwrap();
-        // TF32 has 13 bits less, and bfloat16 16.
+        // TF32 has 13 bits less than binary32, and bfloat16 has 16 bits less.
         for (bits, useless) in [(13, 16), (16, 18)] {
             let expected = sums(&inputs, &short(bits));
             assert!(!passes(plain, &exact, &expected));
@@ -538,7 +547,7 @@ mod tests {
         assert!(!passes(bounds, &zeros, &expected), "{bounds:?}");
         let double: Vec<f32> = inputs.iter().map(|x| (8.0 * f64::from(*x)).exp() as f32).collect();
         assert!(passes(bounds, &double, &expected), "{bounds:?}");
-        // One row in 2048 that is not zero.
+        // One element of 4000 is not zero.
         let rare = |inputs: &[f32]| {
             let product = |index: usize| inputs[index] * inputs[index + 1] + inputs[index + 2];
             (0..4000)
@@ -603,7 +612,7 @@ mod tests {
         assert_eq!(tolerance_by_size(Dtype::Float8E4m3, &[0; 4], false), None);
         let huge = tolerance_by_size(Dtype::Float64, &1e300f64.to_le_bytes(), false).unwrap();
         assert!((huge.atol / 1e291 - 1.0).abs() < 1e-9, "{huge:?}");
-        // Small numbers beside large ones, of which a copy is off by a half.
+        // A copy that is off by one half is wrong for the small numbers of a range.
         let ramp: Vec<f32> = (0..1 << 20).map(|n| n as f32 + 0.5).collect();
         let bounds = tolerance_by_size(Dtype::Float32, &bytes(&ramp), true).unwrap();
         assert_eq!(bounds.atol, 1e-3);

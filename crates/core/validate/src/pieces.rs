@@ -1,11 +1,11 @@
-//! Work on the pieces of buffers, on all cores.
+//! Parallel work on the pieces of buffers.
 
 use rayon::prelude::*;
 
 /// Elements per piece. Fixed, so that partial results are the same on every machine.
 pub(crate) const CHUNK: usize = 1 << 15;
 
-/// What `work` gives for each piece of `bytes`, in their order; `size`: bytes of an element.
+/// Returns the result of `work` for each piece of `bytes`, in order; `size`: bytes of an element.
 pub(crate) fn of_one<R: Send>(
     bytes: &[u8],
     size: usize,
@@ -14,8 +14,8 @@ pub(crate) fn of_one<R: Send>(
     in_order(bytes.len().div_ceil(CHUNK * size), &|index| work(piece(bytes, index, size)))
 }
 
-/// The same for the pieces of two buffers side by side, as far as both reach; `work` is told the first
-/// element of each.
+/// Does the same for pairs of pieces of two buffers, up to the end of the shorter one. `work` gets the index
+/// of the first element of each pair.
 pub(crate) fn of_two<R: Send>(
     [a, b]: [&[u8]; 2],
     size: usize,
@@ -26,8 +26,8 @@ pub(crate) fn of_two<R: Send>(
     })
 }
 
-/// Called through a pointer: the library's machinery for sharing work out is then compiled once for
-/// each type of result, not once for each type of element and each use.
+/// `work` is called through a pointer, so that the parallel iterator is compiled once per type of result.
+/// Otherwise it would be compiled for each type of element and each use.
 fn in_order<R: Send>(count: usize, work: &(dyn Fn(usize) -> R + Sync)) -> Vec<R> {
     (0..count).into_par_iter().map(work).collect()
 }

@@ -1,55 +1,59 @@
-//! Noise that few elements have: of rows that are far larger than others, and of values next to a boundary, which a
-//! unit in the inputs carries over it.
+//! Noise of a few elements. They belong to rows that are far larger than others, or are next to a boundary,
+//! which a change of one unit in the inputs carries them across.
 
 use super::elements::{changes, quantile};
 use super::noise::NOISE_FACTOR;
 use super::{NudgedRun, OutlierTolerance};
 use warpgauge_tensor::Dtype;
 
-/// Elements may be as many times as often outliers as they were seen to be: those of a sound kernel are others.
+/// Allowed share of outliers, as a multiple of the observed share: a correct kernel has outliers at other
+/// elements.
 const SHARE_FACTOR: f64 = 4.0;
 
-/// The same where a step of many units shows them: it carries more values over a boundary than rounding does.
+/// The same for outliers that a step of many units shows: it carries more values across a boundary than
+/// rounding does.
 const JUMP_SHARE_FACTOR: f64 = 3.0;
 
-/// Most elements that are taken for outliers, and that may be. More are what the reference does.
+/// Largest share of elements that may be observed as outliers, and that may be allowed. A larger share is the
+/// reference's regular behaviour.
 const MOST_SEEN: f64 = 0.5;
 const MOST_SHARE: f64 = 0.5;
 
-/// How many times larger than nine tenths of the noise that of an outlier is.
+/// Smallest noise of an outlier, as a multiple of the 90 % quantile of the noise.
 const FAR: f64 = 300.0;
 
-/// The same for noise as a part of the element: noise that grows with the elements is no outlier.
+/// The same multiple for noise relative to the element: noise that grows with the elements is not an outlier.
 const FAR_RELATIVE: f64 = 3.0;
 
-/// The same for what a step of many units changes, per unit, where a value crosses a boundary.
+/// The same multiple for the change per unit of a large step, if a value crosses a boundary.
 const FAR_JUMP: f64 = 30.0;
 
-/// How many times further than in proportion to the inputs an element moves that crosses a boundary.
+/// Smallest ratio of an element's change to one proportional to the inputs' change, for a value that crosses
+/// a boundary.
 const BEYOND_SMOOTH: f64 = 30.0;
 
-/// Where there are outliers, elements with so many times that noise are some, too: of a row that crosses a boundary few
-/// elements hardly change.
+/// If there are outliers, elements with this multiple of the noise count as outliers too: in a row that
+/// crosses a boundary a few elements hardly change.
 const NEAR: f64 = 10.0;
 
-/// How many times further than a jump that was seen a sound kernel's may be.
+/// Allowed jump of a correct kernel, as a multiple of the observed jump.
 const JUMP_FACTOR: f64 = 4.0;
 
-/// Part of the typical magnitude that the change of an outlier is, at least.
+/// Smallest change of an outlier, as a part of the typical magnitude.
 const LARGE: f64 = 1e-3;
 
-/// Share of the whole numbers that may be off by one, at least, where moving the inputs carries some over a boundary:
-/// values exactly between two whole numbers fall either way.
+/// Smallest allowed share of integers that are off by one, if moving the inputs carries some across a
+/// boundary. Values exactly between two integers may be rounded either way.
 const TIES: f64 = 5e-4;
 
-/// Share of the whole numbers that fused multiply-add changes, at most, for it to be rounding.
+/// Largest share of integers that fused multiply-add may change, for the change to count as rounding.
 const MOST_TIES: f64 = 0.01;
 
-/// Units that inputs are moved by, at most, for what is seen of whole numbers to be rounding.
+/// Largest step of the inputs, in units in the last place, for which changes of integers count as rounding.
 const MOST_STEPS: u32 = 256;
 
-/// Takes the noise of outliers out of `noise`; what they may be off by. `jumps`: what moving the inputs by so many units
-/// changes in each element; `typical`: the size of most of the magnitudes.
+/// Removes the noise of outliers from `noise`, and returns their tolerance. `jumps`: the change of each
+/// element when the inputs move by `units`; `typical`: the typical size of the magnitudes.
 pub(super) fn part_outliers(
     noise: &mut [f64],
     (units, jumps): (u32, &[f64]),
@@ -59,7 +63,7 @@ pub(super) fn part_outliers(
     let relative = |noise: f64, magnitude: f64| noise / magnitude.max(f64::MIN_POSITIVE);
     let of_elements = noise.iter().zip(magnitudes).map(|(noise, size)| relative(*noise, *size));
     let most_relative = FAR_RELATIVE * quantile(of_elements.collect(), 0.9);
-    // What moving an input by one unit changes by crossing a boundary.
+    // The change for one unit, if an input crosses a boundary.
     let per_unit = |jump: f64| jump / f64::from(units);
     let elements = || noise.iter().zip(jumps).zip(magnitudes);
     let further = |far: f64, far_jump: f64, large: f64| {
@@ -92,13 +96,14 @@ pub(super) fn part_outliers(
 }
 
 impl OutlierTolerance {
-    /// What allows for both.
+    /// Returns a tolerance that allows what either does.
     pub(super) fn and(self, other: Self) -> Self {
         Self { share: self.share.max(other.share), atol: self.atol.max(other.atol) }
     }
 }
 
-/// Whole numbers that a unit in the inputs moves by one, if few are and no other change is seen. `None`: they are exact.
+/// Returns a tolerance for integers that change by one when inputs move by one unit, if they are few and no
+/// other change is observed. `None`: the integers are exact.
 pub(super) fn jumps_by_one(
     dtype: Dtype,
     base: &[u8],
@@ -120,7 +125,8 @@ pub(super) fn jumps_by_one(
     (jumped > 0 && by_one).then_some(OutlierTolerance { share: TIES, atol: 1.0 })
 }
 
-/// Whole numbers that are off by one where products and sums are rounded apart. `None`: they are exact.
+/// Returns a tolerance for integers that change by one if products and sums are rounded separately. `None`:
+/// they are exact.
 pub(super) fn ties_by_fusion(
     dtype: Dtype,
     fused: &[u8],
@@ -140,7 +146,7 @@ mod tests {
 
     #[test]
     fn few_elements_with_far_more_noise_are_parted() {
-        // A row in fifty whose elements cancel.
+        // One row in fifty has elements that cancel.
         let size = |index: usize| if index.is_multiple_of(50) { 1e-3 } else { 1.0 };
         let magnitudes: Vec<f64> = (0..1000).map(size).collect();
         let quiet = |index: usize| if index.is_multiple_of(50) { 1e-3 } else { 1e-7 };
@@ -152,7 +158,7 @@ mod tests {
             "{found:?}"
         );
         assert!(noise.iter().all(|noise| *noise <= 1e-7));
-        // What a step of 256 units carries over a boundary.
+        // Elements that a step of 256 units carries across a boundary.
         let jumps: Vec<f64> =
             (0..1000).map(|index| if index < 20 { 0.01 } else { 2.4e-5 }).collect();
         let mut noise = vec![1e-7; 1000];

@@ -99,7 +99,7 @@ impl ReasonCode {
         ReasonCode::EndedBySignal,
     ];
 
-    /// The name on the wire.
+    /// Returns the code's name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             ReasonCode::OutputMismatch => "output_mismatch",
@@ -124,9 +124,9 @@ impl ReasonCode {
         }
     }
 
-    /// The reason behind a failed run, if the failure speaks against the kernel rather than the
-    /// machine. `assert` and `trap` end a launch like any other fault. What verification finds is named
-    /// as the reason is.
+    /// Returns the reason for a failed run, if the failure is the kernel's fault and not the machine's.
+    /// `assert` and `trap` end a launch like any other fault. Findings of the verification have the same name
+    /// in both enums.
     pub fn of_failure(code: &FailureCode) -> Option<Self> {
         Some(match code {
             FailureCode::IllegalAddress
@@ -144,7 +144,7 @@ impl ReasonCode {
         })
     }
 
-    /// The code of a run that failed for this reason.
+    /// Returns the failure code of a run that failed for this reason.
     pub fn failure(self) -> FailureCode {
         match self {
             ReasonCode::OutputMismatch => FailureCode::OutputMismatch,
@@ -177,12 +177,12 @@ impl std::fmt::Display for ReasonCode {
 }
 
 impl Reason {
-    /// A reason in words of its own.
+    /// Makes a reason with its own message.
     pub fn new(code: ReasonCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// What a comparison says against an output; `None` if it passed. The most telling code wins:
+    /// Returns the reason for a failed comparison; `None` if it passed. The most specific code wins:
     /// unwritten before not finite before different.
     pub fn of_comparison(output: &str, comparison: &Comparison) -> Option<Self> {
         let message = validation_error(output, comparison)?;
@@ -196,7 +196,7 @@ impl Reason {
         Some(Self { code, message })
     }
 
-    /// A read-only argument differs from what it held, first at `element` where that can be told.
+    /// Returns the reason for a read-only argument that changed, first at `element` if that is known.
     pub fn input_modified(input: &str, element: Option<u64>) -> Self {
         let place = element.map_or(String::new(), |at| format!(", first at element {at}"));
         let message = format!(
@@ -206,7 +206,7 @@ impl Reason {
         Self { code: ReasonCode::InputModified, message }
     }
 
-    /// Memory beside a buffer was written, `distance` bytes before its first byte (`before`) or
+    /// Returns the reason for a write outside a buffer, `distance` bytes before its first byte (`before`) or
     /// after its last.
     pub fn guard_band_written(argument: &str, before: bool, distance: u64) -> Self {
         let place = if before { "before its start" } else { "past its end" };
@@ -218,7 +218,7 @@ impl Reason {
         Self { code: ReasonCode::GuardBandWritten, message }
     }
 
-    /// The time is below the floor of the contract's work.
+    /// Returns the reason for a time below the speed-of-light bound of the contract's work.
     pub fn faster_than_light(measured_s: f64, floor_s: f64, bound_by: &str) -> Self {
         let message = format!(
             "a launch takes {:.3e} s, less than the {:.3e} s that the contract's `work` needs at \

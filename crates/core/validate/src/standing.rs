@@ -1,28 +1,28 @@
-//! Whole numbers that are off by one in every launch.
+//! Integers that are off by one in every launch.
 //!
-//! A value next to a tie of rounding may fall either way, and where ties lie follows from the inputs. So an element that
-//! is off in launch after launch, each on inputs of its own, is no tie.
+//! A value next to a rounding tie may be rounded either way, and the inputs decide where ties are. So an
+//! element that is off in every launch, each with new inputs, is not a tie.
 
 use super::ResolvedTolerance;
 use warpgauge_tensor::Dtype;
 
-/// Probability that a sound kernel is found to have such an element, at most.
+/// Largest probability that a correct kernel is found to have such an element.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// Fewest launches that decide.
+/// Fewest launches for a decision.
 const LEAST_LAUNCHES: f64 = 3.0;
 
-/// The elements of one output that every launch so far left off by one.
+/// Elements of one output that were off by one in every launch so far.
 #[derive(Debug, Default)]
 pub struct StandingTies {
-    /// `None`: before the first launch.
+    /// Indices of the elements; `None`: before the first launch.
     elements: Option<Vec<usize>>,
     launches: u32,
 }
 
 impl StandingTies {
-    /// Adds a launch whose inputs no launch before it had, and which passed. Returns an element that has been off in so
-    /// many launches that it is no tie.
+    /// Adds a launch that passed, on inputs that no earlier launch had. Returns an element that has been off
+    /// in too many launches to be a tie.
     pub fn add(
         &mut self,
         dtype: Dtype,
@@ -45,7 +45,8 @@ impl StandingTies {
         self.launches += 1;
         let found = standing.first().copied();
         self.elements = Some(standing);
-        // By the number of elements that may be off, each is with this probability; and all launches are independent.
+        // An element is off with at most the probability `share`, and launches are independent. The bound is
+        // divided by the number of elements.
         let chance = FALSE_ALARM / (elements as f64).max(1.0);
         let enough = (chance.ln() / outliers.share.min(0.5).ln()).ceil().max(LEAST_LAUNCHES);
         found.filter(|_| f64::from(self.launches) >= enough)
@@ -62,7 +63,7 @@ mod tests {
         ResolvedTolerance { outliers, ..resolve_by_type(None, Dtype::Uint8) }
     }
 
-    /// The launch that finds an element, and the element. Each launch is off at the elements listed.
+    /// Returns the launch that finds an element, and the element. Each launch is off at the elements listed.
     fn found(share: f64, launches: &[&[usize]]) -> Option<(usize, usize)> {
         let expected = vec![7u8; 4096];
         let mut standing = StandingTies::default();

@@ -1,7 +1,7 @@
-//! Several right answers where one is expected: orders of equal keys.
+//! Outputs with several correct answers: orders of equal keys.
 //!
-//! The order in which a sort leaves equal keys, or which of several largest elements a search names, is up to the
-//! algorithm. So indices are judged by the keys that they name.
+//! An algorithm may leave equal keys in any order, and may select any of several largest elements. So indices
+//! are judged by the keys at these indices.
 
 use std::collections::HashSet;
 
@@ -9,20 +9,22 @@ use super::ArgumentContents;
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
 
-/// Indices that differ from the expected ones, each naming an equal key.
+/// Indices that differ from the expected ones, but only among equal keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tie<'a> {
-    /// The input that holds the keys.
+    /// Name of the input that holds the keys.
     pub keys: &'a str,
-    /// Elements that differ.
+    /// Number of elements that differ.
     pub elements: u64,
 }
 
-/// Whether `actual` and `expected`, the content of an output of the shape and type of `output`, both select the largest
-/// or the smallest keys of one of the `inputs` in order, and name equal keys wherever they differ.
+/// Detects a tie. `actual` and `expected` are contents of an output described by `output`. Both must select
+/// the largest or the smallest keys of one of the `inputs` in order. Their keys must be equal wherever the
+/// indices differ.
 ///
-/// Indices count elements of the whole input, or along one of its dimensions: the output has the others, and that one
-/// shorter (`topk`, `argsort`), of length 1, or not at all (`argmax`). Only the first entry of `seeds` is looked at.
+/// Indices count elements of the whole input, or along one of its dimensions. In the second case the output
+/// has the same other dimensions. That one is shorter (`topk`, `argsort`), of length 1, or missing
+/// (`argmax`). Only the first entry of `seeds` is used.
 pub fn tie<'a>(
     output: &ArgumentContents<'_>,
     (actual, expected): (&[u8], &[u8]),
@@ -35,7 +37,7 @@ pub fn tie<'a>(
     }
     let agree = |input: &&ArgumentContents<'_>| {
         let keys = numbers(input);
-        // Where all keys are equal, any index would do.
+        // If all keys are equal, any index would pass.
         let differ = keys.iter().any(|key| *key != keys[0]);
         let layouts = layouts(output.shape, input.shape);
         differ && layouts.iter().any(|layout| layout.agrees(&keys, &actual, &expected))
@@ -44,7 +46,7 @@ pub fn tie<'a>(
     Some(Tie { keys: keys.name, elements })
 }
 
-/// A key as a number, and its bits where binary64 does not hold all of them.
+/// A key as a number, and its bits if binary64 cannot represent it exactly.
 type Key = (f64, u64);
 
 fn numbers(input: &ArgumentContents<'_>) -> Vec<Key> {
@@ -63,7 +65,7 @@ fn numbers(input: &ArgumentContents<'_>) -> Vec<Key> {
     for_dtype!(input.dtype, of(bytes, exact))
 }
 
-/// How indices count elements of keys: of `outer` × `inner` rows of `length` keys, `selected` each.
+/// Meaning of the indices: `outer` × `inner` rows of `length` keys, with `selected` indices each.
 #[derive(Debug, PartialEq, Eq)]
 struct Layout {
     outer: usize,
@@ -72,7 +74,7 @@ struct Layout {
     selected: usize,
 }
 
-/// The whole of the keys as one row, and rows along each dimension that fit the output.
+/// Returns the possible layouts: all keys as one row, and rows along each dimension that fits the output.
 fn layouts(output: &[u64], keys: &[u64]) -> Vec<Layout> {
     let product = |extents: &[u64]| extents.iter().product::<u64>() as usize;
     let mut all =
@@ -96,7 +98,8 @@ fn layouts(output: &[u64], keys: &[u64]) -> Vec<Layout> {
 }
 
 impl Layout {
-    /// Whether both select the extreme keys of each row in order, distinct ones, and equal ones at each place.
+    /// Returns whether both select distinct extreme keys of each row in order, and equal keys at each
+    /// position.
     fn agrees(&self, keys: &[Key], actual: &[i128], expected: &[i128]) -> bool {
         let Self { outer, length, inner, selected } = *self;
         let fits = selected > 0
@@ -126,7 +129,7 @@ impl Layout {
             let key = named(actual[at]);
             key.is_some() && key == named(expected[at]) && seen.insert(actual[at])
         });
-        // Sorting takes the longest.
+        // Sort only if necessary, since sorting takes the longest.
         if !name_equal_keys {
             return false;
         }
@@ -164,7 +167,7 @@ mod tests {
         values.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    /// The tie found between two orders of these keys.
+    /// Returns the size of the tie between two orders of these keys.
     fn found(
         shape: &[u64],
         keys: (&[u64], &[f32]),
@@ -186,21 +189,21 @@ mod tests {
         assert_eq!(found(&[5], keys, &[3, 1, 2, 0, 4], &[1, 3, 0, 2, 4]), Some(4));
         // The largest two of five; the second place is shared.
         assert_eq!(found(&[2], keys, &[4, 2], &[4, 0]), Some(1));
-        // By row.
+        // Keys are compared within each row.
         let keys: (&[u64], &[f32]) = (&[2, 3], &[1.0, 1.0, 2.0, 5.0, 4.0, 4.0]);
         assert_eq!(found(&[2, 3], keys, &[1, 0, 2, 2, 1, 0], &[0, 1, 2, 1, 2, 0]), Some(4));
     }
 
     #[test]
     fn rows_run_along_any_dimension() {
-        // Largest of each row, and of each column.
+        // Indices of the largest element of each row, and of each column.
         let keys: (&[u64], &[f32]) = (&[2, 3], &[5.0, 5.0, 2.0, 5.0, 4.0, 2.0]);
         assert_eq!(found(&[2], keys, &[1, 0], &[0, 0]), Some(1));
         assert_eq!(found(&[2, 1], keys, &[1, 0], &[0, 0]), Some(1));
         assert_eq!(found(&[3], keys, &[1, 0, 1], &[0, 0, 0]), Some(2));
-        // Of the whole.
+        // Index in the whole input.
         assert_eq!(found(&[], keys, &[3], &[0]), Some(1));
-        // Smallest of each row.
+        // Index of the smallest element of each row.
         assert_eq!(
             found(&[2], (&[2, 3], &[1.0, 1.0, 2.0, 5.0, 4.0, 4.0]), &[1, 2], &[0, 1]),
             Some(2)
@@ -212,7 +215,7 @@ mod tests {
         // Neither the largest nor the smallest.
         let keys: (&[u64], &[f32]) = (&[5], &[2.0, 1.0, 2.0, 1.0, 3.0]);
         assert_eq!(found(&[1], keys, &[2], &[0]), None);
-        // Nothing tells one key from another.
+        // All keys are equal.
         assert_eq!(found(&[2], (&[4], &[1.0; 4]), &[2, 3], &[0, 1]), None);
     }
 

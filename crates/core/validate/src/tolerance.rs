@@ -1,4 +1,4 @@
-//! How close is close enough.
+//! Resolution of the tolerance of an output.
 
 use super::noise::{NoiseTolerance, ToleranceBounds, tolerance_by_noise, tolerance_by_size};
 use super::rare::{jumps_by_one, ties_by_fusion};
@@ -6,7 +6,7 @@ use super::{NudgedRun, OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_contract::Tolerance;
 use warpgauge_tensor::Dtype;
 
-/// Absolute and relative tolerance of an element type, whatever values it holds.
+/// Returns the absolute and relative tolerance of an element type, which do not depend on the values.
 ///
 /// | type | atol | rtol | why |
 /// |---|---|---|---|
@@ -14,7 +14,7 @@ use warpgauge_tensor::Dtype;
 /// | float8_e5m2 | 2⁻⁶ | 1/4 | neighbours are up to 1/4 apart: one step |
 /// | integers, bool | 0 | 0 | exact |
 ///
-/// Wider floating-point types have none: theirs follows from what is expected.
+/// Wider floating-point types have no fixed tolerance: theirs follows from the expected values.
 fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
     let (atol, rtol, basis) = match dtype {
         Dtype::Float8E4m3 => (1.0 / 64.0, 0.125, ToleranceBasis::ElementType),
@@ -24,13 +24,14 @@ fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
     (ToleranceBounds { atol, rtol }, basis)
 }
 
-/// As [`resolve`], where each element has a bound of its own: what a contract does not allow is not.
+/// Does the same as [`resolve`] for an output with an error bound per element: fields that the contract
+/// leaves out are 0.
 pub fn resolve_beside_bounds(tolerance: Option<&Tolerance>) -> ResolvedTolerance {
     filled(tolerance, ToleranceBounds { atol: 0.0, rtol: 0.0 }, ToleranceBasis::Given)
 }
 
-/// The tolerance of an output of which these data are expected: what the caller gives, each field on its own, and else
-/// what the type and the size of the values allow.
+/// Returns the tolerance of an output whose expectation is given as data. The caller's fields count, each
+/// separately; others follow from the type and the size of the values.
 pub fn resolve(tolerance: Option<&Tolerance>, dtype: Dtype, expected: &[u8]) -> ResolvedTolerance {
     resolve_by_size(tolerance, dtype, expected, true)
 }
@@ -48,8 +49,8 @@ fn resolve_by_size(
     }
 }
 
-/// As [`resolve`], where a reference computed the values: by what it left for inputs that were moved, if that tells it.
-/// `base`: the sample of the output for inputs as they are.
+/// Does the same as [`resolve`] for values that a reference computed: by the reference's results for moved
+/// inputs, if these determine a tolerance. `base`: the sample of the output for the original inputs.
 pub fn resolve_by_noise(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,
@@ -72,8 +73,8 @@ pub fn resolve_by_noise(
     }
 }
 
-/// The tolerance of whole numbers, from what a reference leaves with fused multiply-add and without: where few elements
-/// differ, each by one, they lie next to a tie of rounding.
+/// Returns the tolerance of integers, from a reference's results with and without fused multiply-add. If few
+/// elements differ, each by one, these are next to a rounding tie.
 pub fn resolve_by_fusion(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,
@@ -85,7 +86,7 @@ pub fn resolve_by_fusion(
     outliers.map_or(exact, |_| ResolvedTolerance { outliers, basis, ..exact })
 }
 
-/// A tolerance for few elements beside that of all, where the caller gives neither of its fields.
+/// Adds a tolerance for outliers, unless the caller gives `atol` or `rtol`.
 fn with_outliers(
     resolved: ResolvedTolerance,
     tolerance: Option<&Tolerance>,
@@ -95,19 +96,19 @@ fn with_outliers(
     ResolvedTolerance { outliers: outliers.filter(|_| !is_given), ..resolved }
 }
 
-/// The tolerance as far as it does not hang on what is expected.
+/// Returns the tolerance by type, which does not depend on the expected values.
 pub fn resolve_by_type(tolerance: Option<&Tolerance>, dtype: Dtype) -> ResolvedTolerance {
     let (bounds, basis) = of_type(dtype);
     filled(tolerance, bounds, basis)
 }
 
-/// Whether the tolerance of an output follows from what is expected of it, wholly or in part.
+/// Returns whether the tolerance of an output follows from its expected values, wholly or in part.
 pub fn is_open(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
     let has_own = dtype.is_float() && dtype.size() == 1;
     !has_own && !is_given(tolerance, dtype)
 }
 
-/// Whether the caller gives all of a tolerance that counts: of integers each of its fields does.
+/// Returns whether the caller gives a complete tolerance. For integers either field is enough.
 fn is_given(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
     tolerance.is_some_and(|given| match dtype.is_float() {
         true => given.atol.is_some() && given.rtol.is_some(),
@@ -115,7 +116,7 @@ fn is_given(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
     })
 }
 
-/// Fills in what a caller leaves open, each field on its own.
+/// Fills in the fields that a caller leaves out, each separately.
 fn filled(
     tolerance: Option<&Tolerance>,
     bounds: ToleranceBounds,

@@ -6,11 +6,11 @@ use warpgauge_tensor::element::Element;
 /// Bin 0 holds equal pairs; bin k those 2^(k−1) to 2^k − 1 units apart.
 pub(super) const BINS: usize = 65;
 
-/// Largest distance that is told: readers of reports may have signed integers only.
+/// Largest distance that is reported: readers of reports may have only signed integers.
 const FARTHEST: u64 = i64::MAX as u64;
 
-/// Position of a floating-point number among all of its type, in steps between neighbours: zeros
-/// are 0, the smallest positive number is 1, its negative −1. Works on the bytes, because every
+/// Returns the position of a floating-point number among all of its type, in steps between neighbours. Zeros
+/// are 0, the smallest positive number is 1, and its negative is −1. This works on the bytes, because every
 /// format here is sign and magnitude with ordered magnitudes.
 #[inline(always)]
 pub(crate) fn ordinal<T: Element>(bytes: &[u8]) -> i64 {
@@ -19,7 +19,7 @@ pub(crate) fn ordinal<T: Element>(bytes: &[u8]) -> i64 {
     if negative { -magnitude } else { magnitude }
 }
 
-/// The bits of an element without its sign.
+/// Returns the bits of an element without its sign.
 #[inline(always)]
 pub(super) fn magnitude<T: Element>(bytes: &[u8]) -> u64 {
     let mut raw = [0; 8];
@@ -27,7 +27,7 @@ pub(super) fn magnitude<T: Element>(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(raw) & (u64::MAX >> (65 - 8 * T::SIZE))
 }
 
-/// Bin of a distance.
+/// Returns the bin of a distance.
 #[inline(always)]
 pub(super) fn bin(ulps: u64) -> usize {
     (u64::BITS - ulps.leading_zeros()) as usize
@@ -53,14 +53,14 @@ impl Default for Errors {
 }
 
 impl Errors {
-    /// `pairs` pairs of equal finite elements.
+    /// Returns the errors of `pairs` pairs of equal finite elements.
     pub(super) fn none(pairs: u64) -> Self {
         let mut errors = Self { pairs, ..Self::default() };
         errors.bins[0] = pairs;
         errors
     }
 
-    /// Errors that were summed elsewhere. `max_abs` and `max_rel` are finite.
+    /// Makes errors from sums. `max_abs` and `max_rel` must be finite.
     pub(super) fn summed(pairs: u64, max_abs: f64, max_rel: f64, sums: (f64, f64)) -> Self {
         let (sum, sum_of_squares) = sums;
         Self { pairs, max_abs, max_rel, sum, sum_of_squares, ..Self::default() }
@@ -108,24 +108,23 @@ impl Errors {
         self.max_rel
     }
 
-    /// The mean error; of errors whose sum is beyond binary64, the largest.
+    /// Returns the mean error, or the largest error if the sum overflows binary64.
     pub(super) fn mean_abs(&self) -> f64 {
         (self.sum / self.pairs.max(1) as f64).min(self.max_abs)
     }
 
-    /// Root of the mean square. The squares of errors below 1e-154 or above 1e154 do not fit
-    /// binary64; the result is then the nearer of the mean and the largest error, between which it
-    /// always lies.
+    /// Returns the root of the mean square. The squares of errors below 1e-154 or above 1e154 are beyond
+    /// binary64. The result is then clamped to the mean and the largest error, between which it always lies.
     pub(super) fn rms(&self) -> f64 {
         let root = (self.sum_of_squares / self.pairs.max(1) as f64).sqrt();
         root.clamp(self.mean_abs(), self.max_abs)
     }
 
-    /// The distribution in units in the last place; `None` without a finite pair.
+    /// Returns the distribution in units in the last place; `None` without a finite pair.
     pub(super) fn ulp_distribution(&self) -> Option<UlpDistribution> {
         let farthest = self.max_ulp.min(FARTHEST);
         let used = self.bins.iter().rposition(|&count| count > 0)? + 1;
-        // The largest distance that the bin of the quantile can hold.
+        // The result is the largest distance that the quantile's bin can hold.
         let quantile = |share: f64| {
             let wanted = (share * self.pairs as f64).ceil() as u64;
             let mut seen = 0;

@@ -1,5 +1,5 @@
-//! The first look at a chunk: bytes that are equal, then branch-free arithmetic over eight elements
-//! at a time, so that the compiler uses vector instructions.
+//! The fast comparison of a chunk: equal bytes, then branch-free arithmetic over eight elements at a time, so
+//! that the compiler uses vector instructions.
 
 use half::{bf16, f16};
 
@@ -11,16 +11,17 @@ use warpgauge_tensor::element::{Boolean, E4m3, E5m2, Element};
 /// Elements per step.
 const LANES: usize = 8;
 
-/// Elements whose errors are kept, so that each loop is short enough for the registers.
+/// Elements whose errors are buffered, so that each loop is short enough for the registers.
 const TILE: usize = 256;
 
-/// Accumulators of sums and counts.
+/// Number of accumulators of sums and counts.
 const SUMS: usize = 4;
 
 // A lane's counts must not overflow.
 const _: () = assert!(CHUNK < u32::MAX as usize);
 
-/// `infinity`: magnitude bits from which on an element is not a finite number.
+/// Compares floating-point elements. `infinity`: the smallest magnitude bits of an element that is not
+/// finite.
 fn floats_match<T: Element>(
     actual: &[u8],
     expected: &[u8],
@@ -47,20 +48,20 @@ fn floats_match<T: Element>(
     Some(running.finish(pairs))
 }
 
-/// Errors so far.
 struct Running {
     mismatches: [u64; LANES],
     max_abs: [f64; LANES],
     max_rel: f64,
-    /// A little below `max_rel`: an element needs the division only if its error is larger than
-    /// this share of the expectation.
+    /// A little below `max_rel`: an element needs the division only if its error is larger than this share of
+    /// the expectation.
     interesting: f64,
     /// Errors of the last tile; 0 beyond its elements.
     errors: [f64; TILE],
     sum: [f64; SUMS],
     sum_of_squares: [f64; SUMS],
     max_ulp: u64,
-    /// Several histograms: neighbours mostly fall into one bin, and must not wait for each other.
+    /// Several histograms: neighbours mostly fall into one bin, and increments of one counter would wait for
+    /// each other.
     bins: [[u32; BINS]; SUMS],
 }
 
@@ -81,7 +82,7 @@ impl Default for Running {
 }
 
 impl Running {
-    /// Whether all match, and the largest errors.
+    /// Compares a tile: records mismatches, the largest errors, and the error of each element.
     #[inline(always)]
     fn match_tile<T: Element>(
         &mut self,
@@ -186,7 +187,7 @@ impl Running {
     }
 }
 
-/// Distance of two elements in units in the last place; of narrow types in 32-bit arithmetic, of
+/// Returns the distance of two elements in units in the last place. Narrow types use 32-bit arithmetic, of
 /// which vector units do twice as much.
 #[inline(always)]
 fn distance<T: Element>(a: &[u8], e: &[u8]) -> u64 {
@@ -228,7 +229,7 @@ macro_rules! compare_integers {
             fn distance(actual: Self, expected: Self) -> f64 {
                 $distance(actual, expected)
             }
-            /// Equal bytes match under every tolerance; the rest is looked at one by one.
+            /// Equal bytes match under every tolerance; other chunks are compared element by element.
             fn all_match(
                 actual: &[u8],
                 expected: &[u8],

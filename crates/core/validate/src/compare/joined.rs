@@ -1,4 +1,4 @@
-//! One comparison of a tensor from comparisons of its parts.
+//! Joining the comparisons of a tensor's parts.
 
 use super::super::{
     Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, UlpDistribution,
@@ -7,20 +7,19 @@ use super::accepted;
 use super::errors::Errors;
 use warpgauge_tensor::shape::unravel;
 
-/// Differences that were counted elsewhere, over all elements of a tensor.
+/// Differences that were counted on the device, over all elements of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CountedErrors {
-    /// Elements.
     pub elements: u64,
-    /// Pairs of finite ones.
+    /// Pairs of finite elements.
     pub pairs: u64,
-    /// Those that match.
+    /// Pairs that match.
     pub matched: u64,
-    /// Those that do not, and are near enough for outliers.
+    /// Pairs that do not match, and are within the tolerance of outliers.
     pub near: u64,
-    /// Those that do not, and are not finite.
+    /// Pairs that do not match, and whose actual value is not finite.
     pub non_finite: u64,
-    /// Those that match, and are not finite.
+    /// Pairs that match, and whose actual value is not finite.
     pub non_finite_matched: u64,
     /// Largest |actual − expected|.
     pub max_abs: f64,
@@ -28,12 +27,13 @@ pub struct CountedErrors {
     pub max_rel: f64,
     /// Sum of |actual − expected|.
     pub sum: f64,
-    /// Sum of the squares.
+    /// Sum of |actual − expected|².
     pub sum_of_squares: f64,
 }
 
 impl CountedErrors {
-    /// As a comparison, without distances in units in the last place. `examples`: some elements that do not match.
+    /// Makes a comparison, without distances in units in the last place. `examples`: some elements that do
+    /// not match.
     pub fn compared(self, tolerance: &ResolvedTolerance, examples: Vec<Mismatch>) -> Comparison {
         let (passed, outliers) = accepted((self.matched, self.near), self.elements, tolerance);
         let sums = (self.sum, self.sum_of_squares);
@@ -59,7 +59,7 @@ impl CountedErrors {
     }
 }
 
-/// Mismatches of a part of a tensor of this shape that begins at an element, by their places in the whole.
+/// Converts mismatches of a part that begins at element `first` to indices of the whole tensor.
 pub fn placed(mismatches: &[Mismatch], first: u64, shape: &[u64]) -> Vec<Mismatch> {
     let placed = |mismatch: &Mismatch| Mismatch {
         index: unravel(first + mismatch.index.first().copied().unwrap_or(0), shape),
@@ -68,7 +68,8 @@ pub fn placed(mismatches: &[Mismatch], first: u64, shape: &[u64]) -> Vec<Mismatc
     mismatches.iter().map(placed).collect()
 }
 
-/// Comparisons of parts of a tensor, each with a shape of one dimension, in the order of the elements.
+/// The joined comparison of a tensor's parts. Each part has one dimension, and parts come in the order of the
+/// elements.
 #[derive(Debug)]
 pub struct JoinedComparison<'a> {
     shape: &'a [u64],
@@ -76,7 +77,7 @@ pub struct JoinedComparison<'a> {
 }
 
 impl<'a> JoinedComparison<'a> {
-    /// Of a tensor of this shape, without a part.
+    /// Makes a comparison of a tensor of this shape, without parts.
     pub fn new(shape: &'a [u64]) -> Self {
         Self { shape, joined: None }
     }
@@ -109,7 +110,7 @@ impl<'a> JoinedComparison<'a> {
         joined.first_mismatches.append(&mut mismatches);
     }
 
-    /// The whole; `None`: there was no part.
+    /// Returns the joined comparison; `None`: there was no part.
     pub fn joined(self) -> Option<Comparison> {
         let mut joined = self.joined?;
         (joined.passed, joined.outliers) =
@@ -119,13 +120,13 @@ impl<'a> JoinedComparison<'a> {
 }
 
 impl UlpDistribution {
-    /// Of both together.
+    /// Returns the distribution of both together.
     fn and(mut self, other: Self) -> Self {
         self.max = self.max.max(other.max);
         self.histogram.resize(self.histogram.len().max(other.histogram.len()), 0);
         self.histogram.iter_mut().zip(other.histogram).for_each(|(count, more)| *count += more);
         let all: u64 = self.histogram.iter().sum();
-        // The largest distance that the bin of the quantile can hold.
+        // The result is the largest distance that the quantile's bin can hold.
         let quantile = |share: f64| {
             let wanted = (share * all as f64).ceil() as u64;
             let mut seen = 0;

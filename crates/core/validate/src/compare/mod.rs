@@ -17,13 +17,13 @@ pub use joined::{CountedErrors, JoinedComparison, placed};
 /// Compares raw little-endian elements: element `i` matches if
 /// |actual − expected| ≤ atol + rtol·|expected|.
 ///
-/// Where an expectation has bounds, that of the element is added to the right side ([`compare_traced`]).
+/// If an expectation has bounds, the element's bound is added to the right side ([`compare_traced`]).
 ///
-/// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity
-/// matches only if the tolerance allows it and the expectation is NaN or the same infinity.
-/// `filling` is what the output held before the launch: if elements that still hold it, where
-/// something else is expected, are too many for chance, they count as unwritten. Should the buffers not have the size
-/// that `dtype` and `shape` give, the missing or surplus elements are mismatches.
+/// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity matches only if
+/// the tolerance allows it and the expectation is NaN or the same infinity. `filling` is the output's content
+/// before the launch. Elements that still hold it where another value is expected count as unwritten, if they
+/// are too many for chance. If the buffers do not have the size that `dtype` and `shape` give, the missing or
+/// surplus elements are mismatches.
 pub fn compare(
     dtype: Dtype,
     shape: &[u64],
@@ -36,24 +36,24 @@ pub fn compare(
     compare_traced(dtype, shape, actual, expected, filling, tolerance).0
 }
 
-/// What is expected of an output.
+/// Expected content of an output.
 #[derive(Debug, Clone, Copy)]
 pub struct Expectation<'a> {
     /// Raw little-endian elements.
     pub elements: &'a [u8],
-    /// A binary64 number for each element, little-endian: how far it may be off beside what the tolerance
-    /// allows. One that is missing, negative or not finite allows nothing.
+    /// A little-endian binary64 number for each element: its error bound in addition to the tolerance. A
+    /// bound that is missing, negative or not finite allows nothing.
     pub bounds: Option<&'a [u8]>,
 }
 
 impl<'a> Expectation<'a> {
-    /// Bounds of the elements from one on.
+    /// Returns the bounds from an element on.
     fn bounds_from(self, element: u64) -> Option<&'a [u8]> {
         let from = usize::try_from(element).ok().and_then(|at| at.checked_mul(BOUND_BYTES));
         self.bounds.map(|all| from.and_then(|from| all.get(from..)).unwrap_or_default())
     }
 
-    /// How far an element may be off beside what the tolerance allows.
+    /// Returns the error bound of an element in addition to the tolerance.
     fn bound(&self, element: usize) -> f64 {
         let at = element * BOUND_BYTES;
         let bytes = self.bounds.and_then(|all| all.get(at..at + BOUND_BYTES)?.try_into().ok());
@@ -62,10 +62,10 @@ impl<'a> Expectation<'a> {
     }
 }
 
-/// Bytes of a bound.
+/// Size of a bound, bytes.
 const BOUND_BYTES: usize = 8;
 
-/// As [`compare`], and what the launch left of the filling, to be added to that of others.
+/// Does the same as [`compare`], and returns the launch's trace of the filling, which can be added to others.
 pub fn compare_traced(
     dtype: Dtype,
     shape: &[u64],
@@ -83,22 +83,22 @@ pub fn compare_traced(
     (comparison, trace)
 }
 
-/// What an output held before the launch, by an element's place modulo 4.
+/// Elements of the filling, by element index modulo 4.
 type Fillings = [[u8; 8]; 4];
 
-/// What one chunk found.
+/// Result for one chunk.
 #[derive(Default)]
 struct Partial {
     matched: u64,
     non_finite: u64,
     non_finite_matched: u64,
-    /// Mismatches that are near enough for outliers.
+    /// Mismatches that are within the tolerance of outliers.
     outliers: u64,
-    /// By place modulo 4: elements that hold the filling, and all that do or are wrong.
+    /// By element index modulo 4: elements that hold the filling, and elements that hold it or are wrong.
     held: [u64; 4],
     suspects: [u64; 4],
     errors: Errors,
-    /// Element offset in the tensor, actual, expected.
+    /// Element index in the tensor, actual value, expected value.
     mismatches: Vec<(u64, String, String)>,
 }
 
@@ -109,8 +109,8 @@ fn compare_as<T: Comparable>(
     filling: Option<Fillings>,
     tolerance: &ResolvedTolerance,
 ) -> (Comparison, [u64; 4], [u64; 4]) {
-    // What follows a filling may be within a wide tolerance; but not where all is finite, and the
-    // filling is not or is next to the largest number.
+    // A wide tolerance may accept a filling. That cannot happen if all elements are finite and the filling is
+    // NaN or near the largest number.
     let exact = tolerance.atol == 0.0 && tolerance.rtol == 0.0;
     let sharp = exact || (T::ULP && T::SIZE > 1) || filling.is_none();
     let partials =
@@ -135,7 +135,7 @@ fn compare_as<T: Comparable>(
     merge(partials, elements, shape, T::ULP, tolerance)
 }
 
-/// Every element on its own.
+/// Compares element by element.
 fn examine<T: Comparable>(
     first: u64,
     actual: &[u8],
@@ -148,7 +148,7 @@ fn examine<T: Comparable>(
     for (offset, (actual_bytes, expected_bytes)) in pairs.enumerate() {
         let (actual, expected_value) = (T::read(actual_bytes), T::read(expected_bytes));
         let judged = judge_within(actual, expected_value, tolerance, expected.bound(offset));
-        // The place of a chunk is a multiple of 4.
+        // The first element of a chunk has an index that is a multiple of 4.
         let cell = offset % 4;
         let held = filling.is_some_and(|f| f[cell][..T::SIZE] == *actual_bytes)
             && actual_bytes != expected_bytes;
@@ -175,16 +175,15 @@ fn examine<T: Comparable>(
     partial
 }
 
-/// What is to be said of one pair.
+/// Result for one pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Judged {
-    /// Whether the pair matches.
     pub(super) matches: bool,
     /// |actual − expected| if both are finite.
     pub(super) error: Option<f64>,
 }
 
-/// The rule of [`compare`] for one pair of elements.
+/// Applies the rule of [`compare`] to one pair of elements.
 #[inline]
 pub(super) fn judge<T: Comparable>(
     actual: T,
@@ -194,7 +193,7 @@ pub(super) fn judge<T: Comparable>(
     judge_within(actual, expected, tolerance, 0.0)
 }
 
-/// The same, where the pair may be off by `bound` beside what the tolerance allows.
+/// Does the same with an error bound in addition to the tolerance.
 #[inline]
 fn judge_within<T: Comparable>(
     actual: T,
@@ -204,7 +203,7 @@ fn judge_within<T: Comparable>(
 ) -> Judged {
     let (x, y) = (actual.to_f64(), expected.to_f64());
     if x.is_finite() && y.is_finite() {
-        // Two finite numbers may be further apart than the largest.
+        // The difference of two finite numbers may overflow.
         let error = T::distance(actual, expected).min(f64::MAX);
         let matches = error <= tolerance.atol + tolerance.rtol * y.abs() + bound;
         return Judged { matches, error: Some(error) };
@@ -213,7 +212,7 @@ fn judge_within<T: Comparable>(
     Judged { matches: tolerance.allow_non_finite && same, error: None }
 }
 
-/// Whether a pair that does not match is near enough where few are.
+/// Returns whether a pair that does not match is within the tolerance of outliers.
 fn is_outlier<T: Comparable>(actual: T, expected: T, tolerance: &ResolvedTolerance) -> bool {
     tolerance.outliers.is_some_and(|outliers| {
         let further = ResolvedTolerance { atol: outliers.atol, ..*tolerance };
@@ -273,7 +272,8 @@ fn merge(
     (comparison, total.held, total.suspects)
 }
 
-/// Whether enough elements match, with those that are near enough for outliers if they are few; and how many these are.
+/// Returns whether enough elements match, and the number of accepted outliers: all of them if they are few
+/// enough, else none.
 fn accepted(
     (matched, near): (u64, u64),
     elements: u64,
@@ -284,19 +284,19 @@ fn accepted(
     (enough(matched + outliers, elements, tolerance), outliers)
 }
 
-/// Whether so many matches are enough.
+/// Returns whether enough elements match.
 pub(super) fn enough(matched: u64, elements: u64, tolerance: &ResolvedTolerance) -> bool {
     let required = tolerance.required_matched_ratio;
     matched == elements || (required < 1.0 && matched as f64 >= required * elements as f64)
 }
 
-/// What the comparison needs of an element type.
+/// Comparison of an element type.
 pub(crate) trait Comparable: Element {
-    /// Whether errors are also counted in units in the last place: floating-point numbers.
+    /// Whether errors are also counted in units in the last place, as for floating-point numbers.
     const ULP: bool;
-    /// |actual − expected|, both finite.
+    /// Returns |actual − expected| of finite values.
     fn distance(actual: Self, expected: Self) -> f64;
-    /// A quick look at a whole chunk, both sides of one length: the errors if every element
+    /// Compares a whole chunk quickly; both sides have the same length. Returns the errors if every element
     /// matches, `None` if one may not.
     fn all_match(actual: &[u8], expected: &[u8], tolerance: &ResolvedTolerance) -> Option<Errors>;
 }

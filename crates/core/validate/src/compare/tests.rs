@@ -125,7 +125,7 @@ fn unwritten_elements_are_counted() {
             let result = compare(dtype, &[2, 4], &actual, &expected, Some(filling), &t);
             assert_eq!((result.unwritten, result.matched), (4, 4), "{dtype} {filling:?}");
             assert_eq!(result.first_mismatches[2].index, [0, 2], "{dtype}");
-            // Where the pattern is what was expected, nobody can tell.
+            // If the pattern is the expected value, nothing shows that it was not written.
             if !dtype.is_float() {
                 let result = compare(dtype, &[8], &actual, &actual, Some(filling), &t);
                 assert_eq!((result.passed, result.unwritten), (true, 0), "{dtype}");
@@ -153,7 +153,7 @@ fn a_nan_that_was_never_written_is_told_from_one_that_was() {
     let allowed = ResolvedTolerance { allow_non_finite: true, ..tolerance(1e-5, 1e-4) };
     for dtype in [Dtype::Float16, Dtype::Bfloat16, Dtype::Float32, Dtype::Float64] {
         let size = dtype.size();
-        // The NaN of the hardware, and one of another payload.
+        // The hardware's NaN, and one with another payload.
         let mut nan = vec![0xFF; size];
         nan[size - 1] = 0x7F;
         for bits in 0..500u64 {
@@ -225,7 +225,7 @@ fn fast_and_slow_looks_agree() {
     assert_eq!(fast.max_abs_error, whole.errors.max_abs());
     assert_eq!(fast.max_rel_error, whole.errors.max_rel());
     assert_eq!(fast.ulp, whole.errors.ulp_distribution());
-    // Sums are rounded in another order.
+    // The order of rounding in sums differs.
     assert!((fast.mean_abs_error / whole.errors.mean_abs() - 1.0).abs() < 1e-12);
     assert!((fast.rms_error / whole.errors.rms() - 1.0).abs() < 1e-12);
 }
@@ -262,7 +262,7 @@ fn extreme_errors_stay_numbers() {
         assert!((result.mean_abs_error / error - 1.0).abs() < 1e-3, "{result:?}");
         assert!((result.rms_error / error - 1.0).abs() < 1e-3, "{result:?}");
     }
-    // Readers whose integers are signed can read it.
+    // Readers with signed integers can parse the distance.
     for (actual, expected) in [(f64::MAX, -f64::MAX), (2.0, -2.0)] {
         let ulp = run(actual, expected).ulp.unwrap();
         assert_eq!(
@@ -374,8 +374,8 @@ fn speed_of_one_million_floats() {
     println!("median {:?}, fastest {:?}", times[25], times[0]);
 }
 
-/// Each element has a bound of its own: the one that is far off within its bound passes, and the one that
-/// is nearer but beyond its own does not.
+/// Each element has its own bound: one that is far off within its bound passes, and one that is nearer but
+/// beyond its bound does not.
 #[test]
 fn bounds_of_elements_are_added_to_the_tolerance() {
     let elements = |of: &[f32]| of.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<_>>();

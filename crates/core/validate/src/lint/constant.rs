@@ -4,10 +4,10 @@ use crate::ResolvedTolerance;
 use crate::compare::{Comparable, judge};
 use crate::pieces;
 
-/// Elements looked at for a guess where some mismatches are allowed.
+/// Elements that are sampled for a guess, if some mismatches are allowed.
 const SAMPLE: usize = 4096;
 
-/// How many elements of `expected` the constant matches.
+/// Returns the number of elements of `expected` that the constant matches.
 pub(super) fn matches_of_constant<T: Comparable>(
     value: T,
     expected: &[u8],
@@ -20,9 +20,9 @@ pub(super) fn matches_of_constant<T: Comparable>(
     pieces::of_one(expected, T::SIZE, &count).into_iter().sum()
 }
 
-/// A constant that matches as many elements as possible: where none may mismatch, one that lies
-/// within the tolerance of all, if there is one; otherwise the one that most of a sample accept.
-/// The caller still has to count.
+/// Returns a constant that matches as many elements as possible. If none may mismatch, it is within the
+/// tolerance of all, if that is possible; otherwise it matches most of a sample. The caller still has to
+/// count its matches.
 pub(super) fn best_constant<T: Comparable>(
     seeds: &[&[u8]],
     tolerance: &ResolvedTolerance,
@@ -49,7 +49,7 @@ pub(super) fn best_constant<T: Comparable>(
     fits.then(|| low + (high - low) / 2.0)
 }
 
-/// Evenly spaced elements of all seeds.
+/// Returns evenly spaced elements of all seeds.
 fn sample<'a, T: Comparable>(seeds: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
     let most = (SAMPLE / seeds.len().max(1)).max(1);
     seeds.iter().flat_map(move |expected| {
@@ -59,7 +59,7 @@ fn sample<'a, T: Comparable>(seeds: &'a [&'a [u8]]) -> impl Iterator<Item = &'a 
     })
 }
 
-/// A point in as many intervals as possible.
+/// Returns a point in as many intervals as possible.
 fn most_accepted(mut intervals: Vec<(f64, f64)>) -> Option<f64> {
     intervals.retain(|(low, high)| low.is_finite() && high.is_finite());
     // Starts sort before ends at the same place, since intervals are closed.

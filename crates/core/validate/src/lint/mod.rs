@@ -1,10 +1,10 @@
-//! Contract lint: could a kernel that does not do the work pass?
+//! Contract lint: can a kernel that does not do the work pass?
 //!
-//! A comparison can only be as strong as its expectation. These checks play the cheapest cheats —
-//! write nothing but zeros, one constant, a copy of an input, last time's result — against the
-//! expectation itself, under the contract's own tolerance. What passes is a weakness of the
-//! contract, not of the kernel, and stays one where the expectation is legitimately so. A kernel that
-//! passes such a contract is not called correct, unless its caller allows that.
+//! A comparison can only be as strong as its expectation. These checks try the cheapest cheats against the
+//! expectation itself, under the contract's tolerance: only zeros, one constant, a copy of an input, the
+//! previous result. A cheat that passes is a weakness of the contract, not of the kernel, and stays one even
+//! if the expectation is legitimate. A kernel that passes a weak contract is not called correct, unless its
+//! caller allows that.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,8 @@ pub struct Weakness {
 }
 
 impl WeaknessCode {
-    /// Whether a kernel that passes a contract with this weakness is not called correct. That nothing
-    /// varies with a seed blocks only where inputs do.
+    /// Returns whether a kernel that passes a contract with this weakness is not called correct. An
+    /// expectation that does not vary with the seed blocks only if the inputs do.
     pub const fn blocks(self, seeded: bool) -> bool {
         match self {
             WeaknessCode::ExpectedConstant
@@ -80,39 +80,36 @@ impl WeaknessCode {
 /// Content of one argument, one entry per seed: raw little-endian elements, C order.
 #[derive(Debug, Clone, Copy)]
 pub struct ArgumentContents<'a> {
-    /// Argument name.
     pub name: &'a str,
-    /// Element type.
     pub dtype: Dtype,
-    /// Shape.
     pub shape: &'a [u64],
     /// Bytes for each seed. All arguments have the same seeds in the same order.
     pub seeds: &'a [&'a [u8]],
 }
 
-/// What is known of one checked output.
+/// Facts about one checked output.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputFacts<'a> {
-    /// What it must hold.
+    /// Expected content.
     pub expected: ArgumentContents<'a>,
-    /// How close is close enough.
+    /// Tolerance of the comparison.
     pub tolerance: &'a ResolvedTolerance,
-    /// Whether any input, or initial content of an `inout`, depends on the seed: content given as
-    /// data, constants and ranges do not. Without, one entry of `seeds` says it all.
+    /// Whether any input, or initial content of an `inout`, depends on the seed: content given as data,
+    /// constants and ranges do not. If none does, one entry of `seeds` is enough.
     pub seeded: bool,
-    /// What the kernel is given: inputs, and the initial content of `inout` arguments.
+    /// Content that the kernel is given: inputs, and the initial content of `inout` arguments.
     pub inputs: &'a [ArgumentContents<'a>],
 }
 
-/// Elements below which two seeds may lead to the same values by chance.
+/// Number of elements below which two seeds may give the same values by chance.
 const FEW: u64 = 16;
 
-/// Whether an output of so many elements is to be looked at for more than two seeds.
+/// Returns whether an output with so few elements needs more than two seeds.
 pub fn needs_more_seeds(elements: u64) -> bool {
     elements < FEW
 }
 
-/// The weakness of an output without expectation.
+/// Returns the weakness of an output without expectation.
 pub fn no_expectation(output: &str) -> Weakness {
     let message = format!(
         "nothing says what `{output}` must hold, so any content passes; give `expected.{output}` \
@@ -126,8 +123,8 @@ pub fn no_expectation(output: &str) -> Weakness {
     }
 }
 
-/// Every weakness of one checked output, in the order of the codes. A cheat counts if it passes for
-/// every seed given: what another seed uncovers is no weakness.
+/// Returns every weakness of one checked output, in the order of the codes. A cheat counts only if it passes
+/// for every seed given.
 pub fn lint_output(facts: &OutputFacts<'_>) -> Vec<Weakness> {
     for_dtype!(facts.expected.dtype, lint_as(facts))
 }
@@ -155,7 +152,7 @@ fn weakness(facts: &OutputFacts<'_>, code: WeaknessCode, what: &str) -> Option<W
     Some(Weakness { code, output: output.to_owned(), message, blocks: code.blocks(facts.seeded) })
 }
 
-/// Whether writing `value` everywhere passes for every seed.
+/// Returns whether writing `value` everywhere passes for every seed.
 fn passes_everywhere<T: Comparable>(
     value: T,
     seeds: &[&[u8]],
@@ -167,13 +164,13 @@ fn passes_everywhere<T: Comparable>(
     })
 }
 
-/// Elements in all seeds together.
+/// Returns the number of elements in all seeds together.
 fn elements<T: Comparable>(facts: &OutputFacts<'_>) -> usize {
     facts.expected.seeds.iter().map(|bytes| bytes.len() / T::SIZE).sum()
 }
 
-/// The tolerance, or what follows from type and size of the expected values where that is tighter: under it only a
-/// constant is like a constant.
+/// Returns the given tolerance, or that by type and size of the expected values where it is tighter. Under
+/// it, only a nearly constant output matches a constant.
 fn tight(facts: &OutputFacts<'_>) -> ResolvedTolerance {
     let first = facts.expected.seeds.first().copied().unwrap_or_default();
     let by_size = resolve(None, facts.expected.dtype, first);
@@ -185,7 +182,7 @@ fn tight(facts: &OutputFacts<'_>) -> ResolvedTolerance {
 }
 
 fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
-    // One element of one seed tells nothing, unless no seed will ever change it.
+    // One element of one seed proves nothing, unless no seed will ever change it.
     if facts.seeded && elements::<T>(facts) < 2 {
         return None;
     }
@@ -198,7 +195,7 @@ fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     weakness(facts, WeaknessCode::ExpectedConstant, &what)
 }
 
-/// A constant that passes under `tolerance` for every seed, if one was found.
+/// Returns a constant that passes under `tolerance` for every seed, if one was found.
 fn passing_constant<T: Comparable>(
     facts: &OutputFacts<'_>,
     tolerance: &ResolvedTolerance,
@@ -222,7 +219,7 @@ fn zeros_pass<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
 fn seed_invariant(facts: &OutputFacts<'_>) -> Option<Weakness> {
     let (first, others) = facts.expected.seeds.split_first()?;
     let same = |other: &&[u8]| other == first || passes(facts, first, other);
-    // One seed tells nothing, unless no input depends on it.
+    // One seed proves nothing, unless no input depends on it.
     if (facts.seeded && others.is_empty()) || !others.iter().all(same) {
         return None;
     }
@@ -265,7 +262,7 @@ fn input_passes(facts: &OutputFacts<'_>) -> Option<Weakness> {
     weakness(facts, WeaknessCode::InputPasses, &what)
 }
 
-/// Two tests: a constant passes that would not under the type's own tolerance, or the tolerance of a
+/// Applies two tests. A constant passes that would not under the type's own tolerance; or the tolerance of a
 /// typical element is at least the standard deviation of the expected values.
 fn too_loose<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     if elements::<T>(facts) < 2 {
@@ -293,14 +290,14 @@ fn too_loose<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     weakness(facts, WeaknessCode::ToleranceTooLoose, &what)
 }
 
-/// Fewer elements say nothing of what rounding does.
+/// Fewest elements for the test of half precision.
 const FEW_ELEMENTS: usize = 32;
 
-/// Whether half precision passes under a tolerance that was measured. A reference that rounds its inputs itself has
-/// another basis; values that float16 holds, such as small whole numbers, say nothing.
+/// Tests whether half precision passes under a measured tolerance. A reference that rounds its inputs itself
+/// has another basis. Values that float16 represents exactly, such as small integers, prove nothing.
 fn half_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     let is_wide = matches!(facts.expected.dtype, Dtype::Float32 | Dtype::Float64);
-    // Of few elements all may be near a number of float16 by chance.
+    // A few elements may all be near a float16 number by chance.
     let is_few = elements::<T>(facts) < FEW_ELEMENTS;
     if !is_wide || is_few || facts.tolerance.basis != ToleranceBasis::ReferenceNoise {
         return None;

@@ -1,4 +1,4 @@
-//! How widely expected values spread.
+//! Spread of the expected values.
 
 use crate::compare::Comparable;
 use crate::pieces;
@@ -13,8 +13,8 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Two passes: the mean, then the deviations from it. Values beyond 1e154, whose squares do not
-    /// fit binary64, give an infinite deviation, which no tolerance reaches.
+    /// Computes the moments in two passes: the mean, then the deviations from it. Values beyond 1e154, whose
+    /// squares exceed binary64, give an infinite deviation, which no tolerance reaches.
     pub(super) fn of<T: Comparable>(seeds: &[&[u8]]) -> Self {
         let [count, sum, magnitude] = sums::<T, 3>(seeds, |x| [1.0, x, x.abs()]);
         let count = count.max(1.0);
@@ -26,7 +26,7 @@ impl Spread {
     }
 }
 
-/// Sums over all finite elements, in an order that does not depend on the number of threads.
+/// Returns sums over all finite elements, in an order that does not depend on the number of threads.
 fn sums<T: Comparable, const N: usize>(
     seeds: &[&[u8]],
     terms: impl Fn(f64) -> [f64; N] + Sync,

@@ -74,7 +74,7 @@ fn zeros_and_constants() {
     let same = case(Dtype::Float32, vec![f32s([2.5; 100])]);
     assert_eq!(codes(&same), [ExpectedConstant]);
     assert!(lint(&same)[0].message.contains("2.5"), "{}", lint(&same)[0].message);
-    // Constant for each seed, but another constant.
+    // Constant for each seed, with another constant.
     let broadcast = case(Dtype::Float32, vec![f32s([2.5; 100]), f32s([3.5; 100])]);
     assert_eq!(codes(&broadcast), []);
     // Beyond 2^53, where binary64 cannot hold the constant.
@@ -94,7 +94,7 @@ fn one_element_is_no_constant() {
 fn rounding_does_not_hide_a_constant() {
     let nearly = f32s((0..1000).map(|i| 1.0 + (i % 3) as f32 * f32::EPSILON));
     assert_eq!(codes(&case(Dtype::Float32, vec![nearly.clone()])), [ExpectedConstant]);
-    // Exact comparison tells them apart.
+    // Under exact comparison they differ.
     let mut exact = case(Dtype::Float32, vec![nearly]);
     (exact.tolerance.atol, exact.tolerance.rtol) = (0.0, 0.0);
     assert_eq!(codes(&exact), []);
@@ -171,7 +171,7 @@ fn copies_of_inputs() {
     assert!(lint(&copy)[0].message.contains("a copy of `x`"), "{}", lint(&copy)[0].message);
     copy.inputs = vec![("y", x.clone())];
     assert!(lint(&copy)[0].message.contains("leaving it as it was"));
-    // Right for one seed of two.
+    // The copy is right for one of two seeds.
     copy.inputs = vec![("x", vec![x[0].clone(), x[0].clone()])];
     assert_eq!(codes(&copy), []);
     copy.inputs = vec![("short", x.iter().map(|x| x[4..].to_vec()).collect())];
@@ -209,12 +209,12 @@ fn half_precision_passes_where_the_measured_noise_is_wider() {
     let few = case(Dtype::Float32, vec![normal(Dtype::Float32, 31, 1)]);
     let few = Case { tolerance: weak.tolerance, ..few };
     assert_eq!(codes(&few), []);
-    // A reference that rounds as much, and a caller that allows it.
+    // The reference rounds as much as float16 does, or the caller allows it.
     for basis in [ToleranceBasis::InnerRounding, ToleranceBasis::Given] {
         weak.tolerance.basis = basis;
         assert_eq!(codes(&weak), []);
     }
-    // Whole numbers are the same in float16.
+    // Integers of this size are exact in float16.
     let whole = f32s((0..2000).map(|index| index as f32));
     let mut whole = case(Dtype::Float32, vec![whole]);
     whole.tolerance =
