@@ -1,4 +1,4 @@
-//! Which launches are verified, and how long that may take.
+//! Selection of the launches to verify, and limits on the time for that.
 
 use std::time::Duration;
 
@@ -6,38 +6,38 @@ use super::judge::Phase;
 use crate::child::secret::Secret;
 use warpgauge_model::DeviceKind;
 
-/// Time that verifying timed launches may take: with fewer verified than were wanted, a time is not ranked.
+/// Time limit for verifying timed launches: if fewer are verified than planned, a time is not ranked.
 const AUDIT_TIME: Duration = Duration::from_secs(10);
 
-/// The same on the emulated device, which is slow, and whose times count for nothing.
+/// The same limit on the emulated device, which is slow, and whose times are not used.
 const EMULATED_AUDIT_TIME: Duration = Duration::from_secs(2);
 
-/// The part of that time that launches which keep their variables get beside it, in each phase.
+/// Divisor of that limit for launches that keep their variables, in each phase and in addition.
 const HISTORY_SHARE: u32 = 3;
 
-/// The launches of a batch that are to be verified, and what verification took so far.
+/// The launches of a batch that are to be verified, and the time for verification so far.
 #[derive(Default)]
 pub(crate) struct Assigned {
     pub phase: Phase,
     /// Launches of the phase before the batch.
     before: usize,
-    /// Places in the batch, descending.
+    /// Positions in the batch, descending.
     places: Vec<usize>,
-    /// Launches of the phase after the batch that will be chosen, as far as is known.
+    /// Launches of the phase that will be chosen after the batch, as far as known.
     later: usize,
-    /// Which are verified where there is no time for all of them.
+    /// Random choice of those to verify if there is no time for all.
     secret: Secret,
     /// Launches of the phase that were verified.
     done: u32,
-    /// Wall time that they took.
+    /// Wall time of their verification.
     spent: Duration,
-    /// What it was when the batch began.
+    /// Value of `spent` when the batch began.
     spent_before: Duration,
 }
 
 impl Assigned {
-    /// Another batch begins; `places` are ascending. `later`: how many launches of the phase will be
-    /// chosen after it.
+    /// Begins a batch; `places` are ascending. `later`: number of launches of the phase that will be chosen
+    /// after it.
     pub(crate) fn begin(
         &mut self,
         phase: Phase,
@@ -53,14 +53,14 @@ impl Assigned {
         self.later = later;
     }
 
-    /// Whether the launch at this place is one of them.
+    /// Returns whether the launch at this position is chosen, and removes it.
     pub(crate) fn takes(&mut self, index: usize) -> bool {
         self.places.pop_if(|place| *place == index).is_some()
     }
 
-    /// Whether the launch that was taken is verified: the first of a phase is, and at least one of the
-    /// others if it takes no longer than all of them may. Where there is no time for all that are to come,
-    /// chance decides, so that the last are no safer than the second.
+    /// Returns whether to verify a chosen launch. The first of a phase is always verified, and at least one
+    /// other if one verification fits the limit. If there is no time for all remaining launches, chance
+    /// decides, so that late launches are no safer for a cheat than early ones.
     pub(crate) fn has_time(&mut self, kind: DeviceKind) -> bool {
         let whole = match kind {
             DeviceKind::Cuda => AUDIT_TIME,
@@ -81,23 +81,23 @@ impl Assigned {
         wanted > 0 && self.secret.below(each.saturating_mul(coming).max(1)) < wanted
     }
 
-    /// How many launches will be taken after the one that was.
+    /// Returns the number of launches that will be chosen after the current one.
     pub(crate) fn later(&self) -> usize {
         self.places.len() + self.later
     }
 
-    /// One was verified.
+    /// Records a verification and its wall time.
     pub(crate) fn took(&mut self, time: Duration) {
         self.spent += time;
         self.done += 1;
     }
 
-    /// Wall time spent on the batch.
+    /// Returns the wall time of verification for this batch.
     pub(crate) fn spent_on_batch(&self) -> Duration {
         self.spent - self.spent_before
     }
 
-    /// Place among the launches of the phase of the one at this place in the batch.
+    /// Returns the index among the launches of the phase, given the position in the batch.
     pub(crate) fn trial(&self, index: usize) -> usize {
         self.before + index
     }
@@ -113,7 +113,7 @@ mod tests {
         assigned.begin(Phase::WarmUp, 0, vec![0, 2], 0);
         let taken = (0..4).filter(|&index| assigned.takes(index)).collect::<Vec<_>>();
         assert_eq!(taken, [0, 2]);
-        // One of a phase is verified however long it takes, and then no other.
+        // One launch of a phase is verified however long that takes, and then no other.
         assert!(assigned.has_time(DeviceKind::Cuda));
         assigned.took(AUDIT_TIME);
         assert_eq!(assigned.spent_on_batch(), AUDIT_TIME);
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// A kernel that rests late, once the time for verifying would be up, is found.
+    /// The schedule must find a kernel that cheats late, when the time for verification would be over.
     #[test]
     fn where_there_is_no_time_for_all_none_of_them_is_safe() {
         let (batches, of_each) = (10, 10);
@@ -160,7 +160,7 @@ mod tests {
                 }
             }
             assert_eq!(verified[0], 0);
-            // A quarter of them, as there is time for.
+            // There is time for a quarter of them.
             assert!((20..=26).contains(&verified.len()), "{}", verified.len());
             late += verified.iter().filter(|&&trial| trial >= batches * of_each / 2).count();
         }

@@ -1,4 +1,4 @@
-//! Launches in batches, each prepared, timed and perhaps verified before the next.
+//! Launches in batches. Each launch is prepared, timed and perhaps verified before the next.
 
 use super::inputs::{Inputs, Shown};
 use super::judge::{Audit, Judge};
@@ -18,7 +18,7 @@ use warpgauge_device::{
 use warpgauge_model::{CacheState, LaunchCounts};
 use warpgauge_validate::Filling;
 
-/// What launches run on, and under which conditions.
+/// Device, buffers, inputs and conditions of launches.
 pub(in crate::child) struct Rig<'a, 'job> {
     pub executor: &'a mut Executor,
     pub buffers: &'a mut [JobBuffer<'job>],
@@ -29,20 +29,21 @@ pub(in crate::child) struct Rig<'a, 'job> {
     pub turns: Option<Turns>,
     /// The load before each timed launch, if any.
     pub load: Option<Load>,
-    /// Whether the last launch was verified: inputs were looked at then, and may be others since.
+    /// Whether the last launch was verified. Its inputs were checked then, and verification may have replaced
+    /// them since.
     pub looked_at: bool,
 }
 
-/// Whether a kernel finds what its launches before left in its variables.
+/// Whether a kernel's variables keep their content from launch to launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) enum Memory {
-    /// It does, as in its later life: it must be right all the same.
+    /// They keep it, as in production use: the kernel must be right all the same.
     Kept,
-    /// It does not, so that no launch can count, replay or skip.
+    /// They are reset, so that no launch can count launches, replay results or skip work.
     Wiped,
 }
 
-/// Where nobody verifies.
+/// A judge that verifies no launch.
 pub(in crate::child) struct NoJudge;
 
 impl Judge for NoJudge {
@@ -55,7 +56,7 @@ impl Judge for NoJudge {
     }
 }
 
-/// What a batch yields.
+/// Result of a batch.
 pub(in crate::child) struct Batch {
     /// Time of each launch, milliseconds.
     pub samples_ms: Vec<f32>,
@@ -64,7 +65,7 @@ pub(in crate::child) struct Batch {
 }
 
 impl Rig<'_, '_> {
-    /// One launch that is not timed, on outputs that hold `filling`; waits for it.
+    /// Makes one untimed launch on outputs that hold `filling`, and waits for it.
     pub(in crate::child) fn launch_once(
         &mut self,
         arm: &mut LoadedProgram,
@@ -77,7 +78,7 @@ impl Rig<'_, '_> {
         Ok(shown)
     }
 
-    /// One launch for the emulator's counts of it, on outputs that hold `filling`.
+    /// Makes one launch and returns the emulator's counts, on outputs that hold `filling`.
     pub(in crate::child) fn count_launch(
         &mut self,
         arm: &mut LoadedProgram,
@@ -96,9 +97,9 @@ impl Rig<'_, '_> {
         counted.map_err(candidate)
     }
 
-    /// Runs `count` launches, each on restored buffers and with the kernel's variables as they were
-    /// after loading. Each has ended, and was verified if the judge takes it, before anything of the
-    /// next is written.
+    /// Runs `count` launches, each on restored buffers and with the kernel's variables reset to their state
+    /// after loading. Each launch has ended, and was verified if the judge selects it, before anything is
+    /// written for the next.
     pub(in crate::child) fn run(
         &mut self,
         arm: &mut LoadedProgram,
@@ -108,7 +109,7 @@ impl Rig<'_, '_> {
         self.run_with(arm, count, judge, Memory::Wiped)
     }
 
-    /// As [`Self::run`]; `memory` says whether the kernel finds what it left in its variables.
+    /// Does the same as [`Self::run`]; `memory` selects whether the kernel's variables keep their content.
     pub(in crate::child) fn run_with(
         &mut self,
         arm: &mut LoadedProgram,
@@ -118,7 +119,7 @@ impl Rig<'_, '_> {
     ) -> JobResult<Batch> {
         let count = count.clamp(1, BATCH);
         let stamps = [0, 1].map(|_| self.executor.stamp_staging());
-        // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
+        // The aids leave the executor during the batch, since the rest of it is borrowed beside them.
         let mut aids = self.executor.timing.take();
         let mut turns = self.turns.take();
         let mut load = self.load.take();
@@ -166,7 +167,7 @@ impl Rig<'_, '_> {
             if let Some(turns) = turns.as_mut().filter(|_| memory == Memory::Wiped)
                 && turns.takes(index)
             {
-                // Verified where it is judged.
+                // The sealed judge verifies this launch; this judge must skip it.
                 let _ = judge.takes(index);
                 let aids = aids.as_deref_mut();
                 let ms = turns.launch(executor, arm, self.buffers, events, aids)?;
@@ -192,7 +193,7 @@ impl Rig<'_, '_> {
         Ok(Taken { samples_ms, stamps: before.zip(after).map(<[Stamp; 2]>::from) })
     }
 
-    /// Puts the device under the load of continuous use, for so many seconds at least.
+    /// Loads the device as in continuous use, for at least `least_s` seconds.
     pub(in crate::child) fn settle(
         &mut self,
         arm: &mut LoadedProgram,
@@ -215,8 +216,8 @@ impl Rig<'_, '_> {
         settled
     }
 
-    /// One timed launch that a runner makes, on inputs that no launch saw before: what it found, and
-    /// what it took, milliseconds.
+    /// Makes one timed launch in a runner, on inputs that no launch saw before. Returns these, the filling,
+    /// and the time in milliseconds.
     pub(in crate::child) fn time_elsewhere(
         &mut self,
         arm: &mut LoadedProgram,
@@ -229,8 +230,7 @@ impl Rig<'_, '_> {
         Ok((shown, filling, ms.map_err(candidate)?))
     }
 
-    /// One timed launch on buffers that were prepared for it, which has ended when this returns what it
-    /// took: milliseconds.
+    /// Makes one timed launch on prepared buffers, waits for it, and returns its time in milliseconds.
     fn time(
         &self,
         arm: &mut LoadedProgram,
@@ -239,7 +239,7 @@ impl Rig<'_, '_> {
         [start, end]: &[Event; 2],
         aids: Option<&mut TimingAids>,
     ) -> Result<f32, DeviceError> {
-        // Where all inputs move, shared memory holds nothing of use.
+        // If all inputs change, old content of shared memory is useless to the kernel.
         let wipe_shared = wiped && !self.inputs.are_all_moving(self.buffers);
         let how = TimedLaunch { cache: self.cache, wipe_shared };
         if let Some(remote) = arm.remote() {
@@ -272,13 +272,13 @@ impl Rig<'_, '_> {
     }
 }
 
-/// Launches of a batch, once the last is queued.
+/// Samples of a batch whose launches are all queued.
 struct Taken {
     samples_ms: Vec<f32>,
     stamps: Option<[Stamp; 2]>,
 }
 
-/// The first event, the last, and the pairs between.
+/// Returns the first event, the last, and the pairs in between.
 fn split(events: &[Event]) -> (&Event, &Event, &[[Event; 2]]) {
     let ([first, last], pairs) = events.split_first_chunk::<2>().expect("2 * BATCH + 2 events");
     (first, last, pairs.as_chunks().0)

@@ -1,11 +1,11 @@
-//! What each launch finds in the random inputs.
+//! Random inputs of each launch.
 //!
-//! A kernel that keeps results from launch to launch gains nothing if no launch sees what another saw,
-//! and if what the next will see exists nowhere yet. So random inputs are drawn anew for each launch,
-//! from a seed that nobody knows, once the launch before has ended.
+//! A kernel may keep results from launch to launch. It gains nothing if no launch repeats earlier inputs, and
+//! if the next inputs do not exist in memory yet. So random inputs are drawn for each launch, from a secret
+//! seed, after the previous launch has ended.
 //!
-//! Where expected content was computed beforehand, there are only some sets of inputs. Each launch finds one
-//! of them, chosen at random.
+//! If expected content was computed in advance, there are only a few sets of inputs. Each launch gets one of
+//! them, chosen at random.
 
 use crate::child::failure::{JobResult, environment};
 use crate::child::memory::buffers::{JobBuffer, restore_with};
@@ -18,7 +18,7 @@ use crate::protocol::{BufferSpec, EvaluatePlan};
 use warpgauge_contract::Role;
 use warpgauge_validate::Filling;
 
-/// What one launch found: enough to show it to a reference kernel.
+/// Inputs of one launch, in a form that can be shown to a reference kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) struct Shown {
     /// Seed of all random content.
@@ -26,23 +26,23 @@ pub(in crate::child) struct Shown {
 }
 
 impl Shown {
-    /// What the contract describes.
+    /// The inputs that the contract describes.
     pub(in crate::child) const CANONICAL: Self = Self { seed: Seed::Contract };
 }
 
-/// Chooses inputs.
+/// Chooses the inputs of launches.
 pub(in crate::child) struct Inputs {
     pub secret: Secret,
-    /// Whether each launch finds inputs of its own.
+    /// Whether each launch gets new inputs.
     moving: bool,
-    /// Seeds of the sets that launches find one of.
+    /// Seeds of the sets to choose from.
     drawn: Vec<u64>,
-    /// Whether the contract's own are behind us.
+    /// Whether launches no longer get the contract's inputs.
     secret_ones: bool,
 }
 
 impl Inputs {
-    /// Inputs as the contract has them; `may_move`: other random numbers would serve as well.
+    /// Makes inputs that begin with the contract's. `may_move`: other random numbers may replace them.
     pub(in crate::child) fn new(buffers: &[JobBuffer<'_>], may_move: bool) -> Self {
         Self {
             secret: Secret::new(),
@@ -52,45 +52,46 @@ impl Inputs {
         }
     }
 
-    /// Inputs of an evaluation.
+    /// Makes the inputs of an evaluation.
     pub(in crate::child) fn of_plan(buffers: &[JobBuffer<'_>], plan: &EvaluatePlan) -> Self {
         let drawn = if wants_fresh(plan) { plan.checks.drawn.clone() } else { Vec::new() };
         Self { drawn, ..Self::new(buffers, may_move(plan)) }
     }
 
-    /// Number of sets of inputs that launches find one of, where there are several and no more.
+    /// Returns the number of sets to choose from, if there are only a few.
     pub(in crate::child) fn sets(&self) -> Option<u32> {
         (!self.drawn.is_empty()).then_some(self.drawn.len() as u32)
     }
 
-    /// Whether launches see different inputs.
+    /// Returns whether launches get different inputs.
     pub(in crate::child) fn are_moving(&self) -> bool {
         self.moving
     }
 
-    /// Whether all inputs do. Otherwise an output may follow from those alone that stay, so that what was
-    /// right once is right again.
+    /// Returns whether all inputs change. Otherwise an output may depend only on inputs that stay, so that an
+    /// old result would be right again.
     pub(in crate::child) fn are_all_moving(&self, buffers: &[JobBuffer<'_>]) -> bool {
         all_move(buffers.iter().map(|buffer| buffer.spec), self.moving)
     }
 
-    /// What is put back before each launch. Where inputs stay, what a launch left could serve the next one.
+    /// Returns what is reset before each launch. If inputs stay, data left by one launch could serve the next
+    /// one.
     pub(in crate::child) fn restored(&self, buffers: &[JobBuffer<'_>]) -> Restored {
         if self.are_all_moving(buffers) { Restored::Variables } else { Restored::ConstantsToo }
     }
 
-    /// From here on each launch finds random numbers of its own, where they may move.
+    /// Gives each launch new random numbers from here on, if they may change.
     pub(in crate::child) fn leave_contract(&mut self) {
         self.secret_ones = true;
     }
 
-    /// What the outputs of the next launch hold before it.
+    /// Returns the content of the next launch's outputs before it.
     pub(in crate::child) fn filling(&mut self) -> Filling {
         Filling::drawn(self.secret.bits())
     }
 
-    /// Draws the inputs of the next launch. The launch before must have ended: what is queued is in
-    /// memory that it could read.
+    /// Draws the inputs of the next launch. The previous launch must have ended, since it could read the
+    /// memory that is written here.
     pub(in crate::child) fn advance(
         &mut self,
         buffers: &mut [JobBuffer<'_>],
@@ -102,7 +103,7 @@ impl Inputs {
         Ok(shown)
     }
 
-    /// Other inputs than the contract's, where there may be.
+    /// Returns inputs other than the contract's, if the plan allows them.
     pub(in crate::child) fn another(&mut self) -> Option<Shown> {
         let seed = match self.drawn.len() {
             0 if !self.moving => return None,
@@ -114,8 +115,8 @@ impl Inputs {
 }
 
 impl Inputs {
-    /// Draws the inputs of the next launch, and writes all that it is to find, outputs filled with
-    /// `filling`. As for [`Self::advance`], the launch before must have ended.
+    /// Draws the inputs of the next launch, and writes all of its buffers, outputs filled with `filling`. The
+    /// previous launch must have ended, as for [`Self::advance`].
     pub(in crate::child) fn prepare(
         &mut self,
         buffers: &mut [JobBuffer<'_>],
@@ -129,17 +130,17 @@ impl Inputs {
     }
 }
 
-/// Whether other random inputs would serve as well: what is expected must then be computed for each launch.
+/// Returns whether other random inputs may be used: expected content must then be computed for each launch.
 pub(in crate::child) fn may_move(plan: &EvaluatePlan) -> bool {
     wants_fresh(plan) && plan.checks.files.is_empty()
 }
 
-/// Whether launches are to find other inputs than the contract's.
+/// Returns whether launches get inputs other than the contract's.
 fn wants_fresh(plan: &EvaluatePlan) -> bool {
     plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs) && !plan.sanitize
 }
 
-/// Whether all that kernels are given is random, and `may_move`.
+/// Returns whether all arguments with content are random, and `may_move`.
 pub(in crate::child) fn all_move<'a>(
     specs: impl IntoIterator<Item = &'a BufferSpec>,
     may_move: bool,
@@ -148,7 +149,7 @@ pub(in crate::child) fn all_move<'a>(
     may_move && given.peek().is_some() && given.all(|spec| is_random(&spec.content))
 }
 
-/// Makes the buffers hold what a launch found, written anew.
+/// Writes the inputs of a launch to the buffers again.
 pub(in crate::child) fn present(
     shown: Shown,
     buffers: &mut [JobBuffer<'_>],

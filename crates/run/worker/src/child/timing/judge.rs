@@ -1,4 +1,4 @@
-//! Who verifies launches, and what they are told.
+//! The interface of judges that verify launches.
 
 use std::time::Duration;
 
@@ -8,24 +8,25 @@ use crate::child::failure::JobResult;
 use crate::child::memory::buffers::JobBuffer;
 use warpgauge_validate::Filling;
 
-/// A launch that has ended and is to be verified; its outputs are where it left them.
+/// A launch that has ended and is to be verified; its outputs are still in the buffers.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::child) struct Audit {
-    /// Place among the launches of its kind, from 0.
+    /// Index of the launch in its batch, from 0.
     pub trial: usize,
     pub shown: Shown,
-    /// What its outputs held before.
+    /// Content of the outputs before the launch.
     pub filling: Filling,
-    /// Whether it is not that launch but one of the load before it.
+    /// Whether this is not that launch but one of the load before it.
     pub under_load: bool,
 }
 
-/// Verifies launches, each before the next begins. What it wrote to the device is gone when it returns.
+/// Verifies launches, each before the next begins. Data that it wrote to the device must be gone when it
+/// returns.
 pub(in crate::child) trait Judge {
-    /// Whether to verify the launch with this place in its batch.
+    /// Returns whether to verify the launch at this position in its batch.
     fn takes(&mut self, index: usize) -> bool;
 
-    /// Verifies a launch that has ended. `false`: there is no time for it.
+    /// Verifies a launch that has ended. `false`: there is no time left for it.
     fn verify(
         &mut self,
         executor: &Executor,
@@ -34,26 +35,26 @@ pub(in crate::child) trait Judge {
     ) -> JobResult<bool>;
 }
 
-/// What launches are for.
+/// Purpose of launches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The kernel warms up, and keeps its variables.
     #[default]
     WarmUp,
-    /// It is timed.
+    /// The kernel is timed.
     Timed,
-    /// It keeps its variables for as long as it may be used.
+    /// The kernel keeps its variables, in a long series of launches.
     Lasting,
-    /// The last of these launches.
+    /// The last launches of that series.
     Last,
 }
 
-/// A judge that is told what comes.
+/// A judge that is notified of each batch in advance.
 pub(crate) trait Referee: Judge {
-    /// Launches of this phase begin, after `before` others of it; of the batch, those at these places
-    /// (ascending) are to be verified, and `later` of the phase after it.
+    /// Begins a batch of this phase, after `before` earlier launches of the phase. The launches at `places`
+    /// (ascending) are to be verified, and `later` launches of the phase after the batch.
     fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>, later: usize);
 
-    /// Wall time that verification took since then.
+    /// Returns the wall time that verification took since the batch began.
     fn spent(&self) -> Duration;
 }

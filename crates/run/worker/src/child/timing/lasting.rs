@@ -1,7 +1,7 @@
-//! Launches that follow one another with what the kernel's modules keep, so that what goes wrong late shows.
+//! A series of launches that keep the modules' variables, which detects errors that occur late.
 //!
-//! A timed launch finds variables as after loading, and the warm-up is short. A kernel that counts its
-//! launches and is wrong from the sixtieth on would be right wherever it is looked at.
+//! A timed launch starts with variables as after loading, and the warm-up is short. A kernel that counts its
+//! launches, and is wrong from the sixtieth on, would be right in every other verified launch.
 
 use std::time::{Duration, Instant};
 
@@ -12,29 +12,30 @@ use crate::child::failure::{JobResult, candidate};
 use crate::child::launch::program::LoadedProgram;
 use crate::protocol::{LastingFacts, TrialPlan};
 
-/// Launches before the last ones that are verified, at places drawn at random.
+/// Launches before the last ones that are verified, at random positions.
 const ON_THE_WAY: usize = 12;
 
-/// First launches that need no further look: one and two, and those of the warm-up that are verified.
+/// First launches that need no further verification: launches one and two, and the verified ones of the
+/// warm-up.
 const VERIFIED_BEFORE: usize = 2 + HISTORY_LAUNCHES;
 
-/// Last launches, which are verified.
+/// Number of last launches, all of which are verified.
 const LAST: u32 = 3;
 
 /// Part of the candidate's time limit that these launches may take.
 const SHARE_OF_LIMIT: f64 = 0.05;
 
-/// Part of what is left of that limit that they may take.
+/// Part of the remaining time that these launches may take.
 const SHARE_OF_REST: f64 = 0.5;
 
-/// What came of these launches.
+/// Result of these launches.
 pub(in crate::child) struct Lasting {
     pub facts: LastingFacts,
     /// Wall time of verification.
     pub verifying: Duration,
 }
 
-/// What the candidate's launches took before these.
+/// Earlier launches of the candidate, with their duration.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::child) struct Spent {
     pub launches: u32,
@@ -42,7 +43,8 @@ pub(in crate::child) struct Spent {
     pub seconds: f64,
 }
 
-/// Makes as many launches as are planned, or as there is time for, from variables as after loading on.
+/// Makes the planned number of launches, or as many as there is time for, starting with variables as after
+/// loading.
 pub(in crate::child) fn run(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -51,7 +53,7 @@ pub(in crate::child) fn run(
 ) -> JobResult<Lasting> {
     let wanted = plan.lasting;
     let budget_s = budget_s(plan.time_limit_s, spent.seconds);
-    // A number that is too large, or below 0, is cut off.
+    // The conversion saturates: it limits a number that is too large or negative.
     let most = ((budget_s / spent.each_s()) as u32).min(wanted);
     let mut lasting =
         Lasting { facts: LastingFacts { launches: 0, wanted }, verifying: Duration::ZERO };
@@ -71,7 +73,7 @@ pub(in crate::child) fn run(
         let here = done..done + count;
         let places = looks.iter().filter(|look| here.contains(look)).map(|look| look - done);
         let later = looks.iter().filter(|look| **look >= here.end).count();
-        // The kernel's first launch is launch 1.
+        // Numbers of launches start at 1.
         judge.begin(Phase::Lasting, 1 + done, places.collect(), later);
         rig.run_with(arm, count, judge, Memory::Kept)?;
         lasting.verifying += judge.spent();
@@ -85,7 +87,7 @@ pub(in crate::child) fn run(
     Ok(lasting)
 }
 
-/// Seconds that these launches may take, of a limit of which so much is spent.
+/// Returns the seconds that these launches may take, given the limit and the time spent.
 fn budget_s(limit_s: f64, spent_s: f64) -> f64 {
     (SHARE_OF_LIMIT * limit_s).min(SHARE_OF_REST * (limit_s - spent_s))
 }
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn launches_keep_to_the_time_limit() {
-        // A twentieth of it; half of what is left of it; nothing where nothing is.
+        // A twentieth of the limit; half of the rest; nothing if there is no rest.
         assert_eq!(budget_s(100.0, 3.0), 5.0);
         assert_eq!(budget_s(100.0, 96.0), 2.0);
         assert!(budget_s(100.0, 120.0) < 0.0);

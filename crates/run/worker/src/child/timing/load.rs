@@ -1,14 +1,14 @@
-//! The load of continuous use, under which launches are timed where that is asked for.
+//! The load of continuous use, under which launches are timed if the plan requests it.
 //!
-//! A GPU that is used without a pause lowers its clock to what its power allows. So before each timed
-//! launch the kernel runs again and again, on inputs of its own, ten times as long as the device had
-//! anything else to do; at first until clock and power have settled. The timed launch is prepared once
-//! the last of these launches has ended, as after any other: nothing of it exists before.
+//! A GPU in continuous use lowers its clock to what its power limit allows. So before each timed launch the
+//! kernel runs repeatedly, on separate inputs, ten times as long as the device had anything else to do. The
+//! first load lasts until clock and power have settled. The timed launch is prepared after the last of these
+//! launches has ended, as after any other: none of its data exist before.
 //!
-//! A kernel that spares itself in these launches would be timed at a clock that it never has in
-//! continuous use. So each of them finds what a timed one finds: filled outputs, variables put back, L2
-//! flushed if that is asked for. Some are verified, at places that nobody can foresee, and one of each
-//! stretch is timed: a kernel that rests in them takes longer than when it is timed.
+//! A kernel that does less work in these launches would be timed at a clock that it never has in continuous
+//! use. So each of them gets the same conditions as a timed one: filled outputs, reset variables, and L2
+//! flushed if requested. Some are verified, at positions that the kernel cannot predict. One of each stretch
+//! is timed: a kernel that idles in them takes longer than when it is timed.
 
 use std::time::Instant;
 
@@ -29,10 +29,10 @@ use warpgauge_validate::Filling;
 /// Shortest load before the first timed launch, seconds.
 const SETTLE_S: f64 = 0.5;
 
-/// Load for each second of anything else: ten elevenths of the time are load.
+/// Load time per time of anything else: ten elevenths of the time are load.
 const LOAD_RATIO: f64 = 10.0;
 
-/// Shortest and longest load before any other timed launch, seconds. The longest bears on launches
+/// Shortest and longest load before any other timed launch, seconds. The longest takes effect for launches
 /// after a slow verification, of which there are some dozens.
 const STRETCH_S: [f64; 2] = [0.002, 0.1];
 
@@ -42,26 +42,26 @@ const LEAST_LAUNCHES: usize = 2;
 /// Most launches that are queued together.
 const MOST_QUEUED: usize = 256;
 
-/// Launches of the load that are verified, about.
+/// Approximate number of load launches that are verified.
 pub(super) const LOAD_AUDITS: u32 = 16;
 
 /// The load before timed launches.
 pub(in crate::child) struct Load {
-    /// Places in the batch before which a launch of the load is verified, descending.
+    /// Positions in the batch before which a load launch is verified, descending.
     verified: Vec<usize>,
-    /// Seconds that one of its launches takes, with what comes before it.
+    /// Wall time of one load launch with its preparation, seconds.
     each_s: f64,
-    /// When the last one ended.
+    /// End of the last load launch.
     ended: Instant,
-    /// Seconds that timed launches took since then: they are load as well.
+    /// Duration of timed launches since then, seconds: they are load as well.
     timed_s: f64,
-    /// When the time of the timed launches is up.
+    /// End of the time for the timed launches.
     until: Option<Instant>,
-    /// When the device had settled.
+    /// Time at which the device had settled.
     settled: Instant,
-    /// When the last timed launch had ended: what comes after it lies between no two of them.
+    /// End of the last timed launch: later work does not lie between timed launches.
     told: Instant,
-    /// Seconds of load since then.
+    /// Duration of load between `settled` and now, seconds, timed launches included.
     loaded_s: f64,
     launches: u64,
     audited: u32,
@@ -69,13 +69,13 @@ pub(in crate::child) struct Load {
     samples_ms: Vec<f64>,
 }
 
-/// What launches of the load run on, and how.
+/// Device, buffers and conditions of load launches.
 pub(super) struct Ground<'a, 'job> {
     pub executor: &'a Executor,
     pub buffers: &'a mut [JobBuffer<'job>],
     pub inputs: &'a mut Inputs,
     pub cache: CacheState,
-    /// Free until the timed launch.
+    /// Unused until the timed launch.
     pub events: &'a [Event; 2],
     pub aids: Option<&'a mut TimingAids>,
 }
@@ -98,7 +98,7 @@ impl Load {
         }
     }
 
-    /// Loads the device for so many seconds, or as long as its clock needs to settle.
+    /// Loads the device until its clock has settled, for at least `least_s` seconds.
     pub(super) fn settle(
         &mut self,
         ground: &mut Ground<'_, '_>,
@@ -116,8 +116,8 @@ impl Load {
         Ok(())
     }
 
-    /// A batch begins. Before the timed launches at `places`, which ascend, a launch of the load is
-    /// verified; in so many seconds the time is up.
+    /// Begins a batch. Before each of the timed launches at `places`, in ascending order, a load launch is
+    /// verified. `left_s`: seconds until the time for timed launches ends.
     pub(super) fn begin(&mut self, mut places: Vec<usize>, left_s: Option<f64>) {
         places.reverse();
         self.verified = places;
@@ -125,12 +125,12 @@ impl Load {
         self.until = left.and_then(|left| Instant::now().checked_add(left));
     }
 
-    /// Seconds that the load before a timed launch takes at least.
+    /// Returns the shortest load before a timed launch, seconds.
     pub(super) fn least_s(&self) -> f64 {
         STRETCH_S[0].max(LEAST_LAUNCHES as f64 * self.each_s)
     }
 
-    /// The load before the timed launch at this place of the batch; it has ended when this returns.
+    /// Runs the load before the timed launch at this position of the batch, and waits for its end.
     pub(super) fn before(
         &mut self,
         ground: &mut Ground<'_, '_>,
@@ -139,7 +139,7 @@ impl Load {
         index: usize,
     ) -> JobResult<()> {
         if self.verified.pop_if(|place| *place == index).is_some() {
-            // Any of the launches of a stretch, which ends with it.
+            // The position is random among the launches of a stretch, which ends with the verified launch.
             let launches = self.launches_in(STRETCH_S[0]);
             let launches = 1 + ground.inputs.secret.below(launches);
             let shown = ground.advance()?;
@@ -152,7 +152,7 @@ impl Load {
         self.stretch(ground, arm, |load| load.wanted_s(kind))
     }
 
-    /// A timed launch has ended.
+    /// Records a timed launch, which counts as load.
     pub(super) fn timed(&mut self, ms: f32) {
         let seconds = f64::from(ms) * 1e-3;
         self.timed_s += seconds;
@@ -160,7 +160,7 @@ impl Load {
         self.told = Instant::now();
     }
 
-    /// What there was of it.
+    /// Returns the facts about the load.
     pub(super) fn facts(&self) -> LoadFacts {
         let passed_s = self.told.duration_since(self.settled).as_secs_f64();
         LoadFacts {
@@ -171,7 +171,7 @@ impl Load {
         }
     }
 
-    /// Seconds of load before the next timed launch.
+    /// Returns the seconds of load before the next timed launch.
     fn wanted_s(&self, kind: DeviceKind) -> f64 {
         // The emulated device has no clock that could settle.
         if kind == DeviceKind::Emulator {
@@ -187,7 +187,7 @@ impl Load {
         launches.clamp(LEAST_LAUNCHES, MOST_QUEUED)
     }
 
-    /// Launches on inputs of their own, for as many seconds as are wanted once these are drawn.
+    /// Launches on separate inputs, for the seconds that `wanted_s` returns after these are drawn.
     fn stretch(
         &mut self,
         ground: &mut Ground<'_, '_>,
@@ -195,7 +195,7 @@ impl Load {
         wanted_s: impl FnOnce(&Self) -> f64,
     ) -> JobResult<()> {
         ground.advance()?;
-        // Drawing them is not load, and is made up for like all that is not.
+        // Drawing inputs is not load, and is compensated like other work.
         ground.executor.stream.synchronize().map_err(candidate)?;
         let (wanted_s, began) = (wanted_s(self), Instant::now());
         loop {
@@ -205,12 +205,12 @@ impl Load {
             if began.elapsed().as_secs_f64() >= wanted_s {
                 return Ok(());
             }
-            // One of each stretch: the last, which nobody knows before it has ended.
+            // Keep one sample per stretch, of its last launch, which the kernel cannot predict.
             self.samples_ms.pop();
         }
     }
 
-    /// So many launches one behind the other; waits for the last, and returns its filling.
+    /// Queues the launches, waits for the last, and returns its filling.
     fn queue(
         &mut self,
         ground: &mut Ground<'_, '_>,
@@ -230,7 +230,7 @@ impl Load {
 }
 
 impl Ground<'_, '_> {
-    /// Writes inputs that no launch found before.
+    /// Writes inputs that no earlier launch had.
     fn advance(&mut self) -> JobResult<Shown> {
         let mut writes = Writes::new(self.executor.tools()?);
         let shown = self.inputs.advance(self.buffers, &mut writes)?;
@@ -238,8 +238,8 @@ impl Ground<'_, '_> {
         Ok(shown)
     }
 
-    /// Launches as when it is timed, but for the gate; the filling of the last, and what it took,
-    /// milliseconds.
+    /// Launches as in a timed launch, but without the blocking kernel. Returns the filling and the time of
+    /// the last launch, milliseconds.
     fn launch(&mut self, arm: &mut LoadedProgram, launches: usize) -> JobResult<(Filling, f32)> {
         let tools = self.executor.tools()?;
         let wipe_shared = !self.inputs.are_all_moving(self.buffers);
@@ -267,7 +267,7 @@ impl Ground<'_, '_> {
     }
 }
 
-/// Seconds of load that make up for so many of anything else.
+/// Returns the seconds of load that compensate for this time of other work.
 fn wanted_after(other_s: f64) -> f64 {
     (LOAD_RATIO * other_s).clamp(STRETCH_S[0], STRETCH_S[1])
 }
@@ -278,11 +278,11 @@ mod tests {
 
     #[test]
     fn load_makes_up_for_the_time_without_it_within_bounds() {
-        // A launch that takes little to prepare; one after a verification; one after a slow one.
+        // A launch with little preparation; one after a verification; one after a slow verification.
         assert_eq!(wanted_after(0.0001), 0.002);
         assert_eq!(wanted_after(0.005), 0.05);
         assert_eq!(wanted_after(3.0), 0.1);
-        // A clock that says less than the events do.
+        // The clock shows less time than the events.
         assert_eq!(wanted_after(-1.0), 0.002);
     }
 
@@ -315,9 +315,9 @@ mod tests {
     fn timed_launches_are_load_too() {
         let mut load = Load::new();
         load.timed(1000.0);
-        // A second of load in no time is not more than all of it.
+        // The share is at most 1, even if no time has passed.
         assert_eq!(load.facts().share, 1.0);
-        // What comes after the last of them, as handing over outputs, is nobody's rest.
+        // Later work, such as returning outputs, does not count as idle time.
         load.told = load.settled + std::time::Duration::from_secs(2);
         assert_eq!(load.facts().share, 0.5);
         assert_eq!((load.facts().launches, load.facts().median_ms), (0, None));

@@ -1,14 +1,14 @@
 //! Timed launches.
 //!
-//! - `audit_schedule`: which launches are verified, and how long that may take
+//! - `audit_schedule`: selection of the launches to verify, and time limits for that
 //! - `batch`: launches in batches
-//! - `inputs`: what each launch finds in the random inputs
-//! - `judge`: who verifies launches, and what they are told
-//! - `lasting`: launches that keep what the kernel's modules keep, until what goes wrong late has shown
+//! - `inputs`: random inputs of each launch
+//! - `judge`: the interface of judges that verify launches
+//! - `lasting`: a series of launches that keep the modules' variables, which detects errors that occur late
 //! - `load`: the load before a timed launch
-//! - `sealed_turns`: launches among the timed ones that another process judges
+//! - `sealed_turns`: timed launches that another process judges
 //! - `stage`: one launch between two events
-//! - `trials`: warm-up, batches, when to stop
+//! - `trials`: warm-up, batches, and the decision to stop
 
 pub(crate) mod audit_schedule;
 pub(crate) mod batch;

@@ -1,7 +1,7 @@
-//! Launches among the timed ones that another process judges: this one hands the buffers over, makes the
-//! launch when it is told to, and knows neither what the inputs come from nor what is expected.
+//! Timed launches that another process judges. This process shares the judge's buffers and launches on
+//! request. It knows neither the source of the inputs nor the expected outputs.
 //!
-//! All launches use the judge's buffers, so that a kernel cannot tell by an address which are sealed.
+//! All launches use the judge's buffers, so that a kernel cannot identify the sealed ones by an address.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -21,25 +21,24 @@ use warpgauge_device::{DeviceError, Event};
 use warpgauge_model::FailureCode;
 use warpgauge_statistics::sealed_times;
 
-/// Longest time that the judge takes for anything: it compiles nothing, and a reference has been
-/// launched before.
+/// Longest wait for the judge: it compiles nothing, and its reference has been launched before.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The connection to the judge, and the launches that are its own.
+/// The connection to the judge, and the launches that it judges.
 pub(crate) struct Turns {
     judge: UnixStream,
     assigned: Assigned,
-    /// Places of the sealed launches among all timed ones, ascending.
+    /// Indices of the sealed launches among all timed ones, ascending.
     taken: Vec<u32>,
-    /// Launches that were handed over.
+    /// Number of launches that the judge took.
     pub made: u32,
-    /// Whether more launches were sealed since times did not agree.
+    /// Whether more launches were sealed after times disagreed.
     confirmed: bool,
 }
 
 impl Turns {
-    /// Opens the judge's buffers in place of own ones. `measures`: whether the judge runs references first, for as
-    /// long as the server lets it.
+    /// Opens the judge's buffers instead of allocating. `measures`: whether the judge runs references first,
+    /// for as long as the server allows.
     pub(crate) fn open<'job>(
         link: &mut Link,
         specs: &'job [BufferSpec],
@@ -72,25 +71,25 @@ impl Turns {
         Ok(turns)
     }
 
-    /// A batch begins, after `before` timed launches; those at `places` are the judge's, and `later` of
-    /// those after it.
+    /// Begins a batch, after `before` timed launches. Those at `places` are sealed, and `later` of those
+    /// after the batch.
     pub(crate) fn begin(&mut self, before: usize, places: Vec<usize>, later: usize) {
         self.assigned.begin(Phase::Timed, before, places, later);
     }
 
-    /// The first so many timed launches do not count: others were made in their place.
+    /// Discards the first timed launches, which were repeated.
     pub(crate) fn forget(&mut self, launches: usize) {
         let after = self.taken.iter().filter_map(|&place| place.checked_sub(launches as u32));
         self.taken = after.collect();
     }
 
-    /// Places of the sealed launches among all timed ones, ascending. The connection is closed.
+    /// Returns the indices of the sealed launches among all timed ones, ascending, and closes the connection.
     pub(crate) fn into_taken(self) -> Vec<u32> {
         self.taken
     }
 
-    /// Whether times of sealed launches part from those of the others, for the first time: then more of
-    /// them tell whether it was noise. `samples` are the timed launches from place `first` on.
+    /// Returns, at most once, whether times of sealed launches differ from those of the others: more sealed
+    /// launches then show whether that was noise. `samples` are the timed launches from index `first` on.
     pub(crate) fn are_to_confirm(&mut self, samples: &[f32], first: usize) -> bool {
         let is_sealed = |place: usize| self.taken.binary_search(&((first + place) as u32)).is_ok();
         let (sealed, others): (Vec<_>, Vec<_>) =
@@ -101,7 +100,7 @@ impl Turns {
         part && !std::mem::replace(&mut self.confirmed, part)
     }
 
-    /// Whether the launch at this place is the judge's.
+    /// Returns whether the launch at this position of the batch is sealed.
     pub(crate) fn takes(&mut self, index: usize) -> bool {
         let takes = self.assigned.takes(index);
         self.made += u32::from(takes);
@@ -111,7 +110,8 @@ impl Turns {
         takes
     }
 
-    /// One launch as the judge wants it: what it took, milliseconds. It was verified when this returns.
+    /// Makes one launch as the judge requests. Returns its time, milliseconds, after the judge has verified
+    /// it.
     pub(crate) fn launch(
         &mut self,
         executor: &Executor,
@@ -149,7 +149,7 @@ impl Turns {
     }
 
     fn failed(&mut self, error: DeviceError) -> Failed {
-        // A judge that is gone has no use for it.
+        // If the judge has ended, this message has no reader.
         let _ = self.tell(&FromRunner::Failed(Box::new(error.clone())));
         candidate(error)
     }

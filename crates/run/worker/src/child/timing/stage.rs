@@ -1,4 +1,4 @@
-//! One launch between two events, and what comes right before it.
+//! One launch between two events, with the preparation right before it.
 
 use crate::child::device::executor::TimingAids;
 use crate::child::launch::program::LoadedProgram;
@@ -7,18 +7,17 @@ use warpgauge_device::support::Support;
 use warpgauge_device::{DeviceBuffer, DeviceError, Event, Stream};
 use warpgauge_model::CacheState;
 
-/// What a timed launch needs of its device.
+/// Device resources for a timed launch.
 pub(in crate::child) struct Stage<'a> {
     pub stream: &'a Stream,
     pub support: &'a Support,
-    /// Memory that is written to push everything else out of L2.
+    /// Memory that is written to evict everything else from L2.
     pub flush: Option<&'a DeviceBuffer>,
     pub aids: Option<&'a mut TimingAids>,
 }
 
 impl Stage<'_> {
-    /// Queues what comes before a launch: variables put back, shared memory cleared, L2 flushed, as far
-    /// as that is asked for.
+    /// Queues the preparation of a launch, as requested: variables reset, shared memory cleared, L2 flushed.
     pub(in crate::child) fn clear(
         &mut self,
         arm: &mut LoadedProgram,
@@ -38,8 +37,8 @@ impl Stage<'_> {
         }
     }
 
-    /// Queues one launch on buffers that hold what it is to find: all is cleared as it is asked for;
-    /// then the launch between its events.
+    /// Queues one launch on prepared buffers: the preparation as requested, and then the launch between its
+    /// events.
     pub(in crate::child) fn queue(
         &mut self,
         arm: &mut LoadedProgram,
@@ -51,9 +50,9 @@ impl Stage<'_> {
         let stream = self.stream;
         self.clear(arm, forget, how)?;
         if let Some(aids) = &mut self.aids {
-            // The blocking kernel right before the first event: after anything else, what the device
-            // does between the two is part of the time (0.5 µs after a fill). What is queued before
-            // the device stands there takes longer too (0.7 µs).
+            // The blocking kernel must come right before the first event. After anything else, what the
+            // device does between the two is part of the time (0.5 µs after a fill). Work that is queued
+            // before the device waits there takes longer too (0.7 µs).
             aids.blocking_kernel.launch(self.support, stream)?;
         }
         start.record(stream)?;

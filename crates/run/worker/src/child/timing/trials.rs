@@ -1,14 +1,14 @@
 //! Warm-up and timed launches.
 //!
-//! A trial is: inputs that no launch saw before → the kernel's variables as after loading → outputs
-//! poisoned → L2 flushed (cold) → blocking kernel → event, launch, event → perhaps verification. The
-//! blocking kernel holds the device back until the host has queued all of the launch. Nothing of a
-//! trial is written before the trial before it has ended. Trials come in batches; the cycle counters
-//! of all multiprocessors are read before and after each.
+//! A trial is: inputs that no launch saw before → the kernel's variables as after loading → outputs poisoned
+//! → L2 flushed (cold) → blocking kernel → event, launch, event → perhaps verification. The blocking kernel
+//! holds the device back until the host has queued all of the launch. Nothing is written for a trial before
+//! the previous trial has ended. Trials come in batches; the cycle counters of all multiprocessors are read
+//! before and after each.
 //!
-//! While it warms up a kernel keeps its variables: results of the first of these launches are
-//! verified, and show a kernel that is not right in every launch. When it is timed it keeps nothing,
-//! so that it cannot know which launches are which.
+//! During the warm-up a kernel keeps its variables. The results of the first of these launches are verified,
+//! which detects a kernel that is not right in every launch. During timing its variables are reset, so that
+//! it cannot distinguish the launches.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,10 +30,10 @@ use warpgauge_statistics::{
 };
 use warpgauge_validate::Filling;
 
-/// Warm-up ends this long after its planned end, whatever happened: seconds.
+/// Longest extension of the warm-up beyond its planned end, seconds.
 const WARMUP_GRACE_S: f64 = 0.5;
 
-/// Longest time that a batch should take, so that progress is seen and a stop is near: seconds.
+/// Longest planned time of a batch, so that progress is visible and a stop is soon possible: seconds.
 pub(super) const BATCH_S: f64 = 0.2;
 
 /// Longest time of one step of the warm-up, seconds.
@@ -42,17 +42,17 @@ const WARMUP_STEP_S: f64 = 0.025;
 /// Launches of the warm-up whose results are verified.
 pub(super) const HISTORY_LAUNCHES: usize = 10;
 
-/// Longest time that these take on the emulated device, which needs no other warm-up: seconds.
+/// Longest time of these launches on the emulated device, which needs no other warm-up: seconds.
 const HISTORY_S: f64 = 0.5;
 
-/// Sealed launches that are made beside the others where the times of those do not agree: noise seldom
-/// comes again in all of them.
+/// Additional sealed launches, if the times of sealed and other launches disagree: noise seldom recurs in all
+/// of them.
 const CONFIRMING: usize = 9;
 
-/// Launches of a kernel that does nothing.
+/// Launches of an empty kernel.
 const EMPTY_LAUNCHES: usize = 40;
 
-/// What measuring yields.
+/// Result of a measurement.
 #[derive(Default)]
 pub(crate) struct Measured {
     /// Time of each launch, milliseconds, in launch order.
@@ -65,30 +65,30 @@ pub(crate) struct Measured {
     /// Wall time of verification.
     pub verifying: Duration,
     pub stopped: Option<StopReason>,
-    /// How the GPU is at the first and after the last timed launch.
+    /// Health of the GPU at the first and after the last timed launch.
     pub health: Health,
-    /// Median time of a kernel that does nothing, milliseconds.
+    /// Median time of an empty kernel, milliseconds.
     pub empty_launch_ms: Option<f64>,
-    /// The load before timed launches, where there is any.
+    /// The load before timed launches, if any.
     pub load: Option<LoadFacts>,
 }
 
-/// An answer that is on its way.
+/// A pending health query.
 type Asked = JoinHandle<GpuHealth>;
 
-/// How the GPU is at the first and after the last timed launch, asked for while other work went on.
+/// Health of the GPU at the first and after the last timed launch, queried in the background.
 #[derive(Default)]
 pub(crate) struct Health(Option<(Asked, Asked)>);
 
 impl Health {
-    /// Waits for the answers, if there is anybody to ask.
+    /// Waits for the answers; `None`: the GPU has no monitor, or a query failed.
     pub(crate) fn told(self) -> Option<[GpuHealth; 2]> {
         let (before, after) = self.0?;
         Some([before.join().ok()?, after.join().ok()?])
     }
 }
 
-/// Warms up and measures as planned.
+/// Warms up and measures according to the plan.
 pub(crate) fn measure(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -110,8 +110,8 @@ pub(crate) fn measure(
     Ok(measured)
 }
 
-/// Warms up by the load that there will be before each timed launch. Returns the wall time that one of
-/// these takes, load included, about.
+/// Warms up with the load that precedes each timed launch. Returns the approximate wall time of a timed
+/// launch, load included.
 fn settle(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -119,7 +119,7 @@ fn settle(
     judge: &mut dyn Referee,
     measured: &mut Measured,
 ) -> JobResult<Duration> {
-    // The launches that keep their variables, of which the first are verified.
+    // These launches keep their variables, and the first of them are verified.
     let brief = TrialPlan { min_warmup_s: 0.0, ..plan.clone() };
     let each = warm_up(rig, arm, &brief, judge, measured)?;
     rig.settle(arm, plan.min_warmup_s)?;
@@ -127,14 +127,14 @@ fn settle(
     Ok(each + Duration::from_secs_f64(load_s))
 }
 
-/// Asks how the GPU is, which takes half a millisecond, while this thread goes on.
+/// Queries the GPU's health in another thread, since that takes half a millisecond.
 fn health(rig: &Rig<'_, '_>) -> Option<Asked> {
     let monitor = Arc::clone(rig.executor.monitor.as_ref().ok()?);
     std::thread::Builder::new().name("health".to_owned()).spawn(move || monitor.health()).ok()
 }
 
-/// What a launch takes that does nothing, under the same conditions: the floor below which no time
-/// can be. Measured once for a worker.
+/// Returns the time of an empty launch under the same conditions, a lower bound of every time. A worker
+/// measures it once.
 fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
     if rig.executor.empty_launch_ms.is_none() && rig.executor.timing.is_some() {
         let mut arm = match &rig.executor.support {
@@ -153,7 +153,7 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
             load: None,
             looked_at: false,
         };
-        // The first loads the kernel.
+        // The first launch loads the kernel.
         bare.launch_once(&mut arm, Filling::FIXED)?;
         let samples = bare.run(&mut arm, EMPTY_LAUNCHES, &mut NoJudge)?.samples_ms;
         let samples = samples.into_iter().map(f64::from).collect::<Vec<_>>();
@@ -162,8 +162,8 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
     Ok(rig.executor.empty_launch_ms)
 }
 
-/// Launches until the planned time has passed and times are stable. Returns the wall time that one
-/// launch took at the end, preparation included.
+/// Launches until the planned time has passed and times are stable. Returns the final wall time of one
+/// launch, preparation included.
 fn warm_up(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -191,7 +191,7 @@ fn warm_up(
         let samples = batch.samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
         spread = spread.max(relative_spread(&samples));
         medians.extend(Sorted::new(&samples).map(|sorted| sorted.median()));
-        // Verification warms nothing.
+        // Verification does not warm the device up.
         let passed = start.elapsed().saturating_sub(measured.verifying).as_secs_f64();
         // The emulated device has neither clocks nor caches to warm.
         if emulated {
@@ -222,7 +222,7 @@ fn trials(
 ) -> JobResult<()> {
     let mut start = Instant::now();
     let mut verified_before = measured.verifying;
-    // Samples, and batches, of a measurement that was made again.
+    // Number of samples, and of batches, of a first measurement that was repeated.
     let mut before = None;
     loop {
         let done = measured.samples_ms.len();
@@ -248,7 +248,7 @@ fn trials(
                 }
                 let parted = ranked_by(samples) == RankedBy::Mean;
                 match before {
-                    // Once more: noise does not come again.
+                    // Measure once more: noise would not recur.
                     None if parted && rig.executor.device().kind == DeviceKind::Cuda => {
                         before = Some((done, measured.batches.len()));
                         (start, verified_before) = (Instant::now(), measured.verifying);
@@ -267,7 +267,7 @@ fn trials(
             }
         };
         let left_s = plan.stop.max_time_s.map(|most| (most - elapsed_s).max(0.0));
-        // Load takes its time: a batch of some launches ends with that of all of them.
+        // Load takes time, so a batch of a few launches must not exceed the remaining time.
         let batch_s = left_s.filter(|_| rig.load.is_some()).map_or(BATCH_S, |s| s.min(BATCH_S));
         let count = launches_in(each, batch_s).min(target - done).min(BATCH);
         let (all, left) = (target - first, target - done - count);
@@ -285,18 +285,18 @@ fn trials(
     }
 }
 
-/// Some of every batch, so that no part of the trials is beyond suspicion: `of_all` of so many launches
-/// in all.
+/// Chooses launches of a batch at random, so that every batch has some: its share of `of_all` among `all`
+/// launches.
 fn places(secret: &mut Secret, of_all: u32, count: usize, all: usize) -> Vec<usize> {
     secret.choose(share(of_all, count, all), count)
 }
 
-/// How many that is of a batch of `count`.
+/// Returns that share for a batch of `count` launches.
 fn share(of_all: u32, count: usize, all: usize) -> usize {
     (of_all as usize * count).div_ceil(all.max(1))
 }
 
-/// Times one batch; what it took, without verification.
+/// Times one batch; returns its duration without verification.
 fn run_batch(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -321,14 +321,14 @@ fn run_batch(
     Ok(took)
 }
 
-/// Standard deviation of samples over their median, from the quartiles, so that a single late launch
-/// does not make everything look alike: the quartiles of a normal distribution are 1.349 σ apart.
+/// Returns the standard deviation of samples divided by their median. It is estimated from the quartiles, so
+/// that a single late launch does not inflate it: the quartiles of a normal distribution are 1.349 σ apart.
 fn relative_spread(samples: &[f64]) -> f64 {
     let sorted = Sorted::new(samples).filter(|sorted| sorted.median() > 0.0);
     sorted.map_or(0.0, |s| (s.percentile(75.0) - s.percentile(25.0)) / 1.349 / s.median())
 }
 
-/// Launches of `each` that fit into `time_s`, 1 to [`BATCH`].
+/// Returns how many launches that take `each` fit into `time_s`, 1 to [`BATCH`].
 pub(super) fn launches_in(each: Duration, time_s: f64) -> usize {
     let count = time_s / each.as_secs_f64().max(1e-9);
     (count as usize).clamp(1, BATCH)

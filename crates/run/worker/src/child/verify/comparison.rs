@@ -1,5 +1,5 @@
-//! One output beside what is expected of it, and whether all of it was written: by the kernel, and by the
-//! reference.
+//! Comparison of an output with its expectation, and the check that the kernel and the reference wrote all of
+//! it.
 
 use super::expectations::Expected;
 use super::oracle::unknown;
@@ -15,11 +15,11 @@ use warpgauge_validate::{
     UnwrittenElements,
 };
 
-/// Far below the finite fillings of floating-point outputs, of which one is proof.
+/// Largest absolute tolerance that is far below the finite fillings of those floating-point types in which
+/// one element is proof.
 const FAR: f64 = 1e30;
 
-/// One of the outputs that a launch left beside what is expected of it, by the tolerance and the bounds of the
-/// checks.
+/// Compares one output of a launch with its expectation, by the tolerance and the error bounds of the checks.
 pub(crate) fn compare_output(
     checks: &Checks,
     buffers: &[JobBuffer<'_>],
@@ -38,7 +38,7 @@ pub(crate) fn compare_output(
     let left = (actual.bytes(), filling);
     let (comparison, trace) = compare(compared, tolerance, left, (expected.bytes(), bounds));
     let dtype = compared.spec.dtype;
-    // Looked for only where it can be, since that takes as long as to compare.
+    // This search takes as long as the comparison, so it runs only where it may find something.
     let may_lack = comparison.matched < comparison.elements
         || comparison.non_finite_matched > 0
         || !would_show(dtype, tolerance);
@@ -52,7 +52,7 @@ pub(crate) fn compare_output(
     Ok((comparison, trace))
 }
 
-/// How far each element of an output may be off beside the tolerance, if that was given.
+/// Returns the error bounds of an output's elements, if the checks have any.
 fn bounds(
     checks: &Checks,
     compared: &JobBuffer<'_>,
@@ -61,7 +61,7 @@ fn bounds(
     let found = checks.bounds.iter().find(|(index, _)| *index == buffer);
     let Some((_, path)) = found else { return Ok(None) };
     let spec = compared.spec;
-    // Room for the output was made, so this product is one of two sizes that exist.
+    // The output was allocated, so its size is valid and the product cannot be wrong.
     let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
     let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
         let text = format!("read the error bounds of {}: {error}", spec.name);
@@ -70,7 +70,7 @@ fn bounds(
     Ok(Some(file))
 }
 
-/// An output beside what is expected of it, and what is left of its filling.
+/// Compares an output with its expectation, and returns the trace of its filling.
 pub(crate) fn compare(
     output: &JobBuffer<'_>,
     tolerance: &ResolvedTolerance,
@@ -83,8 +83,8 @@ pub(crate) fn compare(
     warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
 }
 
-/// Whether an element that a reference never wrote would show in a comparison of finite elements: nothing is near its
-/// filling.
+/// Returns whether an element that a reference never wrote would show in a comparison of finite elements: no
+/// accepted value is near its filling.
 fn would_show(dtype: Dtype, tolerance: &ResolvedTolerance) -> bool {
     let near = if dtype.is_float() {
         tolerance.rtol >= 1.0 || tolerance.atol > FAR
@@ -94,7 +94,7 @@ fn would_show(dtype: Dtype, tolerance: &ResolvedTolerance) -> bool {
     !near
 }
 
-/// A reference that does not write all that is expected of the candidate.
+/// Returns the failure of a reference that does not write all expected elements.
 fn reference_leaves(output: &BufferSpec, left: UnwrittenElements) -> Failed {
     let elements = output.shape.iter().product::<u64>();
     let index = shape::shown(&shape::unravel(left.first, &output.shape));
@@ -107,7 +107,7 @@ fn reference_leaves(output: &BufferSpec, left: UnwrittenElements) -> Failed {
     Failed::new(FailureCode::OutputUnwritten, text, Blame::Reference)
 }
 
-/// That elements of an output were never written in a launch.
+/// Returns the failure of a launch that did not write elements of an output.
 pub(crate) fn unwritten(
     output: &str,
     trace: &FillTrace,

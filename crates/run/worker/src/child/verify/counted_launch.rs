@@ -1,8 +1,8 @@
-//! The launch that the emulator counts, and what it left.
+//! The launch that the emulator counts, and its outputs.
 //!
-//! Its counts stand for the kernel wherever there are no times, and a kernel can tell it from others: blocks
-//! begin by their indices in it. So it is judged like any other: what it leaves out would otherwise be
-//! work that the kernel does not need.
+//! Its counts describe the kernel if there are no times. A kernel can distinguish this launch, since its
+//! blocks begin in the order of their indices. So the launch is judged like any other: otherwise a kernel
+//! could omit work in it.
 
 use super::expectations::{Expectations, elements};
 use super::oracle::Oracle;
@@ -19,14 +19,14 @@ use crate::child::timing::inputs::Shown;
 use warpgauge_model::LaunchCounts;
 use warpgauge_validate::{Filling, ReasonCode};
 
-/// What a launch on the contract's inputs left, and what its outputs held before.
+/// Outputs of a launch on the contract's inputs, and their filling before it.
 pub(crate) struct CountedOutputs {
     outputs: Outputs,
     filling: Filling,
 }
 
-/// One launch for the emulator's counts, before any other; afterwards the kernel is as if it had not
-/// been. `proven`: what it left is judged with the first.
+/// Makes one launch for the emulator's counts, before any other, and resets the kernel's variables
+/// afterwards. `proven`: its outputs are judged with those of the first launch.
 pub(crate) fn launch(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -51,7 +51,7 @@ pub(crate) fn launch(
 }
 
 impl CountedOutputs {
-    /// The launch that was counted is right, as the first was found to be; `all` is expected of both.
+    /// Checks that the counted launch is right, given that the first is; `all` is expected of both.
     pub(crate) fn confirm(
         &self,
         executor: &Executor,

@@ -1,4 +1,4 @@
-//! What is expected of a launch, and what spoke against one that was found wrong.
+//! Expected outputs of a launch, and the evidence against a launch that was found wrong.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -12,10 +12,10 @@ use warpgauge_device::{MappedFile, Staging};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::Filling;
 
-/// What is expected, by buffer.
+/// Expected outputs, by buffer.
 pub(crate) type Expectations = Vec<(usize, Expected)>;
 
-/// The elements that are expected, by buffer.
+/// Returns the expected elements, by buffer.
 pub(crate) fn elements(expected: &Expectations) -> Vec<(usize, &[u8])> {
     expected.iter().map(|(buffer, expected)| (*buffer, expected.bytes())).collect()
 }
@@ -23,7 +23,7 @@ pub(crate) fn elements(expected: &Expectations) -> Vec<(usize, &[u8])> {
 /// Expected content of a buffer.
 pub(crate) enum Expected {
     File(ExpectedFile),
-    /// By a reference, whose output held this filling before.
+    /// Computed by a reference, whose output had this filling.
     Computed(Staging, Filling),
 }
 
@@ -36,19 +36,19 @@ impl Expected {
     }
 }
 
-/// Expected content in a file, which has that for other inputs too.
+/// Expected content in a file, which also has the content for other inputs.
 pub(crate) struct ExpectedFile {
     file: MappedFile,
-    /// Where the content for the inputs shown begins.
+    /// Offset of the content for these inputs, bytes.
     start: usize,
     bytes: usize,
 }
 
 impl ExpectedFile {
-    /// Opens the content of `spec` that is expected for the inputs shown.
+    /// Opens the content of `spec` that is expected for these inputs.
     ///
     /// # Errors
-    /// The file cannot be read, or has nothing for these inputs.
+    /// The file cannot be read, or has no content for these inputs.
     pub(crate) fn open(
         path: &Path,
         spec: &BufferSpec,
@@ -77,19 +77,19 @@ impl ExpectedFile {
     }
 }
 
-/// The inputs of a launch, and what the references left for them: in memory that no kernel reaches, since
-/// the candidate may run once more before it is looked at.
+/// The inputs of a launch, and the references' outputs for them. They are in host memory that no kernel can
+/// access, since the candidate may run again before they are used.
 pub(crate) struct Evidence {
     pub shown: Shown,
-    /// By buffer; nothing of what was expected from files.
+    /// Outputs that references computed, by buffer; content from files is not included.
     pub computed: Vec<(usize, Vec<u8>)>,
 }
 
 impl Evidence {
-    /// Nothing spoke against any.
+    /// No evidence against any launch.
     pub(crate) const NONE: Self = Self { shown: Shown::CANONICAL, computed: Vec::new() };
 
-    /// Of a launch with these inputs.
+    /// Makes the evidence against a launch with these inputs.
     pub(crate) fn new(shown: Shown, expected: &Expectations) -> Self {
         let computed = expected.iter().filter_map(|(buffer, expected)| match expected {
             Expected::File(_) => None,

@@ -1,7 +1,7 @@
-//! Why a kernel is not right: what one more look tells of results that were found wrong.
+//! Explanation of wrong results, by further launches.
 //!
-//! A race shows as a launch that is wrong after others were right, like a result that hangs on launches
-//! before it. What tells them apart is the same launch again, with nothing of those before.
+//! A race makes a launch wrong after others were right, and so does a result that depends on earlier
+//! launches. The difference shows when the same launch is repeated without the state of the earlier ones.
 
 use std::time::{Duration, Instant};
 
@@ -17,17 +17,17 @@ use crate::protocol::{Blame, BufferSpec, OutputCheck, Tolerances};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
 
-/// Launches that are compared with the first of them.
+/// Launches that are compared with the first.
 const REPEATS: usize = 6;
 
-/// Time after which there is no further one.
+/// Time after which no further launch is made.
 const REPEAT_TIME: Duration = Duration::from_millis(300);
 
-/// Runs of a reference that take longer than that, since one may lose the same race twice; and the time
-/// after which there are not even these.
+/// Runs of a reference that exceed this time, since one run may repeat the race's outcome by chance; and the
+/// time after which even these stop.
 const LEAST_RUNS: (usize, Duration) = (3, Duration::from_secs(2));
 
-/// What is to be told of a kernel that was right at first: `failed`, or that it is not deterministic.
+/// Returns the failure of a kernel that was right at first: `failed`, or that it is nondeterministic.
 pub(crate) fn later(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -48,13 +48,13 @@ pub(crate) fn later(
     };
     match varying {
         Ok(Some(told)) => told,
-        // What was found stands, whatever becomes of another look; but not a lost context.
+        // The first finding stands, even if this check fails; but a lost context must be reported.
         Err(lost) if lost.sticky => Failed { sticky: true, ..failed },
         _ => failed,
     }
 }
 
-/// The same of one that is wrong at its first launch; `Ok`: there is no more to tell than that.
+/// Does the same for a kernel that is wrong at its first launch. `Ok`: there is no further explanation.
 pub(crate) fn first(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -71,12 +71,12 @@ pub(crate) fn first(
     match why(rig, program, oracle) {
         Ok(Some(told)) => Err(told),
         Err(lost) if lost.sticky => Err(lost),
-        // What was found stands, whatever becomes of another look.
+        // The first finding stands, even if this check fails.
         _ => Ok(()),
     }
 }
 
-/// Why the first launch is wrong, if that can be told.
+/// Returns why the first launch is wrong, if the launches show it.
 fn why(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -88,7 +88,7 @@ fn why(
     varying_reference(rig, oracle)
 }
 
-/// That a reference leaves different results on the same inputs.
+/// Returns a failure if a reference gives different results on the same inputs.
 fn varying_reference(
     rig: &mut Rig<'_, '_>,
     oracle: &mut Oracle<'_, '_>,
@@ -111,8 +111,8 @@ fn varying_reference(
     }))
 }
 
-/// The first output for which the references, run again and again, expect something else than what spoke
-/// against the candidate.
+/// Returns the first output for which the references, in repeated runs, compute something else than the
+/// evidence against the candidate.
 fn varying_expectation(
     mut expect: impl FnMut() -> JobResult<Expectations>,
     against: &Evidence,
@@ -152,8 +152,8 @@ fn nondeterministic(output: &str) -> Failed {
     Failed::reason(Reason::new(ReasonCode::Nondeterministic, text))
 }
 
-/// That equal launches differ in an output. `None`: in none, or what the kernel keeps cannot be put
-/// back.
+/// Returns a failure if equal launches differ in an output. `None`: they agree, or the kernel's variables
+/// cannot be reset.
 fn varying_output(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -191,10 +191,10 @@ fn varying_output(
     Ok(None)
 }
 
-/// Whether two results are farther apart than the tolerance.
+/// Returns whether two results differ by more than the tolerance.
 fn differ(spec: &BufferSpec, tolerance: &ResolvedTolerance, (a, b): (&[u8], &[u8])) -> bool {
     let (dtype, shape) = (spec.dtype, &spec.shape);
-    // What is no number is the same in both, or not.
+    // Results that are not finite must be compared even if the tolerance does not allow them.
     let tolerance = ResolvedTolerance { allow_non_finite: true, ..*tolerance };
     a != b && !warpgauge_validate::compare(dtype, shape, a, b, None, &tolerance).passed
 }

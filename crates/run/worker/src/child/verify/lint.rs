@@ -1,4 +1,4 @@
-//! What would pass without doing the work, by what is expected for several sets of inputs.
+//! Detection of contracts that pass without the work, from expectations for several sets of inputs.
 
 use super::expectations::{Expectations, Expected};
 use crate::child::device::executor::Executor;
@@ -11,10 +11,10 @@ use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{ArgumentContents, OutputFacts, Weakness};
 
-/// Inputs above this size are not looked at, bytes.
+/// Largest input that the lint reads, bytes.
 const LINT_INPUT_BYTES: usize = 16 << 20;
 
-/// What would pass without doing the work.
+/// Returns the contract's weaknesses.
 pub(crate) fn weaknesses(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
@@ -49,8 +49,7 @@ pub(crate) fn weaknesses(
     Ok(weaknesses)
 }
 
-/// What the kernel was given in each launch shown, as far as it is not too much to look at. All buffers
-/// are written anew for it.
+/// Returns the kernel's inputs for each launch, without those above the size limit. Rewrites all buffers.
 pub(crate) fn given(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
@@ -72,7 +71,7 @@ pub(crate) fn given(
     Ok(given)
 }
 
-/// A buffer's content for each seed, as the lint takes it.
+/// Returns a buffer's content for each seed, in the lint's form.
 pub(crate) fn contents<'a>(
     buffers: &'a [JobBuffer<'_>],
     index: usize,

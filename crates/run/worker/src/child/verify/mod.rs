@@ -1,19 +1,19 @@
-//! What a launch left, and whether that is right.
+//! Verification of a launch's outputs.
 //!
-//! - `comparison`: an output beside what is expected of it
+//! - `comparison`: comparison of an output with its expectation
 //! - `counted_launch`: the launch that the emulator counts
-//! - `expectations`: what is expected
-//! - `explanation`: what is wrong, for people
-//! - `lint`: what would pass without doing the work
-//! - `on_device`: comparing on the device, where that suffices
-//! - `oracle`: which launches are verified, when, and what is reported of those that are wrong
+//! - `expectations`: expected outputs
+//! - `explanation`: the cause of a wrong result
+//! - `lint`: detection of contracts that pass without the work
+//! - `on_device`: comparison on the device, where that suffices
+//! - `oracle`: which launches are verified, when, and the report of wrong ones
 //! - `outputs`: outputs, copied and hashed
-//! - `references`: the reference kernels, and what they expect
-//! - `surroundings`: guard bands and inputs that a launch must not touch
-//! - `ties`: indices that differ between equal keys alone
-//! - `tolerance`: how close is close enough, where the caller leaves it open
-//! - `verdicts`: what launches left beside what is expected of them
-//! - `written`: what launches left of their outputs' fillings
+//! - `references`: the reference kernels, which compute expectations
+//! - `surroundings`: guard bands and inputs that a launch must not change
+//! - `ties`: indices that differ only among equal keys
+//! - `tolerance`: tolerances that the caller does not give
+//! - `verdicts`: verdicts on the outputs of launches
+//! - `written`: proof that outputs were not written
 
 pub(crate) mod comparison;
 pub(crate) mod counted_launch;

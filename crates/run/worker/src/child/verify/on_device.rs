@@ -1,4 +1,4 @@
-//! Outputs compared with a reference's on the device, where that suffices.
+//! Comparison of outputs with a reference's on the device, where that suffices.
 
 use super::outputs::{Outputs, copy_outputs};
 use super::references::ReferenceKernels;
@@ -15,10 +15,9 @@ use warpgauge_model::{DeviceKind, FailureCode};
 /// Compares outputs on the device.
 pub(crate) struct DeviceCheck<'a> {
     checks: &'a Checks,
-    /// Whether launches find nothing but inputs of their own, so that what was right for one is of no use
-    /// to another.
+    /// Whether launches get only new inputs, so that the right result of one is useless to another.
     moving: bool,
-    /// Memory for outputs where that to flush L2 with is too small.
+    /// Memory for outputs, if the buffer for flushing L2 is too small.
     scratch: Option<DeviceBuffer>,
 }
 
@@ -27,13 +26,13 @@ impl<'a> DeviceCheck<'a> {
         Self { checks, moving, scratch: None }
     }
 
-    /// Gives its memory up.
+    /// Gives up the memory.
     pub(crate) fn retire(self, residue: &mut Residue) {
         self.scratch.into_iter().for_each(|memory| residue.take_memory(memory));
     }
 
-    /// What a launch left, on the host. `None`: it was compared on the device with what the references
-    /// leave for the same inputs, and is right. Either way nothing else was touched.
+    /// Returns the outputs of a launch, on the host. `None`: the device compared them with the references'
+    /// outputs for the same inputs, and they are right. In both cases no other memory was changed.
     pub(crate) fn unless_right(
         &mut self,
         executor: &Executor,
@@ -58,7 +57,8 @@ impl<'a> DeviceCheck<'a> {
         left
     }
 
-    /// Memory of so many bytes, taken out while it is used; `None`: that to flush L2 with serves.
+    /// Takes memory of this size out of `self` while it is used; `None`: the buffer for flushing L2 is large
+    /// enough.
     fn room(&mut self, executor: &Executor, bytes: usize) -> JobResult<Option<DeviceBuffer>> {
         if executor.flush.as_ref().is_some_and(|flush| flush.len() >= bytes) {
             return Ok(None);
@@ -71,7 +71,7 @@ impl<'a> DeviceCheck<'a> {
         }
     }
 
-    /// Where each checked output goes, if all can be compared on the device.
+    /// Returns where each checked output is copied, if all can be compared on the device.
     fn layout(&self, executor: &Executor, buffers: &[JobBuffer<'_>]) -> Option<Kept> {
         if executor.device().kind != DeviceKind::Cuda || !self.checks.files.is_empty() {
             return None;
@@ -81,7 +81,8 @@ impl<'a> DeviceCheck<'a> {
             let buffer = buffers.get(*index)?;
             let dtype = buffer.spec.dtype;
             let wide = tolerance.atol > 0.0 || tolerance.rtol > 0.0;
-            // What was never written may match here, and must be told from what was.
+            // An unwritten element could match under a tolerance, and only the host's comparison detects
+            // that.
             if !Support::compares(dtype) || wide && !dtype.is_float() {
                 return None;
             }
@@ -91,8 +92,7 @@ impl<'a> DeviceCheck<'a> {
         (kept.bytes > 0).then_some(kept)
     }
 
-    /// Whether the outputs are, once they were moved to `memory`. All of it is queued before any of
-    /// it is waited for.
+    /// Moves the outputs to `memory` and compares them there. All of it is queued before the first wait.
     fn is_right(
         &self,
         executor: &Executor,
@@ -116,7 +116,8 @@ impl<'a> DeviceCheck<'a> {
                 else {
                     continue;
                 };
-                // What is not finite is compared on the host, which tells it from what was never written.
+                // Elements that are not finite are compared on the host, which distinguishes them from
+                // unwritten ones.
                 let near = NearTolerance {
                     atol: tolerance.atol,
                     rtol: tolerance.rtol,
@@ -130,7 +131,7 @@ impl<'a> DeviceCheck<'a> {
                 compared.push(look.map_err(environment)?);
             }
         }
-        // The candidate's launch has ended without a fault.
+        // The candidate's launch has ended without a fault, so an error is the reference's.
         let findings = inspection.read();
         let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
         surroundings.judge(buffers, &findings)?;
@@ -141,9 +142,9 @@ impl<'a> DeviceCheck<'a> {
 
 /// Outputs of one launch, on the device.
 struct Kept {
-    /// Buffer, and where its content begins.
+    /// Buffers, and where the content of each begins.
     places: Vec<(usize, usize)>,
-    /// Size of all.
+    /// Total size, bytes.
     bytes: usize,
 }
 

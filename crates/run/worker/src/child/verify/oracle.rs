@@ -1,7 +1,7 @@
-//! What a launch left: everything written that should be, nothing else touched, and expectations met.
+//! The judge of the worker's own launches: outputs are written and right, and nothing else was changed.
 //!
-//! Each launch is verified before the next begins, from where it left its outputs; what was computed for
-//! it is gone by then, or is of no use to a launch with other inputs.
+//! Each launch is verified before the next begins, with its outputs still in the buffers. The expectations
+//! computed for it are then gone, or are useless to a launch with other inputs.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -26,24 +26,24 @@ use crate::protocol::{AuditFacts, Blame, Checks, FromWorker, OutputCheck};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, ReasonCode};
 
-/// A verification above this time does not count for the time limit of the candidate.
+/// Verification above this time does not count towards the candidate's time limit.
 const WORTH_TELLING: Duration = Duration::from_millis(2);
 
-/// Has launches verified: tells the server when, keeps to the time for it, and says which verdict each calls for.
+/// Has launches verified: notifies the server, keeps to the time limit for verification, and names the
+/// verdict for each kind of launch.
 pub(crate) struct Oracle<'a, 'l> {
     pub checks: &'a Checks,
     link: &'a RefCell<&'l mut Link>,
     /// Whether accesses of the candidate are checked; those of references are not.
     sanitize: bool,
-    /// Whether launches find nothing but inputs of their own, so that what was right for one is of no use
-    /// to another.
+    /// Whether launches get only new inputs, so that the right result of one is useless to another.
     moving: bool,
     pub(crate) references: ReferenceKernels<'a>,
     on_device: DeviceCheck<'a>,
     pub(crate) verdicts: OutputVerdicts<'a>,
-    /// What the launch that was counted left, until the first is judged.
+    /// Outputs of the counted launch, until the first launch is judged.
     pub(crate) counted: Option<CountedOutputs>,
-    /// Timed launches that were verified, and that were to be.
+    /// Number of timed launches that were verified, and that were skipped.
     pub audits: AuditFacts,
     /// Whether verification takes so long that the worker reports it to the server.
     slow: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Oracle<'a, 'l> {
 }
 
 impl<'a, 'l> Oracle<'a, 'l> {
-    /// `checks`: with every tolerance settled; `moving`: whether launches find nothing but inputs of their own.
+    /// `checks`: with every tolerance determined; `moving`: whether launches get only new inputs.
     pub(crate) fn new(
         checks: &'a Checks,
         references: ReferenceKernels<'a>,
@@ -78,26 +78,26 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.link
     }
 
-    /// Gives up what it had loaded.
+    /// Gives up the loaded references and the memory.
     pub(crate) fn retire(self) {
         self.on_device.retire(self.references.retire());
     }
 
-    /// Does what is not the candidate's doing, while its time limit stands still.
+    /// Does work that is not the candidate's, while its time limit is paused.
     pub(crate) fn aside<T>(
         &mut self,
         executor: &Executor,
         work: impl FnOnce(&mut Self) -> JobResult<T>,
     ) -> JobResult<T> {
-        // A server that is gone is noticed by the watchdog.
+        // If the server has ended, the watchdog notices it.
         let _ = self.link.borrow_mut().send(&FromWorker::Verifying);
         let done = self.apart(executor, work);
         let _ = self.link.borrow_mut().send(&FromWorker::Resumed);
         done
     }
 
-    /// Does what is not the candidate's doing: its accesses are not checked, and nothing stays behind
-    /// that a later launch with the same inputs could copy.
+    /// Does work that is not the candidate's: accesses are not checked, and no data remain that a later
+    /// launch with the same inputs could copy.
     fn apart<T>(
         &mut self,
         executor: &Executor,
@@ -112,8 +112,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         done
     }
 
-    /// The first launch, which had the contract's inputs: the verdict of each output. Returns whether
-    /// all are right.
+    /// Judges each output of the first launch, which had the contract's inputs. Returns whether all are
+    /// right.
     pub(crate) fn first(
         &mut self,
         executor: &Executor,
@@ -125,14 +125,14 @@ impl<'a, 'l> Oracle<'a, 'l> {
         let all = self.references.expect(executor, buffers, Shown::CANONICAL)?;
         let tied = ties::tied(executor, buffers, Shown::CANONICAL, (left.0, &elements(&all)))?;
         let right = self.verdicts.first(buffers, left, (&all, &tied), told)?;
-        // A kernel that is wrong needs no further witness.
+        // A kernel that is wrong already needs no second check.
         if let Some(counted) = self.counted.take().filter(|_| right) {
             counted.confirm(executor, buffers, &all, &mut self.verdicts)?;
         }
         Ok(right)
     }
 
-    /// The second launch, on other inputs where they may differ, is right too.
+    /// Checks that the second launch is right too. It has other inputs, if inputs may change.
     pub(crate) fn second(
         &mut self,
         executor: &Executor,
@@ -150,8 +150,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.confirm(executor, buffers, (shown, filling), &otherwise)
     }
 
-    /// Whether elements that are wrong were never written, where one launch cannot tell: the second
-    /// had another filling.
+    /// Decides whether wrong elements were never written, if one launch does not show it: the second had
+    /// another filling.
     pub(crate) fn settle(
         &mut self,
         executor: &Executor,
@@ -167,7 +167,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.verdicts.settle(buffers, left, &all, checks)
     }
 
-    /// A launch that was not the first, from what it left in the buffers.
+    /// Verifies a launch after the first, with its outputs in the buffers.
     fn later(
         &mut self,
         executor: &Executor,
@@ -201,8 +201,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.confirm(executor, buffers, (audit.shown, audit.filling), &otherwise)
     }
 
-    /// A launch that was not the first is right: on the device, if that can decide it. `filling`: what its
-    /// outputs held before.
+    /// Checks that a launch after the first is right: on the device, if that suffices. `filling`: content of
+    /// its outputs before it.
     fn confirm(
         &mut self,
         executor: &Executor,
@@ -230,7 +230,7 @@ impl Judge for Oracle<'_, '_> {
         audit: Audit,
     ) -> JobResult<bool> {
         let timed = self.assigned.phase == Phase::Timed && !audit.under_load;
-        // Where nothing is expected nothing can be wrong.
+        // Without expectations no result can be wrong.
         if audit.under_load && self.checks.tolerances.is_empty() {
             return Ok(false);
         }
@@ -240,7 +240,7 @@ impl Judge for Oracle<'_, '_> {
         }
         let began = Instant::now();
         let later = |this: &mut Self| this.later(executor, buffers, audit);
-        // What is quick is not worth two messages; they cost as much.
+        // Two messages cost as much as a quick verification, so it is not reported.
         let verified = match self.slow {
             true => self.aside(executor, later),
             false => self.apart(executor, later),

@@ -1,4 +1,4 @@
-//! What a launch left in its outputs: copied to the host, hashed, and kept for the caller.
+//! The outputs of a launch: copied to the host, hashed, and stored for the caller.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,16 @@ use crate::protocol::{Blame, EvaluatePlan, OutputSummary};
 use warpgauge_device::Staging;
 use warpgauge_model::FailureCode;
 
-/// Outputs of this size and up are hashed on all cores.
+/// Size from which outputs are hashed on all cores, bytes.
 const PARALLEL_HASH_BYTES: usize = 256 << 10;
 
-/// Outputs that are only hashed are copied in pieces of this size.
+/// Size of the pieces in which outputs that are only hashed are copied, bytes.
 const HASHED_PIECE_BYTES: usize = 16 << 20;
 
-/// Outputs: buffer and content.
+/// Buffer indices with the content of outputs.
 pub(crate) type Outputs = Vec<(usize, Staging)>;
 
-/// Copies the outputs that are checked or kept to the host, and hashes the others on the way.
+/// Copies the outputs that are checked or stored to the host, and hashes the others while copying.
 pub(crate) fn capture(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
@@ -47,7 +47,7 @@ fn copy_output(executor: &Executor, buffer: &JobBuffer<'_>) -> JobResult<Staging
     Ok(content)
 }
 
-/// blake3 of an output, hex. One piece is hashed while the next is copied.
+/// Returns the BLAKE3 hash of an output in hexadecimal. One piece is hashed while the next is copied.
 fn hash_output(executor: &Executor, buffer: &JobBuffer<'_>) -> JobResult<String> {
     let copy = |at: usize| {
         let bytes = HASHED_PIECE_BYTES.min(buffer.len() - at);
@@ -74,7 +74,7 @@ fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     }
 }
 
-/// What a caller gets of outputs, each with its buffer.
+/// Returns the summaries of outputs, and stores the content of those that the plan keeps.
 pub(crate) fn summarise_all(
     directory: &Path,
     plan: &EvaluatePlan,

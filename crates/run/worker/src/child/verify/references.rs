@@ -1,5 +1,5 @@
-//! The reference kernels: loaded at first use, run on the inputs of a launch, and what is expected by what they
-//! leave.
+//! The reference kernels: loaded at first use, and run on the inputs of a launch to compute the expected
+//! outputs.
 
 use super::expectations::{Expectations, Expected, ExpectedFile};
 use super::oracle::unknown;
@@ -20,14 +20,15 @@ use warpgauge_validate::{Filling, Nudge};
 pub(crate) struct ReferenceKernels<'a> {
     checks: &'a Checks,
     residue: &'a mut Residue,
-    /// Whether random inputs are drawn anew for each launch.
+    /// Whether random inputs are drawn for each launch.
     redrawn: bool,
-    /// In the plan's order.
+    /// Loaded references, in the plan's order.
     loaded: Vec<LoadedProgram>,
-    /// The unfused form of one of them. It stays loaded: a process that gives up one program gives up all.
+    /// The unfused form of one reference. It stays loaded: a process that unloads one program must unload
+    /// all.
     unfused: Option<LoadedProgram>,
-    /// What their outputs are filled with, anew for each run: a candidate cannot match what a reference never
-    /// wrote.
+    /// Random fillings of the references' outputs, new for each run: a candidate cannot match elements that a
+    /// reference never wrote.
     fillings: Secret,
 }
 
@@ -51,7 +52,7 @@ impl<'a> ReferenceKernels<'a> {
         self.residue
     }
 
-    /// Loads them, ahead of their first use.
+    /// Loads all references before their first use.
     pub(crate) fn load_all(
         &mut self,
         executor: &Executor,
@@ -76,7 +77,7 @@ impl<'a> ReferenceKernels<'a> {
         Ok(())
     }
 
-    /// What is expected for the inputs shown, by buffer.
+    /// Returns the expected outputs for these inputs, by buffer.
     pub(crate) fn expect(
         &mut self,
         executor: &Executor,
@@ -104,8 +105,7 @@ impl<'a> ReferenceKernels<'a> {
         Ok(expected)
     }
 
-    /// Runs a reference kernel on what the buffers show, and waits for it. Returns what its outputs held
-    /// before.
+    /// Runs a reference on the buffers' inputs, and waits for it. Returns the filling of its outputs.
     fn run(
         &mut self,
         executor: &Executor,
@@ -117,8 +117,8 @@ impl<'a> ReferenceKernels<'a> {
         ended.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
     }
 
-    /// Runs a reference kernel on what the buffers show, with inputs of one type moved by some units in the last place.
-    /// Afterwards inputs are as they were before.
+    /// Runs a reference on the buffers' inputs, with inputs of one type moved by some units in the last
+    /// place. Restores the inputs afterwards.
     pub(crate) fn run_nudged(
         &mut self,
         executor: &Executor,
@@ -147,7 +147,7 @@ impl<'a> ReferenceKernels<'a> {
         executor.stream.synchronize().map_err(blame)
     }
 
-    /// Loads the unfused form of a reference, where it has one.
+    /// Loads the unfused form of a reference; returns whether it has one.
     pub(crate) fn load_unfused(
         &mut self,
         executor: &Executor,
@@ -161,7 +161,7 @@ impl<'a> ReferenceKernels<'a> {
         Ok(true)
     }
 
-    /// Runs the unfused form that was loaded last on what the buffers show. Afterwards inputs are as they were before.
+    /// Runs the unfused form that was loaded last on the buffers' inputs. Restores the inputs afterwards.
     pub(crate) fn run_unfused(
         &mut self,
         executor: &Executor,
@@ -174,8 +174,8 @@ impl<'a> ReferenceKernels<'a> {
         ended.map_err(|error| Failed::device(error, Blame::Reference))
     }
 
-    /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before, as
-    /// far as anybody will see them: that a reference changes one is no fault of the candidate's.
+    /// Queues a reference on the buffers' inputs, and restores those inputs that a later launch reads: a
+    /// reference that changes an input is not the candidate's fault.
     pub(crate) fn queue(
         &mut self,
         executor: &Executor,
@@ -187,14 +187,14 @@ impl<'a> ReferenceKernels<'a> {
         }
         let filling = Filling::drawn(self.fillings.bits());
         launch(executor, &mut self.loaded[index], buffers, filling)?;
-        // The next reference is to find them.
+        // The next reference must find the same inputs.
         let redrawn = self.redrawn && index + 1 == self.checks.references.len();
         let rewritten = rewrite_inputs(buffers, redrawn, executor.tools()?);
         rewritten.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
     }
 }
 
-/// Queues a reference on what the buffers show, its outputs filled, as if it had just been loaded.
+/// Queues a reference on the buffers' inputs, with filled outputs and with variables as after loading.
 pub(crate) fn launch(
     executor: &Executor,
     reference: &mut LoadedProgram,

@@ -1,4 +1,4 @@
-//! After a launch: nothing written that should not be.
+//! Checks after a launch that nothing else was written.
 
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
@@ -10,14 +10,14 @@ use warpgauge_device::RangeContent;
 use warpgauge_device::inspection::{FindingHandle, Findings, Inspection};
 use warpgauge_validate::Reason;
 
-/// What is looked at beside the outputs: queued, and judged once the findings were read.
+/// Guard bands and inputs whose inspection is queued. They are judged after the findings have been read.
 pub(crate) struct Surroundings {
-    /// Buffers, and what was found before and after each.
+    /// Buffers, with the findings in the bands before and after each.
     bands: Vec<(usize, [FindingHandle; 2])>,
     inputs: Vec<(usize, Change)>,
 }
 
-/// Nothing was written before or after a buffer, nor to an input.
+/// Checks that nothing was written before or after a buffer, nor to an input.
 pub(crate) fn nothing_else_touched(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
@@ -25,7 +25,7 @@ pub(crate) fn nothing_else_touched(
     look(executor, buffers, |tools, inspection| Surroundings::queue(buffers, tools, inspection))
 }
 
-/// Nothing was written before or after a buffer.
+/// Checks that nothing was written before or after a buffer.
 pub(crate) fn guards_intact(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
     look(executor, buffers, |_, inspection| Surroundings::of_bands(buffers, inspection))
 }
@@ -42,7 +42,7 @@ fn look(
 }
 
 impl Surroundings {
-    /// Queues looking at guard bands and inputs.
+    /// Queues the inspection of guard bands and inputs.
     pub(crate) fn queue(
         buffers: &[JobBuffer<'_>],
         tools: Tools<'_>,
@@ -67,14 +67,14 @@ impl Surroundings {
         Self::look(inspection, &held, bands, inputs)
     }
 
-    /// Queues looking at guard bands alone.
+    /// Queues the inspection of guard bands alone.
     fn of_bands(buffers: &[JobBuffer<'_>], inspection: &mut Inspection<'_>) -> JobResult<Self> {
         let mut held = Vec::new();
         let bands = bands(buffers, &mut held);
         Self::look(inspection, &held, bands, Vec::new())
     }
 
-    /// Queues looking for all of it in one go.
+    /// Queues the inspection of all ranges in one step.
     fn look(
         inspection: &mut Inspection<'_>,
         held: &[RangeContent],
@@ -90,22 +90,22 @@ impl Surroundings {
         Ok(Self { bands: bands.collect(), inputs: inputs.collect() })
     }
 
-    /// What the looks found speaks against the candidate.
+    /// Returns a failure if the findings show a forbidden write.
     pub(crate) fn judge(self, buffers: &[JobBuffer<'_>], findings: &Findings) -> JobResult<()> {
         judge_bands(&self.bands, buffers, findings)?;
         judge_inputs(self.inputs, buffers, findings)
     }
 }
 
-/// Where it is seen whether an input was changed.
+/// Where the check of an input is made.
 enum Looked {
-    /// At this place of what is looked for on the device.
+    /// At this index of the ranges in the common inspection.
     Here(usize),
-    /// Elsewhere.
+    /// In a separate check.
     There(Change),
 }
 
-/// Adds what guard bands hold; buffers with the places of theirs.
+/// Adds the guard bands to `held`; returns the buffers with the indices of their bands.
 fn bands(buffers: &[JobBuffer<'_>], held: &mut Vec<RangeContent>) -> Vec<(usize, [usize; 2])> {
     let guarded = buffers.iter().enumerate();
     let guarded = guarded.filter_map(|(index, buffer)| Some((index, buffer.guard_bands()?)));

@@ -1,4 +1,4 @@
-//! Outputs of indices that differ from what is expected between equal keys alone, which is right as well.
+//! Outputs of indices that differ from the expected ones only among equal keys, which is right as well.
 
 use super::lint;
 use super::outputs::Outputs;
@@ -8,8 +8,8 @@ use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::inputs::Shown;
 use warpgauge_device::Staging;
 
-/// Buffers whose indices differ from the expected ones between equal keys alone, after a launch on the inputs shown. If
-/// there may be any, all buffers are written anew.
+/// Returns the buffers whose indices differ from the expected ones only among equal keys, after a launch on
+/// these inputs. If the comparison needs the keys, this rewrites all buffers.
 pub(crate) fn tied(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],

@@ -1,4 +1,4 @@
-//! Tolerances that follow from what is expected, found before the candidate is launched.
+//! Tolerances that follow from the expectation, determined before the candidate is launched.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -20,8 +20,8 @@ use warpgauge_validate::{
     resolve_by_noise, sample, sampled_ranges,
 };
 
-/// The checks with a tolerance for each output. Runs the references on the contract's inputs, where a tolerance
-/// follows from what they compute; afterwards the buffers hold inputs as the contract has them.
+/// Returns the checks with a tolerance for each output. Runs the references on the contract's inputs, if a
+/// tolerance follows from their outputs. Afterwards the buffers hold the contract's inputs.
 pub(crate) fn settled<'a>(
     checks: &'a Checks,
     references: &mut ReferenceKernels<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn settled<'a>(
     measured.map(|()| Cow::Owned(settled))
 }
 
-/// Settles what the references compute.
+/// Determines the tolerances of outputs that references compute.
 fn by_references(
     checks: &mut Checks,
     references: &mut ReferenceKernels<'_>,
@@ -118,11 +118,11 @@ fn by_references(
     Ok(())
 }
 
-/// Sets of inputs that a reference runs on with and without fused multiply-add.
+/// Sets of inputs on which a reference runs with and without fused multiply-add.
 const FUSION_SETS: usize = 16;
 
-/// Settles whole numbers by what a reference leaves that was compiled without fused multiply-add. Where there is none,
-/// they stay exact. Ties are rare, so that several sets of random inputs are looked at.
+/// Determines the tolerance of integers from a reference that is also compiled without fused multiply-add.
+/// Without such a form they stay exact. Ties are rare, so several sets of random inputs are used.
 fn by_fusion(
     checks: &mut Checks,
     whole: &[usize],
@@ -164,13 +164,13 @@ fn by_fusion(
     Ok(())
 }
 
-/// Outputs of a reference whose tolerance is open.
+/// Returns the outputs of a reference whose tolerance is open.
 fn open_outputs(checks: &Checks, reference: &ReferenceRun) -> Vec<usize> {
     let is_open = |output: &&usize| checks.open.iter().any(|(open, _)| open == *output);
     reference.outputs.iter().filter(is_open).copied().collect()
 }
 
-/// Puts in the tolerance of an output, by what the caller gives of it.
+/// Stores the tolerance of an output, computed from the fields that the caller gives.
 fn settle(
     checks: &mut Checks,
     buffer: usize,
@@ -183,7 +183,7 @@ fn settle(
     }
 }
 
-/// What is looked at of an output.
+/// Returns the sample of an output.
 fn sampled(executor: &Executor, buffers: &[JobBuffer<'_>], output: usize) -> JobResult<Vec<u8>> {
     let buffer = buffers.get(output).ok_or_else(|| unknown(output))?;
     let mut sample = Vec::new();

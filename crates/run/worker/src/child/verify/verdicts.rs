@@ -1,4 +1,4 @@
-//! What launches left beside what is expected of them: the verdicts, and what speaks against a launch.
+//! Verdicts on the outputs of launches, and the evidence against a wrong launch.
 
 use super::comparison::{compare_output, unwritten};
 use std::collections::BTreeMap;
@@ -12,31 +12,31 @@ use crate::child::timing::inputs::Shown;
 use crate::protocol::{Checks, OutputCheck};
 use warpgauge_validate::{Comparison, FillTrace, Filling, Reason, ReasonCode, StandingTies};
 
-/// What a launch left, and what its outputs held before.
+/// Outputs of a launch, and their filling before it.
 pub(crate) type LeftOutputs<'a> = (&'a Outputs, Filling);
 
-/// The verdicts on a job's launches, whatever made these.
+/// The verdicts on a job's launches, wherever these were made.
 pub(crate) struct OutputVerdicts<'a> {
     checks: &'a Checks,
     written: WriteTraces,
-    /// Elements of each output that were off by one in every launch with inputs of its own; empty where not all
-    /// inputs vary.
+    /// Elements of each output that were off by one in every launch with new inputs; empty unless all inputs
+    /// vary.
     standing: BTreeMap<usize, StandingTies>,
-    /// What spoke against a launch that was found wrong.
+    /// Evidence against a launch that was found wrong.
     pub against: Evidence,
 }
 
-/// How a report names a launch that is wrong after others were right.
+/// Description in the report of a launch that is wrong after others were right.
 pub(crate) struct Otherwise<'a> {
-    /// As the proof names it that elements were never written.
+    /// Name of the launch in a failure for unwritten elements.
     pub launch: &'a str,
     pub code: ReasonCode,
-    /// What comes before what is wrong.
+    /// Prefix of the failure's message.
     pub when: String,
 }
 
 impl<'a> OutputVerdicts<'a> {
-    /// `moving`: whether each launch finds nothing but inputs of its own.
+    /// `moving`: whether each launch gets only new inputs.
     pub(crate) fn new(checks: &'a Checks, moving: bool) -> Self {
         let rounded =
             checks.tolerances.0.iter().filter(|(_, found)| moving && found.outliers.is_some());
@@ -44,8 +44,8 @@ impl<'a> OutputVerdicts<'a> {
         Self { checks, written: WriteTraces::default(), standing, against: Evidence::NONE }
     }
 
-    /// The verdict on each output of the first launch, which had the contract's inputs. Returns whether all are
-    /// right. `tied`: outputs that differ between equal keys alone.
+    /// Judges each output of the first launch, which had the contract's inputs. Returns whether all are
+    /// right. `tied`: outputs that differ only among equal keys.
     pub(crate) fn first(
         &mut self,
         buffers: &[JobBuffer<'_>],
@@ -76,7 +76,7 @@ impl<'a> OutputVerdicts<'a> {
         Ok(right)
     }
 
-    /// A launch after one that was right is right too.
+    /// Checks that a launch after the first is right too.
     pub(crate) fn confirm(
         &mut self,
         buffers: &[JobBuffer<'_>],
@@ -112,7 +112,7 @@ impl<'a> OutputVerdicts<'a> {
         Ok(())
     }
 
-    /// An element of an output that has been off in too many launches to be a tie of rounding.
+    /// Returns an element of an output that has been off in too many launches to be a rounding tie.
     fn stands(
         &mut self,
         buffers: &[JobBuffer<'_>],
@@ -127,7 +127,7 @@ impl<'a> OutputVerdicts<'a> {
         standing.add(buffers[buffer].spec.dtype, contents, tolerance)
     }
 
-    /// Whether one launch cannot tell if elements of an output that are wrong were never written.
+    /// Returns whether one launch does not show if the wrong elements of an output were never written.
     pub(crate) fn is_open(&self, check: &OutputCheck) -> bool {
         let comparison = &check.comparison;
         !comparison.passed
@@ -135,7 +135,7 @@ impl<'a> OutputVerdicts<'a> {
             && self.written.of(check.buffer).is_some_and(|trace| trace.held > 0)
     }
 
-    /// Tells so by another launch, which had another filling.
+    /// Decides that with another launch, which had another filling.
     pub(crate) fn settle(
         &self,
         buffers: &[JobBuffer<'_>],
@@ -158,8 +158,7 @@ impl<'a> OutputVerdicts<'a> {
         Ok(())
     }
 
-    /// Adds what a launch left of its filling. Unwritten elements count whatever share of mismatches
-    /// is allowed.
+    /// Adds a launch's trace of its filling. Unwritten elements fail whatever share of mismatches is allowed.
     fn note(
         &mut self,
         name: &str,

@@ -1,14 +1,14 @@
-//! Whether outputs were written at all: what launches left of their fillings, all of them together.
+//! Proof that outputs were not written, from the fillings that remain after all launches together.
 
 use warpgauge_validate::FillTrace;
 
-/// What launches left of their fillings, by buffer.
+/// Traces of the launches' fillings, by buffer.
 #[derive(Default)]
 pub(crate) struct WriteTraces(Vec<(usize, FillTrace)>);
 
 impl WriteTraces {
-    /// Adds what a launch left in a buffer. Returns whether elements of that launch were never written, as all
-    /// launches together prove.
+    /// Adds a launch's trace in a buffer. Returns whether all launches together prove that elements of this
+    /// launch were never written.
     pub(crate) fn add(&mut self, buffer: usize, trace: &FillTrace) -> bool {
         let known = self.0.iter_mut().find(|(index, _)| *index == buffer);
         let all = match known {
@@ -24,7 +24,7 @@ impl WriteTraces {
         trace.held > 0 && all.is_proof()
     }
 
-    /// What launches left in a buffer.
+    /// Returns the trace of all launches in a buffer.
     pub(crate) fn of(&self, buffer: usize) -> Option<&FillTrace> {
         self.0.iter().find(|(index, _)| *index == buffer).map(|(_, trace)| trace)
     }
@@ -47,7 +47,7 @@ mod tests {
         assert!(traces.add(3, &left));
         assert!(traces.add(3, &left));
         assert_eq!(traces.of(3).map(|trace| trace.held), Some(4));
-        // What was left before speaks against no launch that wrote all.
+        // Earlier traces do not count against a launch that wrote everything.
         assert!(!traces.add(3, &written));
     }
 }
