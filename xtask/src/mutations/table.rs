@@ -85,9 +85,9 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "moving_inputs",
         what: "launches find random inputs of seeds that nobody knows",
-        file: "crates/run/worker/src/child/tasks/evaluation.rs",
-        text: "fresh && plan.checks.files.is_empty() && !plan.sanitize",
-        replacement: "fresh && false",
+        file: "crates/run/worker/src/child/timing/inputs.rs",
+        text: "wants_fresh(plan) && plan.checks.files.is_empty()",
+        replacement: "wants_fresh(plan) && false",
         noticed: By(&["cache_replay", "hard_coded_seed"]),
     },
     Mutation {

@@ -48,10 +48,7 @@ pub enum RunnerUnavailable {
     },
     /// The system refused.
     #[error("PyTorch in {} cannot be used: {what}", site_packages.display())]
-    Failed {
-        site_packages: PathBuf,
-        what: String,
-    },
+    Failed { site_packages: PathBuf, what: String },
 }
 
 /// The runners of a server.

@@ -100,8 +100,8 @@ impl Estimate {
         Self { mean: -self.mean, ..*self }.p_above(-limit)
     }
 
-    /// Returns the least true relative difference that is detected with probability 95 %: τ + (t₁₋α
-    /// + t₀.₉₅)·s/√n. The formula follows the sample size of the one-sided t-test (Cohen,
+    /// Returns the least true relative difference that is detected with probability 95 %:
+    /// τ + (t₁₋α + t₀.₉₅)·s/√n. The formula follows the sample size of the one-sided t-test (Cohen,
     /// *Statistical Power Analysis*, 2nd ed., §2.4, with t for the normal quantiles).
     pub fn detectable(&self, margin: f64, alpha: f64) -> f64 {
         if self.sd <= 0.0 {

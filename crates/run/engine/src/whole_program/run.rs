@@ -89,11 +89,7 @@ pub struct ProgramEnd {
 pub enum NotRun {
     /// A file operation failed.
     #[error("cannot {operation} {}", path.display())]
-    Files {
-        operation: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Files { operation: &'static str, path: PathBuf, source: io::Error },
     /// The child could not become the program.
     #[error("the program was not started: {0}")]
     NotStarted(String),

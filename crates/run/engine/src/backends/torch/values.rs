@@ -11,9 +11,17 @@ use super::MOST_BYTES;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     /// A tensor or a number, with its elements in C order.
-    Tensor { dtype: Dtype, shape: Vec<u64>, bytes: Vec<u8> },
+    Tensor {
+        dtype: Dtype,
+        shape: Vec<u64>,
+        bytes: Vec<u8>,
+    },
     /// A tensor of which the judge has a copy on the device.
-    OnDevice { dtype: Dtype, shape: Vec<u64>, copy: Copied },
+    OnDevice {
+        dtype: Dtype,
+        shape: Vec<u64>,
+        copy: Copied,
+    },
     Text(String),
     /// Python's `None`.
     Nothing,
