@@ -171,8 +171,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "lint",
         what: "contracts that a useless kernel passes are reported as weak",
         file: "crates/run/worker/src/child/tasks/evaluation.rs",
-        text: "told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, second)?;",
-        replacement: "let _ = (&canonical, tolerances, second);",
+        text: "told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, &others)?;",
+        replacement: "let _ = (&canonical, tolerances, &others);",
         noticed: By(&["assumes_ones", "copies_input", "hard_coded_answer"]),
     },
     Mutation {
