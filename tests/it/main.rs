@@ -42,6 +42,7 @@ mod program;
 mod readiness;
 mod regime;
 mod requires;
+mod rounding;
 mod sealed;
 mod selftest;
 mod server;

@@ -171,8 +171,8 @@ pub(super) fn fitted(
     let parts = RELATIVE_PARTS.into_iter().map(relative);
     let others = parts.filter(|part| NOISE_FACTOR * part <= MOST_RELATIVE).map(with);
     let weighed = std::iter::once(with(0.0)).chain(others).map(|bounds| (allowed(&bounds), bounds));
-    let less = |a: (f64, ToleranceBounds), b: (f64, _)| if b.0 < a.0 { b } else { a };
-    weighed.reduce(less).map_or(rounding, |(_, bounds)| bounds)
+    let least = weighed.min_by(|(one, _), (other, _)| one.total_cmp(other));
+    least.map_or(rounding, |(_, bounds)| bounds)
 }
 
 #[cfg(test)]

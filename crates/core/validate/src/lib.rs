@@ -32,6 +32,7 @@ pub use lint::{
 };
 pub use message::validation_error;
 pub use noise::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample, sampled_ranges};
+pub use rare::count_changes;
 pub use reason::{Reason, ReasonCode};
 pub use standing::StandingTies;
 pub use ties::{Tie, tie};

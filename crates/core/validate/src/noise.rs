@@ -207,7 +207,7 @@ pub(super) fn tolerance_by_noise(
     let unit = if is_widened(dtype, base) { unit_roundoff(Dtype::Float32)? } else { unit };
     let magnitudes = magnitudes(dtype, base);
     let mut noise = vec![0.0; magnitudes.len()];
-    let (mut narrow, mut inner, mut inner_relative) = (0.0, 0.0, 0.0);
+    let (mut narrow, mut inner_atol, mut inner_relative) = (0.0, 0.0, 0.0);
     let mut outliers: Option<OutlierTolerance> = None;
     let mut in_jumps = false;
     for class in classes {
@@ -216,16 +216,17 @@ pub(super) fn tolerance_by_noise(
             runs.iter().filter(of).map(|run| run.output).collect()
         };
         let of_steps = |steps: u32| changes(dtype, base, &runs(steps));
-        let [few, many, most_steps] = INNER_STEPS;
-        let moved = |steps| (steps, mean_squared_change(dtype, base, &runs(steps)));
+        let [few, many, _] = INNER_STEPS;
+        let square = |steps| mean_squared_change(dtype, base, &runs(steps));
+        let (one, four) = (square(1), square(LARGE_STEPS));
+        let inner = INNER_STEPS.map(|steps| (steps, square(steps)));
         let inner_of = || {
             let of_many = (&of_steps(many)[..], runs(many).len());
-            let floor = f64::min(moved(1).1, moved(LARGE_STEPS).1);
-            inner_rounding(INNER_STEPS.map(moved), of_many, floor)
+            inner_rounding(inner, of_many, one.min(four))
         };
         if let Some((linear, width)) = (class == Dtype::Float32).then(inner_of).flatten() {
             let width = width.min(2.0 * BFLOAT16_UNITS);
-            inner += linear * width;
+            inner_atol += linear * width;
             // A long sum changes in the same way, since each term is rounded to the precision of the sum.
             let is_seen = magnitudes.len() >= FEW_ELEMENTS || is_bfloat16(dtype, base);
             if width > SUMS_ROUNDED && is_seen {
@@ -238,12 +239,9 @@ pub(super) fn tolerance_by_noise(
         let mut own = larger(&small, &large, LARGE_STEPS);
         let typical = size.min(typical(&magnitudes));
         let rounds_inside = || {
-            let saturates = || {
-                let changes = [moved(1).1, moved(LARGE_STEPS).1, moved(few).1];
-                is_saturated(changes, (&small, &some), typical)
-            };
-            grows_beyond(moved(many), moved(most_steps))
-                && (changes_in_jumps(&small, &large, typical) || saturates())
+            grows_beyond(inner[1], inner[2])
+                && (changes_in_jumps(&small, &large, typical)
+                    || is_saturated([one, four, inner[0].1], (&small, &some), typical))
         };
         if class == Dtype::Float32 && rounds_inside() {
             in_jumps = true;
@@ -267,7 +265,7 @@ pub(super) fn tolerance_by_noise(
     }
     let rounding = if dtype.size() == 2 { NARROW_ROUNDINGS } else { 2.0 * WIDE_ROUNDINGS };
     let rounding = ToleranceBounds {
-        atol: rounding * unit * size.min(typical(&magnitudes)) + narrow + INNER_FACTOR * inner,
+        atol: rounding * unit * size.min(typical(&magnitudes)) + narrow + INNER_FACTOR * inner_atol,
         rtol: rounding * unit + inner_relative,
     };
     let bounds = fitted(&magnitudes, &noise, rounding);
@@ -276,7 +274,7 @@ pub(super) fn tolerance_by_noise(
         ..outliers
     };
     let outliers = outliers.map(further);
-    let rounds_inputs = inner > 0.0 || in_jumps;
+    let rounds_inputs = inner_atol > 0.0 || in_jumps;
     bounds.atol.is_finite().then_some(NoiseTolerance { bounds, outliers, rounds_inputs })
 }
 

@@ -78,10 +78,11 @@ pub fn resolve_by_noise(
 pub fn resolve_by_fusion(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,
-    [fused, separate]: [&[u8]; 2],
+    forms: [&[u8]; 2],
+    elements: usize,
 ) -> ResolvedTolerance {
     let exact = resolve_by_type(tolerance, dtype);
-    let outliers = ties_by_fusion(dtype, fused, separate).filter(|_| is_open(tolerance, dtype));
+    let outliers = ties_by_fusion(dtype, forms, elements).filter(|_| is_open(tolerance, dtype));
     let basis = ToleranceBasis::ReferenceNoise;
     outliers.map_or(exact, |_| ResolvedTolerance { outliers, basis, ..exact })
 }

@@ -106,7 +106,6 @@ impl Drop for Waiting {
 struct State {
     /// One slot per device, followed by the emulated device's slots for jobs beside another.
     slots: Vec<Slot>,
-    /// Number of devices.
     devices: usize,
     queue: WaitQueue<Ticket>,
     closing: bool,

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 /// Delay after the first failure. It doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-/// Maximum delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// Number of consecutive failures after which the device counts as failed.
 const FAILURES_UNTIL_FAILED: u32 = 3;

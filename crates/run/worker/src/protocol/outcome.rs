@@ -231,7 +231,6 @@ impl SealedFacts {
 /// Launches that put the device under the load of continuous use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadFacts {
-    /// Number of launches.
     pub launches: u64,
     /// Number of these launches that were verified.
     pub verified: u32,

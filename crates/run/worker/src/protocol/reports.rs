@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_model::{DeviceInfo, Unavailable};
 
-/// Output of `--probe`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ProbeReport {
     pub devices: Vec<DeviceInfo>,
@@ -14,7 +13,6 @@ pub struct ProbeReport {
     pub error: Option<String>,
 }
 
-/// Output of `--plan`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanReport {
     /// Name and version of the library that made the plan.

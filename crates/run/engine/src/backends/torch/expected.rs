@@ -84,39 +84,36 @@ pub(crate) async fn expectations(
     let others = request.measure.inputs == InputChoice::Fresh
         && request.sanitize == Sanitize::Off
         && request.expected.values().all(|expected| expected.data.is_none());
-    let seeds = if others { SETS.map(|_| seed()).collect() } else { Vec::new() };
+    let mut seeds: Vec<u64> =
+        if others { (0..*SETS.end()).map(|_| seed()).collect() } else { Vec::new() };
     let mut entered = backend.enter(request.timeout, job.owner()).await?;
     let sides = wanted.len();
     let runners = entered.runners(sides).await?;
     let computation = Computation {
         wanted: wanted.into_values().collect(),
         io: request.kernel.io.clone().unwrap_or_default(),
-        seeds,
+        seeds: seeds.clone(),
         timeout: request.timeout,
     };
-    let path = |(index, name): (usize, &String)| {
+    let file = |(index, name): (usize, &String)| {
         (name.clone(), directory.join(format!("computed-{index}.bin")))
     };
-    let paths: Vec<(String, PathBuf)> = computation.names().enumerate().map(path).collect();
+    let paths: Vec<(String, PathBuf)> = computation.names().enumerate().map(file).collect();
     let empty_files = || -> Result<Vec<File>, ExecError> {
         paths.iter().map(|(_, path)| empty_file(path)).collect()
     };
+    let path = computation.wanted.first().map(Wanted::path).unwrap_or_default();
     let order = Arc::new(Order::Compute(Box::new(computation)));
     let most = MOST_ANSWER_BYTES;
     let judged =
         entered.judged_surely(&order, (sides, runners), request.timeout, most, empty_files);
-    let answer = judged.await?.answer;
-    let Order::Compute(computation) = &*order else { return Ok(ComputedOutputs::default()) };
-    match answer {
+    match judged.await?.answer {
         Ok(Answer::Computed(sets)) => {
-            let drawn = computation.seeds.iter().copied().take(sets).collect();
-            Ok(ComputedOutputs { files: paths.into_iter().collect(), drawn })
+            seeds.truncate(sets);
+            Ok(ComputedOutputs { files: paths.into_iter().collect(), drawn: seeds })
         }
         Ok(other) => Err(other.error()),
-        Err(JudgeError::TimedOut) => {
-            let path = computation.wanted.first().map(Wanted::path).unwrap_or_default();
-            Err(reference_failed(&path, Failed::late(request.timeout)))
-        }
+        Err(JudgeError::TimedOut) => Err(reference_failed(&path, Failed::late(request.timeout))),
         Err(lost) => Err(no_verdict(lost)),
     }
 }

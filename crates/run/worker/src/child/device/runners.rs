@@ -72,7 +72,6 @@ pub(crate) struct Runner {
 enum Refusal {
     /// A device error, or the end of the runner.
     Device(DeviceError),
-    /// Any other failure.
     Other(RunFailure),
 }
 

@@ -11,7 +11,6 @@ use crate::child::memory::residue::Residue;
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::DeviceKind;
 
-/// Result of scrubbing.
 pub(crate) struct Scrubbed {
     /// Wall time, milliseconds.
     pub scrub_ms: f64,

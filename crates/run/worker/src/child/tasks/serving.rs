@@ -44,9 +44,7 @@ fn broken(what: &str, error: &dyn Display) -> Failed {
 
 /// Why a request failed.
 enum Refused {
-    /// A device error.
     Device(DeviceError),
-    /// Any other failure.
     Other(Failed),
 }
 

@@ -28,10 +28,8 @@ pub(crate) fn weaknesses(
     let mut weaknesses = Vec::new();
     for (index, expected) in canonical {
         let Some(tolerance) = tolerances.of(*index) else { continue };
-        let of_output =
-            |(_, all): &'_ (Shown, Expectations)| all.iter().position(|(other, _)| other == index);
-        let places = others.iter().map(of_output);
-        let found = others.iter().zip(places).filter_map(|((_, all), at)| all.get(at?));
+        let found =
+            others.iter().filter_map(|(_, all)| all.iter().find(|(other, _)| other == index));
         let mut seeds = vec![expected.bytes()];
         seeds.extend(found.map(|(_, expected)| expected.bytes()));
         let inputs = given.iter().map(|(input, contents)| {

@@ -211,7 +211,10 @@ impl<'a, 'l> Oracle<'a, 'l> {
         otherwise: &Otherwise<'_>,
     ) -> JobResult<()> {
         let left = self.on_device.unless_right(executor, buffers, &mut self.references)?;
-        let Some(outputs) = left else { return Ok(()) };
+        let Some(outputs) = left else {
+            self.verdicts.are_exact();
+            return Ok(());
+        };
         let all = self.references.expect(executor, buffers, shown)?;
         let tied = ties::tied(executor, buffers, shown, (&outputs, &elements(&all)))?;
         self.verdicts.confirm(buffers, (&outputs, filling), (shown, &all, &tied), otherwise)

@@ -24,9 +24,8 @@ pub(crate) struct ReferenceKernels<'a> {
     redrawn: bool,
     /// Loaded references, in the plan's order.
     loaded: Vec<LoadedProgram>,
-    /// The unfused form of one reference. It stays loaded: a process that unloads one program must unload
-    /// all.
-    unfused: Option<LoadedProgram>,
+    /// Unfused forms. They stay loaded: a process that unloads one program must unload all.
+    unfused: Vec<LoadedProgram>,
     /// Random fillings of the references' outputs, new for each run: a candidate cannot match elements that a
     /// reference never wrote.
     fillings: Secret,
@@ -39,7 +38,7 @@ impl<'a> ReferenceKernels<'a> {
             residue,
             redrawn,
             loaded: Vec::new(),
-            unfused: None,
+            unfused: Vec::new(),
             fillings: Secret::new(),
         }
     }
@@ -157,7 +156,7 @@ impl<'a> ReferenceKernels<'a> {
         let Some(launches) = &self.checks.references[index].unfused else { return Ok(false) };
         let how = (Blame::Reference, Restored::ConstantsToo);
         let program = LoadedProgram::load(executor, launches, buffers, self.residue, how)?;
-        self.unfused = Some(program);
+        self.unfused.push(program);
         Ok(true)
     }
 
@@ -167,7 +166,7 @@ impl<'a> ReferenceKernels<'a> {
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
     ) -> JobResult<()> {
-        let Some(program) = &mut self.unfused else { return Ok(()) };
+        let Some(program) = self.unfused.last_mut() else { return Ok(()) };
         launch(executor, program, buffers, Filling::FIXED)?;
         let rewritten = rewrite_inputs(buffers, false, executor.tools()?);
         let ended = rewritten.and_then(|()| executor.stream.synchronize());

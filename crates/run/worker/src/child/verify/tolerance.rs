@@ -1,7 +1,7 @@
 //! Tolerances that follow from the expectation, determined before the candidate is launched.
 
 use std::borrow::Cow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::expectations::ExpectedFile;
 use super::oracle::unknown;
@@ -16,8 +16,8 @@ use crate::protocol::{Blame, Checks, ReferenceRun};
 use warpgauge_contract::{Role, Tolerance};
 use warpgauge_tensor::Dtype;
 use warpgauge_validate::{
-    Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges, resolve, resolve_by_fusion,
-    resolve_by_noise, sample, sampled_ranges,
+    Nudge, NudgedRun, QUICK, ResolvedTolerance, count_changes, is_doubtful, nudges, resolve,
+    resolve_by_fusion, resolve_by_noise, sample, sampled_ranges,
 };
 
 /// Returns the checks with a tolerance for each output. Runs the references on the contract's inputs, if a
@@ -38,7 +38,8 @@ pub(crate) fn settled<'a>(
             let spec = buffers.get(*buffer).ok_or_else(|| unknown(*buffer))?.spec;
             let content = ExpectedFile::open(path, spec, (checks, Shown::CANONICAL))?;
             let sample = sample(content.bytes(), spec.dtype);
-            settle(&mut settled, *buffer, &|given| resolve(given, spec.dtype, &sample));
+            let tolerance = resolve(given_for(checks, *buffer), spec.dtype, &sample);
+            settle(&mut settled, *buffer, tolerance);
         }
     }
     executor.suspend_checks(sanitize).map_err(environment)?;
@@ -88,16 +89,11 @@ fn by_references(
         for nudge in nudges(types.into_iter(), fewest.filter(|_| is_quick)) {
             runs.push((nudge, run(Some(nudge))?));
         }
-        let given = |output: usize| {
-            let found = checks.open.iter().find(|(open, _)| *open == output);
-            found.and_then(|(_, given)| given.clone())
-        };
         let resolved = |runs: &[(Nudge, Vec<Vec<u8>>)]| -> Vec<ResolvedTolerance> {
             let of_output = |(place, output): (usize, &usize)| {
                 let runs = runs.iter().map(|(nudge, all)| NudgedRun::of(nudge, &all[place]));
-                let dtype = buffers[*output].spec.dtype;
-                let given = given(*output);
-                resolve_by_noise(given.as_ref(), dtype, &base[place], &runs.collect::<Vec<_>>())
+                let (dtype, given) = (buffers[*output].spec.dtype, given_for(checks, *output));
+                resolve_by_noise(given, dtype, &base[place], &runs.collect::<Vec<_>>())
             };
             open.iter().enumerate().map(of_output).collect()
         };
@@ -112,14 +108,19 @@ fn by_references(
             measured = resolved(&runs);
         }
         for (output, measured) in open.iter().zip(measured) {
-            settle(checks, *output, &|_| measured);
+            settle(checks, *output, measured);
         }
     }
     Ok(())
 }
 
-/// Sets of inputs on which a reference runs with and without fused multiply-add.
-const FUSION_SETS: usize = 16;
+/// Maximum number of sets of inputs on which a reference runs with and without fused multiply-add, and the time
+/// after which it gets no more. A set may have few ties, and a tolerance is measured once for a contract.
+const FUSION_SETS: usize = 256;
+const FUSION_TIME: Duration = Duration::from_millis(500);
+
+/// Number of ties of each output that is enough to measure their share by.
+const ENOUGH_TIES: usize = 4;
 
 /// Determines the tolerance of integers from a reference that is also compiled without fused multiply-add.
 /// Without such a form they stay exact. Ties are rare, so several sets of random inputs are used.
@@ -135,33 +136,46 @@ fn by_fusion(
     }
     let sets = if buffers.iter().any(JobBuffer::is_random) { FUSION_SETS } else { 1 };
     let mut secret = Secret::new();
-    let mut samples = vec![[Vec::new(), Vec::new()]; whole.len()];
+    let mut found = vec![FusedOutput::default(); whole.len()];
     let began = Instant::now();
     for set in 0..sets {
         let seed = if set == 0 { Seed::Contract } else { Seed::Secret(secret.bits()) };
         present(Shown { seed }, buffers, executor.tools()?)?;
         let buffers = &*buffers;
-        let mut add = |form: usize| {
-            whole.iter().zip(&mut samples).try_for_each(|(output, samples)| {
-                samples[form].extend(sampled(executor, buffers, *output)?);
-                Ok(())
-            })
+        let samples = || -> JobResult<Vec<Vec<u8>>> {
+            whole.iter().map(|output| sampled(executor, buffers, *output)).collect()
         };
         references.run_nudged(executor, buffers, index, None)?;
-        add(0)?;
+        let fused = samples()?;
         references.run_unfused(executor, buffers)?;
-        add(1)?;
-        if began.elapsed() > QUICK / 4 {
+        let forms = fused.into_iter().zip(samples()?);
+        for ((output, found), (fused, separate)) in whole.iter().zip(&mut found).zip(forms) {
+            found.ties += count_changes(buffers[*output].spec.dtype, &fused, &separate);
+            found.fused.extend(fused);
+            found.separate.extend(separate);
+        }
+        let is_enough = found.iter().all(|found| found.ties >= ENOUGH_TIES);
+        if is_enough || began.elapsed() > FUSION_TIME {
             break;
         }
     }
     present(Shown::CANONICAL, buffers, executor.tools()?)?;
-    for (output, samples) in whole.iter().zip(&samples) {
-        let dtype = buffers[*output].spec.dtype;
-        let samples = [&samples[0][..], &samples[1]];
-        settle(checks, *output, &|given| resolve_by_fusion(given, dtype, samples));
+    for (output, found) in whole.iter().zip(&found) {
+        let (dtype, bytes) = (buffers[*output].spec.dtype, buffers[*output].len());
+        let (forms, elements) = ([&found.fused[..], &found.separate], bytes / dtype.size());
+        let tolerance = resolve_by_fusion(given_for(checks, *output), dtype, forms, elements);
+        settle(checks, *output, tolerance);
     }
     Ok(())
+}
+
+/// Results of one output with and without fused multiply-add, for several sets of inputs.
+#[derive(Clone, Default)]
+struct FusedOutput {
+    fused: Vec<u8>,
+    separate: Vec<u8>,
+    /// Number of elements that differ.
+    ties: usize,
 }
 
 /// Returns the outputs of a reference whose tolerance is open.
@@ -170,16 +184,15 @@ fn open_outputs(checks: &Checks, reference: &ReferenceRun) -> Vec<usize> {
     reference.outputs.iter().filter(is_open).copied().collect()
 }
 
-/// Stores the tolerance of an output, computed from the fields that the caller gives.
-fn settle(
-    checks: &mut Checks,
-    buffer: usize,
-    resolved: &dyn Fn(Option<&Tolerance>) -> ResolvedTolerance,
-) {
-    let open = checks.open.iter().find(|(open, _)| *open == buffer);
-    let tolerance = checks.tolerances.0.iter_mut().find(|(checked, _)| *checked == buffer);
-    if let (Some((_, given)), Some((_, tolerance))) = (open, tolerance) {
-        *tolerance = resolved(given.as_ref());
+/// Returns the fields that the caller gives of an output's open tolerance.
+fn given_for(checks: &Checks, buffer: usize) -> Option<&Tolerance> {
+    checks.open.iter().find(|(open, _)| *open == buffer)?.1.as_ref()
+}
+
+/// Stores the tolerance of an output.
+fn settle(checks: &mut Checks, buffer: usize, tolerance: ResolvedTolerance) {
+    if let Some((_, own)) = checks.tolerances.0.iter_mut().find(|(checked, _)| *checked == buffer) {
+        *own = tolerance;
     }
 }
 

@@ -112,6 +112,11 @@ impl<'a> OutputVerdicts<'a> {
         Ok(())
     }
 
+    /// Notes a launch whose integers are all exact: none is off in every launch.
+    pub(crate) fn are_exact(&mut self) {
+        self.standing.clear();
+    }
+
     /// Returns an element of an output that has been off in too many launches to be a rounding tie.
     fn stands(
         &mut self,
