@@ -32,7 +32,6 @@ pub enum CaseEvidence {
     Identical,
     /// Both are correct, but their times cannot be ranked, for this reason.
     Right(String),
-    /// Paired times.
     Times(Box<PairedComparison>),
     /// Exact counts of one launch that the metric uses.
     Counts(Vec<CountComparison>),

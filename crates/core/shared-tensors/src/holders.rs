@@ -72,7 +72,6 @@ pub trait TensorHolders: Send + Sync + 'static {
     /// event for the tensor.
     fn export<'a>(&'a self, held: &'a HeldTensor, event: bool) -> HolderFuture<'a, ExportedTensor>;
 
-    /// Frees memory.
     fn free(&self, freed: Vec<FreedMemory>) -> BoxFuture<'_, ()>;
 
     /// Frees memory like [`Self::free`], without waiting, from any thread.

@@ -21,7 +21,6 @@ pub enum CsrError {
     TooLarge {
         /// Name of the number.
         what: &'static str,
-        /// Its value.
         came: u64,
     },
     /// An array has an incorrect length.

@@ -118,7 +118,6 @@ impl fmt::Display for MatrixGenerator {
     }
 }
 
-/// Parameters by name.
 struct Parameters<'a> {
     kind: &'a str,
     given: Vec<(&'a str, u32)>,

@@ -29,7 +29,6 @@ pub enum ProgressEvent {
     },
     /// Progress of a sweep's points or a gate's comparisons.
     Points {
-        /// Number done.
         done: usize,
         /// Total number.
         all: usize,

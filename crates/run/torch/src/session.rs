@@ -99,7 +99,6 @@ pub struct TorchSubmission {
 /// Result of a call.
 #[derive(Debug)]
 pub struct CompletedCall {
-    /// Return value.
     pub returned: Tree,
     /// Time from the start signal until the runner reported completion, by the clock of this process. If a
     /// thread ran on for more than `FREE` after that, until it was stopped.

@@ -33,7 +33,6 @@ pub enum TreeOf<T> {
 pub enum RecordKind {
     /// A tuple, whose keys are its indices.
     Tuple,
-    /// A named tuple.
     NamedTuple,
     /// A dataclass instance.
     Dataclass,
@@ -336,7 +335,6 @@ pub struct SuggestedInputs {
     pub rule: String,
 }
 
-/// A suggested input.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum SuggestedInput {

@@ -14,7 +14,6 @@ use crate::error::{ClientError, Transport};
 use crate::refusal::{explain, problems};
 use crate::{address, tls};
 
-/// Timeout of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout of an answer: the longest evaluation (600 s) and a long queue before it.

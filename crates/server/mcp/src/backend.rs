@@ -28,7 +28,6 @@ pub trait JobBackend: Send + Sync + 'static {
     /// Returns a job, with its report if it has ended.
     fn job<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, JobView>;
 
-    /// Cancels a job.
     fn cancel<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, ()>;
 
     /// Returns the devices of the machine.

@@ -26,7 +26,6 @@ after a lost connection. Cancelling a call cancels its job. Times of an emulated
 /// Finds the backend of a request; `None` if the request does not identify its caller.
 type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync;
 
-/// Serves agents.
 #[derive(Clone)]
 pub struct AgentServer {
     find: Arc<FindDesk>,

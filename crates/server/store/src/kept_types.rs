@@ -103,7 +103,6 @@ pub struct SeriesRow {
     pub device: String,
     /// Measurement method.
     pub method: String,
-    /// Number of points.
     pub points: u64,
     /// Time of the latest point.
     pub latest_at: SystemTime,

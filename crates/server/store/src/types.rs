@@ -106,7 +106,6 @@ pub struct JobRow {
     pub idempotency_key: Option<String>,
     /// Attempts so far.
     pub attempts: u8,
-    /// Most attempts.
     pub max_attempts: u8,
     /// Time of acceptance.
     pub created_at: SystemTime,
@@ -170,7 +169,6 @@ pub struct NewReport {
     pub body: Vec<u8>,
 }
 
-/// A stored report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReport {
     /// Version of its format.

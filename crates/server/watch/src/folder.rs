@@ -40,7 +40,6 @@ pub enum FolderError {
          symbolic link", path.display()
     )]
     NotInside { path: PathBuf },
-    /// An I/O error.
     #[error("could not {operation} {}", path.display())]
     Io { operation: &'static str, path: PathBuf, source: io::Error },
 }

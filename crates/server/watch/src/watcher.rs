@@ -30,7 +30,6 @@ const LOOK_ANYHOW: Duration = Duration::from_secs(10);
 /// Interval of polling a folder without notifications.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Options of watching.
 #[derive(Debug, Clone)]
 pub struct WatchOptions {
     /// Most files in work at once.
@@ -65,7 +64,6 @@ pub enum WatchEvent<'t> {
     Trouble(&'t FolderError),
 }
 
-/// Stops a watcher.
 #[derive(Debug, Default)]
 pub struct WatchStop {
     stopped: Mutex<(bool, Option<SyncSender<Message>>)>,

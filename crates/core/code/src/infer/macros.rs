@@ -23,7 +23,6 @@ struct Macro<'a> {
     body: Vec<&'a str>,
 }
 
-/// Macros by name.
 #[derive(Debug, Default)]
 pub(crate) struct Macros<'a> {
     all: BTreeMap<&'a str, Macro<'a>>,

@@ -86,7 +86,6 @@ pub struct DividedByZero;
 pub enum Formula {
     /// A single metric.
     Metric(&'static str),
-    /// A sum.
     Sum(&'static [&'static str]),
     /// A quotient times a factor; undefined if the divisor is 0.
     Ratio(&'static str, &'static str, f64),

@@ -74,7 +74,6 @@ impl TensorRegistry {
         Self { limits, state: Mutex::default() }
     }
 
-    /// Returns the limits.
     pub fn limits(&self) -> &RegistryLimits {
         &self.limits
     }

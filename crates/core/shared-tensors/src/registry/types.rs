@@ -83,7 +83,6 @@ pub struct HeldTensor {
     pub created_at: SystemTime,
     /// Time until it is removed, if it is not used.
     pub expires_in: Option<Duration>,
-    /// Number of leases.
     pub leases: u32,
 }
 

@@ -21,7 +21,6 @@ pub use write::write;
 /// Smallest piece in bytes; smaller ones are not worth a thread.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Limits of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
     /// Largest size of the matrix in memory, in bytes: 4 for each row, and 12 for each entry after
@@ -143,7 +142,6 @@ pub enum MarketError {
         "a matrix of {rows} rows and {entries} entries takes {bytes} bytes; at most {most} are accepted"
     )]
     TooLarge {
-        /// Number of rows.
         rows: u64,
         /// Number of entries, with symmetric ones doubled.
         entries: u64,

@@ -67,9 +67,7 @@ pub enum SpasmError {
         "a matrix of {rows} rows and {entries} entries takes {bytes} bytes; at most {most} are accepted"
     )]
     TooLarge {
-        /// Number of rows.
         rows: u64,
-        /// Number of entries.
         entries: u64,
         /// Size in CSR form, in bytes.
         bytes: u64,

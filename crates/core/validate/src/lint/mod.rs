@@ -90,7 +90,6 @@ pub struct ArgumentContents<'a> {
 /// Facts about one checked output.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputFacts<'a> {
-    /// Expected content.
     pub expected: ArgumentContents<'a>,
     /// Tolerance of the comparison.
     pub tolerance: &'a ResolvedTolerance,

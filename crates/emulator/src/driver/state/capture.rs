@@ -27,7 +27,6 @@ const INVALIDATED: c_uint = 2;
 /// A stream's state in a capture, shared between the stream and the capture.
 pub type Slot = Arc<Mutex<Option<Capturing>>>;
 
-/// A capture.
 pub struct Capture {
     graph: Arc<Graph>,
     handle: Handle,

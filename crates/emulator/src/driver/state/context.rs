@@ -87,7 +87,6 @@ impl Core {
     }
 }
 
-/// A context.
 pub struct Context {
     pub handle: Handle,
     pub device: &'static DeviceInfo,

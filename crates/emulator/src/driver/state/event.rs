@@ -63,7 +63,6 @@ enum Last {
     Capture(Mark),
 }
 
-/// An event.
 pub struct Event {
     pub context: Handle,
     flags: c_uint,

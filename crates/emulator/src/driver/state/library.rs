@@ -12,7 +12,6 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 
-/// A library.
 pub struct Library {
     pub text: String,
     /// Names of the kernels, in the order of the text, with their handles.

@@ -33,7 +33,6 @@ pub enum Role {
     NonBlocking,
 }
 
-/// A stream.
 pub struct Stream {
     pub role: Role,
     pub priority: c_int,

@@ -7,7 +7,6 @@ use crate::ir::{I1, I2};
 use crate::ptx::{Instr, Operand, Type, isa};
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Returns operand `i`.
     pub(super) fn arg<'i>(&self, instr: &'i Instr<'a>, i: usize) -> Reason<&'i Operand<'a>> {
         let n = instr.operands.len();
         let few = || Problem::from(format!("it has {n} operands, too few"));

@@ -13,7 +13,6 @@ type Result<T> = std::result::Result<T, BackendError>;
 /// Ways to open files. Landlock decides in each case which files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// Only for reading.
     Read,
     /// Existing files, for reading, or for reading and writing, as devices need. A file that
     /// landlock allows only to write, such as `/proc/self/task/*/oom_score_adj`, cannot be opened.

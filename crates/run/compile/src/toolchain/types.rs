@@ -70,7 +70,6 @@ impl std::fmt::Display for PartOrigin {
     }
 }
 
-/// An NVRTC installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NvrtcInstall {
     /// Absolute path of the library.

@@ -42,7 +42,6 @@ pub trait GateService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, BaselineSummary>;
 
-    /// Removes a baseline.
     fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()>;
 
     /// Returns the results of cases over time.

@@ -54,7 +54,6 @@ pub(crate) struct Packed {
     pub(crate) payloads: Vec<Arc<dyn Bulk>>,
 }
 
-/// Encodes a request.
 pub(crate) fn encode(request: &JobRequest) -> Result<Packed, CodecError> {
     let (text, payloads) = set_apart(|| match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => packed(request),

@@ -60,7 +60,6 @@ pub enum TensorSource {
     },
 }
 
-/// An uploaded tensor.
 pub struct TensorUpload {
     pub source: TensorSource,
     /// Settings for holding it.

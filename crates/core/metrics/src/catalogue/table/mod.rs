@@ -55,5 +55,4 @@ static ALL: [MetricInfo; COUNT] = {
     all
 };
 
-/// All metrics.
 pub static CATALOGUE: &[MetricInfo] = &ALL;

@@ -16,7 +16,6 @@ pub(super) enum Stage {
 /// Component at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// The submission.
     Submission,
     /// The submission or an overloaded machine. A retry with other runners shows which.
     Unsure,
