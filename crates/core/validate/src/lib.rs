@@ -13,6 +13,7 @@ mod fit;
 mod lint;
 mod message;
 mod noise;
+mod nudges;
 mod pieces;
 mod rare;
 mod reason;
@@ -31,7 +32,8 @@ pub use lint::{
     no_expectation,
 };
 pub use message::validation_error;
-pub use noise::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample, sampled_ranges};
+pub use noise::is_doubtful;
+pub use nudges::{Nudge, NudgedRun, QUICK, nudges, sample, sampled_ranges};
 pub use rare::count_changes;
 pub use reason::{Reason, ReasonCode};
 pub use standing::StandingTies;

@@ -5,14 +5,14 @@
 //! kernel that omits work is off by far more. docs/validation.md has the measurements behind the factors.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use super::elements::{changes, magnitudes, mean_squared_change, quantile, root_mean_square};
 use super::fit::{changes_in_jumps, fitted, grows_beyond, inner_rounding, is_saturated, typical};
+use super::nudges::{FEW_ELEMENTS, INNER_STEPS, LARGE_STEPS, NudgedRun};
 use super::rare::part_outliers;
 use super::{OutlierTolerance, ResolvedTolerance, ToleranceBasis};
+use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::Element;
-use warpgauge_tensor::{Dtype, can_nudge};
 
 /// Allowed error, as a multiple of the change when the inputs move by 2⁻²³. Errors of correct kernels stay
 /// below 14 times that change; those of useless ones are above 130 times. A unit in the last place is 0.7
@@ -32,26 +32,6 @@ pub(super) const QUANTILE: f64 = 0.999;
 /// rounding.
 const JUMP: Range<f64> = 1e-3..1.0;
 
-/// Most elements of an output that are sampled, in pieces of [`PIECE`].
-const SAMPLE: usize = 1 << 16;
-
-/// Elements per piece.
-const PIECE: usize = 2048;
-
-/// An output with fewer elements needs more runs: one element may stay unchanged by chance.
-const FEW_ELEMENTS: usize = 16;
-
-/// An output with fewer elements needs more runs of the first of [`INNER_STEPS`]: few inputs cross a
-/// boundary.
-const SMALL: usize = 4096;
-
-/// Runs per step if there are few elements.
-const RUNS_OF_FEW: usize = 4;
-
-/// Steps for inputs of 32 bits, in units in the last place, that show whether a reference rounds them to
-/// fewer bits. The second is the distance of two boundaries of bfloat16.
-const INNER_STEPS: [u32; 3] = [256, 1 << 16, 1 << 18];
-
 /// Most inner roundings by which a correct kernel is off.
 const INNER_FACTOR: f64 = 2.0;
 
@@ -60,94 +40,6 @@ const INNER_FACTOR: f64 = 2.0;
 /// cores sum in binary32.
 const SUMS_ROUNDED: f64 = 32768.0;
 const BFLOAT16_UNITS: f64 = 65536.0;
-
-/// References that take longer get as few runs as possible.
-pub const QUICK: Duration = Duration::from_secs(1);
-
-/// Movement of the inputs of one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Nudge {
-    /// Type of the inputs that move.
-    pub dtype: Dtype,
-    /// Step in units in the last place.
-    pub steps: u32,
-    /// Seed that selects the direction of each element.
-    pub seed: u64,
-}
-
-/// Returns the movements of inputs of these types, run by run. `elements`: number of elements of the smallest
-/// output, if known.
-pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> Vec<Nudge> {
-    let mut types: Vec<Dtype> = inputs.filter(|dtype| can_nudge(*dtype)).collect();
-    types.sort_by_key(|dtype| dtype.name());
-    types.dedup();
-    let runs_below = |most: usize| {
-        if elements.is_some_and(|elements| elements < most) { RUNS_OF_FEW } else { 1 }
-    };
-    let runs = |steps, count| std::iter::repeat_n(steps, count);
-    let of_type = |dtype| {
-        let small = runs_below(FEW_ELEMENTS);
-        let steps = runs(1, small).chain(runs(LARGE_STEPS, small));
-        steps.zip(1u64..).map(move |(steps, run)| Nudge { dtype, steps, seed: run << 40 })
-    };
-    let inner = INNER_STEPS.into_iter().flat_map(|steps| {
-        let is_least = steps == INNER_STEPS[0];
-        let count = runs_below(if is_least { SMALL } else { FEW_ELEMENTS });
-        let seeds = (0u64..).map(|run| 1 << 39 | run << 40);
-        let nudge = |(steps, seed)| Nudge { dtype: Dtype::Float32, steps, seed };
-        runs(steps, count).zip(seeds).map(nudge)
-    });
-    let inner: Vec<Nudge> = inner.filter(|_| types.contains(&Dtype::Float32)).collect();
-    types.into_iter().flat_map(of_type).chain(inner).collect()
-}
-
-/// Returns the byte ranges of an output that are sampled: all of a small one, and evenly spaced pieces of a
-/// large one.
-pub fn sampled_ranges(bytes: usize, dtype: Dtype) -> Vec<Range<usize>> {
-    let size = dtype.size();
-    let elements = bytes / size;
-    let (count, length) = if elements <= SAMPLE { (1, elements) } else { (SAMPLE / PIECE, PIECE) };
-    let step = (elements - length) / (count - 1).max(1);
-    let start = |piece| step * piece * size;
-    (0..count).map(|piece| start(piece)..start(piece) + length * size).collect()
-}
-
-/// Returns the bytes of [`sampled_ranges`].
-pub fn sample(content: &[u8], dtype: Dtype) -> Vec<u8> {
-    let ranges = sampled_ranges(content.len(), dtype);
-    ranges.into_iter().flat_map(|range| &content[range]).copied().collect()
-}
-
-/// A reference's output for moved inputs.
-#[derive(Debug, Clone, Copy)]
-pub struct NudgedRun<'a> {
-    /// Type of the inputs that moved.
-    pub inputs: Dtype,
-    /// Step in units in the last place; 0: the inputs did not move.
-    pub steps: u32,
-    /// Sampled elements of the output, the same as in the run without movement.
-    pub output: &'a [u8],
-}
-
-impl Nudge {
-    /// Moves nothing: the run shows whether the reference's results vary.
-    pub const NONE: Self = Self { dtype: Dtype::Float32, steps: 0, seed: 0 };
-
-    /// Number of runs on unmoved inputs, if the changes are doubtful: a reference with a race may give the
-    /// same result several times.
-    pub const REPEATS: usize = 6;
-}
-
-impl<'a> NudgedRun<'a> {
-    /// Describes the output of a run with this movement.
-    pub fn of(nudge: &Nudge, output: &'a [u8]) -> Self {
-        Self { inputs: nudge.dtype, steps: nudge.steps, output }
-    }
-}
-
-/// Larger step of the inputs, in units in the last place, which shows whether the output's change grows with
-/// it.
-const LARGE_STEPS: u32 = 4;
 
 /// Absolute and relative tolerance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -349,6 +241,7 @@ fn largest_changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nudges::{Nudge, nudges};
     use warpgauge_tensor::nudge;
 
     fn random(count: usize, name: &str) -> Vec<f32> {
@@ -575,29 +468,6 @@ mod tests {
         let is = |values: &[f32]| is_bfloat16(Dtype::Float32, &bytes(values));
         assert!(is(&[1.0, -0.0078125, 0.0]));
         assert!(!is(&[1.0, 0.1]) && !is(&[0.0]));
-    }
-
-    #[test]
-    fn large_outputs_are_sampled_from_end_to_end() {
-        let whole = |bytes| sampled_ranges(bytes, Dtype::Float32) == vec![0..bytes; 1];
-        assert!(whole(0) && whole(4096));
-        let large = sampled_ranges(4 << 20, Dtype::Float32);
-        assert_eq!((large.len(), large[0].clone()), (32, 0..8192));
-        assert!(large.iter().all(|range| range.len() == 8192 && range.end <= 4 << 20));
-        assert!(large[31].end > (4 << 20) - 8192);
-    }
-
-    #[test]
-    fn inputs_move_type_by_type() {
-        let of = |types: &[Dtype], elements| nudges(types.iter().copied(), elements);
-        assert_eq!(of(&[Dtype::Int32, Dtype::Bool], None), []);
-        let types = [Dtype::Float32, Dtype::Int64, Dtype::Bfloat16, Dtype::Float32];
-        assert_eq!(of(&types, None).len(), 7);
-        assert_eq!(of(&types, Some(100)).len(), 10);
-        assert_eq!(of(&types, Some(1)).len(), 28);
-        let seeds: std::collections::BTreeSet<u64> =
-            of(&types[..1], Some(1)).iter().map(|nudge| nudge.seed).collect();
-        assert_eq!(seeds.len(), 12);
     }
 
     #[test]
