@@ -130,3 +130,19 @@ fn a_kernel_is_verified_for_seeds_that_it_does_not_know() {
     let report = server.evaluate(&given);
     assert!(report["measurement"]["input_sets"].is_null(), "{report:#}");
 }
+
+#[test]
+fn a_reference_that_keeps_state_is_called_for_the_contracts_inputs() {
+    needs!("PyTorch", available());
+    let server = Server::start();
+    // An optimizer's step: each call finds what the calls before left.
+    let mut stepped = request("cuda", CUDA);
+    stepped["expected"]["y"]["kernel"]["source_code"] = json!(
+        "calls = []\ndef f(x, n):\n    calls.append(1)\n    return F.softplus(x) * len(calls)"
+    );
+    let report = server.evaluate(&stepped);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+    assert!(report["measurement"]["input_sets"].is_null(), "{report:#}");
+    stepped["kernel"]["source_code"] = json!(CUDA.replace("log1pf", "logf"));
+    assert_eq!(server.evaluate(&stepped)["verdict"], "wrong");
+}

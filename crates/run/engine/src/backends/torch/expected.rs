@@ -155,26 +155,47 @@ impl Computation {
             .map(|(wanted, session)| Reference::load(wanted, session, self.timeout))
             .collect::<Result<Vec<_>, _>>()?;
         let mut sets = Sets::default();
-        let seeds = self.seeds.iter().filter(|_| inputs.can_vary());
-        for seed in std::iter::once(None).chain(seeds.map(|&seed| Some(seed))) {
-            if seed.is_some() && !sets.may_grow(self.timeout) {
+        let mut add = |sets: &mut Sets, outputs: &BTreeMap<String, Vec<u8>>| {
+            sets.count += 1;
+            sets.bytes = outputs.values().map(|elements| elements.len() as u64).sum();
+            outputs.iter().try_for_each(|(name, elements)| match files.get_mut(name) {
+                Some(file) => file.write_all(elements).map_err(|error| {
+                    ExecError::Unavailable(format!("cannot write what is expected: {error}"))
+                }),
+                None => Ok(()),
+            })
+        };
+        let first = sets.timed(|| computed(&mut references, &inputs, None))?;
+        add(&mut sets, &first)?;
+        if !inputs.can_vary() || self.seeds.is_empty() || !sets.may_grow(self.timeout) {
+            return Ok(0);
+        }
+        // The results of a reference that keeps state depend on earlier calls, and mean nothing for other inputs.
+        if sets.timed(|| computed(&mut references, &inputs, None))? != first {
+            return Ok(0);
+        }
+        for seed in &self.seeds {
+            if !sets.may_grow(self.timeout) {
                 break;
             }
-            let began = Instant::now();
-            let mut bytes = 0;
-            for reference in &mut references {
-                for (name, elements) in reference.computed(&inputs, seed)? {
-                    let Some(file) = files.get_mut(&name) else { continue };
-                    bytes += elements.len() as u64;
-                    file.write_all(&elements).map_err(|error| {
-                        ExecError::Unavailable(format!("cannot write what is expected: {error}"))
-                    })?;
-                }
-            }
-            sets.add(began.elapsed(), bytes);
+            let outputs = sets.timed(|| computed(&mut references, &inputs, Some(*seed)))?;
+            add(&mut sets, &outputs)?;
         }
         Ok(sets.count - 1)
     }
+}
+
+/// Computes the outputs of all references, by name, for inputs of a seed or for the contract's.
+fn computed(
+    references: &mut [Reference<'_>],
+    inputs: &Inputs,
+    seed: Option<u64>,
+) -> Result<BTreeMap<String, Vec<u8>>, ExecError> {
+    let mut all = BTreeMap::new();
+    for reference in references {
+        all.extend(reference.computed(inputs, seed)?);
+    }
+    Ok(all)
 }
 
 /// Sets of inputs for which outputs were computed, including the contract's.
@@ -189,14 +210,16 @@ struct Sets {
 }
 
 impl Sets {
-    fn add(&mut self, took: Duration, bytes: u64) {
-        self.count += 1;
-        self.took += took;
-        self.longest = self.longest.max(took);
-        self.bytes = bytes;
+    /// Computes one set, and adds its time.
+    fn timed<T>(&mut self, compute: impl FnOnce() -> Result<T, ExecError>) -> Result<T, ExecError> {
+        let began = Instant::now();
+        let computed = compute();
+        self.took += began.elapsed();
+        self.longest = self.longest.max(began.elapsed());
+        computed
     }
 
-    /// Whether time and memory allow outputs for one more set.
+    /// Returns whether time and memory allow outputs for one more set.
     fn may_grow(&self, timeout: f64) -> bool {
         let bytes = self.bytes.saturating_mul(self.count as u64 + 1);
         let after = (self.took + self.longest).as_secs_f64();
