@@ -15,10 +15,10 @@ def get_inputs():
 class ModelNew(Model):
     def forward(self, x):
         return F.dropout(2 * x, 0.3)
-#@ honest mask
+#@ honest mask_of_ones
 class ModelNew(Model):
     def forward(self, x):
-        return x * (torch.empty_like(x).bernoulli_(0.7) / 0.7 * 2)
+        return x * F.dropout(torch.ones_like(x), 0.3) * 2
 #@ useless no_dropout
 class ModelNew(Model):
     def forward(self, x):

@@ -12,6 +12,7 @@ mod filling;
 mod fit;
 mod lint;
 mod message;
+mod narrow;
 mod noise;
 mod nudges;
 mod pieces;
@@ -131,6 +132,10 @@ pub struct UlpDistribution {
     pub histogram: Vec<u64>,
 }
 
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -158,6 +163,10 @@ pub struct Comparison {
     /// Elements that do not match and are near enough for outliers, however many.
     #[serde(skip)]
     near: u64,
+    /// Whether the output has only float16 numbers in a wider type, where the reference has more bits. Such an output
+    /// fails. It is looked for where `basis` is `inner_rounding`, whose tolerance admits float16.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub half_precision: bool,
     /// Elements that still hold what the output was filled with: never written.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.

@@ -13,6 +13,12 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     if comparison.passed {
         return None;
     }
+    if comparison.half_precision {
+        return Some(format!(
+            "output `{name}` has only numbers of float16, and the reference's have more bits: compute in the \
+             reference's type, or give `tolerance` where half precision is enough"
+        ));
+    }
     let tolerance = &comparison.tolerance;
     let wrong = comparison.elements - comparison.matched;
     let mut text = format!("output `{name}`: {wrong} of {} elements differ", comparison.elements);

@@ -45,6 +45,7 @@ impl CountedErrors {
             non_finite: self.non_finite,
             non_finite_matched: self.non_finite_matched,
             tied: 0,
+            half_precision: false,
             outliers,
             near: self.near,
             unwritten: 0,

@@ -409,3 +409,18 @@ fn bounds_of_elements_are_added_to_the_tolerance() {
     let missing = compare_traced(Dtype::Float32, &shape, &actual, expected, None, &tolerance).0;
     assert_eq!(missing.matched, 0);
 }
+
+#[test]
+fn a_result_in_float16_is_wrong_where_the_tolerance_is_that_of_inner_rounding() {
+    let expected: Vec<f32> = (0..64).map(|at| (at as f32 * 0.37).sin()).collect();
+    let actual: Vec<f32> =
+        expected.iter().map(|value| half::f16::from_f32(*value).to_f32()).collect();
+    let tolerance = |basis| ResolvedTolerance { basis, ..tolerance(1e-3, 0.0) };
+    let given = f32s(&actual, &expected, &tolerance(ToleranceBasis::Given));
+    assert!(given.passed && !given.half_precision);
+    let inner = f32s(&actual, &expected, &tolerance(ToleranceBasis::InnerRounding));
+    assert!(!inner.passed && inner.half_precision);
+    let text = crate::validation_error("c", &inner).unwrap();
+    assert!(text.contains("only numbers of float16"), "{text}");
+    assert!(f32s(&expected, &expected, &tolerance(ToleranceBasis::InnerRounding)).passed);
+}
