@@ -36,6 +36,16 @@ const BEYOND_SMOOTH: f64 = 30.0;
 /// crosses a boundary a few elements hardly change.
 const NEAR: f64 = 10.0;
 
+/// Largest share of elements in rows whose noise is far above that of the others, and the fewest elements with
+/// far noise in them.
+const MOST_IN_ROWS: f64 = 0.01;
+const LEAST_IN_ROWS: usize = 16;
+
+/// In such a row the noise does not grow with the element: the smaller half of its elements has at least this
+/// part of the larger half's noise, though the larger half is at least [`UNLIKE`] times as large.
+const AS_NOISY: f64 = 0.6;
+const UNLIKE: f64 = 2.0;
+
 /// Allowed jump of a correct kernel, as a multiple of the observed jump.
 const JUMP_FACTOR: f64 = 4.0;
 
@@ -63,12 +73,14 @@ pub(super) fn part_outliers(
     let relative = |noise: f64, magnitude: f64| noise / magnitude.max(f64::MIN_POSITIVE);
     let of_elements = noise.iter().zip(magnitudes).map(|(noise, size)| relative(*noise, *size));
     let most_relative = FAR_RELATIVE * quantile(of_elements.collect(), 0.9);
+    let in_rows = are_rows(noise, most, magnitudes);
     // The change for one unit, if an input crosses a boundary.
     let per_unit = |jump: f64| jump / f64::from(units);
     let elements = || noise.iter().zip(jumps).zip(magnitudes);
     let further = |far: f64, far_jump: f64, large: f64| {
         move |((noise, jump), size): ((&f64, &f64), &f64)| {
-            let is_far = *noise > far * most && relative(*noise, *size) > most_relative;
+            let is_far =
+                *noise > far * most && (in_rows || relative(*noise, *size) > most_relative);
             let jumps = per_unit(*jump) > f64::max(far_jump * most, BEYOND_SMOOTH * noise)
                 && *jump > large
                 && relative(per_unit(*jump), *size) > most_relative;
@@ -93,6 +105,29 @@ pub(super) fn part_outliers(
     let share = all.iter().flatten().map(|(_, factor)| factor / elements).sum::<f64>();
     let atol = all.iter().flatten().fold(0.0, |most: f64, (atol, _)| most.max(*atol));
     Some(OutlierTolerance { share: share.min(MOST_SHARE), atol })
+}
+
+/// Returns whether the elements with far noise belong to few rows that have one noise for all their elements,
+/// such as those of one large row of a matrix product. The small elements of such a row are far off beside
+/// their own size, and a sample may have none of them.
+fn are_rows(noise: &[f64], most: f64, magnitudes: &[f64]) -> bool {
+    let mut rows: Vec<(f64, f64)> = magnitudes
+        .iter()
+        .copied()
+        .zip(noise.iter().copied())
+        .filter(|(_, noise)| *noise > NEAR * most)
+        .collect();
+    let far = rows.iter().filter(|(_, noise)| *noise > FAR * most).count();
+    if far < LEAST_IN_ROWS || rows.len() as f64 > MOST_IN_ROWS * noise.len() as f64 {
+        return false;
+    }
+    rows.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (small, large) = rows.split_at(rows.len() / 2);
+    let median = |half: &[(f64, f64)], pick: fn(&(f64, f64)) -> f64| {
+        quantile(half.iter().map(pick).collect(), 0.5)
+    };
+    median(large, |row| row.0) > UNLIKE * median(small, |row| row.0)
+        && median(small, |row| row.1) > AS_NOISY * median(large, |row| row.1)
 }
 
 impl OutlierTolerance {
@@ -191,6 +226,23 @@ mod tests {
         let mut noise = vec![1e-7; 1000];
         let found = part_outliers(&mut noise, (256, &jumps), (&magnitudes, 1.0)).unwrap();
         assert!((found.atol - 0.04).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_row_with_far_more_noise_is_parted_whatever_the_size_of_its_elements() {
+        let is_of_row = |index: usize| (300..350).contains(&index);
+        let size = |index: usize| if is_of_row(index) { (index - 290) as f64 * 200.0 } else { 1.0 };
+        let magnitudes: Vec<f64> = (0..10_000).map(size).collect();
+        let found = |of_row: &dyn Fn(f64) -> f64| {
+            let of = |index: usize| if is_of_row(index) { of_row(size(index)) } else { 1e-7 };
+            let mut noise: Vec<f64> = (0..10_000).map(of).collect();
+            let found = part_outliers(&mut noise, (256, &[0.0; 10_000]), (&magnitudes, 1.0));
+            found.map(|found| (found, quantile(noise, 1.0)))
+        };
+        let (outliers, left) = found(&|_| 1e-3).unwrap();
+        assert!((outliers.share - 0.02).abs() < 1e-9 && (outliers.atol - 0.048).abs() < 1e-9);
+        assert!(left <= 1e-7);
+        assert!(found(&|size| 1e-7 * size).is_none(), "noise that grows with the elements");
     }
 
     #[test]
