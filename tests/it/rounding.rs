@@ -23,7 +23,7 @@ fn kernel(body: &str) -> Value {
     json!({"kernel_type": "cuda", "source_code": source})
 }
 
-/// Both outputs, each expected by a kernel of its own.
+/// Both outputs, each with its own reference kernel.
 fn request(isolation: &str, body: &str) -> Value {
     let tensor = |shape: Value| json!({"shape": shape, "dtype": "uint8"});
     let mut input = tensor(json!([4096, 3]));

@@ -35,7 +35,7 @@ pub use lint::{
 pub use message::validation_error;
 pub use noise::is_doubtful;
 pub use nudges::{Nudge, NudgedRun, QUICK, nudges, sample, sampled_ranges};
-pub use rare::count_changes;
+pub use rare::FusionTies;
 pub use reason::{Reason, ReasonCode};
 pub use standing::StandingTies;
 pub use ties::{Tie, tie};
@@ -132,10 +132,6 @@ pub struct UlpDistribution {
     pub histogram: Vec<u64>,
 }
 
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -165,7 +161,7 @@ pub struct Comparison {
     near: u64,
     /// Whether the output has only float16 numbers in a wider type, where the reference has more bits. Such an output
     /// fails. It is looked for where `basis` is `inner_rounding`, whose tolerance admits float16.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub half_precision: bool,
     /// Elements that still hold what the output was filled with: never written.
     pub unwritten: u64,

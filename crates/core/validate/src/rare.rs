@@ -162,27 +162,42 @@ pub(super) fn jumps_by_one(
 /// Largest probability that a correct kernel has more ties in one launch than are allowed.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// Returns the number of elements that differ between two results of one type.
-pub fn count_changes(dtype: Dtype, one: &[u8], other: &[u8]) -> usize {
-    jumped(&changes(dtype, one, &[other]))
+/// Elements that differ between the results of a reference with and without fused multiply-add, over several
+/// sets of inputs.
+#[derive(Debug, Clone, Copy)]
+pub struct FusionTies {
+    compared: usize,
+    changed: usize,
+    /// Whether every change is by one.
+    by_one: bool,
 }
 
-/// Returns the tolerance of integers that are off by one if products and sums are rounded separately.
-/// `None`: they are exact. `fused` and `separate` have the results for several sets of inputs, `elements` is
-/// the number of elements of one result.
-pub(super) fn ties_by_fusion(
-    dtype: Dtype,
-    [fused, separate]: [&[u8]; 2],
-    elements: usize,
-) -> Option<OutlierTolerance> {
-    let changes = changes(dtype, fused, &[separate]);
-    let seen = jumped(&changes) as f64 / changes.len().max(1) as f64;
-    let by_one = changes.iter().all(|change| *change <= 1.0);
-    let elements = elements.max(1) as f64;
-    let rare = most_by_chance(SHARE_FACTOR * seen * elements) / elements;
-    let share = TIES.max(SHARE_FACTOR * seen).max(rare).min(MOST_SHARE);
-    let are_ties = seen > 0.0 && by_one && seen <= MOST_TIES;
-    are_ties.then_some(OutlierTolerance { share, atol: 1.0 })
+impl FusionTies {
+    pub const NONE: Self = Self { compared: 0, changed: 0, by_one: true };
+
+    /// Compares the results for one set of inputs.
+    pub fn add(&mut self, dtype: Dtype, fused: &[u8], separate: &[u8]) {
+        let changes = changes(dtype, fused, &[separate]);
+        self.compared += changes.len();
+        self.changed += jumped(&changes);
+        self.by_one &= changes.iter().all(|change| *change <= 1.0);
+    }
+
+    /// Returns the number of elements that differ.
+    pub fn count(self) -> usize {
+        self.changed
+    }
+
+    /// Returns the tolerance of integers that are off by one if products and sums are rounded separately.
+    /// `None`: they are exact. `elements`: the number of elements of one result.
+    pub(super) fn tolerance(self, elements: usize) -> Option<OutlierTolerance> {
+        let seen = self.changed as f64 / self.compared.max(1) as f64;
+        let elements = elements.max(1) as f64;
+        let rare = most_by_chance(SHARE_FACTOR * seen * elements) / elements;
+        let share = TIES.max(SHARE_FACTOR * seen).max(rare).min(MOST_SHARE);
+        let are_ties = seen > 0.0 && self.by_one && seen <= MOST_TIES;
+        are_ties.then_some(OutlierTolerance { share, atol: 1.0 })
+    }
 }
 
 fn jumped(changes: &[f64]) -> usize {
@@ -263,7 +278,9 @@ mod tests {
         let with = |changed: &[(usize, u8)]| {
             let mut bytes = base.clone();
             changed.iter().for_each(|&(at, value)| bytes[at] = value);
-            ties_by_fusion(Dtype::Uint8, [&base, &bytes], base.len())
+            let mut ties = FusionTies::NONE;
+            ties.add(Dtype::Uint8, &base, &bytes);
+            ties.tolerance(base.len())
         };
         let one = with(&[(3, 8)]).unwrap();
         // Four ties are expected at most, and more than 17 occur less than once in a million times.

@@ -1,7 +1,7 @@
 //! Resolution of the tolerance of an output.
 
 use super::noise::{NoiseTolerance, ToleranceBounds, tolerance_by_noise, tolerance_by_size};
-use super::rare::{jumps_by_one, ties_by_fusion};
+use super::rare::{FusionTies, jumps_by_one};
 use super::{NudgedRun, OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_contract::Tolerance;
 use warpgauge_tensor::Dtype;
@@ -78,11 +78,11 @@ pub fn resolve_by_noise(
 pub fn resolve_by_fusion(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,
-    forms: [&[u8]; 2],
+    ties: FusionTies,
     elements: usize,
 ) -> ResolvedTolerance {
     let exact = resolve_by_type(tolerance, dtype);
-    let outliers = ties_by_fusion(dtype, forms, elements).filter(|_| is_open(tolerance, dtype));
+    let outliers = ties.tolerance(elements).filter(|_| is_open(tolerance, dtype));
     let basis = ToleranceBasis::ReferenceNoise;
     outliers.map_or(exact, |_| ResolvedTolerance { outliers, basis, ..exact })
 }

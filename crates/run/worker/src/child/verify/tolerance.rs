@@ -16,7 +16,7 @@ use crate::protocol::{Blame, Checks, ReferenceRun};
 use warpgauge_contract::{Role, Tolerance};
 use warpgauge_tensor::Dtype;
 use warpgauge_validate::{
-    Nudge, NudgedRun, QUICK, ResolvedTolerance, count_changes, is_doubtful, nudges, resolve,
+    FusionTies, Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges, resolve,
     resolve_by_fusion, resolve_by_noise, sample, sampled_ranges,
 };
 
@@ -136,7 +136,7 @@ fn by_fusion(
     }
     let sets = if buffers.iter().any(JobBuffer::is_random) { FUSION_SETS } else { 1 };
     let mut secret = Secret::new();
-    let mut found = vec![FusedOutput::default(); whole.len()];
+    let mut found = vec![FusionTies::NONE; whole.len()];
     let began = Instant::now();
     for set in 0..sets {
         let seed = if set == 0 { Seed::Contract } else { Seed::Secret(secret.bits()) };
@@ -149,33 +149,22 @@ fn by_fusion(
         let fused = samples()?;
         references.run_unfused(executor, buffers)?;
         let forms = fused.into_iter().zip(samples()?);
-        for ((output, found), (fused, separate)) in whole.iter().zip(&mut found).zip(forms) {
-            found.ties += count_changes(buffers[*output].spec.dtype, &fused, &separate);
-            found.fused.extend(fused);
-            found.separate.extend(separate);
+        for ((output, ties), (fused, separate)) in whole.iter().zip(&mut found).zip(forms) {
+            ties.add(buffers[*output].spec.dtype, &fused, &separate);
         }
-        let is_enough = found.iter().all(|found| found.ties >= ENOUGH_TIES);
+        let is_enough = found.iter().all(|ties| ties.count() >= ENOUGH_TIES);
         if is_enough || began.elapsed() > FUSION_TIME {
             break;
         }
     }
     present(Shown::CANONICAL, buffers, executor.tools()?)?;
-    for (output, found) in whole.iter().zip(&found) {
+    for (output, ties) in whole.iter().zip(found) {
         let (dtype, bytes) = (buffers[*output].spec.dtype, buffers[*output].len());
-        let (forms, elements) = ([&found.fused[..], &found.separate], bytes / dtype.size());
-        let tolerance = resolve_by_fusion(given_for(checks, *output), dtype, forms, elements);
+        let elements = bytes / dtype.size();
+        let tolerance = resolve_by_fusion(given_for(checks, *output), dtype, ties, elements);
         settle(checks, *output, tolerance);
     }
     Ok(())
-}
-
-/// Results of one output with and without fused multiply-add, for several sets of inputs.
-#[derive(Clone, Default)]
-struct FusedOutput {
-    fused: Vec<u8>,
-    separate: Vec<u8>,
-    /// Number of elements that differ.
-    ties: usize,
 }
 
 /// Returns the outputs of a reference whose tolerance is open.
