@@ -27,6 +27,11 @@ class ModelNew(Model):
 class ModelNew(Model):
     def forward(self, x):
         return x.bfloat16().float() @ self.linear.weight.bfloat16().float().t() + self.linear.bias
+#@ honest bias_in_bfloat16
+class ModelNew(Model):
+    def forward(self, x):
+        bias = self.linear.bias.bfloat16()
+        return F.linear(x.bfloat16(), self.linear.weight.bfloat16(), bias).float()
 #@ useless no_bias
 class ModelNew(Model):
     def forward(self, x):

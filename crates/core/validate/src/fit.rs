@@ -16,7 +16,7 @@ const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 const LOGARITHMS: usize = 8192;
 
 /// Largest relative tolerance that noise may add: a kernel that is off by half a percent must be wrong.
-const MOST_RELATIVE: f64 = 2e-3;
+pub(super) const MOST_RELATIVE: f64 = 2e-3;
 
 /// Fewest changes that count as evidence. Half of the elements must change: a step function changes only a
 /// few.

@@ -160,7 +160,8 @@ pub struct Comparison {
     #[serde(skip)]
     near: u64,
     /// Whether the output has only float16 numbers in a wider type, where the reference has more bits. Such an output
-    /// fails. It is looked for where `basis` is `inner_rounding`, whose tolerance admits float16.
+    /// fails. It is looked for where `basis` is `inner_rounding` and `rtol` at most 0.002, as for TF32: that tolerance
+    /// admits float16.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub half_precision: bool,
     /// Elements that still hold what the output was filled with: never written.

@@ -1,8 +1,9 @@
 //! Results in half precision. Where a reference rounds inside, as in TF32, the tolerance is as wide as the
 //! rounding of float16, and cannot find them.
 
+use super::fit::MOST_RELATIVE;
 use super::nudges::FEW_ELEMENTS;
-use super::{ResolvedTolerance, ToleranceBasis};
+use super::{Comparison, ToleranceBasis};
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::Element;
 
@@ -10,55 +11,62 @@ use warpgauge_tensor::element::Element;
 /// values of more bits are nearer.
 const APART: f64 = 1.0 / 16384.0;
 
-/// Returns whether every value is a float16 number, though the expected ones are not and the element type has
-/// more bits. Only the tolerance of a reference that rounds inside admits such a result.
-pub(super) fn is_rounded_to_half(
-    dtype: Dtype,
-    actual: &[u8],
-    expected: &[u8],
-    tolerance: &ResolvedTolerance,
-) -> bool {
-    if tolerance.basis != ToleranceBasis::InnerRounding {
-        return false;
-    }
-    match dtype {
-        Dtype::Float32 => is_rounded::<f32>(actual, expected),
-        Dtype::Float64 => is_rounded::<f64>(actual, expected),
-        _ => false,
+impl Comparison {
+    /// Fails an output in which every value is a float16 number, though the expected ones are not and the element
+    /// type has more bits. Only the tolerance of a reference that rounds inside admits such an output. One that
+    /// rounds to fewer bits than float16, as to bfloat16, has a wide relative tolerance, and such an output is as
+    /// precise. The contents may be samples of the whole.
+    pub fn refuse_half(&mut self, dtype: Dtype, actual: &[u8], expected: &[u8]) {
+        let is_of_tf32 = self.tolerance.basis == ToleranceBasis::InnerRounding
+            && self.tolerance.rtol <= MOST_RELATIVE;
+        let is_rounded = match dtype {
+            _ if !self.passed || !is_of_tf32 => false,
+            Dtype::Float32 => is_rounded::<f32>(actual, expected),
+            Dtype::Float64 => is_rounded::<f64>(actual, expected),
+            _ => false,
+        };
+        if is_rounded {
+            self.half_precision = true;
+            self.passed = false;
+        }
     }
 }
 
 fn is_rounded<T: Element>(actual: &[u8], expected: &[u8]) -> bool {
-    let values = |bytes: &'_ [u8]| -> Vec<f64> {
-        bytes.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64()).collect()
-    };
-    let in_half = |value: f64| half::f16::from_f64(value).to_f64();
-    let is_half = |bytes: &[u8]| {
-        let value = T::read(bytes).to_f64();
-        value.is_nan() || in_half(value) == value
-    };
-    if !actual.chunks_exact(T::SIZE).all(is_half) {
+    let values = |bytes| <[u8]>::chunks_exact(bytes, T::SIZE).map(|bytes| T::read(bytes).to_f64());
+    if !values(actual).all(|value| value.is_nan() || in_half(value) == value) {
         return false;
     }
     let shown: Vec<f64> =
-        values(expected).into_iter().filter(|value| value.is_finite() && *value != 0.0).collect();
-    let apart =
-        shown.iter().filter(|value| (in_half(**value) - **value).abs() > APART * value.abs());
-    shown.len() >= FEW_ELEMENTS && 2 * apart.count() > shown.len()
+        values(expected).filter(|value| value.is_finite() && *value != 0.0).collect();
+    let is_apart = |value: &&f64| (in_half(**value) - **value).abs() > APART * value.abs();
+    shown.len() >= FEW_ELEMENTS && 2 * shown.iter().filter(is_apart).count() > shown.len()
+}
+
+/// Returns the nearest float16 number.
+pub(super) fn in_half(value: f64) -> f64 {
+    half::f16::from_f64(value).to_f64()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve_by_type;
+    use crate::{ResolvedTolerance, compare, resolve_by_type};
 
     fn found(values: impl Fn(usize) -> (f32, f32), basis: ToleranceBasis) -> bool {
+        found_at(1e-3, values, basis)
+    }
+
+    fn found_at(rtol: f64, values: impl Fn(usize) -> (f32, f32), basis: ToleranceBasis) -> bool {
         let of = |pick: &dyn Fn((f32, f32)) -> f32| -> Vec<u8> {
             (0..256).flat_map(|at| pick(values(at)).to_le_bytes()).collect()
         };
-        let tolerance = ResolvedTolerance { basis, ..resolve_by_type(None, Dtype::Float32) };
+        let wide = ResolvedTolerance { atol: 10.0, rtol, ..resolve_by_type(None, Dtype::Float32) };
+        let tolerance = ResolvedTolerance { basis, ..wide };
         let (actual, expected) = (of(&|pair| pair.0), of(&|pair| pair.1));
-        is_rounded_to_half(Dtype::Float32, &actual, &expected, &tolerance)
+        let comparison = compare(Dtype::Float32, &[256], &actual, &expected, None, &tolerance);
+        assert_eq!(comparison.passed, !comparison.half_precision);
+        comparison.half_precision
     }
 
     fn value(at: usize) -> f32 {
@@ -74,6 +82,8 @@ mod tests {
         let in_half = |at| (rounded(value(at)), value(at));
         assert!(found(in_half, ToleranceBasis::InnerRounding));
         assert!(!found(in_half, ToleranceBasis::Given));
+        // The reference rounds to bfloat16.
+        assert!(!found_at(4e-3, in_half, ToleranceBasis::InnerRounding));
     }
 
     #[test]

@@ -33,9 +33,12 @@ pub(super) const QUANTILE: f64 = 0.999;
 const JUMP: Range<f64> = 1e-3..1.0;
 
 /// Most inner roundings by which a correct kernel is off, as a multiple of their root mean square over all
-/// elements. Those of a recurrent network add up to 3.6 in its last steps. Results in float16 are within this
-/// bound, and the module `narrow` finds them.
+/// elements. Those of a recurrent network in TF32 add up to 3.6 in its last steps. Results in float16 are
+/// within this bound, and the module `narrow` finds them.
 const INNER_FACTOR: f64 = 5.0;
+
+/// The same for a reference that rounds its sums, too, as in bfloat16: the relative tolerance has their part.
+const INNER_FACTOR_OF_SUMS: f64 = 2.0;
 
 /// Factor on the change for 256 units where the changes are saturated. A sound kernel crosses boundaries of
 /// the inner rounding as a step of the inputs does, and so differs by about that change.
@@ -107,7 +110,7 @@ pub(super) fn tolerance_by_noise(
     let mut noise = vec![0.0; magnitudes.len()];
     let (mut narrow, mut inner_atol, mut inner_relative) = (0.0, 0.0, 0.0);
     let mut outliers: Option<OutlierTolerance> = None;
-    let mut in_jumps = false;
+    let mut rounds_inside = false;
     for class in classes {
         let runs = |steps: u32| -> Vec<&[u8]> {
             let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
@@ -124,12 +127,14 @@ pub(super) fn tolerance_by_noise(
         };
         if let Some((linear, width)) = (class == Dtype::Float32).then(inner_of).flatten() {
             let width = width.min(2.0 * BFLOAT16_UNITS);
-            inner_atol += linear * width;
             // A long sum changes in the same way, since each term is rounded to the precision of the sum.
             let is_seen = magnitudes.len() >= FEW_ELEMENTS || is_bfloat16(dtype, base);
-            if width > SUMS_ROUNDED && is_seen {
+            let rounds_sums = width > SUMS_ROUNDED && is_seen;
+            if rounds_sums {
                 inner_relative = width * computed;
             }
+            inner_atol +=
+                linear * width * if rounds_sums { INNER_FACTOR_OF_SUMS } else { INNER_FACTOR };
             noise.iter_mut().for_each(|noise| *noise += linear);
             continue;
         }
@@ -139,11 +144,11 @@ pub(super) fn tolerance_by_noise(
         let is_inner = class == Dtype::Float32 && grows_beyond(inner[1], inner[2]);
         let squares = [one, four, inner[0].1];
         if is_inner && is_saturated(squares, (&small, &some), typical) {
-            in_jumps = true;
+            rounds_inside = true;
             let part = SATURATED_FACTOR / NOISE_FACTOR;
             own.iter_mut().zip(&some).for_each(|(own, some)| *own = own.min(part * some.max(*own)));
         } else if is_inner && changes_in_jumps(&small, &large, typical) {
-            in_jumps = true;
+            rounds_inside = true;
         } else if let Some(found) = part_outliers(&mut own, (few, &some), (&magnitudes, typical)) {
             outliers = Some(outliers.map_or(found, |others| others.and(found)));
         }
@@ -164,7 +169,7 @@ pub(super) fn tolerance_by_noise(
     }
     let rounding = if dtype.size() == 2 { NARROW_ROUNDINGS } else { 2.0 * WIDE_ROUNDINGS };
     let rounding = ToleranceBounds {
-        atol: rounding * unit * size.min(typical(&magnitudes)) + narrow + INNER_FACTOR * inner_atol,
+        atol: rounding * unit * size.min(typical(&magnitudes)) + narrow + inner_atol,
         rtol: rounding * unit + inner_relative,
     };
     let bounds = fitted(&magnitudes, &noise, rounding);
@@ -173,7 +178,7 @@ pub(super) fn tolerance_by_noise(
         ..outliers
     };
     let outliers = outliers.map(further);
-    let rounds_inputs = inner_atol > 0.0 || in_jumps;
+    let rounds_inputs = inner_atol > 0.0 || rounds_inside;
     bounds.atol.is_finite().then_some(NoiseTolerance { bounds, outliers, rounds_inputs })
 }
 

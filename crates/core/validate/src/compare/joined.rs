@@ -88,6 +88,8 @@ impl<'a> JoinedComparison<'a> {
         let before = self.joined.as_ref().map_or(0, |joined| joined.elements);
         let mut mismatches = placed(&part.first_mismatches, before, self.shape);
         let Some(joined) = &mut self.joined else {
+            // A part in half precision says nothing about the others: `refuse_half` decides for the whole.
+            let part = Comparison { half_precision: false, ..part };
             self.joined = Some(Comparison { first_mismatches: mismatches, ..part });
             return;
         };
@@ -147,7 +149,7 @@ impl UlpDistribution {
 mod tests {
     use super::super::compare;
     use super::*;
-    use crate::{OutlierTolerance, resolve};
+    use crate::{OutlierTolerance, ToleranceBasis, resolve};
     use warpgauge_tensor::Dtype;
 
     #[test]
@@ -179,5 +181,29 @@ mod tests {
             assert_eq!(joined.first_mismatches[1].index, [25, 0]);
         }
         assert!(JoinedComparison::new(&[0]).joined().is_none());
+    }
+
+    #[test]
+    fn half_precision_is_decided_for_the_whole() {
+        let expected: Vec<u8> =
+            (0..64).flat_map(|at| (at as f32 * 0.37).sin().to_le_bytes()).collect();
+        let in_half = |bytes: &[u8]| {
+            let value = f32::from_le_bytes(bytes.try_into().unwrap());
+            half::f16::from_f32(value).to_f32().to_le_bytes()
+        };
+        let actual: Vec<u8> = expected.chunks(4).flat_map(in_half).collect();
+        let basis = ToleranceBasis::InnerRounding;
+        let tolerance =
+            ResolvedTolerance { basis, atol: 1e-3, ..resolve(None, Dtype::Float32, &expected) };
+        // Only the first part is in half precision.
+        let mut parts = JoinedComparison::new(&[128]);
+        for part in [&actual, &expected] {
+            parts.add(compare(Dtype::Float32, &[64], part, &expected, None, &tolerance));
+        }
+        let mut joined = parts.joined().unwrap();
+        joined.refuse_half(Dtype::Float32, &expected, &expected);
+        assert!(joined.passed && !joined.half_precision);
+        joined.refuse_half(Dtype::Float32, &actual, &expected);
+        assert!(!joined.passed && joined.half_precision);
     }
 }

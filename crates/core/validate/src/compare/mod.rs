@@ -1,7 +1,6 @@
 //! Element-wise comparison, parallel, with a result that does not depend on the number of threads.
 
 use super::{Comparison, FillTrace, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
-use crate::narrow::is_rounded_to_half;
 use crate::pieces;
 use errors::Errors;
 use warpgauge_tensor::Dtype;
@@ -78,10 +77,7 @@ pub fn compare_traced(
     let elements = filling.map(|filling| filling.elements(dtype));
     let (mut comparison, held, suspects) =
         for_dtype!(dtype, compare_as(shape, actual, expected, elements, tolerance));
-    if comparison.passed && is_rounded_to_half(dtype, actual, expected.elements, tolerance) {
-        comparison.half_precision = true;
-        comparison.passed = false;
-    }
+    comparison.refuse_half(dtype, actual, expected.elements);
     let mut trace = FillTrace::new(dtype);
     trace.add_launch(held, suspects);
     comparison.unwritten = if trace.is_reason() { trace.held } else { 0 };

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::compare::{Comparable, compare, enough};
+use super::narrow::in_half;
 use super::tolerance::resolve;
 use super::{ResolvedTolerance, ToleranceBasis};
 use constant::{best_constant, matches_of_constant};
@@ -303,7 +304,7 @@ fn half_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     }
     let passes_rounded = |expected: &&[u8]| {
         let values = || expected.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
-        let rounded = || values().map(|value| half::f16::from_f64(value).to_f64());
+        let rounded = || values().map(in_half);
         let changed = values().zip(rounded()).filter(|(value, rounded)| value != rounded).count();
         let mut bytes = vec![0; expected.len()];
         for (bytes, value) in bytes.chunks_exact_mut(T::SIZE).zip(rounded()) {

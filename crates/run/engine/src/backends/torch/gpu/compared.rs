@@ -61,9 +61,17 @@ impl DeviceComparison<'_, '_> {
                 continue;
             };
             if value.bytes() > MOST_FETCHED {
-                let tolerance = self.verification.settle(&name, &stage.sampled(&wanted)?);
+                let samples = (stage.sampled(&value)?, stage.sampled(&wanted)?);
+                let tolerance = self.verification.settle(&name, &samples.1);
                 let compared = stage.compared_in_parts((&value, &wanted), &tolerance)?;
-                if let Some(comparison) = compared {
+                if let Some(mut comparison) = compared {
+                    if let (
+                        Value::Tensor { dtype, bytes, .. },
+                        Value::Tensor { bytes: expected, .. },
+                    ) = &samples
+                    {
+                        comparison.refuse_half(*dtype, bytes, expected);
+                    }
                     self.verification.note(&name, Ok(comparison), first);
                     continue;
                 }
