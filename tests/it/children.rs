@@ -159,7 +159,14 @@ fn children_have_no_capabilities_and_end_before_the_server() {
         .filter_map(|id| {
             let command = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
             let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+            // A spare that starts meanwhile sets NoNewPrivs before its filter.
+            let status = until("the filter of a child that starts", || {
+                let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok();
+                let starts = status.as_ref().is_some_and(|status| {
+                    status.contains("NoNewPrivs:\t1") && status.contains("Seccomp:\t0\n")
+                });
+                (!starts || command.contains("__compile")).then_some(status)
+            })?;
             // Not one that ended meanwhile, nor one that has not begun.
             (status.contains("NoNewPrivs:\t1")).then_some(())?;
             // A compile child that waits for its request has no root directory of its own yet. Until then it
