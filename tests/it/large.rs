@@ -70,6 +70,7 @@ fn the_device_counts_what_the_host_does() {
                 required_matched_ratio: 1.0,
                 allow_non_finite: true,
                 basis: ToleranceBasis::ReferenceNoise,
+                computes_in: None,
                 outliers,
             };
             let near = NearTolerance { atol: 1e-6, rtol: 1e-7, allow_non_finite: true };

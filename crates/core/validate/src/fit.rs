@@ -124,7 +124,7 @@ pub(super) fn grows_beyond((many, large): (u32, f64), (most, largest): (u32, f64
 }
 
 /// Returns the exponent by which changes grow with the step. Mean squares grow with twice that exponent.
-fn growth((from, small): (u32, f64), (to, large): (u32, f64)) -> f64 {
+pub(super) fn growth((from, small): (u32, f64), (to, large): (u32, f64)) -> f64 {
     (large / small).ln() / 2.0 / (f64::from(to) / f64::from(from)).ln()
 }
 

@@ -5,11 +5,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use warpgauge_tensor::Dtype;
 
 mod compare;
 mod elements;
 mod filling;
 mod fit;
+mod inside;
 mod lint;
 mod message;
 mod narrow;
@@ -28,6 +30,7 @@ mod corpora_tests;
 pub use compare::{CountedErrors, Expectation, JoinedComparison, compare, compare_traced, placed};
 pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};
+pub use inside::{may_round_inside, nudge_across};
 pub use lint::{
     ArgumentContents, OutputFacts, Weakness, WeaknessCode, lint_output, needs_more_seeds,
     no_expectation,
@@ -60,6 +63,9 @@ pub struct ResolvedTolerance {
     /// Where `atol` and `rtol` come from.
     #[serde(default)]
     pub basis: ToleranceBasis,
+    /// Shorter type in which the reference computes inside, such as bfloat16 under autocast, where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computes_in: Option<Dtype>,
     /// What a few elements may be off by, where the reference's own noise is far larger in a few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outliers: Option<OutlierTolerance>,

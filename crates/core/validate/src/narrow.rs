@@ -18,6 +18,7 @@ impl Comparison {
     /// precise. The contents may be samples of the whole.
     pub fn refuse_half(&mut self, dtype: Dtype, actual: &[u8], expected: &[u8]) {
         let is_of_tf32 = self.tolerance.basis == ToleranceBasis::InnerRounding
+            && self.tolerance.computes_in.is_none()
             && self.tolerance.rtol <= MOST_RELATIVE;
         let is_rounded = match dtype {
             _ if !self.passed || !is_of_tf32 => false,

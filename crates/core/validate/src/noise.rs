@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::elements::{changes, magnitudes, mean_squared_change, quantile, root_mean_square};
 use super::fit::{changes_in_jumps, fitted, grows_beyond, inner_rounding, is_saturated, typical};
+use super::inside::tolerance_of_shorter_type;
 use super::nudges::{FEW_ELEMENTS, INNER_STEPS, LARGE_STEPS, NudgedRun};
 use super::rare::part_outliers;
 use super::{OutlierTolerance, ResolvedTolerance, ToleranceBasis};
@@ -68,6 +69,8 @@ pub(super) struct NoiseTolerance {
     pub outliers: Option<OutlierTolerance>,
     /// Whether the reference rounds its inputs to fewer bits.
     pub rounds_inputs: bool,
+    /// Shorter type in which the reference computes, if the tolerance follows from it.
+    pub computes_in: Option<Dtype>,
 }
 
 /// Largest part of the values' size that a measured tolerance may have without doubt.
@@ -83,21 +86,22 @@ pub fn is_doubtful(dtype: Dtype, base: &[u8], tolerance: &ResolvedTolerance) -> 
 
 /// Returns the tolerance of an output, and that of outliers, from the changes when a reference's inputs move.
 /// `None`: no input can be moved, the output jumps, or it varies between equal runs. `base`: the reference's
-/// output for unmoved inputs.
+/// output for unmoved inputs. `computes_in`: a shorter type in which the reference is known to compute.
 pub(super) fn tolerance_by_noise(
     dtype: Dtype,
     base: &[u8],
-    runs: &[NudgedRun<'_>],
+    all: &[NudgedRun<'_>],
+    computes_in: Option<Dtype>,
 ) -> Option<NoiseTolerance> {
     let unit = unit_roundoff(dtype)?;
     let size = root_mean_square(dtype, base);
-    let again = runs.iter().filter(|run| run.steps == 0);
+    let again = all.iter().filter(|run| run.steps == 0);
     let again: Vec<&[u8]> = again.map(|run| run.output).collect();
     let varies = largest_changes(dtype, base, &again);
     if varies > tolerance_by_size(dtype, base, false)?.atol {
         return None;
     }
-    let moved = runs.iter().filter(|run| run.steps > 0);
+    let moved = all.iter().filter(|run| run.steps > 0);
     let mut classes: Vec<Dtype> = moved.map(|run| run.inputs).collect();
     classes.sort_by_key(|dtype| dtype.size());
     classes.dedup();
@@ -111,11 +115,23 @@ pub(super) fn tolerance_by_noise(
     let (mut narrow, mut inner_atol, mut inner_relative) = (0.0, 0.0, 0.0);
     let mut outliers: Option<OutlierTolerance> = None;
     let mut rounds_inside = false;
+    let mut shorter = None;
     for class in classes {
         let runs = |steps: u32| -> Vec<&[u8]> {
             let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
-            runs.iter().filter(of).map(|run| run.output).collect()
+            all.iter().filter(of).map(|run| run.output).collect()
         };
+        let of_shorter = computes_in.filter(|_| class == Dtype::Float32);
+        let of_shorter = of_shorter.and_then(|shorter| {
+            Some((shorter, tolerance_of_shorter_type(dtype, base, all, shorter)?))
+        });
+        if let Some((narrow, found)) = of_shorter {
+            shorter = Some(narrow);
+            inner_atol += found.atol;
+            inner_relative = found.rtol;
+            noise.iter_mut().for_each(|noise| *noise += found.linear);
+            continue;
+        }
         let of_steps = |steps: u32| changes(dtype, base, &runs(steps));
         let [few, many, _] = INNER_STEPS;
         let square = |steps| mean_squared_change(dtype, base, &runs(steps));
@@ -179,7 +195,9 @@ pub(super) fn tolerance_by_noise(
     };
     let outliers = outliers.map(further);
     let rounds_inputs = inner_atol > 0.0 || rounds_inside;
-    bounds.atol.is_finite().then_some(NoiseTolerance { bounds, outliers, rounds_inputs })
+    let computes_in = shorter;
+    let found = NoiseTolerance { bounds, outliers, rounds_inputs, computes_in };
+    bounds.atol.is_finite().then_some(found)
 }
 
 /// Returns the larger of two changes of each element, the second divided by its step.
@@ -283,7 +301,7 @@ mod tests {
             .iter()
             .map(|(steps, output)| NudgedRun { inputs: Dtype::Float32, steps: *steps, output })
             .collect();
-        tolerance_by_noise(Dtype::Float32, &bytes(&reference(inputs)), &runs)
+        tolerance_by_noise(Dtype::Float32, &bytes(&reference(inputs)), &runs, None)
             .map(|found| found.bounds)
     }
 
@@ -348,7 +366,8 @@ mod tests {
             let runs =
                 planned.iter().zip(&outputs).map(|(nudge, output)| NudgedRun::of(nudge, output));
             let base = bytes(&reference(&inputs));
-            crate::resolve_by_noise(None, Dtype::Float32, &base, &runs.collect::<Vec<_>>()).basis
+            crate::resolve_by_noise(None, Dtype::Float32, &base, (&runs.collect::<Vec<_>>(), None))
+                .basis
         };
         assert_eq!(basis(true), ToleranceBasis::InnerRounding);
         assert_eq!(basis(false), ToleranceBasis::ReferenceNoise);
@@ -373,13 +392,13 @@ mod tests {
         let (other, far) = (bytes(&random(64, "y")), bytes(&[90.0; 64]));
         let run = |steps, output| NudgedRun { inputs: Dtype::Float32, steps, output };
         let runs = [run(1, &other[..]), run(LARGE_STEPS, &far[..])];
-        let measured = crate::resolve_by_noise(None, Dtype::Float32, &base, &runs);
+        let measured = crate::resolve_by_noise(None, Dtype::Float32, &base, (&runs, None));
         assert!(is_doubtful(Dtype::Float32, &base, &measured));
-        assert!(tolerance_by_noise(Dtype::Float32, &base, &runs).is_some());
+        assert!(tolerance_by_noise(Dtype::Float32, &base, &runs, None).is_some());
         let again = [runs[0], runs[1], run(0, &other[..])];
-        assert_eq!(tolerance_by_noise(Dtype::Float32, &base, &again), None);
+        assert_eq!(tolerance_by_noise(Dtype::Float32, &base, &again, None), None);
         let same = [runs[0], runs[1], run(0, &base[..])];
-        assert!(tolerance_by_noise(Dtype::Float32, &base, &same).is_some());
+        assert!(tolerance_by_noise(Dtype::Float32, &base, &same, None).is_some());
     }
 
     #[test]
@@ -484,7 +503,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_moved_tells_nothing() {
-        assert_eq!(tolerance_by_noise(Dtype::Float32, &bytes(&[1.0, 2.0]), &[]), None);
+        assert_eq!(tolerance_by_noise(Dtype::Float32, &bytes(&[1.0, 2.0]), &[], None), None);
         let of_size =
             tolerance_by_size(Dtype::Float32, &bytes(&[3.0, 4.0, f32::INFINITY]), false).unwrap();
         assert!((of_size.atol - 1e-4 * 12.5f64.sqrt()).abs() < 1e-12, "{of_size:?}");

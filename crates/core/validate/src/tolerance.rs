@@ -51,11 +51,12 @@ fn resolve_by_size(
 
 /// Does the same as [`resolve`] for values that a reference computed: by the reference's results for moved
 /// inputs, if these determine a tolerance. `base`: the sample of the output for the original inputs.
+/// `computes_in`: a shorter type in which the reference is known to compute.
 pub fn resolve_by_noise(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,
     base: &[u8],
-    runs: &[NudgedRun<'_>],
+    (runs, computes_in): (&[NudgedRun<'_>], Option<Dtype>),
 ) -> ResolvedTolerance {
     let open = is_open(tolerance, dtype);
     let basis = ToleranceBasis::ReferenceNoise;
@@ -64,10 +65,11 @@ pub fn resolve_by_noise(
         let exact = resolve_by_type(tolerance, dtype);
         return outliers.map_or(exact, |_| ResolvedTolerance { outliers, basis, ..exact });
     }
-    match tolerance_by_noise(dtype, base, runs).filter(|_| open) {
-        Some(NoiseTolerance { bounds, outliers, rounds_inputs }) => {
+    match tolerance_by_noise(dtype, base, runs, computes_in).filter(|_| open) {
+        Some(NoiseTolerance { bounds, outliers, rounds_inputs, computes_in }) => {
             let basis = if rounds_inputs { ToleranceBasis::InnerRounding } else { basis };
-            with_outliers(filled(tolerance, bounds, basis), tolerance, outliers)
+            let resolved = ResolvedTolerance { computes_in, ..filled(tolerance, bounds, basis) };
+            with_outliers(resolved, tolerance, outliers)
         }
         None => resolve_by_size(tolerance, dtype, base, false),
     }
@@ -134,6 +136,7 @@ fn filled(
             .unwrap_or(1.0),
         allow_non_finite: tolerance.and_then(|given| given.allow_non_finite).unwrap_or(true),
         basis,
+        computes_in: None,
         outliers: None,
     }
 }

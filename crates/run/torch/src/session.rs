@@ -347,7 +347,27 @@ impl RunnerSession {
     /// # Errors
     /// The object cannot be copied.
     pub fn aside(&mut self, begin: bool) -> Result<(), RunnerFault> {
-        self.done(Question::Aside { begin })
+        self.done(Question::Aside { begin, watch: false })
+    }
+
+    /// Makes the calls from here on with a fresh copy of the object, and notes the types of the tensors that it
+    /// computes.
+    ///
+    /// # Errors
+    /// The object cannot be copied.
+    pub fn watch_aside(&mut self) -> Result<(), RunnerFault> {
+        self.done(Question::Aside { begin: true, watch: true })
+    }
+
+    /// Returns the types of 16 bits in which the watched copy computed.
+    ///
+    /// # Errors
+    /// The runner did not answer as asked.
+    pub fn shorter_types(&mut self) -> Result<Vec<Dtype>, RunnerFault> {
+        match self.ask(Question::ShorterTypes)?.0 {
+            Answer::ShorterTypes(types) => Ok(types),
+            other => Err(unasked(&other)),
+        }
     }
 
     /// Computes gradients in each call from now on.
@@ -576,6 +596,7 @@ pub(crate) fn unasked(answer: &Answer) -> RunnerFault {
         Answer::Drawn(_) => "drawn",
         Answer::Suggested(_) => "suggested",
         Answer::Done(_) => "done",
+        Answer::ShorterTypes(_) => "shorter_types",
         Answer::Ran(_) => "ran",
         Answer::Times(_) => "times",
         Answer::Traced(_) => "traced",

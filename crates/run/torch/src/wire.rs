@@ -210,7 +210,11 @@ pub(crate) enum Question<'a> {
     /// Makes the calls from here on with a copy of the object, or with the object itself again.
     Aside {
         begin: bool,
+        /// Whether the types of the tensors that the copy computes are noted.
+        watch: bool,
     },
+    /// Asks for the shorter floating-point types in which the watched copy computed.
+    ShorterTypes,
     /// Computes gradients in each call. They begin from upstream tensors, which follow the arguments.
     Backward {
         upstream: &'a [GradientInput],
@@ -271,6 +275,7 @@ pub(crate) enum Answer {
     Drawn(Vec<Tree>),
     Suggested(SuggestedInputs),
     Done(Option<Tree>),
+    ShorterTypes(Vec<Dtype>),
     Ran(Vec<Tree>),
     Times(Vec<f64>),
     Traced(DeviceTrace),

@@ -110,6 +110,7 @@ pub(super) fn full_report() -> Value {
     report["validation"]["outputs"]["c"]["outliers"] = json!(1);
     report["validation"]["outputs"]["c"]["tolerance"]["outliers"] =
         json!({"share": 0.004, "atol": 0.5});
+    report["validation"]["outputs"]["c"]["tolerance"]["computes_in"] = json!("bfloat16");
     report["validation"]["reasons"] = json!([{"code": "timeout", "message": "m"}]);
     report["validation"]["weaknesses"] =
         json!([{"code": "zeros_pass", "output": "c", "message": "m", "blocks": true}]);

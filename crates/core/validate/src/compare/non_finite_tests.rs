@@ -16,6 +16,7 @@ fn tolerance(allow_non_finite: bool) -> ResolvedTolerance {
         required_matched_ratio: 1.0,
         allow_non_finite,
         basis: crate::ToleranceBasis::Given,
+        computes_in: None,
         outliers: None,
     }
 }

@@ -15,6 +15,7 @@ fn tolerance(atol: f64, rtol: f64) -> ResolvedTolerance {
         required_matched_ratio: 1.0,
         allow_non_finite: false,
         basis: ToleranceBasis::Given,
+        computes_in: None,
         outliers: None,
     }
 }

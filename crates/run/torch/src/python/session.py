@@ -46,6 +46,8 @@ class Runner:
         self.backward = None
         # The target, while a copy of it is called instead.
         self.kept = None
+        # Names of the types of 16 bits in which a watched copy computed.
+        self.shorter = set()
         # Whether inputs cannot be made with the device as the default, and whether `get_inputs` reuses
         # memory.
         self.inputs_as_written = self.redraws = False
@@ -300,11 +302,17 @@ class Runner:
             self.kept = self.kept or self.target
             self.target = self.kept
             self.target = self.copied()
+            if asked["watch"]:
+                self.shorter = set()
+                self.target.call = watched(self.torch, self.target.call, self.shorter)
         elif self.kept is not None:
             self.target, self.kept = self.kept, None
         if self.backward is not None:
             self.backward.target = self.target
         return {"done": None}
+
+    def do_shorter_types(self, asked):
+        return {"shorter_types": sorted(self.shorter)}
 
     def copied(self):
         target = copy.copy(self.target)
@@ -334,3 +342,23 @@ class Runner:
             random.seed(seed)
         if "np" in self.given:
             self.given["np"].random.seed(seed & 0xFFFFFFFF)
+
+
+def watched(torch, call, shorter):
+    """Returns a function that makes the call and adds the names of the types of 16 bits that its operators
+    return to `shorter`."""
+    names = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, operator, types, arguments=(), options=None):
+            returned = operator(*arguments, **(options or {}))
+            for value in returned if isinstance(returned, (list, tuple)) else [returned]:
+                if isinstance(value, torch.Tensor) and value.dtype in names:
+                    shorter.add(names[value.dtype])
+            return returned
+
+    def watching(*arguments):
+        with Watch():
+            return call(*arguments)
+
+    return watching

@@ -85,6 +85,7 @@ pub(super) const EXACT: ResolvedTolerance = ResolvedTolerance {
     required_matched_ratio: 1.0,
     allow_non_finite: false,
     basis: ToleranceBasis::Given,
+    computes_in: None,
     outliers: None,
 };
 

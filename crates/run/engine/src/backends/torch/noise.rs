@@ -12,27 +12,62 @@ use super::player::Player;
 use super::values::{Named, Value};
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::{ModuleParameter, TensorAt, TreeOf};
-use warpgauge_validate::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, resolve_by_noise, sample};
+use warpgauge_validate::{
+    Nudge, NudgedRun, QUICK, is_doubtful, may_round_inside, nudge_across, nudges, resolve_by_noise,
+    sample,
+};
 
 /// Samples of the references' results for moved inputs, by the names of outputs.
 #[derive(Default)]
-pub(super) struct Noise(BTreeMap<String, Vec<(Nudge, Dtype, Vec<u8>)>>);
+pub(super) struct Noise(BTreeMap<String, OutputNoise>);
 
-impl Noise {
-    /// Whether an output changed so much that the reference may not be deterministic.
-    fn is_doubtful(&self) -> bool {
-        self.0.values().any(|runs| {
-            let Some(((_, dtype, first), others)) = runs.split_first() else { return false };
-            let others = others.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output));
-            let measured = resolve_by_noise(None, *dtype, first, &others.collect::<Vec<_>>());
-            is_doubtful(*dtype, first, &measured)
-        })
+/// Samples of one output.
+#[derive(Default)]
+struct OutputNoise {
+    runs: Vec<(Nudge, Dtype, Vec<u8>)>,
+    /// Shorter type in which the reference computes.
+    computes_in: Option<Dtype>,
+}
+
+impl OutputNoise {
+    fn of(runs: &[(Nudge, Dtype, Vec<u8>)]) -> Vec<NudgedRun<'_>> {
+        runs.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output)).collect()
     }
 
+    /// Whether the output changed so much that the reference may not be deterministic.
+    fn is_doubtful(&self) -> bool {
+        let Some(((_, dtype, first), others)) = self.runs.split_first() else { return false };
+        let others = Self::of(others);
+        let measured = resolve_by_noise(None, *dtype, first, (&others, self.computes_in));
+        is_doubtful(*dtype, first, &measured)
+    }
+
+    /// Whether the reference may compute the output in a shorter type.
+    fn may_round_inside(&self) -> bool {
+        let Some(((_, dtype, first), others)) = self.runs.split_first() else { return false };
+        may_round_inside(*dtype, first, &Self::of(others))
+    }
+}
+
+impl Noise {
     /// Measured runs of one output.
     pub(super) fn runs(&self, name: &str) -> Vec<NudgedRun<'_>> {
-        let all = self.0.get(name).map_or(&[][..], Vec::as_slice);
-        all.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output)).collect()
+        self.0.get(name).map(|output| OutputNoise::of(&output.runs)).unwrap_or_default()
+    }
+
+    fn may_round_inside(&self) -> bool {
+        self.0.values().any(OutputNoise::may_round_inside)
+    }
+
+    /// Notes the type in which the reference computes, for all outputs that may follow from rounding inside.
+    fn set_shorter_type(&mut self, shorter: Option<Dtype>) {
+        let outputs = self.0.values_mut().filter(|output| output.may_round_inside());
+        outputs.for_each(|output| output.computes_in = shorter);
+    }
+
+    /// Shorter type in which the reference of an output computes.
+    pub(super) fn computes_in(&self, name: &str) -> Option<Dtype> {
+        self.0.get(name)?.computes_in
     }
 }
 
@@ -74,7 +109,7 @@ fn of_reference(
     let types = calls.input_types(&mut reference.player)?;
     let mut planned = nudges(types.iter().copied(), None);
     let mut fewest: Option<usize> = None;
-    let (mut done, mut is_quick) = (0, true);
+    let (mut done, mut is_quick, mut is_watched) = (0, true, false);
     while let Some(nudge) = planned.get(done).copied() {
         // A fresh copy makes each call, so that no call depends on an earlier one.
         let player = &mut reference.player;
@@ -88,21 +123,51 @@ fn of_reference(
                 let elements = bytes.len() / dtype.size();
                 fewest = Some(fewest.map_or(elements, |fewest| fewest.min(elements)));
             }
-            noise.0.entry(name).or_default().push((nudge, dtype, sample(&bytes, dtype)));
+            let output = noise.0.entry(name).or_default();
+            output.runs.push((nudge, dtype, sample(&bytes, dtype)));
         }
         done += 1;
-        if done == planned.len() && nudge.steps > 0 {
-            // Outputs with few elements need more runs.
-            let all = nudges(types.iter().copied(), fewest.filter(|_| is_quick));
-            let more = all.into_iter().filter(|nudge| !planned.contains(nudge));
-            planned.extend(more.collect::<Vec<_>>());
-            if done == planned.len() && noise.is_doubtful() {
-                let repeats = if is_quick { Nudge::REPEATS } else { 1 };
-                planned.extend(std::iter::repeat_n(Nudge::NONE, repeats));
-            }
+        if done < planned.len() || nudge.steps == 0 {
+            continue;
+        }
+        // Outputs with few elements need more runs.
+        let all = nudges(types.iter().copied(), fewest.filter(|_| is_quick));
+        let more = all.into_iter().filter(|nudge| !planned.contains(nudge));
+        planned.extend(more.collect::<Vec<_>>());
+        if done == planned.len() && !is_watched && noise.may_round_inside() {
+            is_watched = true;
+            let shorter = shorter_type(reference, calls)?;
+            noise.set_shorter_type(shorter);
+            let across = shorter.and_then(nudge_across);
+            let is_new = |nudge: &Nudge| planned.iter().all(|other| other.steps != nudge.steps);
+            planned.extend(across.filter(is_new));
+        }
+        if done == planned.len() && noise.0.values().any(OutputNoise::is_doubtful) {
+            let repeats = if is_quick { Nudge::REPEATS } else { 1 };
+            planned.extend(std::iter::repeat_n(Nudge::NONE, repeats));
         }
     }
     Ok(noise)
+}
+
+/// Returns the type of fewest bits in which a copy of a reference computes, by the types of what its operators
+/// return. Compiled code is not seen.
+fn shorter_type(
+    reference: &mut ReferencePlayer,
+    calls: &mut dyn NudgedCalls,
+) -> Result<Option<Dtype>, Stop> {
+    let player = &mut reference.player;
+    player.session.watch_aside().map_err(|fault| player.stopped(true, fault))?;
+    match calls.call(reference, Nudge::NONE) {
+        Ok(_) => {}
+        // Compiled code may reject being watched.
+        Err(Stop::Reference(_)) => return Ok(None),
+        Err(stop) => return Err(stop),
+    }
+    let player = &mut reference.player;
+    let seen = player.session.shorter_types();
+    let seen = seen.map_err(|fault| player.stopped(true, fault))?;
+    Ok([Dtype::Bfloat16, Dtype::Float16].into_iter().find(|dtype| seen.contains(dtype)))
 }
 
 /// Calls of a copy of a reference on the CPU.

@@ -163,7 +163,7 @@ impl Verification {
         let runs = self.noise.runs(name);
         let settled = match self.rules.data.contains(name) {
             true => resolve(given, *dtype, &base),
-            false => resolve_by_noise(given, *dtype, &base, &runs),
+            false => resolve_by_noise(given, *dtype, &base, (&runs, self.noise.computes_in(name))),
         };
         self.tolerances.insert(name.to_owned(), settled);
         settled

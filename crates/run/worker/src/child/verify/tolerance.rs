@@ -93,7 +93,7 @@ fn by_references(
             let of_output = |(place, output): (usize, &usize)| {
                 let runs = runs.iter().map(|(nudge, all)| NudgedRun::of(nudge, &all[place]));
                 let (dtype, given) = (buffers[*output].spec.dtype, given_for(checks, *output));
-                resolve_by_noise(given, dtype, &base[place], &runs.collect::<Vec<_>>())
+                resolve_by_noise(given, dtype, &base[place], (&runs.collect::<Vec<_>>(), None))
             };
             open.iter().enumerate().map(of_output).collect()
         };

@@ -1,0 +1,178 @@
+//! References that compute in a shorter type inside, such as in bfloat16 under autocast. Their results change
+//! as irregularly as those of a quantised network, so that the type must be known from elsewhere.
+
+use super::elements::{changes, mean_squared_change};
+use super::fit::growth;
+use super::nudges::{INNER_STEPS, Nudge, NudgedRun};
+use warpgauge_tensor::Dtype;
+
+/// Allowed error, as a multiple of the root mean square of the changes when each input crosses a boundary of
+/// the shorter type. Errors of 13 networks that compute in binary32 instead stay below 3.5 times that.
+const FACTOR: f64 = 5.0;
+
+/// Roundings to the shorter type that the relative tolerance allows for.
+const ROUNDINGS: f64 = 2.0;
+
+/// Largest exponent by which the output's change grows with the inputs' change, if it follows from rounding
+/// inside. It is 1 for a smooth function.
+const MOST_GROWTH: f64 = 0.75;
+
+/// Tolerance of a reference that computes in a shorter type.
+pub(super) struct ShorterType {
+    /// Change per unit in the last place of an input.
+    pub linear: f64,
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+}
+
+/// Returns the units in the last place of float32 between two numbers of a shorter type, and its unit
+/// roundoff.
+fn units(shorter: Dtype) -> Option<(u32, f64)> {
+    match shorter {
+        Dtype::Float16 => Some((1 << 13, 2f64.powi(-11))),
+        Dtype::Bfloat16 => Some((1 << 16, 2f64.powi(-8))),
+        _ => None,
+    }
+}
+
+/// Returns the movement of the inputs that shows how much rounding to this type changes a result.
+pub fn nudge_across(shorter: Dtype) -> Option<Nudge> {
+    let (steps, _) = units(shorter)?;
+    Some(Nudge { dtype: Dtype::Float32, steps, seed: 1 << 38 })
+}
+
+/// Returns whether a result may follow from rounding inside: moving float32 inputs by 256 units changes it by
+/// far more than 1/256 of the change for 65,536 units.
+pub fn may_round_inside(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bool {
+    let [few, many, _] = INNER_STEPS;
+    let square = |steps| mean_squared_change(dtype, base, &of(runs, steps));
+    let (small, large) = (square(few), square(many));
+    let is_wide = matches!(dtype, Dtype::Float32 | Dtype::Float64);
+    is_wide && large > 0.0 && (small == 0.0 || growth((few, small), (many, large)) < MOST_GROWTH)
+}
+
+/// Returns the tolerance of a result that [`may_round_inside`], where the reference computes in `shorter`.
+pub(super) fn tolerance_of_shorter_type(
+    dtype: Dtype,
+    base: &[u8],
+    runs: &[NudgedRun<'_>],
+    shorter: Dtype,
+) -> Option<ShorterType> {
+    let (steps, unit) = units(shorter)?;
+    let outputs = of(runs, steps);
+    let changed = |run: &&[u8]| changes(dtype, base, &[run]).iter().filter(|x| **x > 0.0).count();
+    let active: usize = outputs.iter().map(changed).sum();
+    if active == 0 || !may_round_inside(dtype, base, runs) {
+        return None;
+    }
+    let elements = outputs.len() * (base.len() / dtype.size());
+    let squares = mean_squared_change(dtype, base, &outputs) * elements as f64;
+    let change = (squares / active as f64).sqrt();
+    Some(ShorterType {
+        linear: change / f64::from(steps),
+        atol: FACTOR * change,
+        rtol: ROUNDINGS * unit,
+    })
+}
+
+/// Returns the outputs for float32 inputs that moved by `steps`.
+fn of<'a>(runs: &[NudgedRun<'a>], steps: u32) -> Vec<&'a [u8]> {
+    let moved = |run: &&NudgedRun<'_>| run.inputs == Dtype::Float32 && run.steps == steps;
+    runs.iter().filter(moved).map(|run| run.output).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ToleranceBasis, nudges, resolve_by_noise};
+    use warpgauge_tensor::element::Element;
+
+    /// Rounds to bfloat16.
+    fn short(x: f32) -> f32 {
+        half::bf16::from_f32(x).to_f32()
+    }
+
+    fn randoms(count: usize, name: &str) -> Vec<f32> {
+        let init = serde_json::from_value(serde_json::json!({"kind": "randn", "seed": 1})).unwrap();
+        let mut bytes = vec![0; 4 * count];
+        warpgauge_tensor::fill(&init, Dtype::Float32, name, 0, &mut bytes).unwrap();
+        bytes.chunks_exact(4).map(f32::read).collect()
+    }
+
+    fn bytes(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// Rows of 32 elements, after 12 layers that add products of whole rows and round to `rounded`.
+    fn network(inputs: &[f32], weights: &[f32], rounded: fn(f32) -> f32) -> Vec<f32> {
+        let layer = |row: &[f32], weights: &[f32]| -> Vec<f32> {
+            let product = |weights: &[f32]| -> f32 {
+                row.iter().zip(weights).map(|(x, weight)| x * rounded(weight / 6.0)).sum()
+            };
+            let products = weights.chunks_exact(32).map(product);
+            row.iter().zip(products).map(|(x, y)| rounded(x + rounded(y.tanh()))).collect()
+        };
+        let of_row = |row: &[f32]| {
+            let first: Vec<f32> = row.iter().map(|x| rounded(*x)).collect();
+            weights.chunks_exact(32 * 32).fold(first, |row, weights| layer(&row, weights))
+        };
+        inputs.chunks_exact(32).flat_map(of_row).collect()
+    }
+
+    #[test]
+    fn a_deep_network_in_bfloat16_has_the_same_tolerance_for_all_inputs() {
+        let weights = randoms(12 * 32 * 32, "weights");
+        for name in ["a", "b", "c"] {
+            let inputs = randoms(64 * 32, name);
+            let reference = |inputs: &[f32]| network(inputs, &weights, short);
+            let planned = nudges(std::iter::once(Dtype::Float32), Some(inputs.len()));
+            let moved = |nudge: &Nudge| {
+                let mut moved = bytes(&inputs);
+                warpgauge_tensor::nudge(nudge.dtype, &mut moved, nudge.steps, nudge.seed);
+                let moved: Vec<f32> = moved.chunks_exact(4).map(f32::read).collect();
+                bytes(&reference(&moved))
+            };
+            let outputs: Vec<Vec<u8>> = planned.iter().map(moved).collect();
+            let runs =
+                planned.iter().zip(&outputs).map(|(nudge, output)| NudgedRun::of(nudge, output));
+            let runs: Vec<NudgedRun<'_>> = runs.collect();
+            let expected = reference(&inputs);
+            let base = bytes(&expected);
+            assert!(may_round_inside(Dtype::Float32, &base, &runs));
+            let inside = (&runs[..], Some(Dtype::Bfloat16));
+            let tolerance = resolve_by_noise(None, Dtype::Float32, &base, inside);
+            assert_eq!(tolerance.basis, ToleranceBasis::InnerRounding);
+            assert_eq!(tolerance.computes_in, Some(Dtype::Bfloat16));
+            let allowed = |actual: f32, wanted: f32| {
+                let most = tolerance.atol + tolerance.rtol * f64::from(wanted.abs());
+                f64::from((actual - wanted).abs()) <= most
+            };
+            let passes =
+                |actual: &[f32]| actual.iter().zip(&expected).all(|(x, y)| allowed(*x, *y));
+            assert!(passes(&network(&inputs, &weights, |x| x)), "{name}: {tolerance:?}");
+            let scaled: Vec<f32> = expected.iter().map(|x| x * 1.05).collect();
+            assert!(!passes(&scaled), "{name}: {tolerance:?}");
+        }
+    }
+
+    #[test]
+    fn a_smooth_function_needs_no_shorter_type() {
+        let inputs = randoms(2048, "x");
+        let reference = |inputs: &[f32]| bytes(&inputs.iter().map(|x| x * 3.0).collect::<Vec<_>>());
+        let planned = nudges(std::iter::once(Dtype::Float32), Some(2048));
+        let moved = |nudge: &Nudge| {
+            let mut moved = bytes(&inputs);
+            warpgauge_tensor::nudge(nudge.dtype, &mut moved, nudge.steps, nudge.seed);
+            reference(&moved.chunks_exact(4).map(f32::read).collect::<Vec<_>>())
+        };
+        let outputs: Vec<Vec<u8>> = planned.iter().map(moved).collect();
+        let runs = planned.iter().zip(&outputs).map(|(nudge, output)| NudgedRun::of(nudge, output));
+        let runs: Vec<NudgedRun<'_>> = runs.collect();
+        let base = reference(&inputs);
+        assert!(!may_round_inside(Dtype::Float32, &base, &runs));
+        let of = |inside| resolve_by_noise(None, Dtype::Float32, &base, (&runs, inside));
+        assert_eq!(of(Some(Dtype::Bfloat16)), of(None));
+    }
+}
