@@ -1,8 +1,10 @@
-//! The kernels that lock inputs and hash results, beside BLAKE3 on the host.
+//! The kernels that lock inputs and hash results, beside ChaCha8 and BLAKE3 on the host.
 
 use std::path::Path;
 
 use base64::Engine;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 use warpgauge_device::locked::Locks;
 use warpgauge_device::support::{self, Support};
@@ -35,7 +37,7 @@ pub(crate) fn driver(directory: &Path) -> warpgauge_device::Driver {
 }
 
 #[test]
-fn windows_are_locked_with_the_output_of_blake3_and_ranges_are_hashed_with_it() {
+fn windows_are_locked_with_chacha8_and_ranges_are_hashed_with_blake3() {
     let server = Server::start();
     let image = own_kernels(&server);
     let directory = tempfile::tempdir().unwrap();
@@ -77,7 +79,7 @@ fn windows_are_locked_with_the_output_of_blake3_and_ranges_are_hashed_with_it() 
     let keys = [[7; 32], [9; 32]];
     let windows = [(memory.address(), 512), (memory.address() + 512, 102_400)];
     let turn = |locks: &Locks<'_>| {
-        (0..).zip(&windows).for_each(|(key, window)| locks.turn(*window, key).unwrap());
+        (0..).zip(&windows).for_each(|(key, window)| locks.turn(window.0, *window, key).unwrap());
     };
     locks.take_keys(&keys).unwrap();
     turn(&locks);
@@ -86,11 +88,19 @@ fn windows_are_locked_with_the_output_of_blake3_and_ranges_are_hashed_with_it() 
     let mut expected = content.clone();
     for (key, part) in keys.iter().zip([0..512, 512..102_912]) {
         let mut output = vec![0; part.len()];
-        blake3::Hasher::new_keyed(key).finalize_xof().fill(&mut output);
+        ChaCha8Rng::from_seed(*key).fill_bytes(&mut output);
         expected[part].iter_mut().zip(output).for_each(|(byte, with)| *byte ^= with);
     }
     assert!(locked == expected);
     turn(&locks);
+    memory.copy_to_host(0, &mut locked, &stream).unwrap();
+    assert!(locked == content);
+    // To other memory: the window stays.
+    let other = DeviceBuffer::new(&context, 512, "another window").unwrap();
+    locks.turn(other.address(), windows[0], 0).unwrap();
+    let mut beside = vec![0; 512];
+    other.copy_to_host(0, &mut beside, &stream).unwrap();
+    assert!(beside == expected[..512]);
     memory.copy_to_host(0, &mut locked, &stream).unwrap();
     assert!(locked == content);
 }

@@ -91,13 +91,13 @@ impl<'a> Locks<'a> {
         self.keys.copy_from_host(0, keys.as_flattened(), self.stream)
     }
 
-    /// Queues encrypting or decrypting a window with one of the keys. The window's size is a multiple of
-    /// 64 bytes.
+    /// Queues encrypting or decrypting a window with one of the keys. The result goes to the address `to`, which
+    /// may be the window's. The window's size is a multiple of 64 bytes.
     ///
     /// # Errors
     /// Returns the driver's error.
-    pub fn turn(&self, window: ByteRange, key: usize) -> Result<(), DeviceError> {
-        self.lock(window, self.keys.address() + 32 * key as u64)
+    pub fn turn(&self, to: u64, window: ByteRange, key: usize) -> Result<(), DeviceError> {
+        self.lock(to, window, self.keys.address() + 32 * key as u64)
     }
 
     /// Returns the BLAKE3 hash of each range, at most [`MOST_RANGES`].
@@ -128,7 +128,7 @@ impl<'a> Locks<'a> {
         arguments.push_address(self.page.address()).push(&number.to_ne_bytes());
         arguments.push(&PATIENCE_NS.to_ne_bytes()).push_address(self.keys.address());
         self.support.launch("wg_gate", LaunchShape::linear(1, 32), arguments, self.stream)?;
-        self.turn(window, 0)?;
+        self.turn(window.0, window, 0)?;
         self.commit(ranges, number)?;
         self.page.wait_for_word(gate_page::ARRIVED / 4, number, self.stream)?;
         let began = Instant::now();
@@ -142,9 +142,10 @@ impl<'a> Locks<'a> {
         self.number
     }
 
-    fn lock(&self, (address, bytes): ByteRange, key: u64) -> Result<(), DeviceError> {
+    fn lock(&self, to: u64, (from, bytes): ByteRange, key: u64) -> Result<(), DeviceError> {
         let mut arguments = Params::new();
-        arguments.push_address(address).push(&bytes.to_ne_bytes()).push_address(key);
+        arguments.push_address(to).push_address(from);
+        arguments.push(&bytes.to_ne_bytes()).push_address(key);
         self.support.launch(
             "wg_lock",
             self.support.spread(bytes / BLOCK_BYTES),

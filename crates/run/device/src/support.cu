@@ -891,23 +891,46 @@ extern "C" __global__ void wg_gate(volatile u32* page, u32 call, u64 patience_ns
     if (threadIdx.x < 8) key[threadIdx.x] = page[GATE_KEY + threadIdx.x];
 }
 
-// Encrypts or decrypts `bytes`, a multiple of 64: the output of BLAKE3 under the key is added, modulo 2.
-extern "C" __global__ void wg_lock(u32* data, u64 bytes, const u32* key) {
-    u32 cv[8];
+static __device__ __forceinline__ void chacha_mix(u32& a, u32& b, u32& c, u32& d) {
+    a += b, d = rotated(d ^ a, 16);
+    c += d, b = rotated(b ^ c, 20);
+    a += b, d = rotated(d ^ a, 24);
+    c += d, b = rotated(b ^ c, 25);
+}
+
+// Encrypts or decrypts `bytes`, a multiple of 64, with ChaCha8 under the key, with the nonce 0: every call has
+// a key of its own. D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008. `to` and `from` may be the same.
+extern "C" __global__ void wg_lock(u32* to, const u32* from, u64 bytes, const u32* key) {
+    u32 words[8];
 #pragma unroll
-    for (int i = 0; i < 8; i++) cv[i] = key[i];
-    const u32 nothing[16] = {};
+    for (int i = 0; i < 8; i++) words[i] = key[i];
     u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes / BLAKE3_BLOCK; i += stride) {
-        u32 out[16];
-        blake3_compress(cv, nothing, i, 0, KEYED_HASH | CHUNK_START | CHUNK_END | ROOT, out);
-        uint4* at = (uint4*)(data + 16 * i);
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes / 64; i += stride) {
+        u32 first[16] = {0x61707865, 0x3320646E, 0x79622D32, 0x6B206574, words[0], words[1], words[2],
+                         words[3],   words[4],   words[5],   words[6],   words[7], (u32)i,   (u32)(i >> 32),
+                         0,          0};
+        u32 v[16];
+#pragma unroll
+        for (int k = 0; k < 16; k++) v[k] = first[k];
+#pragma unroll
+        for (int round = 0; round < 4; round++) {
+            chacha_mix(v[0], v[4], v[8], v[12]);
+            chacha_mix(v[1], v[5], v[9], v[13]);
+            chacha_mix(v[2], v[6], v[10], v[14]);
+            chacha_mix(v[3], v[7], v[11], v[15]);
+            chacha_mix(v[0], v[5], v[10], v[15]);
+            chacha_mix(v[1], v[6], v[11], v[12]);
+            chacha_mix(v[2], v[7], v[8], v[13]);
+            chacha_mix(v[3], v[4], v[9], v[14]);
+        }
+        const uint4* read = (const uint4*)(from + 16 * i);
+        uint4* write = (uint4*)(to + 16 * i);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            uint4 word = at[k];
-            word.x ^= out[4 * k], word.y ^= out[4 * k + 1];
-            word.z ^= out[4 * k + 2], word.w ^= out[4 * k + 3];
-            at[k] = word;
+            uint4 word = read[k];
+            word.x ^= v[4 * k] + first[4 * k], word.y ^= v[4 * k + 1] + first[4 * k + 1];
+            word.z ^= v[4 * k + 2] + first[4 * k + 2], word.w ^= v[4 * k + 3] + first[4 * k + 3];
+            write[k] = word;
         }
     }
 }

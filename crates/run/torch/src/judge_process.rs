@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::awaited::awaited;
 use super::fork::Runner;
 use warpgauge_sandbox::calls::{ChildKind, allow_only};
 use warpgauge_sandbox::enforcement::{self, FileAccess, ResourceLimits};
@@ -19,9 +20,10 @@ use warpgauge_sandbox::{device_worker, handed};
 /// First argument of the program that selects this child.
 pub const COMMAND: &str = "__torch-judge";
 
-/// Bytes that come with the descriptors of a runner, and of a file.
+/// Bytes that come with the descriptors of a runner, of a file, and of a device's noise.
 pub(crate) const RUNNER: u8 = b'r';
 pub(crate) const FILE: u8 = b'f';
+pub(crate) const NOISE: u8 = b'n';
 
 /// Address space, bytes: four times what one call may return, and the process itself.
 const ADDRESS_SPACE: u64 = 8 << 30;
@@ -43,24 +45,27 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Header {
     pub runners: u8,
     pub files: u8,
+    /// Whether other processes still start on the device.
+    pub noise: bool,
     /// Time until the deadline.
     pub left: Duration,
 }
 
 impl Header {
-    const BYTES: usize = 10;
+    const BYTES: usize = 11;
 
     pub(crate) fn bytes(self) -> [u8; Self::BYTES] {
         let left = u64::try_from(self.left.as_micros()).unwrap_or(u64::MAX).to_le_bytes();
         let mut bytes = [0; Self::BYTES];
-        (bytes[0], bytes[1]) = (self.runners, self.files);
-        bytes[2..].copy_from_slice(&left);
+        (bytes[0], bytes[1], bytes[2]) = (self.runners, self.files, u8::from(self.noise));
+        bytes[3..].copy_from_slice(&left);
         bytes
     }
 
     fn of(bytes: [u8; Self::BYTES]) -> Self {
-        let [runners, files, left @ ..] = bytes;
-        Self { runners, files, left: Duration::from_micros(u64::from_le_bytes(left)) }
+        let [runners, files, noise, left @ ..] = bytes;
+        let left = Duration::from_micros(u64::from_le_bytes(left));
+        Self { runners, files, noise: noise != 0, left }
     }
 }
 
@@ -70,6 +75,21 @@ const READY: &[u8] = b"\n";
 /// Header of an answer: its length in bytes, and whether the judge takes another order.
 pub(crate) type AnswerHeader = [u8; 9];
 
+/// Processes that start on the device for later orders. Nothing is timed until they are ready. The other end of
+/// the stream is closed then.
+#[derive(Debug)]
+pub struct DeviceNoise(pub UnixStream);
+
+/// Longest wait for these processes.
+const STARTING: Duration = Duration::from_secs(10);
+
+impl DeviceNoise {
+    /// Waits until these processes are ready.
+    pub fn end(self) {
+        let _ = awaited(&self.0, Instant::now() + STARTING);
+    }
+}
+
 /// One order's runners and files; the process has access to nothing else.
 #[derive(Debug)]
 pub struct JudgeProcess {
@@ -77,6 +97,8 @@ pub struct JudgeProcess {
     pub runners: Vec<Runner>,
     /// Files to write to, in the order in which the server sent them.
     pub files: Vec<File>,
+    /// Processes that still start on the device.
+    pub noise: Option<DeviceNoise>,
     /// The judge must answer before this time.
     pub deadline: Instant,
     stream: UnixStream,
@@ -135,8 +157,15 @@ impl JudgeConnection {
             let [file] = handed::receive(&stream, FILE)?;
             files.push(file.into());
         }
+        let noise = match header.noise {
+            true => {
+                let [noise] = handed::receive(&stream, NOISE)?;
+                Some(DeviceNoise(noise.into()))
+            }
+            false => None,
+        };
         let deadline = Instant::now() + header.left;
-        Ok(Some(JudgeProcess { runners, files, deadline, stream, _alive: alive }))
+        Ok(Some(JudgeProcess { runners, files, noise, deadline, stream, _alive: alive }))
     }
 }
 
@@ -194,7 +223,12 @@ mod tests {
 
     #[test]
     fn a_header_survives_the_way() {
-        let header = Header { runners: 3, files: 255, left: Duration::from_micros(123_456_789) };
+        let header = Header {
+            runners: 3,
+            files: 255,
+            noise: true,
+            left: Duration::from_micros(123_456_789),
+        };
         assert_eq!(Header::of(header.bytes()), header);
     }
 

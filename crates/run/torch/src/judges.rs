@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::awaited::awaited;
 use super::fork::Runner;
-use super::judge_process::{AnswerHeader, COMMAND, FILE, Header, RUNNER};
+use super::judge_process::{AnswerHeader, COMMAND, DeviceNoise, FILE, Header, NOISE, RUNNER};
 use super::printed::Printed;
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::handed;
@@ -61,6 +61,8 @@ pub struct JudgeResources {
     pub runners: Vec<Runner>,
     /// Files that the judge writes to.
     pub files: Vec<File>,
+    /// Processes that still start on the device.
+    pub noise: Option<DeviceNoise>,
 }
 
 /// An answer of a judge, with its waiting time.
@@ -288,6 +290,7 @@ fn seated(
         let header = Header {
             runners: u8::try_from(resources.runners.len()).map_err(io::Error::other)?,
             files: u8::try_from(resources.files.len()).map_err(io::Error::other)?,
+            noise: resources.noise.is_some(),
             left: deadline.saturating_duration_since(Instant::now()),
         };
         (&waiting.stream).write_all(&header.bytes())?;
@@ -296,6 +299,9 @@ fn seated(
         }
         for file in &resources.files {
             handed::send(&waiting.stream, FILE, &[file.as_fd()])?;
+        }
+        if let Some(DeviceNoise(noise)) = &resources.noise {
+            handed::send(&waiting.stream, NOISE, &[noise.as_fd()])?;
         }
         Ok(())
     };
@@ -413,9 +419,9 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn one_that_stays_gets_the_next_order_of_the_same_owner() {
-        // The script answers with the number of its order. A header, a length and the order are 25 bytes.
+        // The script answers with the number of its order. A header, a length and the order are 26 bytes.
         let script = r"n=0
-            while printf '\n' >&0 && head -c 25 <&0 >/dev/null; do
+            while printf '\n' >&0 && head -c 26 <&0 >/dev/null; do
                 n=$((n + 1))
                 printf '\001\0\0\0\0\0\0\0\001'$n >&0
             done";

@@ -42,7 +42,7 @@ pub use alone::Alone;
 pub use builds::{BuildSocket, MAX_ORDER_BYTES, NotBuilt};
 pub use fork::{Killer, Runner};
 pub use function::{CallEnd, FunctionRunner, RunnerCall, RunnerOutput};
-pub use judge_process::{COMMAND as JUDGE, JudgeConnection, JudgeProcess};
+pub use judge_process::{COMMAND as JUDGE, DeviceNoise, JudgeConnection, JudgeProcess};
 pub use judges::{JudgeAnswer, JudgeError, JudgeResources, Judges};
 pub use layout::{LayoutError, TensorAt};
 pub use locked::{LockedCall, LockedOrder, RunnerGate};

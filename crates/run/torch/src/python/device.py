@@ -134,7 +134,13 @@ class Gate:
         )
         blocks = min(max(-(-count // (64 * 256)), 1), self.blocks)
         self.launch(
-            self.lock, (blocks, 1), 256, ctypes.c_uint64(address), ctypes.c_uint64(count), self.key_at
+            self.lock,
+            (blocks, 1),
+            256,
+            ctypes.c_uint64(address),
+            ctypes.c_uint64(address),
+            ctypes.c_uint64(count),
+            self.key_at,
         )
         self.words[self.STARTED // 4] = number
 

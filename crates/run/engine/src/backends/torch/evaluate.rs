@@ -24,6 +24,7 @@ use super::report::{Outcome, Setting, assembled};
 use super::runs::{Entered, Judged as JudgedOrder, no_verdict};
 use super::timing::Plan;
 use super::values::Value;
+use super::verification::AskedOutputs;
 use super::{TorchBackend, counters};
 use crate::backend::Evaluator;
 use crate::backend::Purpose;
@@ -39,7 +40,7 @@ use warpgauge_contract::{
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::EvaluateResponse;
 use warpgauge_tensor::encoding;
-use warpgauge_torch::{JudgeError, RunnerFault, RunnerSession, TorchSubmission};
+use warpgauge_torch::{DeviceNoise, JudgeError, RunnerFault, RunnerSession, TorchSubmission};
 
 /// Default number of timed calls.
 const TRIALS: u32 = 100;
@@ -314,7 +315,7 @@ impl Evaluation {
         self,
         sessions: Vec<RunnerSession>,
         device: Option<&mut JudgeDevice>,
-        mut account: Account,
+        (noise, mut account): (Option<DeviceNoise>, Account),
     ) -> Result<Judgement, ExecError> {
         let Self { job_id, setting, case, most_output_bytes, image } = self;
         let gpu = match (device, image) {
@@ -325,7 +326,7 @@ impl Evaluation {
             _ => None,
         };
         account.spent_on(Phase::Starting);
-        let (outcome, mut account) = judged(sessions, &case, gpu, account)?;
+        let (outcome, mut account) = judged(sessions, &case, (gpu, noise), account)?;
         if let Some(error) = outcome.of_environment().filter(|_| !case.count) {
             return Err(error);
         }
@@ -376,7 +377,7 @@ fn no_device(what: String) -> ExecError {
 fn judged(
     mut sessions: Vec<RunnerSession>,
     case: &Case,
-    gpu: Option<&Gpu>,
+    (gpu, noise): (Option<&Gpu>, Option<DeviceNoise>),
     mut account: Account,
 ) -> Result<(Outcome, Account), ExecError> {
     let timeout = case.request.timeout;
@@ -444,6 +445,7 @@ fn judged(
             account,
         },
         tolerance: case.request.tolerance.clone(),
+        asked: AskedOutputs::of(&case.request),
         plan: case.plan,
         backward: case.backward,
         is_reference: case.is_reference,
@@ -453,7 +455,7 @@ fn judged(
             count: case.count,
         },
     };
-    let (judged, player, mut account) = judge.run(gpu);
+    let (judged, player, mut account) = judge.run(gpu, noise);
     account.spent_on(Phase::Verifying);
     if let Some(what) = judged.broken {
         return Err(no_device(what));

@@ -2,13 +2,14 @@
 //! next order's processes create their contexts. Both would disturb timed work, which therefore waits for
 //! them (`Host::quiet_lease`). Functions do not wait.
 
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
 use super::runs::Side;
-use warpgauge_torch::Killer;
+use warpgauge_torch::{DeviceNoise, Killer};
 use warpgauge_worker::{Fleet, Lease};
 
 /// Limit on the wait for the end of an order's processes.
@@ -45,15 +46,17 @@ impl Held {
         (self.lease.as_mut(), &self.ending)
     }
 
-    /// Starts the next order's runners now, which create their contexts. For orders that are not timed.
-    pub(super) fn makes_next(&self) {
+    /// Starts the next order's runners now, which create their contexts. Nothing may be timed before the
+    /// returned noise ends.
+    pub(super) fn makes_next(&self) -> Option<DeviceNoise> {
         let side = Arc::clone(&self.side);
-        if let Ok(noise) = Arc::clone(&side.noise).try_read_owned() {
-            tokio::spawn(async move {
-                side.runners.replenish().await;
-                drop(noise);
-            });
-        }
+        let noise = Arc::clone(&side.noise).try_read_owned().ok()?;
+        let (end, other) = UnixStream::pair().ok()?;
+        tokio::spawn(async move {
+            side.runners.replenish().await;
+            drop((noise, other));
+        });
+        Some(DeviceNoise(end))
     }
 }
 

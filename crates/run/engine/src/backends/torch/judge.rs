@@ -10,9 +10,10 @@ use super::host::{self, HostCalls};
 use super::player::Player;
 use super::players::{Players, Seeds};
 use super::timing::{Plan, Timed};
-use super::verification::{Findings, Rules, Verification};
+use super::verification::{AskedOutputs, Findings, Rules, Verification};
 use warpgauge_contract::Tolerance;
 use warpgauge_report::{InputsShown, TorchParameters};
+use warpgauge_torch::DeviceNoise;
 
 /// Results of an evaluation.
 #[derive(Default)]
@@ -33,6 +34,7 @@ pub(super) struct Judged {
 pub(super) struct Judge {
     pub players: Players,
     pub tolerance: Option<Tolerance>,
+    pub asked: AskedOutputs,
     pub plan: Option<Plan>,
     /// Whether to compute gradients, too.
     pub backward: bool,
@@ -43,9 +45,14 @@ pub(super) struct Judge {
 
 impl Judge {
     /// Runs the evaluation on `gpu`, or on the CPU if it is `None`.
-    pub(super) fn run(mut self, gpu: Option<&Gpu>) -> (Judged, Player, Account) {
+    /// `noise`: processes that still start on the device.
+    pub(super) fn run(
+        mut self,
+        gpu: Option<&Gpu>,
+        noise: Option<DeviceNoise>,
+    ) -> (Judged, Player, Account) {
         let mut judged = Judged::default();
-        match self.calls(gpu, &mut judged) {
+        match self.calls((gpu, noise), &mut judged) {
             Ok(()) | Err(Stop::Wrong) => {}
             Err(Stop::Broken(what)) => judged.broken = Some(what),
             Err(Stop::Candidate(failed)) => judged.failed = Some((failed, false)),
@@ -54,7 +61,11 @@ impl Judge {
         (judged, self.players.candidate, self.players.account)
     }
 
-    fn calls(&mut self, gpu: Option<&Gpu>, judged: &mut Judged) -> Result<(), Stop> {
+    fn calls(
+        &mut self,
+        (gpu, noise): (Option<&Gpu>, Option<DeviceNoise>),
+        judged: &mut Judged,
+    ) -> Result<(), Stop> {
         let players = &mut self.players;
         if self.backward {
             backward::begin(players)?;
@@ -65,12 +76,17 @@ impl Judge {
         judged.shown = Some(shown);
         let own = players.own_seed();
         let seeds = (own, if varies { Seeds::Fresh } else { Seeds::Same(own) });
-        let mut verification =
-            Verification::new(Rules::of(players, self.tolerance.clone(), shown, self.is_reference));
+        let mut verification = Verification::new(Rules::of(
+            players,
+            self.tolerance.clone(),
+            shown,
+            (self.is_reference, self.asked.clone()),
+        ));
         let ended = match gpu {
             Some(gpu) => {
                 let calls = DeviceCalls {
                     gpu,
+                    noise,
                     seeds,
                     plan: self.plan,
                     extras: &self.extras,

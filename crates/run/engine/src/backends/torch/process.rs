@@ -124,7 +124,7 @@ fn carried_out(
 ) -> Answer {
     let answer = match order {
         Order::Evaluate(evaluation) => evaluation
-            .carried_out(sessions, device, account)
+            .carried_out(sessions, device, (judge.noise.take(), account))
             .map(|judgement| Answer::Evaluated(Box::new(judgement))),
         Order::Compute(computation) => {
             let files = std::mem::take(&mut judge.files);

@@ -250,7 +250,7 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         python: setting.versions.python,
         clock: match (&setting.device, clocks) {
             (None, _) => TorchClock::Cpu,
-            (Some(_), Some(clocks)) if !clocks.agree() => TorchClock::Judge,
+            (Some(_), Some(clocks)) if !clocks.by_events() => TorchClock::Judge,
             (Some(_), _) => TorchClock::Events,
         },
         not_on_gpu: setting.not_on_gpu,
@@ -425,13 +425,16 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
         clocks.flushed, clocks.overhead_ms
     );
     let warmup = 1 + clocks.warmup;
-    if clocks.agree() {
+    if clocks.by_events() {
         let (method, cache) = ("torch_cuda_events", CacheState::Cold);
         return Timing { method, cache, notes: vec![told], warmup };
     }
     let why = if clocks.waits {
         "the judge's clock counts: the calls wait for the device themselves, so that what the host does is part \
          of each; L2 holds what of the inputs it has room for"
+    } else if clocks.agree() {
+        "a call moves more data than L2 holds several times over: both clocks measure the same, and the judge's \
+         counts, for which more calls are made"
     } else {
         "the judge's clock says more, so it counts: either decrypting and hashing took longer beside the call than \
          without one, or the events are not what they seem; L2 holds what of the inputs it has room for"

@@ -283,7 +283,9 @@ impl Entered<'_> {
         let python = python_host(&self.versions, self.device.as_ref());
         let customer = Customer { compiler: self.compiler, owner: self.owner };
         let serving = Serving::begin(&customer, python, &mut runners, self.deadline);
-        let (judges, bench) = (&self.side.judges, JudgeResources { runners, files });
+        // The next order's runners start while this order's sides are loaded and its first call is verified.
+        let noise = self.held.as_ref().and_then(Held::makes_next);
+        let (judges, bench) = (&self.side.judges, JudgeResources { runners, files, noise });
         let answer = judges.ask(Arc::clone(order), self.owner, bench, (self.deadline, most)).await;
         if self.device.is_none() {
             // Prepares a judge for the next order while nothing is timed. On a device, `Held` does that.

@@ -38,6 +38,8 @@ pub(super) struct Clocks {
     pub outside_ms: Vec<f32>,
     /// Number of locked calls in a turn.
     pub calls: u32,
+    /// Whether a call moves so much data that no cache holds a part that matters.
+    pub large: bool,
     /// Time to decrypt a call's inputs and hash its results, in milliseconds.
     pub overhead_ms: f64,
     /// Uncertainty of that overhead, in milliseconds.
@@ -58,9 +60,14 @@ impl Clocks {
         !self.inside_ms.is_empty() && outside <= inside * 1.01 + self.resolution_ms
     }
 
-    /// Times that count: those of the events if the clocks agree, else those of the judge's clock.
+    /// Whether the times of the events count. For large calls there are few, and the clocks measure the same.
+    pub(super) fn by_events(&self) -> bool {
+        self.agree() && !self.large
+    }
+
+    /// Times that count: those of the events, or those of the judge's clock.
     pub(super) fn samples(&self) -> &[f32] {
-        if self.agree() { &self.inside_ms } else { &self.outside_ms }
+        if self.by_events() { &self.inside_ms } else { &self.outside_ms }
     }
 }
 
@@ -85,5 +92,8 @@ mod tests {
         };
         assert_eq!(clocks(1.02).samples(), [1.0, 1.0, 1.0]);
         assert_eq!(clocks(1.04).samples(), [1.04]);
+        let large = Clocks { large: true, ..clocks(1.02) };
+        assert!(large.agree() && !large.by_events());
+        assert_eq!(large.samples(), [1.02]);
     }
 }

@@ -11,7 +11,8 @@ use super::lint::Lint;
 use super::noise::Noise;
 use super::players::Players;
 use super::values::{Named, Value};
-use warpgauge_contract::Tolerance;
+use super::{MOST_FETCHED, MOST_FETCHED_UNASKED};
+use warpgauge_contract::{EvaluateRequest, ReturnOutputs, Tolerance};
 use warpgauge_report::InputsShown;
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::Tree;
@@ -58,6 +59,15 @@ pub(super) struct Rules {
     pub shown: InputsShown,
     /// Whether the kernel is the reference of a comparison, which may change its inputs and parameters.
     pub is_reference: bool,
+    /// Outputs that the caller asks for.
+    pub asked: AskedOutputs,
+}
+
+/// Outputs that the caller asks for: in the answer, or as shared tensors.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AskedOutputs {
+    pub returned: ReturnOutputs,
+    pub kept: BTreeSet<String>,
 }
 
 /// Findings of the verification of all calls.
@@ -116,7 +126,7 @@ impl Rules {
         players: &Players,
         tolerance: Option<Tolerance>,
         shown: InputsShown,
-        is_reference: bool,
+        (is_reference, asked): (bool, AskedOutputs),
     ) -> Self {
         let trained = players.candidate.loaded.parameters.iter();
         let trained = trained.filter(|parameter| parameter.trained);
@@ -128,7 +138,22 @@ impl Rules {
             trained: trained.map(|parameter| parameter.name.clone()).collect(),
             shown,
             is_reference,
+            asked,
         }
+    }
+}
+
+impl AskedOutputs {
+    pub(super) fn of(request: &EvaluateRequest) -> Self {
+        let kept = request.keep_outputs.keys().cloned().collect();
+        Self { returned: request.return_outputs.clone(), kept }
+    }
+
+    /// Limit in bytes on a device result that is copied to the host.
+    fn most_fetched(&self, name: &str, value: &Value) -> u64 {
+        let is_asked = self.returned.include(name) || self.kept.contains(name);
+        let is_float = matches!(value, Value::OnDevice { dtype, .. } if dtype.is_float());
+        if is_float && !is_asked { MOST_FETCHED_UNASKED } else { MOST_FETCHED }
     }
 }
 
@@ -136,6 +161,11 @@ impl Verification {
     pub(super) fn new(rules: Rules) -> Self {
         let (lint, noise, tolerances) = (Lint::default(), Noise::default(), BTreeMap::new());
         Self { rules, lint, noise, tolerances, found: Findings::default() }
+    }
+
+    /// Whether a device result is too large to be copied to the host as a whole.
+    pub(super) fn is_large(&self, name: &str, value: &Value) -> bool {
+        value.bytes() > self.rules.asked.most_fetched(name, value)
     }
 
     /// Whether the references' rounding sets the tolerance, wholly or in part, because the caller leaves it
@@ -345,6 +375,7 @@ mod tests {
             trained: BTreeSet::from(["weight".to_owned()]),
             shown,
             is_reference: false,
+            asked: AskedOutputs::default(),
         })
     }
 

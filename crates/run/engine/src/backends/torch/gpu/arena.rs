@@ -33,7 +33,8 @@ const BLOCK: u64 = 2 << 20;
 /// Bytes at either end of a tensor that its digest covers.
 const DIGESTED_BYTES: u64 = 4 << 10;
 
-const MOST_SETS: u64 = 512;
+/// Limit on the sets: no batch has more calls.
+const MOST_SETS: u64 = 32;
 
 /// One tensor of a set.
 struct Slot {
@@ -62,7 +63,7 @@ pub(super) struct Arena {
     candidates: DeviceBuffer,
     /// As large as `candidates` if there are references, else one block.
     of_references: DeviceBuffer,
-    /// Where the judge encrypts a set. No runner opens this memory.
+    /// Where the judge writes a set before it is encrypted. No runner opens this memory.
     own: OnceCell<DeviceBuffer>,
     referenced: bool,
     /// Contents of tensors without a rule: one set from the contract, or all sets from `get_inputs()`.
@@ -273,7 +274,8 @@ impl Arena {
 
     /// Writes one set for each entry of `seeds`, encrypted under its key, and waits until the device has
     /// written them. Plain inputs are never in memory that a runner has open: work that a candidate left on
-    /// the device could read them.
+    /// the device could read them. Sets that lie in kept copies as a whole are encrypted on the way; others are
+    /// written to memory of the judge first.
     pub(super) fn present_locked(
         &self,
         gpu: &Gpu,
@@ -281,25 +283,32 @@ impl Arena {
         seeds: &[Option<u64>],
         (locks, keys): (&mut Locks<'_>, &[Digest]),
     ) -> Result<(), NotShelved> {
-        let own = match self.own.get() {
-            Some(own) => own,
-            None => {
-                let own = DeviceBuffer::new(&gpu.context, self.stride, "inputs of a call");
-                let own = own.map_err(broken)?;
-                self.own.get_or_init(|| own)
-            }
-        };
         locks.take_keys(keys).map_err(broken)?;
-        let bytes = self.stride as usize;
+        let is_kept = self.slots.iter().all(|slot| slot.init.is_none());
         for (index, seed) in seeds.iter().enumerate() {
             let set = index as u64;
-            self.write(gpu, (set, *seed), (own, 0))?;
-            locks.turn((own.address(), self.stride), index).map_err(broken)?;
-            let at = (set * self.stride) as usize;
-            let copied = self.memory(whose).copy_range_from_device(at, own, 0, bytes, &gpu.stream);
-            copied.map_err(broken)?;
+            let from = match self.pristine.as_ref().filter(|_| is_kept) {
+                Some(pristine) => pristine.address() + set * self.pristine_stride,
+                None => {
+                    let own = self.own(gpu)?;
+                    self.write(gpu, (set, *seed), (own, 0))?;
+                    own.address()
+                }
+            };
+            let to = self.memory(whose).address() + set * self.stride;
+            locks.turn(to, (from, self.stride), index).map_err(broken)?;
         }
         gpu.stream.synchronize().map_err(broken)
+    }
+
+    /// Memory for one set that no runner opens.
+    fn own(&self, gpu: &Gpu) -> Result<&DeviceBuffer, NotShelved> {
+        if let Some(own) = self.own.get() {
+            return Ok(own);
+        }
+        let own = DeviceBuffer::new(&gpu.context, self.stride, "inputs of a call");
+        let own = own.map_err(broken)?;
+        Ok(self.own.get_or_init(|| own))
     }
 
     /// Queues the writes of a set's tensors to `memory`, from byte `begin` on.

@@ -4,8 +4,8 @@ use super::arena::Whose;
 use super::blocks::Blocks;
 use super::compared::DeviceComparison;
 use super::expect::{DeviceNudges, Expected, expected, named_calls};
-use super::stage::{CallOrder, Side, Stage, not_shelved};
-use super::turn::Turn;
+use super::stage::{CallOrder, FEWEST_COUNTED, Side, Stage, not_shelved};
+use super::turn::{Overhead, Turn};
 use crate::backends::torch::account::Phase;
 use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
@@ -44,15 +44,23 @@ pub(super) struct Batches<'j, 'g> {
 }
 
 impl<'g> Batches<'_, 'g> {
+    /// Bytes of the inputs and of the results of one call.
+    pub(super) fn bytes_of_call(&self) -> u64 {
+        self.stage.arena.stride + self.returned()
+    }
+
+    fn returned(&self) -> u64 {
+        self.verification.found.outputs.iter().map(|(_, value)| value.bytes()).sum()
+    }
+
     /// Limit on the calls of a batch: memory holds their inputs and results, and one frame describes the
     /// results.
     pub(super) fn most(&self) -> u32 {
         let outputs = &self.verification.found.outputs;
         let leaves = outputs.len().max(1);
         let told = MAX_FRAME_BYTES * 7 / 8 / (leaves * TOLD_BYTES);
-        let returned: u64 = outputs.iter().map(|(_, value)| value.bytes()).sum();
         let sides = 1 + self.stage.references.len() as u64;
-        let kept = (16 << 30) / (returned.max(1) * sides);
+        let kept = (16 << 30) / (self.returned().max(1) * sides);
         // `get_inputs()` takes time on the host.
         let made = if matches!(self.players.inputs, Inputs::Made) { 32 } else { u32::MAX };
         let most = u32::try_from(kept.min(told as u64)).unwrap_or(u32::MAX);
@@ -163,7 +171,7 @@ impl<'g> Batches<'_, 'g> {
         let shelved = shelf.fill(stage.gpu, blocks, candidate, returned, &also);
         let shelved = shelved.map_err(|error| not_shelved(candidate, false, error))?;
         stage.strided |= shelved.strided;
-        let turn = stage.settled(&shelved, calls);
+        let turn = stage.settled(&shelved, calls, false);
         let turn = turn.map_err(|error| not_shelved(candidate, false, error))?;
         let turn = turn.map_err(|reason| self.verification.wrong(reason))?;
         Ok(Made { turn, values: shelved.values })
@@ -278,11 +286,30 @@ impl<'g> Batches<'_, 'g> {
     pub(super) fn quiet(mut self) -> Quiet<'g> {
         self.players.stop_for_good();
         self.stage.candidate.blocks = Blocks::default();
-        Quiet { stage: self.stage }
+        Quiet { stage: self.stage, overheads: Vec::new() }
     }
 }
 
 /// The device once only the judge uses it.
 pub(super) struct Quiet<'g> {
-    pub(super) stage: Stage<'g>,
+    stage: Stage<'g>,
+    /// Measured overheads, by the sizes of results.
+    overheads: Vec<(Vec<u64>, Overhead)>,
+}
+
+impl Quiet<'_> {
+    /// Whether a call of the candidate waits for the device itself.
+    pub(super) fn waits(&self) -> bool {
+        self.stage.candidate.gate.waits()
+    }
+
+    /// Returns the overhead of a call with results of these sizes.
+    pub(super) fn overhead(&mut self, results: &[u64]) -> Result<Overhead, Stop> {
+        if let Some((_, measured)) = self.overheads.iter().find(|(sizes, _)| sizes == results) {
+            return Ok(*measured);
+        }
+        let measured = self.stage.overhead(results, FEWEST_COUNTED)?;
+        self.overheads.push((results.to_vec(), measured));
+        Ok(measured)
+    }
 }

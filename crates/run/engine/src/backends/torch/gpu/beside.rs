@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::batches::{Batches, Made, Quiet};
 use super::expect::Expected;
-use super::stage::{CallOrder, Stage};
+use super::stage::{CallOrder, FEWEST_ROUGH};
 use super::turn::{Overhead, Turn};
+use crate::backends::torch::account::Phase;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 use crate::backends::torch::timing::median;
@@ -81,7 +82,9 @@ impl Pairing {
         // Both sides make as many calls as the faster one needs.
         let calls = a.calls_of_next().max(b.calls_of_next()).min(most);
         // These overheads only decide when to stop. They are measured again once no runner uses the device.
-        let overheads = overheads(&mut batches.stage, &a, &b)?;
+        let mut rough = |results: &[u64]| batches.stage.overhead(results, FEWEST_ROUGH);
+        let overheads = [rough(&a.results)?, rough(&b.results)?];
+        batches.players.account.spent_on(Phase::Verifying);
         let mut look = 0;
         // No block begins that would end too late if it took as long as the previous one.
         let mut block = 2 * began.elapsed();
@@ -115,12 +118,17 @@ impl Pairing {
         Ok(())
     }
 
+    /// Turns of the candidate, in chronological order.
+    pub(super) fn candidate_turns(&self) -> impl Iterator<Item = &Turn> {
+        self.blocks.iter().flat_map(|block| block.of_arm(Arm::B))
+    }
+
     /// Returns the verdict, once only the judge uses the device. Returns `None` if no block was measured.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<Option<Compared>, Stop> {
         let Some(block) = self.blocks.first() else { return Ok(None) };
         let [a, b] = [Arm::A, Arm::B].map(|arm| block.of_arm(arm).next());
         let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
-        let overheads = overheads(&mut quiet.stage, a, b)?;
+        let overheads = [quiet.overhead(&a.results)?, quiet.overhead(&b.results)?];
         let policy = resolved(self.wanted.policy, overheads);
         let blocks = blocks(&self.blocks, overheads);
         let of_arm = |arm: Arm| {
@@ -167,13 +175,6 @@ impl Beside {
         let turns = self.order.arms().into_iter().zip(&self.turns);
         turns.filter(move |(other, _)| *other == arm).map(|(_, turn)| turn)
     }
-}
-
-/// Measures the overheads of two turns, one of each side.
-fn overheads(stage: &mut Stage<'_>, a: &Turn, b: &Turn) -> Result<Overheads, Stop> {
-    let of_a = stage.overhead(&a.results)?;
-    let of_b = if a.results == b.results { of_a } else { stage.overhead(&b.results)? };
-    Ok([of_a, of_b])
 }
 
 /// Twice the largest relative difference between two processes with the same kernel, in 24 problems whose

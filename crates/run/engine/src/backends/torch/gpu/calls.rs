@@ -15,6 +15,7 @@ use crate::backends::torch::players::{Players, Seeds};
 use crate::backends::torch::timing::{Plan, Timed};
 use crate::backends::torch::verification::Verification;
 use warpgauge_report::TorchParameters;
+use warpgauge_torch::DeviceNoise;
 
 /// Requested observations beside the candidate's own times.
 pub(in crate::backends::torch) struct Extras {
@@ -42,6 +43,8 @@ pub(in crate::backends::torch) struct Observed {
 /// The calls of one evaluation.
 pub(in crate::backends::torch) struct DeviceCalls<'a> {
     pub gpu: &'a Gpu,
+    /// Processes that still start on the device.
+    pub noise: Option<DeviceNoise>,
     /// Seed of the first call's inputs, and seeds of the others.
     pub seeds: (Option<u64>, Seeds),
     pub plan: Option<Plan>,
@@ -53,12 +56,12 @@ pub(in crate::backends::torch) struct DeviceCalls<'a> {
 impl DeviceCalls<'_> {
     /// Makes all calls. Verifies each of them, except those that tools observe.
     pub(in crate::backends::torch) fn run(
-        &self,
+        self,
         players: &mut Players,
         verification: &mut Verification,
         (timed, observed): (&mut Timed, &mut Observed),
     ) -> Result<(), Stop> {
-        let Self { gpu, seeds: (own, seeds), plan, extras, is_reference } = *self;
+        let Self { gpu, noise, seeds: (own, seeds), plan, extras, is_reference } = self;
         let mut stage = Stage::open(gpu, players)?;
         observed.parameters = stage.share_parameters(players)?;
         let before = stage.candidate_parameters(&mut players.candidate)?;
@@ -77,12 +80,18 @@ impl DeviceCalls<'_> {
         let beside = extras.beside.clone().filter(|_| is_paired);
         let mut pairing = beside.map(Pairing::new);
         if let Some(plan) = plan {
+            if let Some(noise) = noise {
+                noise.end();
+                batches.players.account.spent_on(Phase::Starting);
+            }
             let most = batches.most();
             timing.run(&mut batches, plan, seeds, most)?;
             if let (Some(pairing), Some(calls)) = (&mut pairing, timing.calls()) {
                 batches.players.extend(pairing.max_time());
                 pairing.run(&mut batches, seeds, (calls, most))?;
             }
+            let beside = pairing.iter().flat_map(Pairing::candidate_turns);
+            timing.complete(&mut batches, plan, seeds, beside)?;
         }
         batches.check_parameters(&before)?;
         batches.players.account.spent_on(Phase::Verifying);

@@ -60,7 +60,7 @@ impl DeviceComparison<'_, '_> {
             let (Some(value), Some(wanted)) = (of(&values[call]), of(&expected[call])) else {
                 continue;
             };
-            if value.bytes() > MOST_FETCHED {
+            if self.verification.is_large(&name, &value) {
                 let samples = (stage.sampled(&value)?, stage.sampled(&wanted)?);
                 let tolerance = self.verification.settle(&name, &samples.1);
                 let compared = stage.compared_in_parts((&value, &wanted), &tolerance)?;
@@ -87,7 +87,7 @@ impl DeviceComparison<'_, '_> {
         if first {
             self.verification.note_unchecked(&values[0], &expected[0].iter().cloned().collect());
             let fetch = |(name, value): &(String, Value)| {
-                let is_large = value.bytes() > MOST_FETCHED;
+                let is_large = self.verification.is_large(name, value);
                 let kept = if is_large { value.clone() } else { stage.fetched(value.clone())? };
                 Ok((name.clone(), kept))
             };

@@ -14,20 +14,27 @@ use warpgauge_torch::RunnerFault;
 /// Limit on the calls of a batch that events time.
 const EVENTS: u32 = 32;
 
+/// Number of large calls that events time.
+const EVENTS_OF_LARGE: u32 = 2;
+
 /// Number of turns of locked calls, and of calls in the first turn. The first turn shows how many calls the
 /// others need.
 const TURNS: usize = 3;
 const PILOT: u32 = 4;
 
+/// Number of large calls in the first turn.
+const PILOT_OF_LARGE: u32 = 1;
+
 /// Timing of the candidate alone.
 pub(super) struct DeviceTiming<'t> {
     timed: &'t mut Timed,
     turns: Vec<Turn>,
+    began: Instant,
 }
 
 impl<'t> DeviceTiming<'t> {
     pub(super) fn new(timed: &'t mut Timed) -> Self {
-        Self { timed, turns: Vec::new() }
+        Self { timed, turns: Vec::new(), began: Instant::now() }
     }
 
     /// Makes the timed calls after some untimed ones, with at most `most` calls in a batch.
@@ -38,36 +45,77 @@ impl<'t> DeviceTiming<'t> {
         seeds: Seeds,
         most: u32,
     ) -> Result<(), Stop> {
-        let began = Instant::now();
+        self.began = Instant::now();
         let flushed = batches.stage.gpu.flush_bytes();
-        self.timed.clocks =
-            Some(Clocks { flushed, warmup: 2 * most.min(PILOT), ..Clocks::default() });
-        let plain = batches.players.seeds_of(seeds, most.min(PILOT));
+        let large = batches.can_lock() && batches.bytes_of_call() >= flushed;
+        let pilot = most.min(if large { PILOT_OF_LARGE } else { PILOT });
+        let mut clocks = Clocks { flushed, warmup: 2 * pilot, ..Clocks::default() };
+        let plain = batches.players.seeds_of(seeds, pilot);
         batches.make(&plain, 0, false)?;
         if batches.can_lock()
-            && let Some(pilot) = locked(batches, seeds, most.min(PILOT))?
+            && let Some(pilot) = locked(batches, seeds, pilot)?
         {
             let calls = pilot.calls_of_next().min(most);
             for done in 0..TURNS {
-                if done > 0 && began.elapsed() > plan.max_time / 2 {
+                if done > 0 && self.began.elapsed() > plan.max_time / 2 {
                     break;
                 }
                 self.turns.extend(locked(batches, seeds, calls)?);
             }
         }
+        clocks.large = large && !self.turns.is_empty();
+        let trials = if clocks.large { plan.trials.min(EVENTS_OF_LARGE) } else { plan.trials };
+        self.timed.clocks = Some(clocks);
         loop {
             let done = self.timed.clocks.as_ref().map_or(0, |clocks| clocks.inside_ms.len()) as u32;
-            let all = done >= plan.trials;
-            if all || done > 0 && began.elapsed() > plan.max_time {
-                let why = if all { StopReason::TrialsDone } else { StopReason::TimeBudget };
+            if let Some(why) = self.end(done, trials, plan) {
                 self.timed.stopped = Some(why);
                 return Ok(());
             }
-            let calls = (plan.trials - done).min(EVENTS).min(most);
+            let calls = (trials - done).min(EVENTS).min(most);
             let inputs = batches.players.seeds_of(seeds, calls);
             batches.make(&inputs, flushed, false)?;
             self.take_events(&mut batches.players.candidate, calls)?;
         }
+    }
+
+    /// Completes the times of large calls: with those of the candidate's turns beside the reference, and then
+    /// with further turns.
+    pub(super) fn complete<'b>(
+        &mut self,
+        batches: &mut Batches<'_, '_>,
+        plan: Plan,
+        seeds: Seeds,
+        beside: impl Iterator<Item = &'b Turn>,
+    ) -> Result<(), Stop> {
+        if !self.timed.clocks.as_ref().is_some_and(|clocks| clocks.large) {
+            return Ok(());
+        }
+        let calls = self.calls().unwrap_or(1);
+        let mut beside = beside.cloned();
+        loop {
+            let done = self.turns.iter().map(|turn| turn.calls.len() as u32).sum();
+            if done < plan.trials
+                && let Some(turn) = beside.next()
+            {
+                self.turns.push(turn);
+                continue;
+            }
+            if let Some(why) = self.end(done, plan.trials, plan) {
+                self.timed.stopped = Some(why);
+                return Ok(());
+            }
+            self.turns.extend(locked(batches, seeds, calls.min(plan.trials - done))?);
+        }
+    }
+
+    /// Why timing ends after `done` of `trials` calls, if it does.
+    fn end(&self, done: u32, trials: u32, plan: Plan) -> Option<StopReason> {
+        if done >= trials {
+            return Some(StopReason::TrialsDone);
+        }
+        let is_late = done > 0 && self.began.elapsed() > plan.max_time;
+        is_late.then_some(StopReason::TimeBudget)
     }
 
     /// Reads the times of events from the runner. Implausible values are a fault of the runner.
@@ -93,9 +141,9 @@ impl<'t> DeviceTiming<'t> {
     /// Computes the times by the judge's clock, once only the judge uses the device.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<(), Stop> {
         let Some(clocks) = &mut self.timed.clocks else { return Ok(()) };
-        clocks.waits = quiet.stage.candidate.gate.waits();
+        clocks.waits = quiet.waits();
         if let Some(turn) = self.turns.first() {
-            let overhead = quiet.stage.overhead(&turn.results)?;
+            let overhead = quiet.overhead(&turn.results)?;
             clocks.calls = turn.calls.len() as u32;
             clocks.overhead_ms = overhead.median.as_secs_f64() * 1e3;
             clocks.resolution_ms = overhead.resolution_ms();
