@@ -33,10 +33,14 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Time after which a check counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Wait for a new check if an older result is no older than [`RECENT`].
-const BRIEFLY: Duration = Duration::from_millis(800);
+/// Wait for a new check if a recent one found nothing. A check takes milliseconds; on a machine with much to do
+/// the caller gets the recent result instead.
+const BRIEFLY: Duration = Duration::from_millis(30);
 
-/// Age of an older result that [`BRIEFLY`] refers to.
+/// Wait for a new check if a recent one found a reason.
+const LONGER: Duration = Duration::from_millis(800);
+
+/// Age up to which a check is recent.
 const RECENT: Duration = Duration::from_secs(10);
 
 /// Time after which a heartbeat of the database counts as hanging.
@@ -223,7 +227,11 @@ impl Readiness {
         let known = found.borrow_and_update().clone();
         let since = self.begin_look();
         let known = known.filter(|known| known.at.elapsed() < RECENT);
-        let wait = if known.is_some() { BRIEFLY } else { PATIENCE };
+        let wait = match &known {
+            Some(known) if known.unready.is_empty() => BRIEFLY,
+            Some(_) => LONGER,
+            None => PATIENCE,
+        };
         let newer = |found: &Option<Found>| found.as_ref().is_some_and(|found| found.at >= since);
         let looked = timeout_at((since + wait).into(), found.wait_for(newer)).await;
         match (looked, known) {

@@ -1,6 +1,6 @@
-//! A device's lease, and the work on the device after an order: old processes release their memory, and the
-//! next order's processes create their contexts. Both would disturb timed work, which therefore waits for
-//! them (`Host::quiet_lease`). Functions do not wait.
+//! A device's lease, and the work on the device beside and after an order: the next order's processes create
+//! their contexts, and old processes release their memory. Both would disturb timed work, which therefore waits
+//! for them (`DeviceNoise` within an order, `Host::quiet_lease` between orders). Functions do not wait.
 
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
