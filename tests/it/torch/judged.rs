@@ -68,6 +68,14 @@ fn what_is_returned_costs_the_server_neither_memory_nor_its_deadline() {
     let report = server.evaluate(&large);
     assert_eq!(report["failure"]["code"], "unusable_output", "{report:#}");
     assert!(report.to_string().contains("limits.max_output_bytes"), "{report:#}");
+    // More than is judged on the host: no forgery.
+    let mut larger = large.clone();
+    larger["return_outputs"] = json!("none");
+    let source = "def get_inputs():\n    return []\ndef f():\n    return torch.zeros(300_000_000)";
+    larger["kernel"]["source_code"] = json!(source);
+    let report = server.evaluate(&larger);
+    assert_eq!(report["failure"]["code"], "unusable_output", "{report:#}");
+    assert!(report.to_string().contains("takes 1200000000 bytes"), "{report:#}");
     // The system counts not quite exactly.
     let grown = peak(&server).saturating_sub(before);
     assert!(grown < 64 << 20, "the server has grown by {grown} bytes");

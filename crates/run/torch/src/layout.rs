@@ -37,7 +37,7 @@ pub enum LayoutError {
     #[error("it is described as no tensor can be: {0}")]
     Invalid(String),
     /// The tensor takes more memory than the limit.
-    #[error("it takes {bytes} bytes of memory; at most {most} are judged")]
+    #[error("takes {bytes} bytes; at most {most} are judged there")]
     TooLarge {
         /// Bytes from its first element to its last.
         bytes: u64,

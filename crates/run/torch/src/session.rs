@@ -460,9 +460,17 @@ impl RunnerSession {
         }
     }
 
-    /// Returns the fault of a runner that described a tensor that cannot be read.
+    /// Returns the fault of a runner that described a tensor that cannot be read. A tensor that is too large is
+    /// no forgery.
     pub fn fault_of(&self, error: &LayoutError) -> RunnerFault {
-        RunnerFault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
+        match error {
+            LayoutError::TooLarge { .. } => RunnerFault::unusable(format!(
+                "a tensor on the host {error}: make it smaller, or keep it on a GPU"
+            )),
+            LayoutError::Invalid(_) | LayoutError::Memory(_) => RunnerFault::Forged(format!(
+                "its process reports a tensor that cannot be read: {error}"
+            )),
+        }
     }
 
     /// Returns the same fault, or another if the process has ended: its memory is gone then, whatever its

@@ -417,6 +417,14 @@ pub enum RunnerFault {
     Forged(String),
 }
 
+impl RunnerFault {
+    /// The runner answered as asked, but its tensors cannot be judged.
+    pub fn unusable(message: String) -> Self {
+        let code = "unusable_output".to_owned();
+        Self::Refused(RunnerError { code, message, line: None, log: String::new() })
+    }
+}
+
 /// Sends a frame before the deadline.
 pub(crate) fn send(
     stream: &UnixStream,

@@ -91,8 +91,12 @@ impl Failed {
             RunnerFault::TimedOut => plain(
                 FailureCode::Timeout,
                 format!(
-                    "it did not end within {timeout} s and was stopped; look for endless loops, or \
-                     raise `timeout` (to 600 s at most)"
+                    "{} did not end within {timeout} s, and the process was stopped; look for endless loops, or \
+                     raise `timeout` (to 600 s at most)",
+                    match stage {
+                        Stage::Load => "running the source and making its object",
+                        Stage::Call => "making inputs, or a call,",
+                    }
                 ),
             ),
             RunnerFault::Died(how) => plain(

@@ -159,7 +159,7 @@ impl<'g> Batches<'_, 'g> {
         account.spent_on(Phase::Executing);
         if ran.returned.len() != count as usize {
             let what = format!(
-                "it tells of {} calls, of {count} that were to be made",
+                "its process reports {} calls, of {count} that were to be made",
                 ran.returned.len()
             );
             return Err(candidate.stopped(false, RunnerFault::Forged(what)));

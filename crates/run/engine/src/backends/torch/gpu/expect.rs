@@ -116,7 +116,7 @@ fn computed(
     let ran = order.run(&mut player.session, &mut stage.references[index].gate, &keys);
     let (ran, calls) = ran.map_err(|fault| player.stopped(true, fault))?;
     if ran.returned.len() != seeds.len() {
-        let fault = RunnerFault::Forged("it tells of another number of calls".to_owned());
+        let fault = RunnerFault::Forged("its process reports another number of calls".to_owned());
         return Err(player.stopped(true, fault));
     }
     let root = inputs.root();

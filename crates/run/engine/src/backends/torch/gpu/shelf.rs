@@ -229,7 +229,7 @@ fn open_all(gpu: &Gpu, blocks: &mut Blocks, leaves: &[Leaves<'_>]) -> Result<(),
     for (_, leaf) in leaves.iter().flatten() {
         let TreeOf::Tensor(tensor) = leaf else { continue };
         blocks.open(gpu, tensor).map_err(|what| {
-            let text = format!("it tells of memory that is not there: {what}");
+            let text = format!("its process reports memory that is not there: {what}");
             NotShelved::Fault(RunnerFault::Forged(text))
         })?;
     }
@@ -237,7 +237,10 @@ fn open_all(gpu: &Gpu, blocks: &mut Blocks, leaves: &[Leaves<'_>]) -> Result<(),
 }
 
 fn too_much() -> NotShelved {
-    NotShelved::Fault(RunnerFault::Forged("it returns more than is judged".to_owned()))
+    NotShelved::Fault(RunnerFault::unusable(format!(
+        "the tensors on the host that a call returns take more than {MOST_BYTES} bytes in all, the most that is \
+         judged there: return fewer, or leave them on the device"
+    )))
 }
 
 /// Allocates memory on the device. If it has too little, the error states how much is needed.

@@ -124,7 +124,8 @@ impl<'t> DeviceTiming<'t> {
         let times = times.map_err(|fault| candidate.stopped(false, fault))?;
         let usable = times.iter().all(|ms| ms.is_finite() && *ms > 0.0 && *ms < 1e7);
         if !usable || times.len() != count as usize {
-            let fault = RunnerFault::Forged(format!("it tells of times that cannot be: {times:?}"));
+            let fault =
+                RunnerFault::Forged(format!("its process reports times that cannot be: {times:?}"));
             return Err(candidate.stopped(false, fault));
         }
         if let Some(clocks) = &mut self.timed.clocks {
