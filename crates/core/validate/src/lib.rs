@@ -26,6 +26,8 @@ mod tolerance;
 
 #[cfg(test)]
 mod corpora_tests;
+#[cfg(test)]
+mod moved_tests;
 
 pub use compare::{CountedErrors, Expectation, JoinedComparison, compare, compare_traced, placed};
 pub use elements::makes_change;

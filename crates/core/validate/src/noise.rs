@@ -115,18 +115,16 @@ pub(super) fn tolerance_by_noise(
     let (mut narrow, mut inner_atol, mut inner_relative) = (0.0, 0.0, 0.0);
     let mut outliers: Option<OutlierTolerance> = None;
     let mut rounds_inside = false;
-    let mut shorter = None;
+    let mut follows_from_type = false;
     for class in classes {
         let runs = |steps: u32| -> Vec<&[u8]> {
             let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
             all.iter().filter(of).map(|run| run.output).collect()
         };
-        let of_shorter = computes_in.filter(|_| class == Dtype::Float32);
-        let of_shorter = of_shorter.and_then(|shorter| {
-            Some((shorter, tolerance_of_shorter_type(dtype, base, all, shorter)?))
-        });
-        if let Some((narrow, found)) = of_shorter {
-            shorter = Some(narrow);
+        let shorter = computes_in.filter(|_| class == Dtype::Float32);
+        let found = shorter.and_then(|it| tolerance_of_shorter_type(dtype, base, all, it));
+        if let Some(found) = found {
+            follows_from_type = true;
             inner_atol += found.atol;
             inner_relative = found.rtol;
             noise.iter_mut().for_each(|noise| *noise += found.linear);
@@ -195,7 +193,7 @@ pub(super) fn tolerance_by_noise(
     };
     let outliers = outliers.map(further);
     let rounds_inputs = inner_atol > 0.0 || rounds_inside;
-    let computes_in = shorter;
+    let computes_in = computes_in.filter(|_| follows_from_type);
     let found = NoiseTolerance { bounds, outliers, rounds_inputs, computes_in };
     bounds.atol.is_finite().then_some(found)
 }
@@ -271,37 +269,17 @@ fn largest_changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::moved_tests::{Moved, bytes, random};
     use crate::nudges::{Nudge, nudges};
-    use warpgauge_tensor::nudge;
-
-    fn random(count: usize, name: &str) -> Vec<f32> {
-        let init = serde_json::from_value(serde_json::json!({"kind": "randn", "seed": 1})).unwrap();
-        let mut bytes = vec![0; 4 * count];
-        warpgauge_tensor::fill(&init, Dtype::Float32, name, 0, &mut bytes).unwrap();
-        bytes.chunks_exact(4).map(f32::read).collect()
-    }
-
-    fn bytes(values: &[f32]) -> Vec<u8> {
-        values.iter().flat_map(|value| value.to_le_bytes()).collect()
-    }
 
     /// Returns the tolerance of `reference`, whose inputs are normally distributed.
     fn measured(inputs: &[f32], reference: impl Fn(&[f32]) -> Vec<f32>) -> Option<ToleranceBounds> {
         let inner = INNER_STEPS.map(|steps| (steps, 5));
         let small = [(1, 1), (1, 2), (LARGE_STEPS, 3), (LARGE_STEPS, 4)];
-        let all: Vec<(u32, u64)> = small.into_iter().chain(inner).collect();
-        let run = |(steps, seed)| {
-            let mut moved = bytes(inputs);
-            nudge(Dtype::Float32, &mut moved, steps, seed);
-            let moved: Vec<f32> = moved.chunks_exact(4).map(f32::read).collect();
-            (steps, bytes(&reference(&moved)))
-        };
-        let runs: Vec<(u32, Vec<u8>)> = all.into_iter().map(run).collect();
-        let runs: Vec<NudgedRun<'_>> = runs
-            .iter()
-            .map(|(steps, output)| NudgedRun { inputs: Dtype::Float32, steps: *steps, output })
-            .collect();
-        tolerance_by_noise(Dtype::Float32, &bytes(&reference(inputs)), &runs, None)
+        let all = small.into_iter().chain(inner);
+        let planned = all.map(|(steps, seed)| Nudge { dtype: Dtype::Float32, steps, seed });
+        let moved = Moved::by(planned.collect(), inputs, &reference);
+        tolerance_by_noise(Dtype::Float32, &bytes(&reference(inputs)), &moved.runs(), None)
             .map(|found| found.bounds)
     }
 
@@ -355,19 +333,10 @@ mod tests {
         };
         let basis = |rounded: bool| {
             let reference = reference(rounded);
-            let moved = |nudge: &Nudge| {
-                let mut moved = bytes(&inputs);
-                warpgauge_tensor::nudge(nudge.dtype, &mut moved, nudge.steps, nudge.seed);
-                let moved: Vec<f32> = moved.chunks_exact(4).map(f32::read).collect();
-                bytes(&reference(&moved))
-            };
             let planned = nudges(std::iter::once(Dtype::Float32), Some(4096));
-            let outputs: Vec<Vec<u8>> = planned.iter().map(moved).collect();
-            let runs =
-                planned.iter().zip(&outputs).map(|(nudge, output)| NudgedRun::of(nudge, output));
+            let moved = Moved::by(planned, &inputs, &reference);
             let base = bytes(&reference(&inputs));
-            crate::resolve_by_noise(None, Dtype::Float32, &base, (&runs.collect::<Vec<_>>(), None))
-                .basis
+            crate::resolve_by_noise(None, Dtype::Float32, &base, (&moved.runs(), None)).basis
         };
         assert_eq!(basis(true), ToleranceBasis::InnerRounding);
         assert_eq!(basis(false), ToleranceBasis::ReferenceNoise);
