@@ -334,7 +334,7 @@ mod tests {
         let basis = |rounded: bool| {
             let reference = reference(rounded);
             let planned = nudges(std::iter::once(Dtype::Float32), Some(4096));
-            let moved = Moved::by(planned, &inputs, &reference);
+            let moved = Moved::by(planned, &inputs, reference);
             let base = bytes(&reference(&inputs));
             crate::resolve_by_noise(None, Dtype::Float32, &base, (&moved.runs(), None)).basis
         };
