@@ -898,39 +898,69 @@ static __device__ __forceinline__ void chacha_mix(u32& a, u32& b, u32& c, u32& d
     c += d, b = rotated(b ^ c, 25);
 }
 
-// Encrypts or decrypts `bytes`, a multiple of 64, with ChaCha8 under the key, with the nonce 0: every call has
-// a key of its own. D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008. `to` and `from` may be the same.
+// ChaCha8's stream of 64 bytes for a block, under a key, with the nonce 0: every call has a key of its own.
+// D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008.
+static __device__ __forceinline__ void chacha_stream(const u32 key[8], u64 block, u32 out[16]) {
+    u32 first[16] = {0x61707865, 0x3320646E, 0x79622D32, 0x6B206574, key[0], key[1], key[2],     key[3],
+                     key[4],     key[5],     key[6],     key[7],     (u32)block, (u32)(block >> 32), 0, 0};
+    u32 v[16];
+#pragma unroll
+    for (int k = 0; k < 16; k++) v[k] = first[k];
+#pragma unroll
+    for (int round = 0; round < 4; round++) {
+        chacha_mix(v[0], v[4], v[8], v[12]);
+        chacha_mix(v[1], v[5], v[9], v[13]);
+        chacha_mix(v[2], v[6], v[10], v[14]);
+        chacha_mix(v[3], v[7], v[11], v[15]);
+        chacha_mix(v[0], v[5], v[10], v[15]);
+        chacha_mix(v[1], v[6], v[11], v[12]);
+        chacha_mix(v[2], v[7], v[8], v[13]);
+        chacha_mix(v[3], v[4], v[9], v[14]);
+    }
+#pragma unroll
+    for (int k = 0; k < 16; k++) out[k] = v[k] + first[k];
+}
+
+// Swaps units of 16 bytes between two lanes whose numbers differ in `bit`: unit `u` of the lane without that bit, for
+// each `u` that has it, and unit `u - bit` of the other lane.
+static __device__ __forceinline__ void exchange_units(u32 v[16], u32 bit) {
+    bool has_bit = threadIdx.x & bit;
+#pragma unroll
+    for (u32 u = 0; u < 4; u++) {
+        if (!(u & bit)) continue;
+#pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            u32& upper = v[4 * u + k];
+            u32& lower = v[4 * (u - bit) + k];
+            u32 got = __shfl_xor_sync(0xFFFFFFFF, has_bit ? lower : upper, bit);
+            if (has_bit) lower = got;
+            else upper = got;
+        }
+    }
+}
+
+// Encrypts or decrypts `bytes`, a multiple of 64. `to` and `from` may be the same. Each lane computes the stream of
+// one block of 64 bytes. Four lanes then exchange units of 16 bytes, so that they access one block at once, and a
+// warp writes whole sectors of 32 bytes.
 extern "C" __global__ void wg_lock(u32* to, const u32* from, u64 bytes, const u32* key) {
     u32 words[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) words[i] = key[i];
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes / 64; i += stride) {
-        u32 first[16] = {0x61707865, 0x3320646E, 0x79622D32, 0x6B206574, words[0], words[1], words[2],
-                         words[3],   words[4],   words[5],   words[6],   words[7], (u32)i,   (u32)(i >> 32),
-                         0,          0};
+    u64 blocks = bytes / 64, stride = (u64)gridDim.x * blockDim.x;
+    u32 lane = threadIdx.x % 32, unit = lane % 4;
+    u64 first_of_warp = (u64)blockIdx.x * blockDim.x + threadIdx.x - lane;
+    for (u64 base = first_of_warp; base < blocks; base += stride) {
         u32 v[16];
+        chacha_stream(words, base + lane, v);
+        exchange_units(v, 1);
+        exchange_units(v, 2);
 #pragma unroll
-        for (int k = 0; k < 16; k++) v[k] = first[k];
-#pragma unroll
-        for (int round = 0; round < 4; round++) {
-            chacha_mix(v[0], v[4], v[8], v[12]);
-            chacha_mix(v[1], v[5], v[9], v[13]);
-            chacha_mix(v[2], v[6], v[10], v[14]);
-            chacha_mix(v[3], v[7], v[11], v[15]);
-            chacha_mix(v[0], v[5], v[10], v[15]);
-            chacha_mix(v[1], v[6], v[11], v[12]);
-            chacha_mix(v[2], v[7], v[8], v[13]);
-            chacha_mix(v[3], v[4], v[9], v[14]);
-        }
-        const uint4* read = (const uint4*)(from + 16 * i);
-        uint4* write = (uint4*)(to + 16 * i);
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            uint4 word = read[k];
-            word.x ^= v[4 * k] + first[4 * k], word.y ^= v[4 * k + 1] + first[4 * k + 1];
-            word.z ^= v[4 * k + 2] + first[4 * k + 2], word.w ^= v[4 * k + 3] + first[4 * k + 3];
-            write[k] = word;
+        for (u32 k = 0; k < 4; k++) {
+            u64 block = base + lane - unit + k;
+            if (block >= blocks) continue;
+            uint4 word = ((const uint4*)(from + 16 * block))[unit];
+            word.x ^= v[4 * k], word.y ^= v[4 * k + 1], word.z ^= v[4 * k + 2], word.w ^= v[4 * k + 3];
+            ((uint4*)(to + 16 * block))[unit] = word;
         }
     }
 }
