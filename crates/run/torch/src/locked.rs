@@ -37,6 +37,9 @@ pub struct RunnerGate {
     /// Number of those calls that waited for the device, and so could not be queued as a whole before they
     /// began.
     waited: u32,
+    /// Longest wait for a call to be queued. A call that takes longer waits for the device, which waits for the
+    /// key.
+    queueing: Duration,
 }
 
 /// Time and hashes of one locked call.
@@ -48,9 +51,8 @@ pub struct LockedCall {
     pub digests: Vec<Digest>,
 }
 
-/// Longest wait for a call to be queued. A call that takes longer waits for the device, which waits for the
-/// key.
-const QUEUEING: Duration = Duration::from_millis(20);
+/// Bounds on the longest wait for a call to be queued.
+const QUEUEING: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 
 /// Number of calls that wait for the device before all are expected to, if they are also half of all calls.
 const EXPECTED: u32 = 2;
@@ -62,6 +64,13 @@ impl RunnerGate {
     /// Returns the number of the next call.
     pub fn next(&self) -> u32 {
         self.next
+    }
+
+    /// Sets how long a call may take to be queued: twice as long as a call takes that needs no key. Without that, a
+    /// network of 700 kernels waited for the device in one of two processes.
+    pub fn expect_calls_of(&mut self, took: Duration) {
+        let [least, most] = QUEUEING;
+        self.queueing = (2 * took).clamp(least, most);
     }
 
     /// Returns whether the time of a call includes the time to queue it.
@@ -77,7 +86,9 @@ impl RunnerSession {
     /// The runner cannot load them.
     pub fn gate(&mut self, image: &str) -> Result<RunnerGate, RunnerFault> {
         match self.ask(Question::Gate { image })?.0 {
-            Answer::Gate(page) => Ok(RunnerGate { page, next: 1, calls: 0, waited: 0 }),
+            Answer::Gate(page) => {
+                Ok(RunnerGate { page, next: 1, calls: 0, waited: 0, queueing: QUEUEING[0] })
+            }
             other => Err(unasked(&other)),
         }
     }
@@ -137,11 +148,11 @@ impl Turns<'_> {
     /// late.
     fn take(&mut self, number: u32, key: &Digest) -> Option<LockedCall> {
         let begun = Instant::now();
-        let waits = self.gate.waits();
+        let (waits, queueing) = (self.gate.waits(), self.gate.queueing);
         let mut queued = false;
         self.until(|words| {
             queued = words.at(gate_page::QUEUED) == number;
-            let may_wait = waits || begun.elapsed() > QUEUEING;
+            let may_wait = waits || begun.elapsed() > queueing;
             let begins = queued || may_wait && words.at(gate_page::STARTED) == number;
             begins && words.at(gate_page::ARRIVED) == number
         })?;

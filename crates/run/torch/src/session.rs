@@ -397,6 +397,15 @@ impl RunnerSession {
         self.done(Question::Open { handle, bytes })
     }
 
+    /// Frees the device memory that the runner does not use, and holds `bytes` until the next call of this function.
+    /// What later calls allocate then lies elsewhere on the device.
+    ///
+    /// # Errors
+    /// The runner cannot allocate the memory.
+    pub fn relocate(&mut self, bytes: u64) -> Result<(), RunnerFault> {
+        self.done(Question::Relocate { bytes })
+    }
+
     /// Prepares a batch of calls. The content of the arguments may be written afterwards.
     ///
     /// # Errors

@@ -102,6 +102,14 @@ class Runner:
         self.device.synchronize()
         return {"done": None}
 
+    def do_relocate(self, asked):
+        """Frees unused memory and holds some, so that what later calls allocate lies elsewhere on the device."""
+        self.batch = self.returned = self.padding = None
+        self.torch.cuda.empty_cache()
+        self.device.forget()
+        self.padding = self.torch.empty(asked["bytes"], dtype=self.torch.uint8, device=self.device.place)
+        return {"done": None}
+
     def do_run(self, asked):
         run = self.batch.run_locked if self.batch.locked else self.batch.run
         return run(self.torch, self.values, self.callee().call)

@@ -79,7 +79,7 @@ const MOST_FETCHED: u64 = 512 << 20;
 
 /// The same limit for floating-point results that the caller does not ask for. Copying and comparing a larger
 /// one on the host takes longer than all calls of a kernel.
-const MOST_FETCHED_UNASKED: u64 = 64 << 20;
+const MOST_FETCHED_UNASKED: u64 = 16 << 20;
 
 /// Backend that runs and judges kernels in Python.
 pub(crate) struct TorchBackend {

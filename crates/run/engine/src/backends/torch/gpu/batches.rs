@@ -11,7 +11,7 @@ use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::lint::Lint;
-use crate::backends::torch::players::Players;
+use crate::backends::torch::players::{Players, Seeds};
 use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::{ParameterHashes, Verification, changed_parameters};
 use warpgauge_model::gate_page::{Digest, MOST_RANGES};
@@ -24,6 +24,10 @@ const STRIDED: u32 = 16;
 
 /// Bytes of a message frame that one tensor of an answer may take.
 const TOLD_BYTES: usize = 384;
+
+/// Unit of memory that a runner holds so that the rest of its memory lies elsewhere, and limit on it, in bytes.
+const PADDING: u64 = 2 << 20;
+const MOST_PADDING: u64 = 4 << 30;
 
 /// Seeds of the inputs of a batch's calls, and the seed of its random numbers.
 pub(super) type With<'s> = (&'s [Option<u64>], u64);
@@ -47,6 +51,11 @@ impl<'g> Batches<'_, 'g> {
     /// Bytes of the inputs and of the results of one call.
     pub(super) fn bytes_of_call(&self) -> u64 {
         self.stage.arena.stride + self.returned()
+    }
+
+    /// Whether a call moves so much data that no cache holds a part that matters, and can be locked.
+    pub(super) fn is_large(&self) -> bool {
+        self.can_lock() && self.bytes_of_call() >= self.stage.gpu.flush_bytes()
     }
 
     fn returned(&self) -> u64 {
@@ -87,6 +96,33 @@ impl<'g> Batches<'_, 'g> {
             return self.make(seeds, flush, first);
         }
         self.verify(&values, &expected, seeds, first)
+    }
+
+    /// Makes both sides allocate their memory anew, elsewhere on the device, in a batch of `calls` calls.
+    pub(super) fn relocate(&mut self, seeds: Seeds, calls: u32) -> Result<(), Stop> {
+        let Self { players, stage, .. } = self;
+        let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
+        let mut padding = || {
+            let (free, _) = stage.gpu.context.memory_info().map_err(broken)?;
+            let most = (MOST_PADDING.min(free / 4) / PADDING).max(1);
+            Ok(PADDING * (1 + players.secret.bits() % most))
+        };
+        let own = padding()?;
+        // Memory that the judge has open is not free for the runner.
+        stage.candidate.blocks = Blocks::default();
+        let candidate = &mut players.candidate;
+        let moved = candidate.session.relocate(own);
+        moved.map_err(|fault| candidate.stopped(false, fault))?;
+        let theirs = padding()?;
+        for (reference, side) in
+            players.expectations.references.iter_mut().zip(&mut stage.references)
+        {
+            side.blocks = Blocks::default();
+            let moved = reference.player.session.relocate(theirs);
+            moved.map_err(|fault| reference.player.stopped(true, fault))?;
+        }
+        let inputs = self.players.seeds_of(seeds, calls);
+        self.make(&inputs, 0, false)
     }
 
     /// Whether a call has few enough results that all of them can be hashed.
@@ -301,6 +337,12 @@ impl Quiet<'_> {
     /// Whether a call of the candidate waits for the device itself.
     pub(super) fn waits(&self) -> bool {
         self.stage.candidate.gate.waits()
+    }
+
+    /// Whether calls wait for the device themselves on one side alone.
+    pub(super) fn waits_differ(&self) -> bool {
+        let of_reference = self.stage.references.iter().map(|side| side.gate.waits());
+        of_reference.into_iter().any(|waits| waits != self.waits())
     }
 
     /// Returns the overhead of a call with results of these sizes.

@@ -4,7 +4,7 @@
 //! results are verified here too.
 //!
 //! The time to decrypt inputs and to hash results is deducted from both sides. The uncertainty of that time
-//! is the resolution of a measured time.
+//! is the resolution of a measured time, unless both sides return as much and so have the same overhead.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::batches::{Batches, Made, Quiet};
 use super::expect::Expected;
 use super::stage::{CallOrder, FEWEST_ROUGH};
-use super::turn::{Overhead, Turn};
+use super::turn::{Overhead, Turn, WATCHING};
 use crate::backends::torch::account::Phase;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
@@ -29,6 +29,9 @@ pub(in crate::backends::torch) struct SideBySide {
     pub policy: ComparePolicy,
     /// Time limit for all blocks.
     pub max_time: Duration,
+    /// Whether both sides allocate their memory anew before each block. A difference that depends on where it lies
+    /// on the device then differs between blocks.
+    pub relocates: bool,
 }
 
 /// Result of the paired timing.
@@ -40,7 +43,16 @@ pub(in crate::backends::torch) struct Compared {
     pub candidate_ms: f64,
     /// Uncertainty of the difference of the times, milliseconds.
     pub resolution_ms: f64,
+    /// Median time of the reference's calls in the same process after the candidate's process has ended,
+    /// milliseconds.
+    pub alone_ms: f64,
+    /// Whether calls wait for the device themselves on one side alone, so that only its times include work of the
+    /// host.
+    pub waits_differ: bool,
 }
+
+/// Turns of the reference after the candidate's process has ended.
+const TURNS_ALONE: usize = 3;
 
 /// One block, with its turns in chronological order.
 struct Beside {
@@ -52,14 +64,21 @@ struct Beside {
 pub(super) struct Pairing {
     wanted: SideBySide,
     blocks: Vec<Beside>,
+    /// Turns of the reference after the candidate's process has ended.
+    alone: Vec<Turn>,
 }
 
 /// Overheads of the reference's and the candidate's calls.
-type Overheads = [Overhead; 2];
+#[derive(Debug, Clone, Copy)]
+struct Overheads {
+    of_arms: [Overhead; 2],
+    /// Whether both sides return results of the same sizes, so that the overhead is the same work.
+    are_alike: bool,
+}
 
 impl Pairing {
     pub(super) fn new(wanted: SideBySide) -> Self {
-        Self { wanted, blocks: Vec::new() }
+        Self { wanted, blocks: Vec::new(), alone: Vec::new() }
     }
 
     /// Time limit for all blocks.
@@ -76,20 +95,22 @@ impl Pairing {
         (calls, most): (u32, u32),
     ) -> Result<(), Stop> {
         let began = Instant::now();
-        let Some((a, b)) = pair(batches, seeds, calls.clamp(1, most), Arm::A)? else {
-            return Ok(());
-        };
-        // Both sides make as many calls as the faster one needs.
-        let calls = a.calls_of_next().max(b.calls_of_next()).min(most);
-        // These overheads only decide when to stop. They are measured again once no runner uses the device.
-        let mut rough = |results: &[u64]| batches.stage.overhead(results, FEWEST_ROUGH);
-        let overheads = [rough(&a.results)?, rough(&b.results)?];
-        batches.players.account.spent_on(Phase::Verifying);
-        let mut look = 0;
+        let mut calls = calls.clamp(1, most);
         // No block begins that would end too late if it took as long as the previous one.
-        let mut block = 2 * began.elapsed();
+        let mut block = Duration::ZERO;
+        if !batches.is_large() {
+            let Some((a, b)) = pair(batches, seeds, calls, Arm::A)? else { return Ok(()) };
+            // Both sides make as many calls as the faster one needs.
+            calls = a.calls_of_next().max(b.calls_of_next()).min(most);
+            block = 2 * began.elapsed();
+        }
+        let mut overheads = None;
+        let mut look = 0;
         while began.elapsed() + block < self.wanted.max_time {
             let begun = Instant::now();
+            if self.wanted.relocates {
+                batches.relocate(seeds, calls)?;
+            }
             let order = BlockOrder::of_block(self.blocks.len());
             let [first, _, third, _] = order.arms();
             let (Some((a1, b1)), Some((a2, b2))) =
@@ -108,12 +129,35 @@ impl Pairing {
             if looks.get(look).is_none_or(|at| self.blocks.len() < *at as usize) {
                 continue;
             }
+            let overheads = match overheads {
+                Some(overheads) => overheads,
+                None => *overheads.insert(rough_overheads(batches, &self.blocks)?),
+            };
             let policy = resolved(self.wanted.policy.clone(), overheads);
             let blocks = blocks(&self.blocks, overheads);
             if let LookOutcome::Done(_) = decide_at_look(&blocks, look, &policy) {
                 break;
             }
             look += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends the candidate's process, and times the reference once more: work that the candidate left running on the
+    /// device slows it no longer.
+    pub(super) fn run_alone(
+        &mut self,
+        batches: &mut Batches<'_, '_>,
+        seeds: Seeds,
+    ) -> Result<(), Stop> {
+        let Some(block) = self.blocks.first() else { return Ok(()) };
+        let calls = block.of_arm(Arm::A).map(|turn| turn.calls.len()).max().unwrap_or(1) as u32;
+        batches.players.candidate.session.stop_for_good();
+        for _ in 0..TURNS_ALONE {
+            let seeds = batches.players.seeds_of(seeds, calls);
+            let with = (&seeds[..], batches.drawn(&seeds)?);
+            let Expected { mut turns, .. } = batches.expected(with, CallOrder::Locked)?;
+            self.alone.extend(turns.pop().flatten());
         }
         Ok(())
     }
@@ -126,11 +170,13 @@ impl Pairing {
     /// Returns the verdict, once only the judge uses the device. Returns `None` if no block was measured.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<Option<Compared>, Stop> {
         let Some(block) = self.blocks.first() else { return Ok(None) };
-        let [a, b] = [Arm::A, Arm::B].map(|arm| block.of_arm(arm).next());
-        let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
-        let overheads = [quiet.overhead(&a.results)?, quiet.overhead(&b.results)?];
+        let [a, b] = block.results();
+        let of_arms = [quiet.overhead(a)?, quiet.overhead(b)?];
+        let overheads = Overheads { of_arms, are_alike: a == b };
         let policy = resolved(self.wanted.policy, overheads);
         let blocks = blocks(&self.blocks, overheads);
+        let alone = self.alone.iter().flat_map(|turn| turn.each_ms(overheads.of_arms[0]));
+        let alone_ms = median(&alone.collect::<Vec<_>>());
         let of_arm = |arm: Arm| {
             let times = blocks.iter().flat_map(|block| block.slots(arm)).flatten();
             median(&times.copied().collect::<Vec<_>>())
@@ -139,9 +185,22 @@ impl Pairing {
             reference_ms: of_arm(Arm::A),
             candidate_ms: of_arm(Arm::B),
             resolution_ms: policy.resolution_ms,
+            alone_ms,
+            waits_differ: quiet.waits_differ(),
             comparison: decide_at_end(&blocks, &policy),
         }))
     }
+}
+
+/// Measures the overheads of both sides' calls while runners use the device, too: they only decide when to stop.
+fn rough_overheads(batches: &mut Batches<'_, '_>, measured: &[Beside]) -> Result<Overheads, Stop> {
+    let [a, b] = measured.first().map_or([&[][..], &[]], Beside::results);
+    let of_reference = batches.stage.overhead(a, FEWEST_ROUGH)?;
+    let are_alike = a == b;
+    let of_candidate =
+        if are_alike { of_reference } else { batches.stage.overhead(b, FEWEST_ROUGH)? };
+    batches.players.account.spent_on(Phase::Verifying);
+    Ok(Overheads { of_arms: [of_reference, of_candidate], are_alike })
 }
 
 /// Runs one turn of each side with the same inputs, and returns the reference's and the candidate's. Returns
@@ -171,6 +230,12 @@ fn pair(
 }
 
 impl Beside {
+    /// Sizes of the results of the reference's and the candidate's calls, in bytes.
+    fn results(&self) -> [&[u64]; 2] {
+        let of = |arm| self.of_arm(arm).next().map_or(&[][..], |turn| &turn.results);
+        [of(Arm::A), of(Arm::B)]
+    }
+
     fn of_arm(&self, arm: Arm) -> impl Iterator<Item = &Turn> {
         let turns = self.order.arms().into_iter().zip(&self.turns);
         turns.filter(move |(other, _)| *other == arm).map(|(_, turn)| turn)
@@ -181,16 +246,20 @@ impl Beside {
 /// calls take at least 0.1 ms. Each process has its own memory, at other addresses of the device.
 const BETWEEN_PROCESSES: f64 = 0.015;
 
-/// Sets the policy's resolution to the sum of both sides' uncertainties, which may have opposite signs.
-/// Raises its floor to [`BETWEEN_PROCESSES`].
+/// Sets the policy's resolution to the sum of both sides' uncertainties, which may have opposite signs. If the
+/// overheads are alike, their error is the same on both sides. Raises the policy's floor to [`BETWEEN_PROCESSES`].
 fn resolved(policy: ComparePolicy, overheads: Overheads) -> ComparePolicy {
-    let [a, b] = overheads.map(Overhead::resolution_ms);
+    let resolution_ms = match overheads.are_alike {
+        true => WATCHING.as_secs_f64() * 1e3,
+        false => overheads.of_arms.map(Overhead::resolution_ms).iter().sum(),
+    };
     let floor = policy.floor.max(BETWEEN_PROCESSES);
-    ComparePolicy { resolution_ms: a + b, floor, ..policy }
+    ComparePolicy { resolution_ms, floor, ..policy }
 }
 
 /// Converts turns to blocks of times without overhead.
-fn blocks(beside: &[Beside], [a, b]: Overheads) -> Vec<PairedBlock> {
+fn blocks(beside: &[Beside], overheads: Overheads) -> Vec<PairedBlock> {
+    let [a, b] = overheads.of_arms;
     let block = |block: &Beside| {
         let slots = |arm: Arm, overhead: Overhead| {
             let mut times = block.of_arm(arm).map(|turn| turn.each_ms(overhead));
@@ -218,7 +287,8 @@ mod tests {
     #[test]
     fn each_side_s_overhead_is_deducted_from_its_calls_in_the_order_of_the_block() {
         let turn = |took| Turn { calls: vec![us(took)], results: Vec::new() };
-        let overheads = [Overhead::of(vec![us(5)]), Overhead::of(vec![us(7)])];
+        let of_arms = [Overhead::of(vec![us(5)]), Overhead::of(vec![us(7)])];
+        let overheads = Overheads { of_arms, are_alike: false };
         for order in [BlockOrder::Abba, BlockOrder::Baab] {
             let mut count = 0;
             let turns = order.arms().map(|arm| {
@@ -237,5 +307,7 @@ mod tests {
         let policy = resolved(ComparePolicy::default(), overheads);
         assert_eq!(policy.resolution_ms, 0.002);
         assert_eq!(policy.margin_for(1.0), BETWEEN_PROCESSES);
+        let alike = Overheads { are_alike: true, ..overheads };
+        assert_eq!(resolved(ComparePolicy::default(), alike).resolution_ms, 0.001);
     }
 }

@@ -104,6 +104,9 @@ impl DeviceCalls<'_> {
             observed.counted = Some(counted::count(&mut batches, own)?);
         }
         batches.players.account.spent_on(Phase::Profiling);
+        if let Some(pairing) = &mut pairing {
+            pairing.run_alone(&mut batches, seeds)?;
+        }
         if plan.is_some() {
             let mut quiet = batches.quiet();
             timing.conclude(&mut quiet)?;

@@ -88,7 +88,11 @@ impl CallOrder {
         keys: &[Digest],
     ) -> Result<(CompletedBatch, Vec<LockedCall>), RunnerFault> {
         match self {
-            Self::Together { .. } => Ok((session.run()?, Vec::new())),
+            Self::Together { .. } => {
+                let ran = session.run()?;
+                gate.expect_calls_of(ran.took / ran.returned.len().max(1) as u32);
+                Ok((ran, Vec::new()))
+            }
             Self::Locked => session.run_locked(gate, keys),
         }
     }

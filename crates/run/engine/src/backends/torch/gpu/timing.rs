@@ -22,7 +22,8 @@ const EVENTS_OF_LARGE: u32 = 2;
 const TURNS: usize = 3;
 const PILOT: u32 = 4;
 
-/// Number of large calls in the first turn.
+/// The same numbers for large calls. Their further turns are those beside the reference.
+const TURNS_OF_LARGE: usize = 1;
 const PILOT_OF_LARGE: u32 = 1;
 
 /// Timing of the candidate alone.
@@ -47,16 +48,20 @@ impl<'t> DeviceTiming<'t> {
     ) -> Result<(), Stop> {
         self.began = Instant::now();
         let flushed = batches.stage.gpu.flush_bytes();
-        let large = batches.can_lock() && batches.bytes_of_call() >= flushed;
-        let pilot = most.min(if large { PILOT_OF_LARGE } else { PILOT });
-        let mut clocks = Clocks { flushed, warmup: 2 * pilot, ..Clocks::default() };
-        let plain = batches.players.seeds_of(seeds, pilot);
-        batches.make(&plain, 0, false)?;
+        let large = batches.is_large();
+        let (pilot, turns) = if large { (PILOT_OF_LARGE, TURNS_OF_LARGE) } else { (PILOT, TURNS) };
+        let pilot = most.min(pilot);
+        let mut clocks = Clocks { flushed, warmup: pilot, ..Clocks::default() };
+        if !large {
+            let plain = batches.players.seeds_of(seeds, pilot);
+            batches.make(&plain, 0, false)?;
+            clocks.warmup += pilot;
+        }
         if batches.can_lock()
             && let Some(pilot) = locked(batches, seeds, pilot)?
         {
             let calls = pilot.calls_of_next().min(most);
-            for done in 0..TURNS {
+            for done in 0..turns {
                 if done > 0 && self.began.elapsed() > plan.max_time / 2 {
                     break;
                 }
@@ -105,7 +110,12 @@ impl<'t> DeviceTiming<'t> {
                 self.timed.stopped = Some(why);
                 return Ok(());
             }
-            self.turns.extend(locked(batches, seeds, calls.min(plan.trials - done))?);
+            let Some(turn) = locked(batches, seeds, calls.min(plan.trials - done))? else {
+                // Results lie on the host now, so no further call can be locked.
+                self.timed.stopped = Some(StopReason::MaxTrials);
+                return Ok(());
+            };
+            self.turns.push(turn);
         }
     }
 
