@@ -10,7 +10,7 @@ mod timeline;
 mod torch;
 mod tuned;
 
-use warpgauge_model::{Diagnostic, Severity};
+use warpgauge_model::{Diagnostic, Resources, Severity};
 use warpgauge_report::{
     CompileReport, CompileResponse, EvaluateResponse, KernelVerdict, RuntimeStats, Timings,
 };
@@ -103,6 +103,12 @@ pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
     }
     if let (Some(report), true) = (&response.compile, response.compiled) {
         compiled(&mut page, report, response.total_ms);
+        for kernel in response.signatures.iter().filter(|_| report.symbol.is_empty()) {
+            page.row("kernel", &plain(&kernel.name));
+            if let Some(resources) = &kernel.resources {
+                page.more(&used(resources).join(", "));
+            }
+        }
     }
     page.text
 }
@@ -158,6 +164,15 @@ fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
     let Some(resources) = &report.resources else {
         return;
     };
+    let mut parts = used(resources);
+    if let Some(function) = &report.function {
+        parts.push(format!("{} blocks per SM", function.max_active_blocks));
+    }
+    page.more(&parts.join(", "));
+}
+
+/// What a kernel uses, as parts of a line.
+fn used(resources: &Resources) -> Vec<String> {
     let mut parts = vec![
         format!("{} registers", resources.registers),
         format!("{} shared memory", bytes(u64::from(resources.static_shared_bytes))),
@@ -170,10 +185,7 @@ fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
             format!("spills {stores} B stored, {loads} B loaded")
         });
     }
-    if let Some(function) = &report.function {
-        parts.push(format!("{} blocks per SM", function.max_active_blocks));
-    }
-    page.more(&parts.join(", "));
+    parts
 }
 
 fn check(page: &mut Page, name: &str, comparison: &Comparison) {

@@ -236,6 +236,16 @@ fn compilations() {
     .expect("a response");
     let text = compilation(&compiled, false);
     assert_eq!(text, "COMPILED\n\n  compiled  nvrtc 13.0.88 in 12.00 ms\n            kernel a\n");
+    let several: CompileResponse = serde_json::from_value(json!({
+        "job_id": "j", "status": "success", "compiled": true, "total_ms": 12.0,
+        "compile": {"compiler": "nvrtc 13.0.88", "cache_hit": false, "key": "k",
+            "kernels": ["a", "b<float>"], "symbol": ""},
+        "signatures": [{"name": "a", "symbol": "a"}, {"name": "b<float>", "symbol": "_Z1bIfEvPT_",
+            "resources": {"registers": 8, "static_shared_bytes": 1024, "local_bytes": 0,
+                "const_bytes": 0, "max_threads_per_block": 1024}}]}))
+    .expect("a response");
+    let lines = "  compiled  nvrtc 13.0.88 in 12.00 ms\n  kernel    a\n  kernel    b<float>\n            8 registers, 1.0 KiB shared memory, 0 B local memory\n";
+    assert_eq!(compilation(&several, false), format!("COMPILED\n\n{lines}"));
     let failed: CompileResponse = serde_json::from_value(json!({
         "job_id": "j", "status": "success", "compiled": false, "total_ms": 12.0,
         "compilation_error": "boom"}))

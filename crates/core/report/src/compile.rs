@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CompileReport, ResponseStatus};
-use warpgauge_model::Diagnostic;
+use warpgauge_model::{Diagnostic, Resources};
 
 /// Answer of `POST /compile`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +48,9 @@ pub struct KernelSignature {
     /// Its parameters, in order. Absent where the image does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<KernelParameter>>,
+    /// Its resources, for machine code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
 }
 
 /// A parameter of a kernel.

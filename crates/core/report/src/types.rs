@@ -307,7 +307,7 @@ pub struct CompileReport {
     pub key: String,
     /// Kernels found in the image.
     pub kernels: Vec<String>,
-    /// Symbol of the kernel that ran.
+    /// Symbol of the kernel that ran. Empty for a compilation that names none of several kernels.
     pub symbol: String,
     /// Resources of the kernel that ran, from the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use super::limits::MAX_SOURCE_BYTES;
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
 use super::protocol::{ArchOption, ChildReply, NvccWork, NvrtcWork, Outcome, SourceText, Work};
-use super::select::{select, squeezed};
+use super::select::{key_name, select, select_any, squeezed};
 use super::toolchain::{NvccInstall, NvrtcInstall};
 use warpgauge_code::source::find_kernels;
 use warpgauge_contract::{Backend, KernelCode, KernelMetadata, KernelType};
@@ -36,6 +36,8 @@ pub struct CompileOptions {
     pub timeout: Option<Duration>,
     /// Owner whose turn the compilation uses.
     pub owner: Owner,
+    /// Whether an image with several kernels is fine although the request names none.
+    pub any_kernel: bool,
 }
 
 /// CUDA C++ source, with everything that determines the result.
@@ -46,6 +48,7 @@ pub(crate) struct SourceJob<'a> {
     options: CheckedOptions,
     names: Vec<String>,
     kernel_name: Option<&'a str>,
+    any_kernel: bool,
     needs: Needs,
     arch: ArchOption,
     lineinfo: bool,
@@ -72,6 +75,7 @@ impl<'a> SourceJob<'a> {
             backend,
             names: name_expressions(metadata, kernel_name)?,
             kernel_name,
+            any_kernel: options.any_kernel,
             needs: prelude::needs_of(text),
             arch: ArchOption { number, suffix, machine_code: !target.emulated },
             lineinfo: options.lineinfo || checked.lineinfo,
@@ -107,6 +111,8 @@ fn no_nvcc() -> CompileError {
 /// Returns the text of a kernel that is sent as text.
 pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
     let text = kernel.source_code.as_deref().unwrap_or("");
+    // Editors on Windows begin a file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         let kind = format!("{:?}", kernel.kernel_type).to_lowercase();
         let message = format!("kernel.source_code is empty; a {kind} kernel is sent as text there");
@@ -186,7 +192,7 @@ impl Attempt<'_> {
             arch_suffix: self.job.arch.suffix,
             backend: self.job.backend,
             name_expressions: &self.job.names,
-            kernel_name: self.job.kernel_name,
+            kernel_name: key_name(self.job.kernel_name, self.job.any_kernel),
             target: self.job.target,
             lineinfo: self.job.lineinfo,
             compiler: Some(KeyCompiler::of(self.compiler_name(), self.compiler_file())),
@@ -276,7 +282,11 @@ impl Attempt<'_> {
         match outcome {
             Outcome::Built(built) => {
                 let source = find_kernels(self.job.text);
-                let entry = select(&built.kernels, self.job.kernel_name, &source)?;
+                let job = self.job;
+                let entry = match job.any_kernel {
+                    true => select_any(&built.kernels, job.kernel_name, &source)?,
+                    false => select(&built.kernels, job.kernel_name, &source)?,
+                };
                 Ok(CompiledModule {
                     image: built.image.into(),
                     format: built.format,
@@ -305,6 +315,23 @@ impl Attempt<'_> {
             }
             other => {
                 let mut error = CompileError::of_outcome(other);
+                if let CompileError::Rejected(failure) = &mut error
+                    && self.job.needs.uses_curand
+                    && failure.message.contains("\"curand_kernel.h\"")
+                {
+                    failure.message.push_str(
+                        "; cuRAND's headers come with `warpgauge toolchain install --with nvcc`, or with a CUDA \
+                         toolkit that CUDA_HOME names",
+                    );
+                }
+                if let CompileError::Rejected(failure) = &mut error
+                    && self.job.needs.texture_reference
+                {
+                    failure.message.push_str(
+                        "; CUDA 12 removed texture references (`texture<float, 2> name;`): take a \
+                         cudaTextureObject_t as a parameter in place of one",
+                    );
+                }
                 if let CompileError::Rejected(failure) = &mut error
                     && self.job.needs.headers()
                     && !toolkit_headers

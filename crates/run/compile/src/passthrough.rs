@@ -8,7 +8,7 @@ use super::cache::KeyInputs;
 use super::describe::Knowledge;
 use super::error::CompileError;
 use super::job::{kernel_name, source_text};
-use super::select::select;
+use super::select::{key_name, select, select_any};
 use warpgauge_contract::{Backend, KernelCode, KernelType};
 use warpgauge_model::{FailureCode, ImageFormat, Target};
 
@@ -18,17 +18,39 @@ const MAX_BINARY_BYTES: u64 = 256 << 20;
 /// Name of the compiler in artifacts that were not compiled here.
 const PASSTHROUGH: &str = "passthrough";
 
+/// The kernel of an image that a request needs.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    name: Option<&'a str>,
+    /// Whether the first of several kernels is fine without a name.
+    any: bool,
+}
+
+impl Wanted<'_> {
+    fn of(self, kernels: &[KernelInfo]) -> Result<usize, CompileError> {
+        match self.any {
+            true => select_any(kernels, self.name, &[]),
+            false => select(kernels, self.name, &[]),
+        }
+    }
+}
+
 /// An image that a caller sent.
 pub(crate) struct Passthrough {
     kind: KernelType,
     code: Vec<u8>,
     target: Target,
     kernel_name: Option<String>,
+    any_kernel: bool,
 }
 
 impl Passthrough {
     /// Takes the image out of a request; `None` for CUDA source.
-    pub(crate) fn new(kernel: &KernelCode, target: &Target) -> Result<Option<Self>, CompileError> {
+    pub(crate) fn new(
+        kernel: &KernelCode,
+        target: &Target,
+        any_kernel: bool,
+    ) -> Result<Option<Self>, CompileError> {
         let code = match kernel.kernel_type {
             KernelType::Cuda => return Ok(None),
             KernelType::Ptx => source_text(kernel)?.as_bytes().to_vec(),
@@ -39,16 +61,17 @@ impl Passthrough {
             }
         };
         let kernel_name = kernel_name(kernel.metadata.as_ref())?.map(str::to_owned);
-        Ok(Some(Self { kind: kernel.kernel_type, code, target: *target, kernel_name }))
+        Ok(Some(Self { kind: kernel.kernel_type, code, target: *target, kernel_name, any_kernel }))
     }
 
     /// Checks the image and describes its kernels.
     pub(crate) fn check(self) -> Result<CompiledModule, CompileError> {
         let name = self.kernel_name.as_deref();
+        let wanted = Wanted { name, any: self.any_kernel };
         let mut artifact = match self.kind {
-            KernelType::Cubin => cubin(&self.code, &self.target, name)?,
-            KernelType::Fatbin => fatbin(&self.code, &self.target, name)?,
-            _ => ptx(&String::from_utf8_lossy(&self.code), &self.target, name)?,
+            KernelType::Cubin => cubin(&self.code, &self.target, wanted)?,
+            KernelType::Fatbin => fatbin(&self.code, &self.target, wanted)?,
+            _ => ptx(&String::from_utf8_lossy(&self.code), &self.target, wanted)?,
         };
         let inputs = KeyInputs {
             kind: self.kind,
@@ -57,7 +80,7 @@ impl Passthrough {
             arch_suffix: None,
             backend: Backend::default(),
             name_expressions: &[],
-            kernel_name: name,
+            kernel_name: key_name(name, self.any_kernel),
             target: self.target,
             lineinfo: false,
             compiler: None,
@@ -87,17 +110,13 @@ fn binary(kernel: &KernelCode) -> Result<Vec<u8>, CompileError> {
 }
 
 /// Checks PTX text and describes its kernels.
-fn ptx(
-    text: &str,
-    target: &Target,
-    kernel_name: Option<&str>,
-) -> Result<CompiledModule, CompileError> {
+fn ptx(text: &str, target: &Target, wanted: Wanted<'_>) -> Result<CompiledModule, CompileError> {
     let ptx = read_ptx(text)
         .map_err(|e| CompileError::rejected(FailureCode::InvalidPtx, e.to_string()))?;
     check_ptx(&ptx, target)?;
     let knowledge = Knowledge::default();
     let kernels: Vec<KernelInfo> = ptx.kernels.into_iter().map(|k| knowledge.ptx(k)).collect();
-    let entry = select(&kernels, kernel_name, &[])?;
+    let entry = wanted.of(&kernels)?;
     Ok(artifact(text.as_bytes(), ImageFormat::Ptx, kernels, entry))
 }
 
@@ -151,7 +170,7 @@ fn runs_on(code: u32, device: u32) -> bool {
 fn cubin(
     image: &[u8],
     target: &Target,
-    kernel_name: Option<&str>,
+    wanted: Wanted<'_>,
 ) -> Result<CompiledModule, CompileError> {
     let cubin = read_cubin(image)
         .map_err(|e| CompileError::rejected(FailureCode::InvalidCubin, e.to_string()))?;
@@ -173,7 +192,7 @@ fn cubin(
         return Err(CompileError::rejected(FailureCode::WrongArchitecture, message));
     }
     let kernels = machine_code(cubin);
-    let entry = select(&kernels, kernel_name, &[])?;
+    let entry = wanted.of(&kernels)?;
     Ok(artifact(image, ImageFormat::Cubin, kernels, entry))
 }
 
@@ -186,7 +205,7 @@ fn machine_code(cubin: Cubin) -> Vec<KernelInfo> {
 fn fatbin(
     image: &[u8],
     target: &Target,
-    kernel_name: Option<&str>,
+    wanted: Wanted<'_>,
 ) -> Result<CompiledModule, CompileError> {
     let entries = read_fatbin(image)
         .map_err(|e| CompileError::rejected(FailureCode::InvalidFatbin, e.to_string()))?;
@@ -205,20 +224,20 @@ fn fatbin(
                 the PTX itself, or build with --no-compress";
             return Err(CompileError::rejected(FailureCode::EmulatorNeedsPtx, message));
         }
-        return opaque(image, &entries, kernel_name);
+        return opaque(image, &entries, wanted);
     };
     match chosen.kind {
         FatbinKind::Ptx => {
             let text = String::from_utf8_lossy(&inner);
             let text = text.trim_end_matches('\0');
-            let inside = ptx(text, target, kernel_name)?;
+            let inside = ptx(text, target, wanted)?;
             if target.emulated {
                 return Ok(inside);
             }
             Ok(artifact(image, ImageFormat::Fatbin, inside.kernels, inside.entry))
         }
         _ => {
-            let inside = cubin(&inner, target, kernel_name)?;
+            let inside = cubin(&inner, target, wanted)?;
             Ok(artifact(image, ImageFormat::Fatbin, inside.kernels, inside.entry))
         }
     }
@@ -257,9 +276,9 @@ fn contents(entries: &[FatbinEntry<'_>]) -> String {
 fn opaque(
     image: &[u8],
     entries: &[FatbinEntry<'_>],
-    kernel_name: Option<&str>,
+    wanted: Wanted<'_>,
 ) -> Result<CompiledModule, CompileError> {
-    let Some(name) = kernel_name else {
+    let Some(name) = wanted.name else {
         let message = format!(
             "the images of the fatbin are compressed in a way not understood here ({}): give \
              metadata.kernel_name",

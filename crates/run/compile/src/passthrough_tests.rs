@@ -36,7 +36,7 @@ fn kernel(
 }
 
 fn checked(kernel: &KernelCode, target: &Target) -> Result<CompiledModule, CompileError> {
-    Passthrough::new(kernel, target)?.expect("it is no CUDA source").check()
+    Passthrough::new(kernel, target, false)?.expect("it is no CUDA source").check()
 }
 
 #[track_caller]

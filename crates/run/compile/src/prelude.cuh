@@ -8,6 +8,7 @@
 // <stdint.h>, as on 64-bit Linux. libcu++ has its own idea of some of these types, and of the limits
 // below: where the source uses it, its definitions are the ones.
 #ifdef WARPGAUGE_LIBCUXX
+#include <cuda/std/cfloat>
 #include <cuda/std/climits>
 #include <cuda/std/cstdint>
 #else
@@ -57,6 +58,20 @@ typedef unsigned int uint;
 #ifndef WARPGAUGE_OWN_ulong
 typedef unsigned long ulong;
 #endif
+
+// <cuda.h>: handles that kernels take.
+#ifndef WARPGAUGE_OWN_CUdeviceptr
+typedef unsigned long long CUdeviceptr;
+#endif
+#ifndef WARPGAUGE_OWN_CUtexObject
+typedef unsigned long long CUtexObject;
+#endif
+#ifndef WARPGAUGE_OWN_CUsurfObject
+typedef unsigned long long CUsurfObject;
+#endif
+
+// Stands for `constexpr` before a function without an execution space, as with nvcc's --expt-relaxed-constexpr.
+#define WG_CONSTX __host__ __device__ constexpr
 
 // <limits.h>
 #if !defined(CHAR_BIT) && !defined(WARPGAUGE_OWN_CHAR_BIT)
@@ -155,6 +170,122 @@ typedef unsigned long ulong;
 #define SIZE_MAX 18446744073709551615ul
 #endif
 
+// <stdint.h>, <inttypes.h>
+#if !defined(INT8_C) && !defined(WARPGAUGE_OWN_INT8_C)
+#define INT8_C(x) x
+#endif
+#if !defined(UINT8_C) && !defined(WARPGAUGE_OWN_UINT8_C)
+#define UINT8_C(x) x
+#endif
+#if !defined(INT16_C) && !defined(WARPGAUGE_OWN_INT16_C)
+#define INT16_C(x) x
+#endif
+#if !defined(UINT16_C) && !defined(WARPGAUGE_OWN_UINT16_C)
+#define UINT16_C(x) x
+#endif
+#if !defined(INT32_C) && !defined(WARPGAUGE_OWN_INT32_C)
+#define INT32_C(x) x
+#endif
+#if !defined(UINT32_C) && !defined(WARPGAUGE_OWN_UINT32_C)
+#define UINT32_C(x) x##u
+#endif
+#if !defined(INT64_C) && !defined(WARPGAUGE_OWN_INT64_C)
+#define INT64_C(x) x##l
+#endif
+#if !defined(UINT64_C) && !defined(WARPGAUGE_OWN_UINT64_C)
+#define UINT64_C(x) x##ul
+#endif
+#if !defined(INTMAX_C) && !defined(WARPGAUGE_OWN_INTMAX_C)
+#define INTMAX_C(x) x##l
+#endif
+#if !defined(UINTMAX_C) && !defined(WARPGAUGE_OWN_UINTMAX_C)
+#define UINTMAX_C(x) x##ul
+#endif
+#if !defined(PRId8) && !defined(WARPGAUGE_OWN_PRId8)
+#define PRId8 "d"
+#endif
+#if !defined(PRIi8) && !defined(WARPGAUGE_OWN_PRIi8)
+#define PRIi8 "i"
+#endif
+#if !defined(PRIo8) && !defined(WARPGAUGE_OWN_PRIo8)
+#define PRIo8 "o"
+#endif
+#if !defined(PRIu8) && !defined(WARPGAUGE_OWN_PRIu8)
+#define PRIu8 "u"
+#endif
+#if !defined(PRIx8) && !defined(WARPGAUGE_OWN_PRIx8)
+#define PRIx8 "x"
+#endif
+#if !defined(PRIX8) && !defined(WARPGAUGE_OWN_PRIX8)
+#define PRIX8 "X"
+#endif
+#if !defined(PRId16) && !defined(WARPGAUGE_OWN_PRId16)
+#define PRId16 "d"
+#endif
+#if !defined(PRIi16) && !defined(WARPGAUGE_OWN_PRIi16)
+#define PRIi16 "i"
+#endif
+#if !defined(PRIo16) && !defined(WARPGAUGE_OWN_PRIo16)
+#define PRIo16 "o"
+#endif
+#if !defined(PRIu16) && !defined(WARPGAUGE_OWN_PRIu16)
+#define PRIu16 "u"
+#endif
+#if !defined(PRIx16) && !defined(WARPGAUGE_OWN_PRIx16)
+#define PRIx16 "x"
+#endif
+#if !defined(PRIX16) && !defined(WARPGAUGE_OWN_PRIX16)
+#define PRIX16 "X"
+#endif
+#if !defined(PRId32) && !defined(WARPGAUGE_OWN_PRId32)
+#define PRId32 "d"
+#endif
+#if !defined(PRIi32) && !defined(WARPGAUGE_OWN_PRIi32)
+#define PRIi32 "i"
+#endif
+#if !defined(PRIo32) && !defined(WARPGAUGE_OWN_PRIo32)
+#define PRIo32 "o"
+#endif
+#if !defined(PRIu32) && !defined(WARPGAUGE_OWN_PRIu32)
+#define PRIu32 "u"
+#endif
+#if !defined(PRIx32) && !defined(WARPGAUGE_OWN_PRIx32)
+#define PRIx32 "x"
+#endif
+#if !defined(PRIX32) && !defined(WARPGAUGE_OWN_PRIX32)
+#define PRIX32 "X"
+#endif
+#if !defined(PRId64) && !defined(WARPGAUGE_OWN_PRId64)
+#define PRId64 "ld"
+#endif
+#if !defined(PRIi64) && !defined(WARPGAUGE_OWN_PRIi64)
+#define PRIi64 "li"
+#endif
+#if !defined(PRIo64) && !defined(WARPGAUGE_OWN_PRIo64)
+#define PRIo64 "lo"
+#endif
+#if !defined(PRIu64) && !defined(WARPGAUGE_OWN_PRIu64)
+#define PRIu64 "lu"
+#endif
+#if !defined(PRIx64) && !defined(WARPGAUGE_OWN_PRIx64)
+#define PRIx64 "lx"
+#endif
+#if !defined(PRIX64) && !defined(WARPGAUGE_OWN_PRIX64)
+#define PRIX64 "lX"
+#endif
+#if !defined(PRIdPTR) && !defined(WARPGAUGE_OWN_PRIdPTR)
+#define PRIdPTR "ld"
+#endif
+#if !defined(PRIiPTR) && !defined(WARPGAUGE_OWN_PRIiPTR)
+#define PRIiPTR "li"
+#endif
+#if !defined(PRIuPTR) && !defined(WARPGAUGE_OWN_PRIuPTR)
+#define PRIuPTR "lu"
+#endif
+#if !defined(PRIxPTR) && !defined(WARPGAUGE_OWN_PRIxPTR)
+#define PRIxPTR "lx"
+#endif
+
 // <float.h>
 #if !defined(FLT_RADIX) && !defined(WARPGAUGE_OWN_FLT_RADIX)
 #define FLT_RADIX 2
@@ -202,7 +333,10 @@ typedef unsigned long ulong;
 #define DBL_EPSILON 2.2204460492503131e-16
 #endif
 
-// <math.h>
+// <math.h>. Newer versions of libcu++ define INFINITY and NAN.
+#if defined(WARPGAUGE_LIBCUXX) && !defined(WARPGAUGE_OWN_INFINITY) && !defined(WARPGAUGE_OWN_NAN)
+#include <cuda/std/cmath>
+#endif
 #if !defined(INFINITY) && !defined(WARPGAUGE_OWN_INFINITY)
 #define INFINITY __int_as_float(0x7f800000)
 #endif

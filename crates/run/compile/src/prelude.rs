@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::cub;
+use super::std_names::StdNames;
 use warpgauge_code::source::{Token, TokenKind, tokenize};
 
 pub(crate) const PRELUDE: &str = include_str!("prelude.cuh");
@@ -56,54 +58,89 @@ pub(crate) const STUB_HEADERS: [&str; 39] = [
 ];
 
 /// Headers for host code only. Kernels need none of their content, so they are empty.
-pub(crate) const HOST_HEADERS: [&str; 97] = [
+pub(crate) const HOST_HEADERS: [&str; 173] = [
     "ATen/ATen.h",
     "ATen/Dispatch.h",
     "ATen/cuda/CUDAContext.h",
     "ATen/cuda/Exceptions.h",
+    "alloca.h",
+    "any",
+    "arpa/inet.h",
     "array",
+    "atomic",
+    "barrier",
+    "bit",
     "bitset",
     "c10/cuda/CUDAException.h",
     "c10/cuda/CUDAGuard.h",
     "c10/cuda/CUDAStream.h",
     "cctype",
     "cerrno",
+    "cfenv",
+    "charconv",
     "chrono",
+    "cinttypes",
+    "clocale",
+    "compare",
+    "complex",
+    "concepts",
     "condition_variable",
     "conio.h",
+    "coroutine",
+    "cpuid.h",
     "csignal",
     "cstdarg",
     "ctime",
     "ctype.h",
     "cublas.h",
     "cublasLt.h",
+    "cublasXt.h",
     "cublas_v2.h",
     "cudaProfiler.h",
     "cuda_profiler_api.h",
+    "cudnn.h",
     "cufft.h",
     "curand.h",
     "cusolverDn.h",
+    "cusolver_common.h",
     "cusparse.h",
+    "cutensor.h",
     "deque",
+    "direct.h",
+    "dirent.h",
+    "dlfcn.h",
+    "emmintrin.h",
     "errno.h",
     "exception",
+    "execinfo.h",
+    "execution",
+    "expected",
     "fcntl.h",
     "filesystem",
+    "format",
     "fstream",
     "functional",
     "future",
     "getopt.h",
     "helper_cuda.h",
+    "helper_cuda_drvapi.h",
+    "helper_cuda_gl.h",
     "helper_functions.h",
+    "helper_gl.h",
     "helper_image.h",
     "helper_string.h",
     "helper_timer.h",
+    "immintrin.h",
     "initializer_list",
+    "io.h",
     "iomanip",
     "ios",
     "iosfwd",
     "istream",
     "iterator",
+    "latch",
+    "libgen.h",
+    "linux/limits.h",
     "list",
     "locale",
     "malloc.h",
@@ -112,48 +149,89 @@ pub(crate) const HOST_HEADERS: [&str; 97] = [
     "memory.h",
     "mpi.h",
     "mutex",
+    "nccl.h",
+    "netinet/in.h",
+    "numbers",
     "nvToolsExt.h",
+    "nvToolsExtCuda.h",
+    "nvml.h",
+    "nvrtc.h",
+    "nvrtc_helper.h",
+    "nvtx3/nvToolsExt.h",
+    "nvtx3/nvtx3.hpp",
     "omp.h",
+    "opencv2/core.hpp",
+    "opencv2/core/core.hpp",
+    "opencv2/highgui.hpp",
+    "opencv2/highgui/highgui.hpp",
+    "opencv2/imgcodecs.hpp",
+    "opencv2/imgproc.hpp",
+    "opencv2/opencv.hpp",
     "optional",
     "ostream",
+    "poll.h",
+    "print",
+    "process.h",
     "pthread.h",
     "pybind11/numpy.h",
     "pybind11/pybind11.h",
+    "pybind11/stl.h",
     "queue",
     "random",
+    "ranges",
     "regex",
+    "sched.h",
+    "scoped_allocator",
+    "semaphore",
     "set",
+    "shared_mutex",
     "signal.h",
+    "source_location",
+    "span",
     "sstream",
     "stack",
     "stdarg.h",
     "stdexcept",
+    "stop_token",
     "string_view",
     "strings.h",
+    "sys/ioctl.h",
     "sys/mman.h",
     "sys/resource.h",
+    "sys/socket.h",
     "sys/stat.h",
+    "sys/syscall.h",
+    "sys/sysinfo.h",
     "sys/time.h",
+    "sys/timeb.h",
     "sys/types.h",
+    "sys/utsname.h",
     "sys/wait.h",
     "system_error",
+    "tgmath.h",
     "thread",
     "torch/all.h",
+    "torch/csrc/autograd/custom_function.h",
     "torch/extension.h",
     "torch/library.h",
     "torch/script.h",
     "torch/torch.h",
     "torch/types.h",
     "tuple",
+    "typeindex",
     "typeinfo",
     "unistd.h",
     "unordered_map",
     "unordered_set",
     "valarray",
+    "values.h",
     "variant",
     "vector",
     "wchar.h",
     "windows.h",
+    "winsock2.h",
+    "x86intrin.h",
+    "xmmintrin.h",
 ];
 
 /// Toolkit headers that do not use libcu++.
@@ -181,12 +259,31 @@ pub(crate) struct Needs {
     pub includes_toolkit: bool,
     /// Whether the source includes headers that use libcu++.
     libcuxx: bool,
+    /// Whether the source declares a texture reference.
+    pub texture_reference: bool,
+    /// Whether the source draws random numbers with cuRAND on the device.
+    pub uses_curand: bool,
+    /// Names of namespace std that libcu++ provides.
+    std_names: StdNames,
+    /// The part of CUB that the source uses, if it includes `cub/cub.cuh`.
+    cub: Option<String>,
 }
 
 impl Needs {
+    /// Returns whether a header of the lists above is empty for the source. `curand_kernel.h` needs the types of
+    /// `curand.h`.
+    pub(crate) fn is_empty(&self, stub: &str) -> bool {
+        !(self.uses_curand && stub == "curand.h")
+    }
+
+    /// Returns the toolkit headers that are replaced, with their text.
+    pub(crate) fn replaced_headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.cub.as_deref().map(|used| (cub::WHOLE, used)).into_iter()
+    }
+
     /// Returns whether header directories are needed.
     pub(crate) fn headers(&self) -> bool {
-        self.includes_toolkit || !self.implied.is_empty()
+        self.includes_toolkit || !self.implied.is_empty() || !self.std_names.is_empty()
     }
 }
 
@@ -227,6 +324,14 @@ pub(crate) fn needs_of(source: &str) -> Needs {
         }
     }
     half &= !needs.own.contains("half");
+    if !needs.own.contains("std") {
+        needs.std_names = StdNames::of(&code, &|name| needs.own.contains(name));
+        needs.libcuxx |= !needs.std_names.is_empty();
+    }
+    needs.texture_reference =
+        code.windows(2).any(|two| two[0].text == "texture" && two[1].text == "<");
+    needs.uses_curand = included.contains("curand_kernel.h");
+    needs.cub = included.contains(cub::WHOLE).then(|| cub::used(&code));
     for (wanted, header) in [(half, "cuda_fp16.h"), (bf16, "cuda_bf16.h"), (fp8, "cuda_fp8.h")] {
         if wanted && !included.contains(header) {
             needs.implied.push(header);
@@ -294,6 +399,9 @@ pub(crate) fn prefix(needs: &Needs, with_implied: bool) -> String {
     if with_implied {
         for header in &needs.implied {
             text.push_str(&format!("#include <{header}>\n"));
+        }
+        if !needs.std_names.is_empty() {
+            text.push_str(&needs.std_names.declarations());
         }
     }
     text.push_str(&format!("#line 1 \"{SOURCE_NAME}\"\n"));

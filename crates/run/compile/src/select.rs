@@ -62,6 +62,24 @@ pub(crate) fn select(
     Err(unknown(kernels, &wanted, source))
 }
 
+/// Does the same as [`select`], but takes the first of several kernels if `wanted` is `None`.
+pub(crate) fn select_any(
+    kernels: &[KernelInfo],
+    wanted: Option<&str>,
+    source: &[SourceKernel],
+) -> Result<usize, CompileError> {
+    match wanted {
+        None if !kernels.is_empty() => Ok(0),
+        _ => select(kernels, wanted, source),
+    }
+}
+
+/// Returns the name by which a cache finds an image. Where any kernel is fine, the image has another content address:
+/// an evaluation must not run the first of several.
+pub(crate) fn key_name(wanted: Option<&str>, any_kernel: bool) -> Option<&str> {
+    if any_kernel { wanted.or(Some("*")) } else { wanted }
+}
+
 fn unknown(kernels: &[KernelInfo], wanted: &str, source: &[SourceKernel]) -> CompileError {
     let mut message = format!("no kernel is called {wanted:?}; found: {}", listed(kernels));
     if source.iter().any(|k| k.template && (k.base_name() == wanted || k.name == wanted)) {

@@ -11,7 +11,7 @@ use crate::prepare::bind::type_name;
 use crate::reporting::assemble;
 use warpgauge_compile::{CompileError, CompileOptions, KernelInfo, Param};
 use warpgauge_contract::CompileRequest;
-use warpgauge_model::{FailureCode, Target};
+use warpgauge_model::{Diagnostic, FailureCode, Severity, Target};
 use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
 use warpgauge_turns::Owner;
 
@@ -30,7 +30,7 @@ pub(crate) async fn run(
         Some(arch) => named_target(host, arch)?,
         None => host.default_device()?.target,
     };
-    let options = CompileOptions { owner, ..CompileOptions::default() };
+    let options = CompileOptions { owner, any_kernel: true, ..CompileOptions::default() };
     let compiled = host.compiler.compile(&request.kernel, &target, options).await;
     let mut response = CompileResponse {
         job_id: uuid::Uuid::new_v4().to_string(),
@@ -54,7 +54,19 @@ pub(crate) async fn run(
             }
             response.signatures =
                 artifact.kernels.iter().take(MAX_SIGNATURES).map(signature).collect();
-            response.compile = Some(assemble::compile_report(&artifact));
+            let mut report = assemble::compile_report(&artifact);
+            if is_unnamed(&request) && artifact.kernels.len() > 1 {
+                // Each kernel is among the signatures, with its own resources.
+                (report.symbol, report.resources) = (String::new(), None);
+            }
+            response.compile = Some(report);
+        }
+        Err(CompileError::Rejected(failure))
+            if failure.code == FailureCode::NoKernel && has_template(&request) =>
+        {
+            response.compiled = true;
+            response.diagnostics = failure.diagnostics;
+            response.diagnostics.insert(0, note(failure.message));
         }
         Err(CompileError::Rejected(failure)) => {
             response.compilation_error = Some(failure.message);
@@ -64,6 +76,23 @@ pub(crate) async fn run(
     }
     response.total_ms = ms(arrived);
     Ok(response)
+}
+
+/// Whether a request names no kernel.
+fn is_unnamed(request: &CompileRequest) -> bool {
+    let metadata = request.kernel.metadata.as_ref();
+    metadata.and_then(|one| one.kernel_name.as_deref()).is_none_or(|name| name.trim().is_empty())
+}
+
+/// Whether a source that is to be compiled without a name has a template of a kernel.
+fn has_template(request: &CompileRequest) -> bool {
+    let source = request.kernel.source_code.as_deref().filter(|_| is_unnamed(request));
+    let kernels = source.map(warpgauge_code::source::find_kernels).unwrap_or_default();
+    kernels.iter().any(|kernel| kernel.template)
+}
+
+fn note(message: String) -> Diagnostic {
+    Diagnostic { severity: Severity::Note, file: None, line: None, column: None, message }
 }
 
 /// Returns the signature of a kernel, as far as its image contains it.
@@ -77,6 +106,7 @@ fn signature(kernel: &KernelInfo) -> KernelSignature {
         name: kernel.name.clone(),
         symbol: kernel.symbol.clone(),
         parameters: kernel.params.as_ref().map(|all| all.iter().map(parameter).collect()),
+        resources: kernel.resources,
     }
 }
 

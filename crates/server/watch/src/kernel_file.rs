@@ -418,6 +418,14 @@ fn compiled(
             FileRejection::new("compile_error", format!("{name} does not compile: {why}")).into()
         );
     };
+    if report.symbol.is_empty() {
+        let message = format!(
+            "{name} has {} kernels; name one in metadata.kernel_name of a contract: {}",
+            report.kernels.len(),
+            report.kernels.join(", ")
+        );
+        return Err(FileRejection::new("contract_needed", message).into());
+    }
     let entry = response.signatures.into_iter().find(|kernel| kernel.symbol == report.symbol);
     let told = entry.and_then(|entry| Some((entry.name, entry.parameters?)));
     let Some((entry, parameters)) = told else {

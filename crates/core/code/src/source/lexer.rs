@@ -32,7 +32,9 @@ pub fn tokenize(source: &str) -> Vec<Token<'_>> {
 
 /// Returns the tokens of [`tokenize`] lazily, for callers that need only the first ones.
 pub fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, line_start: true };
+    // Editors on Windows begin a file with a byte order mark.
+    let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut lexer = Lexer { source, bytes: source.as_bytes(), at, line_start: true };
     std::iter::from_fn(move || lexer.next_token())
 }
 

@@ -3,7 +3,8 @@
 //!
 //! The queries (see [`signature`](crate::signature)) must never fail a source that compiles without them.
 //! If the compilation with them fails, the source is compiled unchanged, and that result counts. A source
-//! that does not compile and has host code is compiled once more without it.
+//! that does not compile is compiled once more without its host code, and with its constant functions for the device,
+//! if it has any of these.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -16,7 +17,9 @@ use crate::prelude::{self, HOST_HEADERS, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
 use crate::protocol::{Built, SourceText};
 use crate::signature::{self, MAX_PROBES};
 use crate::{diagnostics, ptxas};
-use warpgauge_code::source::{DeviceCode, SourceKernel, find_kernels, without_host_code};
+use warpgauge_code::source::{
+    DeviceCode, SourceKernel, find_kernels, with_relaxed_constexpr, without_host_code,
+};
 use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat, Severity};
@@ -65,21 +68,24 @@ struct Success {
 }
 
 impl Attempts<'_> {
-    /// Compiles the source or, if that fails, only its device code.
+    /// Compiles the source or, if that fails, only its device code, constant functions included.
     pub(super) fn run(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let finished = self.run_whole(compile)?;
         let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished else {
             return Ok(finished);
         };
-        let Some(device) = without_host_code(&self.source.text) else { return Ok(finished) };
-        let note = left_out(&device);
-        let source = SourceText { text: device.text, ..self.source.clone() };
+        let device = without_host_code(&self.source.text);
+        let note = device.as_ref().map(left_out);
+        let text = device.map(|device| device.text);
+        let relaxed = with_relaxed_constexpr(text.as_deref().unwrap_or(&self.source.text));
+        let Some(text) = relaxed.or(text) else { return Ok(finished) };
+        let source = SourceText { text, ..self.source.clone() };
         let alone = Attempts { source: &source, name_expressions: self.name_expressions };
         let mut finished = alone.run_whole(compile)?;
         match &mut finished {
-            Finished::Built(built) => built.diagnostics.insert(0, note),
+            Finished::Built(built) => built.diagnostics.splice(0..0, note).for_each(drop),
             // The diagnostics now concern the device code only, no longer the host code.
-            Finished::Rejected { diagnostics, .. } => diagnostics.push(note),
+            Finished::Rejected { diagnostics, .. } => diagnostics.extend(note),
         }
         Ok(finished)
     }
@@ -156,7 +162,9 @@ impl Attempts<'_> {
             text.push_str(&signature::suffix());
         }
         let mut headers = vec![(PRELUDE_NAME, PRELUDE)];
-        headers.extend(STUB_HEADERS.iter().chain(&HOST_HEADERS).map(|name| (*name, "")));
+        let stubs = STUB_HEADERS.iter().chain(&HOST_HEADERS).filter(|name| needs.is_empty(name));
+        headers.extend(stubs.map(|name| (*name, "")));
+        headers.extend(needs.replaced_headers());
         let mut names = self.name_expressions.to_vec();
         names.extend(extra.internal.iter().cloned());
         names.extend(extra.probes.iter().map(|(kernel, _)| signature::probe(kernel)));

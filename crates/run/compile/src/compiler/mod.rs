@@ -248,7 +248,7 @@ impl Compiler {
             let flight = (job.key().of_owner(options.owner), limit, options.owner);
             return self.find_or_fly(&flight, Work::Triton(&job)).await;
         }
-        if let Some(passthrough) = Passthrough::new(kernel, target)? {
+        if let Some(passthrough) = Passthrough::new(kernel, target, options.any_kernel)? {
             let check = tokio::task::spawn_blocking(move || passthrough.check());
             let checked = check.await.map_err(|e| CompileError::internal(e.to_string()))?;
             return checked.map(|artifact| (Arc::new(artifact), Origin::Passed));

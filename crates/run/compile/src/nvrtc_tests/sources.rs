@@ -258,3 +258,73 @@ async fn every_fixture_kernel_of_the_examples_compiles() {
     }
     assert!(count >= 10, "{count} example kernels found in {}", root.display());
 }
+
+#[tokio::test]
+async fn names_of_namespace_std_come_from_libcuxx() {
+    let bench = Bench::new();
+    let source = "#include <array>\n#include <atomic>\n#include <chrono>\n#include <cinttypes>\n#include <complex>\n
+        #include <execution>\n#include <functional>\n#include <tuple>\n#include <utility>\n#include <cooperative_groups.h>\n
+        template <class T> __device__ std::decay_t<T> same(T x) { return x; }
+        __global__ void k(uint64_t* x) {
+            std::pair<int, int> p = std::make_pair(1, 2);
+            std::array<int, 3> a{{1, 2, 3}};
+            std::tuple<int, float> t = std::make_tuple(4, 5.0f);
+            std::complex<float> c(1, 2);
+            static_assert(std::is_same_v<std::common_type_t<int, long>, long>, \"\");
+            x[0] = p.first + a[1] + std::get<0>(t) + std::plus<int>()(1, 2) + (int)c.real() + same(3);
+            printf(\"%\" PRIu64 \" %\" PRId32, x[0] + UINT64_C(3), INT32_C(4));
+        }";
+    let artifact = bench.built(source).await;
+    assert_eq!(artifact.diagnostics, [], "the prelude itself causes no warnings");
+}
+
+#[tokio::test]
+async fn the_whole_of_cub_may_be_included() {
+    let bench = Bench::new();
+    let source = "#include <cub/cub.cuh>\nusing namespace cub;
+        __global__ void k(const int* x, int* y) {
+            using Reduce = BlockReduce<int, 128>;
+            using Sort = cub::BlockRadixSort<int, 128, 1>;
+            __shared__ union { typename Reduce::TempStorage reduce; typename Sort::TempStorage sort; } shared;
+            int items[1] = {x[threadIdx.x]};
+            Sort(shared.sort).Sort(items);
+            __syncthreads();
+            int sum = Reduce(shared.reduce).Sum(items[0]);
+            if (threadIdx.x == 0) *y = sum;
+        }";
+    bench.built(source).await;
+}
+
+#[tokio::test]
+async fn constant_functions_need_no_execution_space() {
+    let bench = Bench::new();
+    let source = "#include <vector>\nconstexpr int triple(int x) { return 3 * x; }
+        template <typename T> constexpr T next(T x) { return x + 1; }
+        struct Half { int a; constexpr Half(int v) : a(v) {} constexpr int get() const { return a / 2; } };
+        constexpr int SIZE = 4;
+        __global__ void k(int* x) { Half h(x[0]); x[1] = triple(x[1]) + next(x[2]) + h.get() + SIZE; }
+        int main() { std::vector<int> v; return triple(1); }";
+    bench.built(source).await;
+}
+
+#[tokio::test]
+async fn what_is_no_longer_in_cuda_is_named() {
+    let bench = Bench::new();
+    let source = "\u{feff}texture<float, 2, cudaReadModeElementType> tex;
+        __global__ void k(float* x) { x[0] = tex2D(tex, 0.0f, 0.0f); }";
+    let failure = bench.rejected(&cuda(source)).await;
+    assert!(failure.message.contains("cudaTextureObject_t"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn several_kernels_need_a_name_only_where_one_runs() {
+    let bench = Bench::new();
+    let source = "__global__ void a(int* x) { x[0] = 1; } __global__ void b(int* x) { x[0] = 2; }";
+    let options = CompileOptions { any_kernel: true, ..CompileOptions::default() };
+    let listed = bench.compiler.compile(&cuda(source), &EMULATED, options).await.unwrap();
+    let names: Vec<&str> = listed.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+    assert_eq!((names.len(), names.contains(&"a"), names.contains(&"b")), (2, true, true));
+    // The image that is kept for the list is not the one that runs.
+    let failure = bench.rejected(&cuda(source)).await;
+    assert_eq!(failure.code, FailureCode::AmbiguousKernel);
+}

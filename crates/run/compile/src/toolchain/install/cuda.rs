@@ -15,7 +15,7 @@ use crate::supervisor::run_blocking;
 /// Time limit for loading the library.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Removes unneeded files (a second copy of NVRTC, static libraries) and makes programs executable, which
+/// Removes unneeded files (a second copy of NVRTC, static libraries, cuRAND's library) and makes programs executable, which
 /// the wheels do not.
 pub(super) fn tidy(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
@@ -26,7 +26,7 @@ pub(super) fn tidy(directory: &Path) -> std::io::Result<()> {
             continue;
         }
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.contains(".alt.so") || name.ends_with(".a") {
+        if name.contains(".alt.so") || name.ends_with(".a") || name.starts_with("libcurand") {
             fs::remove_file(&path)?;
         } else if kind.is_file() && directory.file_name().is_some_and(|d| d == "bin") {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;

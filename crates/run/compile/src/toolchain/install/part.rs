@@ -50,7 +50,9 @@ impl Part {
             "nvidia-cuda-cuobjdump",
             "nvidia-cuda-nvdisasm",
         ];
-        let packages = packages.iter().map(|p| format!("{p}>=13,<14")).collect();
+        let mut packages: Vec<String> = packages.iter().map(|p| format!("{p}>=13,<14")).collect();
+        // Only its headers stay: for kernels that draw random numbers. Its version is its own.
+        packages.push("nvidia-curand>=10.4,<11".to_owned());
         Self::of_cuda("nvcc-13".into(), packages, Kind::Nvcc)
     }
 
