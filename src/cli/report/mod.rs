@@ -12,7 +12,8 @@ mod tuned;
 
 use warpgauge_model::{Diagnostic, Resources, Severity};
 use warpgauge_report::{
-    CompileReport, CompileResponse, EvaluateResponse, KernelVerdict, RuntimeStats, Timings,
+    CompileReport, CompileResponse, EvaluateResponse, KernelSignature, KernelVerdict, RuntimeStats,
+    Timings,
 };
 use warpgauge_statistics::RankedBy;
 use warpgauge_validate::Comparison;
@@ -103,14 +104,27 @@ pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
     }
     if let (Some(report), true) = (&response.compile, response.compiled) {
         compiled(&mut page, report, response.total_ms);
-        for kernel in response.signatures.iter().filter(|_| report.symbol.is_empty()) {
-            page.row("kernel", &plain(&kernel.name));
-            if let Some(resources) = &kernel.resources {
-                page.more(&used(resources).join(", "));
-            }
+        if report.symbol.is_empty() {
+            kernels(&mut page, &response.signatures, report.kernels.len());
         }
     }
     page.text
+}
+
+/// The kernels of a compilation, of which there are `all`, with their symbols where names are equal.
+fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
+    for kernel in listed {
+        let namesakes = listed.iter().filter(|other| other.name == kernel.name).count();
+        let symbol = if namesakes > 1 { format!(" ({})", kernel.symbol) } else { String::new() };
+        page.row("kernel", &plain(&format!("{}{symbol}", kernel.name)));
+        if let Some(resources) = &kernel.resources {
+            page.more(&used(resources).join(", "));
+        }
+    }
+    match all.saturating_sub(listed.len()) {
+        0 => {}
+        more => page.more(&format!("and {more} more")),
+    }
 }
 
 /// The verdict on a kernel, called `name` or else what it calls itself.

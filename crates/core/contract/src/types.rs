@@ -377,6 +377,13 @@ pub struct KernelMetadata {
     pub description: Option<String>,
 }
 
+impl KernelMetadata {
+    /// Returns the name of the kernel to run. A blank name is none.
+    pub fn name(&self) -> Option<&str> {
+        self.kernel_name.as_deref().filter(|name| !name.trim().is_empty())
+    }
+}
+
 /// Compiler of CUDA C++.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -7,7 +7,7 @@ use warpgauge_code::source::{Token, TokenKind};
 pub(crate) const WHOLE: &str = "cub/cub.cuh";
 
 /// Names of CUB, and the headers that define them.
-const HEADERS: [(&str, &str); 36] = [
+pub(crate) const HEADERS: [(&str, &str); 30] = [
     ("BlockAdjacentDifference", "block/block_adjacent_difference"),
     ("BlockDiscontinuity", "block/block_discontinuity"),
     ("BlockExchange", "block/block_exchange"),
@@ -36,14 +36,17 @@ const HEADERS: [(&str, &str); 36] = [
     ("WarpStore", "warp/warp_store"),
     ("ArgMax", "thread/thread_operators"),
     ("ArgMin", "thread/thread_operators"),
-    ("Equality", "thread/thread_operators"),
-    ("Inequality", "thread/thread_operators"),
-    ("Max", "thread/thread_operators"),
-    ("Min", "thread/thread_operators"),
-    ("Sum", "thread/thread_operators"),
     ("KeyValuePair", "util_type"),
-    ("LaneId", "util_ptx"),
     ("ShuffleIndex", "util_ptx"),
+];
+
+/// Operators that version 3 of CUB removed, and what its notes name in place of them.
+pub(crate) const REMOVED: [(&str, &str); 5] = [
+    ("Equality", "::cuda::std::equal_to<>"),
+    ("Inequality", "::cuda::std::not_equal_to<>"),
+    ("Max", "::cuda::maximum<>"),
+    ("Min", "::cuda::minimum<>"),
+    ("Sum", "::cuda::std::plus<>"),
 ];
 
 /// Returns the text that stands for [`WHOLE`].
@@ -60,6 +63,14 @@ pub(crate) fn used(code: &[Token<'_>]) -> String {
     // Namespace cub is there in any case: for `using namespace cub`.
     let mut text = String::from("#include <cub/util_ptx.cuh>\n");
     headers.iter().for_each(|header| text.push_str(&format!("#include <cub/{header}.cuh>\n")));
+    let removed = REMOVED.iter().filter(|(name, _)| words.contains(name));
+    let aliases: String =
+        removed.map(|(name, instead)| format!("using {name} = {instead};\n")).collect();
+    if !aliases.is_empty() {
+        text.push_str("#if CUB_MAJOR_VERSION >= 3\n#include <cuda/functional>\nnamespace cub {\n");
+        text.push_str(&aliases);
+        text.push_str("}\n#else\n#include <cub/thread/thread_operators.cuh>\n#endif\n");
+    }
     text
 }
 
@@ -70,16 +81,21 @@ mod tests {
 
     #[test]
     fn the_headers_of_the_names_in_use_stand_for_the_whole() {
-        let text = used(&tokenize(
-            "using R = cub::BlockReduce<int, 128>; cub::Sum s; cub::Max m; // WarpScan",
-        ));
+        let text = used(&tokenize("using R = cub::BlockReduce<int, 128>; cub::Sum s; // WarpScan"));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines,
             [
                 "#include <cub/util_ptx.cuh>",
                 "#include <cub/block/block_reduce.cuh>",
+                "#if CUB_MAJOR_VERSION >= 3",
+                "#include <cuda/functional>",
+                "namespace cub {",
+                "using Sum = ::cuda::std::plus<>;",
+                "}",
+                "#else",
                 "#include <cub/thread/thread_operators.cuh>",
+                "#endif",
             ]
         );
     }

@@ -12,7 +12,7 @@ use super::limits::MAX_SOURCE_BYTES;
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
 use super::protocol::{ArchOption, ChildReply, NvccWork, NvrtcWork, Outcome, SourceText, Work};
-use super::select::{key_name, select, select_any, squeezed};
+use super::select::{Wanted, squeezed};
 use super::toolchain::{NvccInstall, NvrtcInstall};
 use warpgauge_code::source::find_kernels;
 use warpgauge_contract::{Backend, KernelCode, KernelMetadata, KernelType};
@@ -47,8 +47,7 @@ pub(crate) struct SourceJob<'a> {
     backend: Backend,
     options: CheckedOptions,
     names: Vec<String>,
-    kernel_name: Option<&'a str>,
-    any_kernel: bool,
+    wanted: Wanted<'a>,
     needs: Needs,
     arch: ArchOption,
     lineinfo: bool,
@@ -74,8 +73,7 @@ impl<'a> SourceJob<'a> {
             target: *target,
             backend,
             names: name_expressions(metadata, kernel_name)?,
-            kernel_name,
-            any_kernel: options.any_kernel,
+            wanted: Wanted { name: kernel_name, any: options.any_kernel },
             needs: prelude::needs_of(text),
             arch: ArchOption { number, suffix, machine_code: !target.emulated },
             lineinfo: options.lineinfo || checked.lineinfo,
@@ -134,7 +132,7 @@ pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
 
 /// Returns the requested kernel name, checked.
 pub(crate) fn kernel_name(metadata: Option<&KernelMetadata>) -> Result<Option<&str>, CompileError> {
-    let name = metadata.and_then(|m| m.kernel_name.as_deref()).filter(|n| !n.trim().is_empty());
+    let name = metadata.and_then(KernelMetadata::name);
     name.map(|name| check_name("metadata.kernel_name", name)).transpose()
 }
 
@@ -192,7 +190,7 @@ impl Attempt<'_> {
             arch_suffix: self.job.arch.suffix,
             backend: self.job.backend,
             name_expressions: &self.job.names,
-            kernel_name: key_name(self.job.kernel_name, self.job.any_kernel),
+            kernel_name: self.job.wanted.key(),
             target: self.job.target,
             lineinfo: self.job.lineinfo,
             compiler: Some(KeyCompiler::of(self.compiler_name(), self.compiler_file())),
@@ -282,11 +280,7 @@ impl Attempt<'_> {
         match outcome {
             Outcome::Built(built) => {
                 let source = find_kernels(self.job.text);
-                let job = self.job;
-                let entry = match job.any_kernel {
-                    true => select_any(&built.kernels, job.kernel_name, &source)?,
-                    false => select(&built.kernels, job.kernel_name, &source)?,
-                };
+                let entry = self.job.wanted.of(&built.kernels, &source)?;
                 Ok(CompiledModule {
                     image: built.image.into(),
                     format: built.format,

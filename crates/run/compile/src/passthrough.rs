@@ -8,7 +8,7 @@ use super::cache::KeyInputs;
 use super::describe::Knowledge;
 use super::error::CompileError;
 use super::job::{kernel_name, source_text};
-use super::select::{key_name, select, select_any};
+use super::select::Wanted;
 use warpgauge_contract::{Backend, KernelCode, KernelType};
 use warpgauge_model::{FailureCode, ImageFormat, Target};
 
@@ -17,23 +17,6 @@ const MAX_BINARY_BYTES: u64 = 256 << 20;
 
 /// Name of the compiler in artifacts that were not compiled here.
 const PASSTHROUGH: &str = "passthrough";
-
-/// The kernel of an image that a request needs.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    name: Option<&'a str>,
-    /// Whether the first of several kernels is fine without a name.
-    any: bool,
-}
-
-impl Wanted<'_> {
-    fn of(self, kernels: &[KernelInfo]) -> Result<usize, CompileError> {
-        match self.any {
-            true => select_any(kernels, self.name, &[]),
-            false => select(kernels, self.name, &[]),
-        }
-    }
-}
 
 /// An image that a caller sent.
 pub(crate) struct Passthrough {
@@ -66,8 +49,7 @@ impl Passthrough {
 
     /// Checks the image and describes its kernels.
     pub(crate) fn check(self) -> Result<CompiledModule, CompileError> {
-        let name = self.kernel_name.as_deref();
-        let wanted = Wanted { name, any: self.any_kernel };
+        let wanted = Wanted { name: self.kernel_name.as_deref(), any: self.any_kernel };
         let mut artifact = match self.kind {
             KernelType::Cubin => cubin(&self.code, &self.target, wanted)?,
             KernelType::Fatbin => fatbin(&self.code, &self.target, wanted)?,
@@ -80,7 +62,7 @@ impl Passthrough {
             arch_suffix: None,
             backend: Backend::default(),
             name_expressions: &[],
-            kernel_name: key_name(name, self.any_kernel),
+            kernel_name: wanted.key(),
             target: self.target,
             lineinfo: false,
             compiler: None,
@@ -116,7 +98,7 @@ fn ptx(text: &str, target: &Target, wanted: Wanted<'_>) -> Result<CompiledModule
     check_ptx(&ptx, target)?;
     let knowledge = Knowledge::default();
     let kernels: Vec<KernelInfo> = ptx.kernels.into_iter().map(|k| knowledge.ptx(k)).collect();
-    let entry = wanted.of(&kernels)?;
+    let entry = wanted.of(&kernels, &[])?;
     Ok(artifact(text.as_bytes(), ImageFormat::Ptx, kernels, entry))
 }
 
@@ -192,7 +174,7 @@ fn cubin(
         return Err(CompileError::rejected(FailureCode::WrongArchitecture, message));
     }
     let kernels = machine_code(cubin);
-    let entry = wanted.of(&kernels)?;
+    let entry = wanted.of(&kernels, &[])?;
     Ok(artifact(image, ImageFormat::Cubin, kernels, entry))
 }
 

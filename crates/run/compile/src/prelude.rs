@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cub;
 use super::std_names::StdNames;
-use warpgauge_code::source::{Token, TokenKind, tokenize};
+use warpgauge_code::source::{Token, TokenKind, tokenize, without_host_code};
 
 pub(crate) const PRELUDE: &str = include_str!("prelude.cuh");
 
@@ -325,7 +325,10 @@ pub(crate) fn needs_of(source: &str) -> Needs {
     }
     half &= !needs.own.contains("half");
     if !needs.own.contains("std") {
-        needs.std_names = StdNames::of(&code, &|name| needs.own.contains(name));
+        // A source with host code is compiled as a whole first. Host functions do not need libcu++.
+        let device = without_host_code(source).map(|device| device.text);
+        let device = tokenize(device.as_deref().unwrap_or(source));
+        needs.std_names = StdNames::of(&device, &|name| needs.own.contains(name));
         needs.libcuxx |= !needs.std_names.is_empty();
     }
     needs.texture_reference =

@@ -9,10 +9,39 @@ use warpgauge_model::FailureCode;
 /// Maximum number of kernels that an error lists.
 const MAX_LISTED: usize = 50;
 
+/// The kernel of an image that a request needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub name: Option<&'a str>,
+    /// Whether the first of several kernels is fine without a name.
+    pub any: bool,
+}
+
+impl<'a> Wanted<'a> {
+    /// Returns the index of the kernel.
+    pub(crate) fn of(
+        self,
+        kernels: &[KernelInfo],
+        source: &[SourceKernel],
+    ) -> Result<usize, CompileError> {
+        match self.name {
+            None if self.any && !kernels.is_empty() => Ok(0),
+            name => select(kernels, name, source),
+        }
+    }
+
+    /// Returns the name by which a cache finds the image. Where any kernel is fine, the image has another content
+    /// address: an evaluation must not run the first of several. No request can name a kernel so, since names with
+    /// control characters are rejected.
+    pub(crate) fn key(self) -> Option<&'a str> {
+        if self.any { self.name.or(Some("\0")) } else { self.name }
+    }
+}
+
 /// Returns the index of the kernel that `wanted` names, or of the only kernel.
 ///
 /// A name may be a symbol, or a C++ name with or without its namespaces and template arguments.
-pub(crate) fn select(
+fn select(
     kernels: &[KernelInfo],
     wanted: Option<&str>,
     source: &[SourceKernel],
@@ -60,24 +89,6 @@ pub(crate) fn select(
         }
     }
     Err(unknown(kernels, &wanted, source))
-}
-
-/// Does the same as [`select`], but takes the first of several kernels if `wanted` is `None`.
-pub(crate) fn select_any(
-    kernels: &[KernelInfo],
-    wanted: Option<&str>,
-    source: &[SourceKernel],
-) -> Result<usize, CompileError> {
-    match wanted {
-        None if !kernels.is_empty() => Ok(0),
-        _ => select(kernels, wanted, source),
-    }
-}
-
-/// Returns the name by which a cache finds an image. Where any kernel is fine, the image has another content address:
-/// an evaluation must not run the first of several.
-pub(crate) fn key_name(wanted: Option<&str>, any_kernel: bool) -> Option<&str> {
-    if any_kernel { wanted.or(Some("*")) } else { wanted }
 }
 
 fn unknown(kernels: &[KernelInfo], wanted: &str, source: &[SourceKernel]) -> CompileError {

@@ -216,6 +216,9 @@ const HEADERS: [(&str, &[&str]); 14] = [
     ),
 ];
 
+/// Names that libcu++ declares in namespace std itself, for structured bindings.
+const DECLARED: [&str; 2] = ["tuple_element", "tuple_size"];
+
 /// Names of namespace std that a source uses and libcu++ has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StdNames(BTreeSet<(&'static str, &'static str)>);
@@ -242,6 +245,22 @@ impl StdNames {
         Self(names)
     }
 
+    /// Returns all names.
+    #[cfg(test)]
+    pub(crate) fn all() -> Self {
+        let of_header = |(header, names): &(&'static str, &'static [&'static str])| {
+            let header = *header;
+            names.iter().map(move |name| (header, *name))
+        };
+        Self(HEADERS.iter().flat_map(of_header).collect())
+    }
+
+    /// Returns the names themselves.
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(_, name)| *name)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -254,7 +273,7 @@ impl StdNames {
             text.push_str(&format!("#include <cuda/std/{header}>\n"));
         }
         text.push_str("namespace std {\n");
-        for (_, name) in &self.0 {
+        for (_, name) in self.0.iter().filter(|(_, name)| !DECLARED.contains(name)) {
             text.push_str(&format!("using ::cuda::std::{name};\n"));
         }
         text.push_str("}\n");
@@ -277,7 +296,7 @@ mod tests {
 
     fn names(source: &str) -> Vec<&'static str> {
         let names = StdNames::of(&tokenize(source), &|name| name == "plus");
-        names.0.into_iter().map(|(_, name)| name).collect()
+        names.names().collect()
     }
 
     #[test]

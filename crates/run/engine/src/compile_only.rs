@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::prepare::bind::type_name;
 use crate::reporting::assemble;
 use warpgauge_compile::{CompileError, CompileOptions, KernelInfo, Param};
-use warpgauge_contract::CompileRequest;
+use warpgauge_contract::{CompileRequest, KernelMetadata};
 use warpgauge_model::{Diagnostic, FailureCode, Severity, Target};
 use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
 use warpgauge_turns::Owner;
@@ -80,8 +80,7 @@ pub(crate) async fn run(
 
 /// Whether a request names no kernel.
 fn is_unnamed(request: &CompileRequest) -> bool {
-    let metadata = request.kernel.metadata.as_ref();
-    metadata.and_then(|one| one.kernel_name.as_deref()).is_none_or(|name| name.trim().is_empty())
+    request.kernel.metadata.as_ref().and_then(KernelMetadata::name).is_none()
 }
 
 /// Whether a source that is to be compiled without a name has a template of a kernel.

@@ -30,7 +30,7 @@ pub struct DeviceCode {
 /// braces do not match.
 pub fn without_host_code(source: &str) -> Option<DeviceCode> {
     let tokens = tokenize(source);
-    let qualifiers = qualifying_macros(&tokens);
+    let qualifiers = macros_with(&tokens, is_qualifier);
     let code: Vec<Token<'_>> =
         tokens.into_iter().filter(|token| token.kind != TokenKind::Directive).collect();
     let mut walk =
@@ -76,15 +76,18 @@ fn is_qualifier(word: &str) -> bool {
     )
 }
 
-/// Returns the macros whose definition contains such a word.
-fn qualifying_macros<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
+/// Returns the macros whose definition contains a word that `qualifies`.
+pub(super) fn macros_with<'a>(
+    tokens: &[Token<'a>],
+    qualifies: fn(&str) -> bool,
+) -> BTreeSet<&'a str> {
     let directives = tokens.iter().filter(|token| token.kind == TokenKind::Directive);
     let defined = directives.filter_map(|token| {
         let rest = token.text.strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let (name, body) = rest.split_at(end);
-        let qualifies = tokenize(body).iter().any(|token| is_qualifier(token.text));
-        (qualifies && !name.is_empty()).then_some(name)
+        let has_one = tokenize(body).iter().any(|token| qualifies(token.text));
+        (has_one && !name.is_empty()).then_some(name)
     });
     defined.collect()
 }

@@ -1,6 +1,7 @@
 //! Constant functions without an execution space, which nvcc compiles for the device with
 //! `--expt-relaxed-constexpr`. The main function is [`with_relaxed_constexpr`].
 
+use super::host::macros_with;
 use super::lexer::{Token, TokenKind, tokenize};
 
 /// Replacement for `constexpr` before such a function: a macro of the same length, so that columns are unchanged. The
@@ -8,53 +9,40 @@ use super::lexer::{Token, TokenKind, tokenize};
 pub const RELAXED_CONSTEXPR: &str = "WG_CONSTX";
 
 /// Limit on the tokens of a declaration that are looked at, on either side of its `constexpr`.
-const MOST_TOKENS: usize = 4096;
+const MOST_TOKENS: usize = 512;
 
-/// Words that give a function its execution space.
-const SPACES: [&str; 3] = ["__host__", "__device__", "__global__"];
+/// Whether a word gives a function its execution space.
+fn is_space(word: &str) -> bool {
+    matches!(word, "__host__" | "__device__" | "__global__")
+}
 
 /// Replaces `constexpr` before functions without an execution space with [`RELAXED_CONSTEXPR`]. Returns `None` if there
 /// are none.
 pub fn with_relaxed_constexpr(source: &str) -> Option<String> {
     let all = tokenize(source);
-    let macros = space_macros(&all);
-    let is_space = |token: &Token<'_>| SPACES.contains(&token.text) || macros.contains(&token.text);
+    let macros = macros_with(&all, is_space);
+    let has_space = |token: &Token<'_>| is_space(token.text) || macros.contains(token.text);
     let code: Vec<Token<'_>> =
         all.iter().copied().filter(|token| token.kind != TokenKind::Directive).collect();
     let mut text = source.to_owned();
     let mut found = false;
     for (at, token) in code.iter().enumerate() {
-        let has_space = || {
-            let before = code[..at].iter().rev().take(MOST_TOKENS);
-            before.take_while(|token| !ends_declaration(token.text)).any(is_space)
-        };
-        if token.text != "constexpr" || token.kind != TokenKind::Word {
+        let is_branch = at > 0 && code[at - 1].text == "if";
+        if token.text != "constexpr" || is_branch {
             continue;
         }
-        if at > 0 && code[at - 1].text == "if" || has_space() {
+        let before = code[..at].iter().rev().take(MOST_TOKENS);
+        if before.take_while(|token| !ends_declaration(token.text)).any(has_space) {
             continue;
         }
         let rest = &code[at + 1..code.len().min(at + 1 + MOST_TOKENS)];
         let Some(declarator) = declarator(rest) else { continue };
-        if !declarator.iter().any(is_space) {
+        if !declarator.iter().any(has_space) {
             text.replace_range(token.at..token.at + token.text.len(), RELAXED_CONSTEXPR);
             found = true;
         }
     }
     found.then_some(text)
-}
-
-/// Macros whose definition contains an execution space.
-fn space_macros<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
-    let directives = tokens.iter().filter(|token| token.kind == TokenKind::Directive);
-    let defined = directives.filter_map(|token| {
-        let rest = token.text.strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let (name, body) = rest.split_at(end);
-        let has_space = tokenize(body).iter().any(|token| SPACES.contains(&token.text));
-        (has_space && !name.is_empty()).then_some(name)
-    });
-    defined.collect()
 }
 
 /// Whether a token cannot stand before `constexpr` within the same declaration.
@@ -95,8 +83,7 @@ fn declarator<'t, 'a>(code: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
     // What may stand between the parameters and the body.
     loop {
         match code.get(after)?.text {
-            "{" => return Some(&code[..open]),
-            ":" => return Some(&code[..open]),
+            "{" | ":" => return Some(&code[..open]),
             "const" | "noexcept" | "override" | "final" | "&" => after += 1,
             "(" => after = closed(code, after)?,
             "-" => {

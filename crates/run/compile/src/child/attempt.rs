@@ -75,7 +75,7 @@ impl Attempts<'_> {
             return Ok(finished);
         };
         let device = without_host_code(&self.source.text);
-        let note = device.as_ref().map(left_out);
+        let note: Vec<Diagnostic> = device.iter().map(left_out).collect();
         let text = device.map(|device| device.text);
         let relaxed = with_relaxed_constexpr(text.as_deref().unwrap_or(&self.source.text));
         let Some(text) = relaxed.or(text) else { return Ok(finished) };
@@ -83,7 +83,10 @@ impl Attempts<'_> {
         let alone = Attempts { source: &source, name_expressions: self.name_expressions };
         let mut finished = alone.run_whole(compile)?;
         match &mut finished {
-            Finished::Built(built) => built.diagnostics.splice(0..0, note).for_each(drop),
+            Finished::Built(built) => {
+                let own = std::mem::replace(&mut built.diagnostics, note);
+                built.diagnostics.extend(own);
+            }
             // The diagnostics now concern the device code only, no longer the host code.
             Finished::Rejected { diagnostics, .. } => diagnostics.extend(note),
         }

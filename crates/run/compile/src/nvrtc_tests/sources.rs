@@ -290,9 +290,23 @@ async fn the_whole_of_cub_may_be_included() {
             Sort(shared.sort).Sort(items);
             __syncthreads();
             int sum = Reduce(shared.reduce).Sum(items[0]);
-            if (threadIdx.x == 0) *y = sum;
+            int most = Reduce(shared.reduce).Reduce(items[0], cub::Max());
+            if (threadIdx.x == 0) *y = sum + most;
         }";
     bench.built(source).await;
+}
+
+#[tokio::test]
+async fn libcuxx_and_cub_have_every_name_of_the_tables() {
+    let bench = Bench::new();
+    // A using-declaration in a kernel's namespace, which names each as a source does.
+    let names = crate::std_names::StdNames::all();
+    let uses: String = names.names().map(|name| format!("using std::{name};\n")).collect();
+    let kernel = "__global__ void k(int* x) { x[0] = 1; }";
+    bench.built(&format!("namespace own {{\n{uses}}}\n{kernel}")).await;
+    let names = crate::cub::HEADERS.iter().chain(&crate::cub::REMOVED);
+    let uses: String = names.map(|(name, _)| format!("using cub::{name};\n")).collect();
+    bench.built(&format!("#include <cub/cub.cuh>\nnamespace own {{\n{uses}}}\n{kernel}")).await;
 }
 
 #[tokio::test]
@@ -327,4 +341,9 @@ async fn several_kernels_need_a_name_only_where_one_runs() {
     // The image that is kept for the list is not the one that runs.
     let failure = bench.rejected(&cuda(source)).await;
     assert_eq!(failure.code, FailureCode::AmbiguousKernel);
+    for (name, code) in [("*", FailureCode::UnknownKernel), ("\0", FailureCode::InvalidKernelName)]
+    {
+        let metadata = KernelMetadata { kernel_name: Some(name.to_owned()), ..Default::default() };
+        assert_eq!(bench.rejected(&cuda_with(source, metadata)).await.code, code, "{name:?}");
+    }
 }
