@@ -12,13 +12,10 @@ Needs nothing but Python; PyTorch is the server's.
 """
 import argparse
 import collections
-import json
 import subprocess
 import time
-import urllib.error
-import urllib.request
 
-PORT = 8778
+from kernelbench import PORT, post, wait_for_server
 
 # Operation on `x`, shape of `x`, and further parameters.
 PROBLEMS = {
@@ -52,26 +49,6 @@ def get_inputs():
     return [torch.randn({shape})]
 """
 MORE = "self.of(x[: len(x) // 50])"
-
-
-def post(path, body):
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{PORT}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=600) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        return json.loads(error.read())
-
-
-def wait_for_server(server):
-    while server.poll() is None:
-        try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{PORT}/health").close()
-        except urllib.error.URLError:
-            time.sleep(0.05)
-    raise SystemExit("the server has ended; its reason is above")
 
 
 def source(name, more):

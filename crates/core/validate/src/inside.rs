@@ -165,6 +165,7 @@ mod tests {
         let of = |inside| resolve_by_noise(None, Dtype::Float32, &base, (&runs, inside));
         assert_eq!(of(Some(Dtype::Bfloat16)), of(None));
     }
+
     #[test]
     fn steps_of_the_function_are_no_rounding_inside() {
         let inputs = random(1 << 16, "x");

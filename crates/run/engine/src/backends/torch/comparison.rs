@@ -49,13 +49,6 @@ pub(super) struct TorchSession<'a> {
     seed: u64,
 }
 
-/// How a candidate is called beside the reference.
-#[derive(Debug, Clone, Copy)]
-struct Beside {
-    /// Whether both allocate their memory anew before each block.
-    relocates: bool,
-}
-
 /// Paired times of a candidate and the reference.
 struct Paired {
     timed: Timed,
@@ -92,16 +85,16 @@ impl<'a> TorchSession<'a> {
         }
     }
 
-    /// Evaluates a kernel. With `beside`, it is a candidate, and the reference is called beside it.
+    /// Evaluates a candidate, and calls the reference beside it.
     async fn judge(
         &mut self,
         kernel: &KernelCode,
-        beside: Option<Beside>,
+        beside: SideBySide,
     ) -> Result<Judgement, ExecError> {
         let arrived = Instant::now();
         let request = self.evaluation_of(kernel);
         let entered = self.enter(&request).await?;
-        self.judge_in(entered, (kernel, request), beside, arrived).await
+        self.judge_in(entered, (kernel, request), Some(beside), arrived).await
     }
 
     /// Builds the evaluation request for one kernel.
@@ -154,13 +147,12 @@ impl<'a> TorchSession<'a> {
         &mut self,
         mut entered: Entered<'a>,
         (kernel, request): (&KernelCode, EvaluateRequest),
-        beside: Option<Beside>,
+        beside: Option<SideBySide>,
         arrived: Instant,
     ) -> Result<Judgement, ExecError> {
         let plan = Some(plan_of(&request));
         let against = beside.is_some();
         let beside = beside.filter(|_| !self.request.is_mixed());
-        let beside = beside.map(|beside| self.side_by_side(beside));
         let reference = || Oracle {
             submission: submission(&self.request.ref_kernel, REFERENCE),
             outputs: None,
@@ -184,8 +176,9 @@ impl<'a> TorchSession<'a> {
         judged
     }
 
-    /// How to time a candidate and the reference in turns.
-    fn side_by_side(&self, Beside { relocates }: Beside) -> SideBySide {
+    /// How to time a candidate and the reference in turns. `relocates`: whether both allocate their memory anew before
+    /// each block.
+    fn beside(&self, relocates: bool) -> SideBySide {
         let seconds = decision::max_time_s(&self.request);
         SideBySide {
             policy: decision::policy(&self.request).with_early_look().for_family(self.comparisons),
@@ -199,11 +192,11 @@ impl<'a> TorchSession<'a> {
             let error = std::io::Error::other("there are fewer candidates than are asked for");
             return Err(error::internal("comparing kernels", &error));
         };
-        let Judgement { mut report, compared, .. } =
-            self.judge(&kernel, Some(Beside { relocates: false })).await?;
+        let beside = self.beside(false);
+        let Judgement { mut report, compared, .. } = self.judge(&kernel, beside).await?;
         let mut paired = compared.map(|timed| Paired { timed, unconfirmed: None });
         if let Some(paired) = paired.as_mut().filter(|paired| is_doubtful(&paired.timed)) {
-            let other = self.judge(&kernel, Some(Beside { relocates: true })).await?;
+            let other = self.judge(&kernel, self.beside(true)).await?;
             let mut timings = report.timings;
             timings.add(&other.report.timings);
             // A candidate that fails in any evaluation is reported as wrong.

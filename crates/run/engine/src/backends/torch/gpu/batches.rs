@@ -11,6 +11,7 @@ use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::lint::Lint;
+use crate::backends::torch::player::Player;
 use crate::backends::torch::players::{Players, Seeds};
 use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::{ParameterHashes, Verification, changed_parameters};
@@ -101,25 +102,20 @@ impl<'g> Batches<'_, 'g> {
     /// Makes both sides allocate their memory anew, elsewhere on the device, in a batch of `calls` calls.
     pub(super) fn relocate(&mut self, seeds: Seeds, calls: u32) -> Result<(), Stop> {
         let Self { players, stage, .. } = self;
-        let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
-        let mut padding = || {
-            let (free, _) = stage.gpu.context.memory_info().map_err(broken)?;
-            let most = (MOST_PADDING.min(free / 4) / PADDING).max(1);
-            Ok(PADDING * (1 + players.secret.bits() % most))
-        };
-        let own = padding()?;
-        // Memory that the judge has open is not free for the runner.
-        stage.candidate.blocks = Blocks::default();
-        let candidate = &mut players.candidate;
-        let moved = candidate.session.relocate(own);
-        moved.map_err(|fault| candidate.stopped(false, fault))?;
-        let theirs = padding()?;
-        for (reference, side) in
-            players.expectations.references.iter_mut().zip(&mut stage.references)
-        {
+        let Players { candidate, expectations, secret, .. } = &mut **players;
+        let context = &stage.gpu.context;
+        let mut relocated = |player: &mut Player, side: &mut Side, of_reference| {
+            // Memory that the judge has open is not free for the runner.
             side.blocks = Blocks::default();
-            let moved = reference.player.session.relocate(theirs);
-            moved.map_err(|fault| reference.player.stopped(true, fault))?;
+            let info = context.memory_info();
+            let (free, _) = info.map_err(|error| Stop::Broken(error.to_string()))?;
+            let most = (MOST_PADDING.min(free / 4) / PADDING).max(1);
+            let moved = player.session.relocate(PADDING * (1 + secret.bits() % most));
+            moved.map_err(|fault| player.stopped(of_reference, fault))
+        };
+        relocated(candidate, &mut stage.candidate, false)?;
+        for (reference, side) in expectations.references.iter_mut().zip(&mut stage.references) {
+            relocated(&mut reference.player, side, true)?;
         }
         let inputs = self.players.seeds_of(seeds, calls);
         self.make(&inputs, 0, false)
@@ -341,8 +337,7 @@ impl Quiet<'_> {
 
     /// Whether calls wait for the device themselves on one side alone.
     pub(super) fn waits_differ(&self) -> bool {
-        let of_reference = self.stage.references.iter().map(|side| side.gate.waits());
-        of_reference.into_iter().any(|waits| waits != self.waits())
+        self.stage.references.iter().any(|side| side.gate.waits() != self.waits())
     }
 
     /// Returns the overhead of a call with results of these sizes.
