@@ -49,9 +49,9 @@ def wait_for_server(server):
     raise SystemExit("the server has ended; its reason is above")
 
 
-def compare(reference, candidate):
+def compare(reference, candidate, trials=10):
     torch = lambda source: {"kernel_type": "torch", "source_code": source}
-    body = {"ref_kernel": torch(reference), "custom_kernel": torch(candidate), "num_trials": 10, "timeout": 120.0}
+    body = {"ref_kernel": torch(reference), "custom_kernel": torch(candidate), "num_trials": trials, "timeout": 120.0}
     began = time.monotonic()
     report = post("/compare", body)
     return report, time.monotonic() - began
@@ -67,6 +67,15 @@ def line(name, kind, report, took):
     return f"{name:44} {kind:6} {report.get('verdict')} {compared} {took:.2f} s {stages} {why[:160]}"
 
 
+def problems_in(folder):
+    number = lambda path: int(path.name.split("_")[0])
+    levels = [folder / f"level{level}" for level in (1, 2, 3)]
+    problems = [path for level in levels for path in sorted(level.glob("*.py"), key=number)]
+    if not problems:
+        raise SystemExit(f"{folder} has no level1 to level3 with problems: name KernelBench's own folder of them")
+    return problems
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -77,11 +86,7 @@ def main():
     parser.add_argument("--zeros", action="store_true")
     parser.add_argument("--again", action="store_true")
     asked = parser.parse_args()
-    number = lambda path: int(path.name.split("_")[0])
-    levels = [asked.problems / f"level{level}" for level in (1, 2, 3)]
-    problems = [path for level in levels for path in sorted(level.glob("*.py"), key=number)]
-    if not problems:
-        raise SystemExit(f"{asked.problems} has no level1 to level3 with problems: name KernelBench's own folder of them")
+    problems = problems_in(asked.problems)
     kinds = [("same", SAME)] + [("zeros", ZEROS)] * asked.zeros + [("again", SAME)] * asked.again
     server = subprocess.Popen([asked.program, "serve", "--port", str(PORT)], stdout=subprocess.DEVNULL)
     seconds = {kind: [] for kind, _ in kinds}

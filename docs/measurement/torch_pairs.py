@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Torch kernels beside themselves, and beside themselves with 2 % more work, on either side.
 
-    torch_pairs.py PROGRAM [--repeats N] [--seconds S]
+    torch_pairs.py PROGRAM [--kinds same,more,less] [--repeats N] [--seconds S]
 
 Starts `PROGRAM serve` on this machine and sends each pair to `POST /compare`. `same` is a kernel beside itself, `more` a
 candidate that repeats its work on a fiftieth of the batch, and `less` a candidate beside such a reference. One line for
@@ -76,6 +76,7 @@ def compare(name, kind):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
+    parser.add_argument("--kinds", default="same,more,less")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
@@ -84,7 +85,7 @@ def main():
     try:
         wait_for_server(server)
         until = time.monotonic() + asked.seconds
-        every = [(name, kind) for _ in range(asked.repeats) for name in PROBLEMS for kind in ("same", "more", "less")]
+        every = [(name, kind) for _ in range(asked.repeats) for name in PROBLEMS for kind in asked.kinds.split(",")]
         for name, kind in every:
             if time.monotonic() > until:
                 break

@@ -219,15 +219,16 @@ impl RunnerSession {
         &self.fork.memory
     }
 
-    /// Kills the process; its output can still be read.
+    /// Kills the process, and waits until it has ended; its output can still be read.
     pub fn stop_for_good(&self) {
         self.fork.end();
     }
 
-    /// Kills the process; returns the beginning of its output.
+    /// Kills the process, and does not wait until it has ended, which takes the driver 0.1 s; returns the beginning of
+    /// its output up to its last answer.
     pub fn end(self) -> String {
-        self.fork.end();
-        self.fork.printed()
+        self.fork.kill();
+        self.fork.printed_so_far()
     }
 
     /// Measures how long an empty question takes.
@@ -397,13 +398,18 @@ impl RunnerSession {
         self.done(Question::Open { handle, bytes })
     }
 
-    /// Frees the device memory that the runner does not use, and holds `bytes` until the next call of this function.
-    /// What later calls allocate then lies elsewhere on the device.
+    /// Frees the device memory that the runner does not use, and holds `padding` bytes until the next call of this
+    /// function. What later calls allocate then lies elsewhere on the device. `lent`: handle and size in bytes of memory
+    /// that the runner opens in place of the memory that it has open.
     ///
     /// # Errors
-    /// The runner cannot allocate the memory.
-    pub fn relocate(&mut self, bytes: u64) -> Result<(), RunnerFault> {
-        self.done(Question::Relocate { bytes })
+    /// The runner cannot allocate or open the memory.
+    pub fn relocate(
+        &mut self,
+        padding: u64,
+        (handle, bytes): (&str, u64),
+    ) -> Result<(), RunnerFault> {
+        self.done(Question::Relocate { padding, handle, bytes })
     }
 
     /// Prepares a batch of calls. The content of the arguments may be written afterwards.

@@ -246,8 +246,11 @@ pub(crate) enum Question<'a> {
         /// Gate and hash settings, if the arguments are encrypted.
         locked: &'a Option<super::locked::LockedOrder>,
     },
-    /// Frees the device memory that is not in use, and holds this many bytes until the next such question.
+    /// Frees the device memory that is not in use, holds `padding` bytes until the next such question, and opens
+    /// other memory of the judge.
     Relocate {
+        padding: u64,
+        handle: &'a str,
         bytes: u64,
     },
     /// Loads the kernels that hold calls back and hash results, and asks for the address of their page.

@@ -262,6 +262,10 @@ fn because(reason: PairedReason) -> &'static str {
         PairedReason::BlocksMerged => "successive blocks depended on one another and were merged",
         PairedReason::EstimatorsDisagree => "a few blocks move the mean out of the interval",
         PairedReason::EndedEarly => "the time was up before the last look",
+        PairedReason::SpreadTooWide => {
+            "the times vary so much that more blocks would not have decided it in the time: quieten the machine, or \
+             raise `measure.max_time`"
+        }
         PairedReason::MarginFromResolution => "the margin is one tick of the clock",
         PairedReason::MarginFromFloor => "the margin is what the case showed against itself",
         PairedReason::ClockInduced => "times and cycles disagree: the clock made the difference",

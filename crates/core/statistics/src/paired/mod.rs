@@ -32,4 +32,4 @@ pub use ranking::{PairOutcome, RankError, RankedCandidate, RankedPair, Ranking, 
 pub use report::{
     BlockReport, DropCount, PairedComparison, PairedReason, PairedVerdict, RatioEstimate,
 };
-pub use verdict::{LookOutcome, conclude, decide_at_end, decide_at_look};
+pub use verdict::{LookOutcome, conclude, decide_at_end, decide_at_look, is_hopeless};

@@ -53,6 +53,9 @@ pub enum PairedReason {
     RatioDrifts,
     /// The comparison ended before its last look.
     EndedEarly,
+    /// The times vary so much that the blocks that the time allows would not have resolved the difference, so
+    /// the comparison ended.
+    SpreadTooWide,
     /// The margin is one tick of the clock.
     MarginFromResolution,
     /// The margin is what the case showed against itself.

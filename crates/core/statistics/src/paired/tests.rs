@@ -95,6 +95,26 @@ fn the_end_is_a_look_with_an_answer_or_cuts_one_short() {
 }
 
 #[test]
+fn blocks_that_vary_too_much_for_the_time_are_hopeless() {
+    let policy = ComparePolicy { floor: 0.015, ..ComparePolicy::default().with_early_look() };
+    for (sd, most, ratio, hopeless) in [
+        (0.20, 32, 1.0, true),
+        (0.20, 32, 1.02, true),
+        (0.20, 32, 2.0, false),
+        (0.02, 128, 1.0, false),
+        (0.05, 128, 1.0, false),
+        (0.20, 128, 1.0, true),
+    ] {
+        let few = blocks(8, ratio, sd);
+        assert_eq!(is_hopeless(&few, most, &policy), hopeless, "{sd} {most} {ratio}");
+    }
+    // What is decided, or cannot be decided for another reason, is not hopeless.
+    assert!(!is_hopeless(&blocks(8, 1.0, 0.001), 128, &policy));
+    assert!(!is_hopeless(&blocks(4, 1.0, 0.3), 128, &policy));
+    assert!(!is_hopeless(&[], 128, &policy));
+}
+
+#[test]
 fn throttled_blocks_forbid_a_verdict() {
     let policy = ComparePolicy::default();
     let mut all = blocks(128, 1.05, 0.004);

@@ -3,7 +3,7 @@
 use super::apart::are_apart;
 use super::block::{Arm, PairedBlock};
 use super::drops::{DropReason, drop_reasons};
-use super::estimate::Estimate;
+use super::estimate::{Estimate, t_quantile};
 use super::policy::{ComparePolicy, MAX_BLOCKS};
 use super::report::{
     BlockReport, DropCount, PairedComparison, PairedReason, PairedVerdict, RatioEstimate,
@@ -14,6 +14,8 @@ use crate::stats::mean;
 
 /// Fewest blocks for a verdict.
 const MIN_BLOCKS: usize = 8;
+/// Share of the measured spread that further blocks may have.
+const SPREAD_MAY_BE: f64 = 0.9;
 /// Largest difference between logarithms of equal times, since samples are 32-bit floats.
 const ROUNDING: f64 = 1e-6;
 
@@ -60,6 +62,31 @@ fn is_futile(comparison: &PairedComparison, policy: &ComparePolicy) -> bool {
     let inside =
         comparison.time.is_some_and(|time| time.ci_high <= within && time.ci_low >= 1.0 / within);
     inside && !policy.may_be_same(comparison.equivalence)
+}
+
+/// Returns whether `most` blocks are unlikely to decide what `blocks` leave open: with the spread of these blocks, the
+/// interval would still reach from differences that matter to ones that do not. It errs towards more blocks: the spread
+/// may prove to be smaller, and the mean may move by a quarter of its standard error. Stopping for this reason never leads to
+/// a verdict.
+pub fn is_hopeless(blocks: &[PairedBlock], most: usize, policy: &ComparePolicy) -> bool {
+    let comparison = evaluate(blocks, policy);
+    let Some(time) = comparison.time.filter(|_| {
+        comparison.verdict == PairedVerdict::Inconclusive
+            && comparison.reasons.contains(&PairedReason::DifferenceUnresolved)
+    }) else {
+        return false;
+    };
+    let groups = f64::from(time.groups);
+    let later = groups * (most.max(blocks.len()) as f64) / blocks.len().max(1) as f64;
+    let half =
+        SPREAD_MAY_BE * t_quantile(1.0 - policy.alpha_per_look(), later - 1.0) * time.block_sd
+            / later.sqrt();
+    let mean = time.ratio.ln().abs();
+    let moves = time.block_sd / groups.sqrt() / 4.0;
+    let may_be_same = policy.may_be_same(comparison.equivalence)
+        && (mean - moves).max(0.0) + half < comparison.equivalence.ln_1p();
+    let may_differ = mean + moves - half > comparison.margin.ln_1p();
+    !may_be_same && !may_differ
 }
 
 /// Decides with the available blocks when the time is used up. This look uses the error probability

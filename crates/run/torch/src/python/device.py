@@ -37,6 +37,7 @@ class Device:
         self.get_handle = driver.cuIpcGetMemHandle
         self.open_handle = driver.cuIpcOpenMemHandle_v2
         self.open_handle.argtypes = [ctypes.POINTER(ctypes.c_uint64), Block, ctypes.c_uint]
+        self.close_handle = driver.cuIpcCloseMemHandle
         self.base, self.size = ctypes.c_uint64(), ctypes.c_size_t()
         # Blocks sorted by their addresses. `forget` clears them: an allocator may free blocks between two
         # batches.
@@ -69,6 +70,9 @@ class Device:
         return handle, address - base
 
     def open(self, handle, count):
+        if self.lent is not None:
+            self.lent = None
+            self.close_handle(ctypes.c_uint64(self.lent_range.start))
         block = Block.from_buffer_copy(base64.b64decode(handle))
         address = ctypes.c_uint64()
         result = self.open_handle(ctypes.byref(address), block, 1)

@@ -107,7 +107,8 @@ class Runner:
         self.batch = self.returned = self.padding = None
         self.torch.cuda.empty_cache()
         self.device.forget()
-        self.padding = self.torch.empty(asked["bytes"], dtype=self.torch.uint8, device=self.device.place)
+        self.device.open(asked["handle"], asked["bytes"])
+        self.padding = self.torch.empty(asked["padding"], dtype=self.torch.uint8, device=self.device.place)
         return {"done": None}
 
     def do_run(self, asked):

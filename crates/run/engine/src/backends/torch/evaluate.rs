@@ -325,6 +325,10 @@ impl Evaluation {
             }
             _ => None,
         };
+        let noise = match gpu {
+            Some(gpu) => gpu.with_memory(noise).map_err(no_device)?,
+            None => noise,
+        };
         account.spent_on(Phase::Starting);
         let (outcome, mut account) = judged(sessions, &case, (gpu, noise), account)?;
         if let Some(error) = outcome.of_environment().filter(|_| !case.count) {

@@ -186,8 +186,8 @@ impl Functions {
         let mut runner = side.runners.runner().await.map_err(of_unusable)?;
         let leash = Leash(vec![runner.killer()]);
         if let Some(held) = &held {
-            held.ends([runner.killer()]);
-            held.makes_next();
+            let earlier = held.ends([runner.killer()]);
+            held.makes_next(earlier);
         }
         let device = device.and_then(|uuid| self.device(uuid));
         let python = python_host(&versions, device.as_ref());

@@ -1,9 +1,12 @@
 //! A device's lease, and the work on the device beside and after an order: the next order's processes create
-//! their contexts, and old processes release their memory. Both would disturb timed work, which therefore waits
-//! for them (`DeviceNoise` within an order, `Host::quiet_lease` between orders). Functions do not wait.
+//! their contexts, and old processes release their memory. Both would disturb timed work, which therefore waits for
+//! them: torch kernels once they are loaded and verified (`DeviceNoise`), other orders before they begin
+//! (`Host::quiet_lease`). Functions do not wait.
 
+use std::future::Future;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -36,9 +39,14 @@ impl Held {
         self
     }
 
-    /// Adds runners that must end before the device counts as quiet again. Other code ends them.
-    pub(super) fn ends(&self, runners: impl IntoIterator<Item = Killer>) {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(runners);
+    /// Adds runners that must end before the device counts as quiet again. Other code ends them. Returns those of
+    /// earlier evaluations that have not ended yet.
+    pub(super) fn ends(&self, runners: impl IntoIterator<Item = Killer>) -> Vec<Killer> {
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.retain(|runner| !runner.gone_by(Instant::now()));
+        let earlier = ending.clone();
+        ending.extend(runners);
+        earlier
     }
 
     /// The lease, and the runners that must end before the device counts as quiet again.
@@ -46,18 +54,30 @@ impl Held {
         (self.lease.as_mut(), &self.ending)
     }
 
-    /// Starts the next order's runners now, which create their contexts. Nothing may be timed before the
-    /// returned noise ends.
-    pub(super) fn makes_next(&self) -> Option<DeviceNoise> {
+    /// Starts the next order's runners now, which create their contexts. Nothing may be timed before the returned noise
+    /// ends, which includes the end of the runners in `ending`.
+    pub(super) fn makes_next(&self, ending: Vec<Killer>) -> Option<DeviceNoise> {
         let side = Arc::clone(&self.side);
-        let noise = Arc::clone(&side.noise).try_read_owned().ok()?;
         let (end, other) = UnixStream::pair().ok()?;
         tokio::spawn(async move {
-            side.runners.replenish().await;
-            drop((noise, other));
+            // The processes of earlier orders must be gone, too.
+            let noise = async { Arc::clone(&side.noise).write_owned().await.downgrade() };
+            let made = tokio::join!(noise, gone(ending), side.runners.replenish());
+            drop((made, other));
         });
         Some(DeviceNoise(end))
     }
+}
+
+/// Waits until the runners have ended, up to a limit.
+async fn gone(ending: Vec<Killer>) {
+    let until = Instant::now() + ENDING;
+    let wait = move || {
+        ending.iter().for_each(|runner| {
+            runner.gone_by(until);
+        });
+    };
+    let _ = tokio::task::spawn_blocking(wait).await;
 }
 
 impl Drop for Held {
@@ -67,16 +87,17 @@ impl Drop for Held {
         let ending = std::mem::take(self.ending.get_mut().unwrap_or_else(PoisonError::into_inner));
         // Preparations for later orders do not delay an order that already waits for a device.
         let is_wanted = self.fleet.waiting() > 0;
-        // Only a holder of the lease waits for quiet, and the lease is still held here, so this succeeds.
-        let noise = Arc::clone(&side.noise).try_read_owned();
+        // Queued while the lease is still held, so that the next holder's wait for quiet includes this work.
+        let mut noise = Box::pin(Arc::clone(&side.noise).read_owned());
+        let queued = noise.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         runtime.spawn(async move {
-            let gone = tokio::task::spawn_blocking(move || {
-                let until = Instant::now() + ENDING;
-                ending.iter().for_each(|runner| {
-                    runner.gone_by(until);
-                });
-            });
-            let _ = tokio::join!(gone, side.judges.left());
+            let noise = async {
+                match queued {
+                    Poll::Ready(noise) => noise,
+                    Poll::Pending => noise.await,
+                }
+            };
+            let (noise, (), ()) = tokio::join!(noise, gone(ending), side.judges.left());
             if !is_wanted {
                 let judge = async {
                     if judged {

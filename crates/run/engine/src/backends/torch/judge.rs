@@ -58,6 +58,10 @@ impl Judge {
             Err(Stop::Candidate(failed)) => judged.failed = Some((failed, false)),
             Err(Stop::Reference(failed)) => judged.failed = Some((failed, true)),
         }
+        if gpu.is_none() {
+            // The next evaluation is timed on the same cores. A device's next lease waits for their end.
+            self.players.stop_for_good();
+        }
         (judged, self.players.candidate, self.players.account)
     }
 

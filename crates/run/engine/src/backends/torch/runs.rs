@@ -130,7 +130,7 @@ impl TorchBackend {
         }
         let need = LeaseNeeds { device: Some(info.ordinal), owner, ..LeaseNeeds::default() };
         let began = Instant::now();
-        let lease = self.host.quiet_lease(&need).await?;
+        let lease = self.host.fleet.lease(&need).await.map_err(error::from_lease)?;
         queue += began.elapsed();
         let began = Instant::now();
         let held = Held::new(lease, side, &self.host.fleet).judged();
@@ -276,15 +276,13 @@ impl Entered<'_> {
         most: u64,
     ) -> Judged {
         let killers: Vec<Killer> = runners.iter().map(Runner::killer).collect();
-        if let Some(held) = &self.held {
-            held.ends(killers.iter().cloned());
-        }
+        let ending = self.held.as_ref().map(|held| held.ends(killers.iter().cloned()));
         let _leash = Leash(killers);
         let python = python_host(&self.versions, self.device.as_ref());
         let customer = Customer { compiler: self.compiler, owner: self.owner };
         let serving = Serving::begin(&customer, python, &mut runners, self.deadline);
         // The next order's runners start while this order's sides are loaded and its first call is verified.
-        let noise = self.held.as_ref().and_then(Held::makes_next);
+        let noise = self.held.as_ref().and_then(|held| held.makes_next(ending?));
         let (judges, bench) = (&self.side.judges, JudgeResources { runners, files, noise });
         let answer = judges.ask(Arc::clone(order), self.owner, bench, (self.deadline, most)).await;
         if self.device.is_none() {

@@ -168,14 +168,8 @@ impl Arena {
         let (free, _) = gpu.context.memory_info().map_err(broken)?;
         let sets = (MOST_BYTES.min(free / 8) / stride).clamp(1, MOST_SETS);
         let bytes = (sets * stride).next_multiple_of(BLOCK);
-        let memory = |bytes| {
-            let memory = room(gpu, bytes, "inputs")?;
-            // Runners can read all of it, and it may still hold inputs that this process wrote earlier.
-            memory.fill(0, &gpu.stream).map_err(broken)?;
-            Ok(memory)
-        };
-        let candidates = memory(bytes)?;
-        let of_references = memory(if referenced { bytes } else { BLOCK })?;
+        let candidates = zeroed(gpu, bytes)?;
+        let of_references = zeroed(gpu, if referenced { bytes } else { BLOCK })?;
         let (sets, pristine, pristine_stride) = (sets as u32, None, 0);
         Ok(Self {
             candidates,
@@ -189,6 +183,23 @@ impl Arena {
             stride,
             sets,
         })
+    }
+
+    /// Replaces a side's memory by other memory of the same size, and returns the memory that its runners still have
+    /// open. `padding`: bytes that are allocated meanwhile, so that the memory lies elsewhere.
+    pub(super) fn relocate(
+        &mut self,
+        gpu: &Gpu,
+        whose: Whose,
+        padding: u64,
+    ) -> Result<DeviceBuffer, NotShelved> {
+        let memory = match whose {
+            Whose::Candidate => &mut self.candidates,
+            Whose::References => &mut self.of_references,
+        };
+        let _padding = room(gpu, padding, "inputs")?;
+        let elsewhere = zeroed(gpu, memory.len() as u64)?;
+        Ok(std::mem::replace(memory, elsewhere))
     }
 
     fn memory(&self, whose: Whose) -> &DeviceBuffer {
@@ -462,6 +473,14 @@ impl Arena {
         places.dedup();
         Ok(places)
     }
+}
+
+/// Allocates memory that runners open. They can read all of it, and it may hold inputs that this process wrote earlier,
+/// so it is zeroed.
+fn zeroed(gpu: &Gpu, bytes: u64) -> Result<DeviceBuffer, NotShelved> {
+    let memory = room(gpu, bytes, "inputs")?;
+    memory.fill(0, &gpu.stream).map_err(broken)?;
+    Ok(memory)
 }
 
 /// An argument tensor: its path, its buffer and offset, and its layout.

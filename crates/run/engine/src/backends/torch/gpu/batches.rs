@@ -11,7 +11,6 @@ use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::lint::Lint;
-use crate::backends::torch::player::Player;
 use crate::backends::torch::players::{Players, Seeds};
 use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::{ParameterHashes, Verification, changed_parameters};
@@ -99,23 +98,36 @@ impl<'g> Batches<'_, 'g> {
         self.verify(&values, &expected, seeds, first)
     }
 
-    /// Makes both sides allocate their memory anew, elsewhere on the device, in a batch of `calls` calls.
+    /// Makes both sides allocate their memory anew, elsewhere on the device, in a batch of `calls` calls. Their inputs
+    /// lie elsewhere, too.
     pub(super) fn relocate(&mut self, seeds: Seeds, calls: u32) -> Result<(), Stop> {
         let Self { players, stage, .. } = self;
         let Players { candidate, expectations, secret, .. } = &mut **players;
-        let context = &stage.gpu.context;
-        let mut relocated = |player: &mut Player, side: &mut Side, of_reference| {
-            // Memory that the judge has open is not free for the runner.
-            side.blocks = Blocks::default();
-            let info = context.memory_info();
+        let Stage { gpu, arena, candidate: own, references, .. } = stage;
+        let mut padding = || {
+            let info = gpu.context.memory_info();
             let (free, _) = info.map_err(|error| Stop::Broken(error.to_string()))?;
             let most = (MOST_PADDING.min(free / 4) / PADDING).max(1);
-            let moved = player.session.relocate(PADDING * (1 + secret.bits() % most));
-            moved.map_err(|fault| player.stopped(of_reference, fault))
+            Ok::<u64, Stop>(PADDING * (1 + secret.bits() % most))
         };
-        relocated(candidate, &mut stage.candidate, false)?;
-        for (reference, side) in expectations.references.iter_mut().zip(&mut stage.references) {
-            relocated(&mut reference.player, side, true)?;
+        let theirs = expectations.references.iter_mut().map(|one| &mut one.player);
+        let sides = [
+            (Whose::Candidate, vec![(candidate, own)]),
+            (Whose::References, theirs.zip(references).collect()),
+        ];
+        for (whose, players) in sides {
+            let Some((first, _)) = players.first() else { continue };
+            let of_references = whose == Whose::References;
+            let not_lent = |error| not_shelved(first, of_references, error);
+            // The runners have the old memory open until they have opened the new one.
+            let _old = arena.relocate(gpu, whose, padding()?).map_err(not_lent)?;
+            let (handle, bytes) = arena.lent(whose).map_err(not_lent)?;
+            for (player, side) in players {
+                // Memory that the judge has open is not free for the runner.
+                side.blocks = Blocks::default();
+                let moved = player.session.relocate(padding()?, (&handle, bytes));
+                moved.map_err(|fault| player.stopped(of_references, fault))?;
+            }
         }
         let inputs = self.players.seeds_of(seeds, calls);
         self.make(&inputs, 0, false)
@@ -314,15 +326,18 @@ impl<'g> Batches<'_, 'g> {
         }
     }
 
-    /// Ends the processes of all runners.
-    pub(super) fn quiet(mut self) -> Quiet<'g> {
-        self.players.stop_for_good();
+    /// Ends the candidate's process, unless it is the reference of a comparison. References have nothing to gain from
+    /// wrong overheads, and are idle while the judge measures them.
+    pub(super) fn quiet(mut self, is_reference: bool) -> Quiet<'g> {
+        if !is_reference {
+            self.players.candidate.session.stop_for_good();
+        }
         self.stage.candidate.blocks = Blocks::default();
         Quiet { stage: self.stage, overheads: Vec::new() }
     }
 }
 
-/// The device once only the judge uses it.
+/// The device once the candidate no longer uses it.
 pub(super) struct Quiet<'g> {
     stage: Stage<'g>,
     /// Measured overheads, by the sizes of results.

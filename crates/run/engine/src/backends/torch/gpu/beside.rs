@@ -19,8 +19,8 @@ use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 use crate::backends::torch::timing::median;
 use warpgauge_statistics::paired::{
-    Arm, BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, decide_at_end,
-    decide_at_look,
+    Arm, BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, PairedReason,
+    PairedVerdict, decide_at_end, decide_at_look, is_hopeless,
 };
 
 /// How to time both sides.
@@ -66,6 +66,8 @@ pub(super) struct Pairing {
     blocks: Vec<Beside>,
     /// Turns of the reference after the candidate's process has ended.
     alone: Vec<Turn>,
+    /// Whether the blocks ended because more of them would not have decided anything.
+    hopeless: bool,
 }
 
 /// Overheads of the reference's and the candidate's calls.
@@ -78,7 +80,7 @@ struct Overheads {
 
 impl Pairing {
     pub(super) fn new(wanted: SideBySide) -> Self {
-        Self { wanted, blocks: Vec::new(), alone: Vec::new() }
+        Self { wanted, blocks: Vec::new(), alone: Vec::new(), hopeless: false }
     }
 
     /// Time limit for all blocks.
@@ -138,9 +140,22 @@ impl Pairing {
             if let LookOutcome::Done(_) = decide_at_look(&blocks, look, &policy) {
                 break;
             }
+            self.hopeless = is_hopeless(&blocks, self.attainable(began.elapsed()), &policy);
+            if self.hopeless {
+                break;
+            }
             look += 1;
         }
         Ok(())
+    }
+
+    /// Number of blocks that the policy and the time allow, if further blocks take as long as those in `elapsed`.
+    fn attainable(&self, elapsed: Duration) -> usize {
+        let measured = self.blocks.len();
+        let in_time =
+            measured as f64 * self.wanted.max_time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+        let most = self.wanted.policy.looks.last().map_or(measured, |last| *last as usize);
+        (in_time as usize).clamp(measured, most.max(measured))
     }
 
     /// Ends the candidate's process, and times the reference once more: work that the candidate left running on the
@@ -167,7 +182,7 @@ impl Pairing {
         self.blocks.iter().flat_map(|block| block.of_arm(Arm::B))
     }
 
-    /// Returns the verdict, once only the judge uses the device. Returns `None` if no block was measured.
+    /// Returns the verdict, once the candidate no longer uses the device. Returns `None` if no block was measured.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<Option<Compared>, Stop> {
         let Some(block) = self.blocks.first() else { return Ok(None) };
         let [a, b] = block.results();
@@ -181,13 +196,19 @@ impl Pairing {
             let times = blocks.iter().flat_map(|block| block.slots(arm)).flatten();
             median(&times.copied().collect::<Vec<_>>())
         };
+        let mut comparison = decide_at_end(&blocks, &policy);
+        let is_open = comparison.verdict == PairedVerdict::Inconclusive;
+        if self.hopeless && is_open {
+            comparison.reasons.retain(|reason| *reason != PairedReason::EndedEarly);
+            comparison.reasons.push(PairedReason::SpreadTooWide);
+        }
         Ok(Some(Compared {
             reference_ms: of_arm(Arm::A),
             candidate_ms: of_arm(Arm::B),
             resolution_ms: policy.resolution_ms,
             alone_ms,
             waits_differ: quiet.waits_differ(),
-            comparison: decide_at_end(&blocks, &policy),
+            comparison,
         }))
     }
 }

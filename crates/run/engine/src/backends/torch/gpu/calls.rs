@@ -108,7 +108,7 @@ impl DeviceCalls<'_> {
             pairing.run_alone(&mut batches, seeds)?;
         }
         if plan.is_some() {
-            let mut quiet = batches.quiet();
+            let mut quiet = batches.quiet(is_reference);
             timing.conclude(&mut quiet)?;
             observed.compared = match pairing {
                 Some(pairing) => pairing.conclude(&mut quiet)?,

@@ -32,6 +32,7 @@ use warpgauge_device::support::{NearTolerance, Support};
 use warpgauge_device::{Context, DeviceBuffer, DeviceError, DriverChoice, Stream, loader};
 use warpgauge_model::{DeviceInfo, Image};
 use warpgauge_tensor::Dtype;
+use warpgauge_torch::DeviceNoise;
 use warpgauge_validate::{ResolvedTolerance, sampled_ranges};
 
 /// The judge's context on a device, with its kernels loaded.
@@ -99,6 +100,25 @@ impl Gpu {
             memory.copy_to_host(at + range.start, &mut sample[start..], &self.stream)?;
         }
         Ok(sample)
+    }
+
+    /// Waits for the noise to end if half of the device's memory is in use: processes of earlier evaluations may hold
+    /// memory that this one needs. Returns noise that has not ended.
+    ///
+    /// # Errors
+    /// Returns the driver's message.
+    pub(super) fn with_memory(
+        &self,
+        noise: Option<DeviceNoise>,
+    ) -> Result<Option<DeviceNoise>, String> {
+        let (free, total) = self.context.memory_info().map_err(|error| error.to_string())?;
+        Ok(match noise {
+            Some(noise) if free < total / 2 => {
+                noise.end();
+                None
+            }
+            noise => noise,
+        })
     }
 
     /// Bytes to write so that the L2 cache holds nothing else: as many as Triton's `do_bench` writes, or

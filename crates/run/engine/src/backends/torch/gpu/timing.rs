@@ -149,7 +149,7 @@ impl<'t> DeviceTiming<'t> {
         self.turns.first().map(|turn| turn.calls.len() as u32)
     }
 
-    /// Computes the times by the judge's clock, once only the judge uses the device.
+    /// Computes the times by the judge's clock, once the candidate no longer uses the device.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<(), Stop> {
         let Some(clocks) = &mut self.timed.clocks else { return Ok(()) };
         clocks.waits = quiet.waits();
