@@ -1,11 +1,12 @@
 //! `warpgauge compile`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use base64::Engine;
 
 use super::args::CompileArgs;
-use super::contract_file::{ContractFile, ContractFileError, read_binary, read_source};
+use super::contract_file::{ContractFile, ContractFileError, LocalFiles, read_binary, read_source};
 use super::progress::Progress;
 use super::terminal::Terminal;
 use super::{CliError, place, report};
@@ -96,7 +97,20 @@ pub(super) fn kernel_file(
     } else {
         (Some(read_source(path)?), None)
     };
-    Ok(KernelCode { source_code, binary_b64, kernel_type, io: None, metadata: None })
+    let mut kernel = KernelCode {
+        source_code,
+        files: BTreeMap::new(),
+        source_path: None,
+        binary_b64,
+        kernel_type,
+        io: None,
+        metadata: None,
+    };
+    if let (Some(source), true) = (&kernel.source_code, LocalFiles::belong_to(kernel_type)) {
+        let LocalFiles { files, source_path } = LocalFiles::of(source, path)?;
+        (kernel.files, kernel.source_path) = (files, source_path);
+    }
+    Ok(kernel)
 }
 
 fn write_image(response: &CompileResponse, path: &Path) -> Result<(), CliError> {

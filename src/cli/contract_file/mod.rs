@@ -2,7 +2,10 @@
 //!
 //! The contract itself knows no files: it travels. For people's convenience a contract *file* may
 //! say `source_file: kernel.cu` in a kernel, relative to the contract file; it is replaced by
-//! `source_code` (or by `binary_b64` for machine code) before anything else looks at it.
+//! `source_code` (or by `binary_b64` for machine code) before anything else looks at it, with the local files that the
+//! source includes in `files`.
+
+mod local_files;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,7 +13,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use serde_json::{Map, Value};
 
-use warpgauge_contract::BodyFormat;
+pub(crate) use local_files::LocalFiles;
+use warpgauge_contract::{BodyFormat, KernelType};
 use warpgauge_document::path_text;
 
 /// Largest kernel source, bytes.
@@ -179,7 +183,18 @@ fn replace_source_file(
         let text = base64::engine::general_purpose::STANDARD.encode(bytes);
         kernel.insert("binary_b64".to_owned(), Value::String(text));
     } else {
-        kernel.insert("source_code".to_owned(), Value::String(read_source(&path)?));
+        let source = read_source(&path)?;
+        let kind = kernel.get("kernel_type").cloned();
+        let kind: Option<KernelType> = kind.and_then(|kind| serde_json::from_value(kind).ok());
+        if kind.is_some_and(LocalFiles::belong_to) && !kernel.contains_key("files") {
+            let LocalFiles { files, source_path } = LocalFiles::of(&source, &path)?;
+            if !files.is_empty() {
+                kernel.insert("files".to_owned(), files.into_iter().collect());
+                let path = source_path.map(|path| ("source_path".to_owned(), Value::String(path)));
+                kernel.extend(path);
+            }
+        }
+        kernel.insert("source_code".to_owned(), Value::String(source));
     }
     Ok(())
 }

@@ -66,6 +66,24 @@ fn source_files_are_replaced_in_kernels_and_references() {
 }
 
 #[test]
+fn files_that_a_cuda_source_includes_travel_with_it() {
+    let files = Files::new(&[
+        ("k.cu", b"#include \"t.cuh\"\n__global__ void k() {}"),
+        ("t.cuh", b"#include \"u.h\""),
+        ("u.h", b"int u;"),
+        ("cuda.yaml", b"kernel: {source_file: k.cu, kernel_type: cuda}"),
+        ("own.yaml", b"kernel: {source_file: k.cu, kernel_type: cuda, files: {t.cuh: ''}}"),
+        ("ptx.yaml", b"kernel: {source_file: k.cu, kernel_type: ptx}"),
+    ]);
+    let kernel = |name: &str| files.read(name).expect(name).fields["kernel"].clone();
+    let expected = serde_json::json!({"t.cuh": "#include \"u.h\"", "u.h": "int u;"});
+    assert_eq!(kernel("cuda.yaml")["files"], expected);
+    assert!(kernel("cuda.yaml").get("source_path").is_none());
+    assert_eq!(kernel("own.yaml")["files"], serde_json::json!({"t.cuh": ""}), "they are given");
+    assert!(kernel("ptx.yaml").get("files").is_none());
+}
+
+#[test]
 fn wrong_source_files_are_refused_with_their_path() {
     let cases: &[(&str, &str)] = &[
         ("kernel: {source_file: 3}", "c.yaml: kernel.source_file: expected the name of a file"),

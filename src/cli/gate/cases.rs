@@ -64,7 +64,7 @@ fn replace_code(
     let kind = kernel_type_of(path)
         .ok_or_else(|| GateError::NoKernel { case: case.name.clone(), path: path.to_owned() })?;
     let code = kernel_file(path, kind)?;
-    for name in ["source_code", "binary_b64"] {
+    for name in ["source_code", "files", "source_path", "binary_b64"] {
         kernel.remove(name);
     }
     if let Value::Object(code) = json::tree("kernel", &code)? {

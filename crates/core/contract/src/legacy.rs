@@ -1,5 +1,7 @@
 //! The oldest form of a comparison: two Python sources.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,8 @@ impl From<LegacyCompareRequest> for CompareRequest {
     fn from(request: LegacyCompareRequest) -> Self {
         let kernel = |source: String, kernel_type| KernelCode {
             source_code: Some(source),
+            files: BTreeMap::new(),
+            source_path: None,
             binary_b64: None,
             kernel_type,
             io: None,

@@ -1,6 +1,8 @@
 //! Functions of NVIDIA's libraries in place of kernels, and their arguments in a contract. The main
 //! type is [`LibraryFunction`].
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +74,8 @@ impl KernelCode {
     pub fn of_library(library: Library, io: Option<IoContract>) -> Self {
         Self {
             source_code: None,
+            files: BTreeMap::new(),
+            source_path: None,
             binary_b64: None,
             kernel_type: KernelType::Library,
             io,

@@ -8,13 +8,13 @@ use super::cache::{Key, KeyCompiler, KeyInputs};
 use super::environment::{Environment, Headers};
 use super::error::{CompileError, REMEDY};
 use super::exceeded;
-use super::limits::MAX_SOURCE_BYTES;
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
 use super::protocol::{ArchOption, ChildReply, NvccWork, NvrtcWork, Outcome, SourceText, Work};
 use super::select::{Wanted, squeezed};
+use super::source::source_of;
 use super::toolchain::{NvccInstall, NvrtcInstall};
-use warpgauge_code::source::find_kernels;
+use warpgauge_code::source::{UnitedSource, find_kernels};
 use warpgauge_contract::{Backend, KernelCode, KernelMetadata, KernelType};
 use warpgauge_model::{FailureCode, Target};
 use warpgauge_sandbox::enforcement::Enforcement;
@@ -42,7 +42,7 @@ pub struct CompileOptions {
 
 /// CUDA C++ source, with everything that determines the result.
 pub(crate) struct SourceJob<'a> {
-    text: &'a str,
+    source: UnitedSource<'a>,
     target: Target,
     backend: Backend,
     options: CheckedOptions,
@@ -60,7 +60,7 @@ impl<'a> SourceJob<'a> {
         target: &Target,
         options: CompileOptions,
     ) -> Result<Self, CompileError> {
-        let text = source_text(kernel)?;
+        let source = source_of(kernel)?;
         let number = target.architecture();
         let metadata = kernel.metadata.as_ref();
         let backend = metadata.and_then(|m| m.backend).unwrap_or_default();
@@ -69,12 +69,12 @@ impl<'a> SourceJob<'a> {
         let kernel_name = kernel_name(metadata)?;
         let suffix = checked.arch_suffix;
         Ok(Self {
-            text,
+            needs: prelude::needs_of(&source.whole()),
+            source,
             target: *target,
             backend,
             names: name_expressions(metadata, kernel_name)?,
             wanted: Wanted { name: kernel_name, any: options.any_kernel },
-            needs: prelude::needs_of(text),
             arch: ArchOption { number, suffix, machine_code: !target.emulated },
             lineinfo: options.lineinfo || checked.lineinfo,
             options: checked,
@@ -104,30 +104,6 @@ fn no_nvcc() -> CompileError {
             leave metadata.backend out to compile with NVRTC"
                 .into(),
     }
-}
-
-/// Returns the text of a kernel that is sent as text.
-pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
-    let text = kernel.source_code.as_deref().unwrap_or("");
-    // Editors on Windows begin a file with a byte order mark.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim().is_empty() {
-        let kind = format!("{:?}", kernel.kernel_type).to_lowercase();
-        let message = format!("kernel.source_code is empty; a {kind} kernel is sent as text there");
-        return Err(CompileError::rejected(FailureCode::MissingSource, message));
-    }
-    if text.len() > MAX_SOURCE_BYTES {
-        let message = format!(
-            "kernel.source_code has {} bytes; at most {MAX_SOURCE_BYTES} are compiled",
-            text.len()
-        );
-        return Err(CompileError::rejected(FailureCode::SourceTooLarge, message));
-    }
-    if text.contains('\0') {
-        let message = "kernel.source_code contains a NUL byte";
-        return Err(CompileError::rejected(FailureCode::InvalidSource, message));
-    }
-    Ok(text)
 }
 
 /// Returns the requested kernel name, checked.
@@ -182,10 +158,13 @@ pub(crate) struct Attempt<'a> {
 impl Attempt<'_> {
     /// Returns the content address.
     pub(crate) fn key(&self, environment: &Environment) -> Key {
-        let headers = self.headers(environment);
+        let mut headers = self.headers(environment).identity;
+        let files = self.job.source.files.iter();
+        headers
+            .extend(files.map(|(path, text)| format!("{path} {}", blake3::hash(text.as_bytes()))));
         KeyInputs {
             kind: KernelType::Cuda,
-            code: self.job.text.as_bytes(),
+            code: self.job.source.text.as_bytes(),
             options: &self.job.options.words,
             arch_suffix: self.job.arch.suffix,
             backend: self.job.backend,
@@ -195,7 +174,7 @@ impl Attempt<'_> {
             lineinfo: self.job.lineinfo,
             compiler: Some(KeyCompiler::of(self.compiler_name(), self.compiler_file())),
             prelude: PRELUDE,
-            headers: &headers.identity,
+            headers: &headers,
         }
         .key()
     }
@@ -243,8 +222,11 @@ impl Attempt<'_> {
 
     fn work(&self, include_dirs: Vec<PathBuf>) -> Work {
         let job = self.job;
-        let source =
-            SourceText { text: job.text.to_owned(), toolkit_headers: !include_dirs.is_empty() };
+        let source = SourceText {
+            text: job.source.text.clone().into_owned(),
+            files: job.source.files.clone(),
+            toolkit_headers: !include_dirs.is_empty(),
+        };
         let (options, name_expressions) = (job.options.words.clone(), job.names.clone());
         let (arch, lineinfo) = (job.arch, job.lineinfo);
         match self.compiler {
@@ -279,7 +261,7 @@ impl Attempt<'_> {
     ) -> Result<CompiledModule, CompileError> {
         match outcome {
             Outcome::Built(built) => {
-                let source = find_kernels(self.job.text);
+                let source = find_kernels(&self.job.source.whole());
                 let entry = self.job.wanted.of(&built.kernels, &source)?;
                 Ok(CompiledModule {
                     image: built.image.into(),

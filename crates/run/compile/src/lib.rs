@@ -38,6 +38,7 @@ mod ptxas;
 mod refused;
 mod select;
 mod signature;
+mod source;
 mod spares;
 mod std_names;
 mod summary;

@@ -66,7 +66,8 @@ const fn rule(names: &'static [&'static str], value: Value, action: Action) -> R
     Rule { names, value, action }
 }
 
-const FILES: &str = "the compiler reads only the toolkit's own headers; put code into source_code";
+const FILES: &str = "the compiler reads only the toolkit's own headers and the kernel's `files`; put code into \
+                     source_code, and files that it includes into `files`";
 const OUTPUT: &str = "the output is the service's to choose";
 const TOOLS: &str = "the compiler's own parts are the service's to choose";
 

@@ -7,8 +7,9 @@ use super::binary::{
 use super::cache::KeyInputs;
 use super::describe::Knowledge;
 use super::error::CompileError;
-use super::job::{kernel_name, source_text};
+use super::job::kernel_name;
 use super::select::Wanted;
+use super::source::source_text;
 use warpgauge_contract::{Backend, KernelCode, KernelType};
 use warpgauge_model::{FailureCode, ImageFormat, Target};
 

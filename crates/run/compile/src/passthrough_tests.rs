@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::ctype::CType;
 use warpgauge_contract::KernelMetadata;
@@ -25,6 +27,8 @@ fn kernel(
 ) -> KernelCode {
     KernelCode {
         source_code: text.map(str::to_owned),
+        files: BTreeMap::new(),
+        source_path: None,
         binary_b64: bytes.map(Blob::from_bytes),
         kernel_type: kind,
         io: None,

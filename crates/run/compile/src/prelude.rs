@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cub;
 use super::std_names::StdNames;
-use warpgauge_code::source::{Token, TokenKind, tokenize, without_host_code};
+use warpgauge_code::source::{Token, TokenKind, included_header, tokenize, without_host_code};
 
 pub(crate) const PRELUDE: &str = include_str!("prelude.cuh");
 
@@ -341,17 +341,6 @@ pub(crate) fn needs_of(source: &str) -> Needs {
         }
     }
     needs
-}
-
-/// Returns the header of an `#include` line.
-fn included_header(directive: &str) -> Option<&str> {
-    let rest = directive.trim_start_matches('#').trim_start().strip_prefix("include")?.trim_start();
-    let closing = match rest.as_bytes().first()? {
-        b'<' => '>',
-        b'"' => '"',
-        _ => return None,
-    };
-    rest[1..].split_once(closing).map(|(header, _)| header.trim())
 }
 
 /// Returns whether a name is defined: `typedef … NAME;`, `using NAME =`, `struct NAME`, `namespace NAME`,

@@ -1,5 +1,6 @@
 //! The support kernels of the workers, which write inputs and examine outputs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -19,6 +20,8 @@ pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
         async move {
             let kernel = KernelCode {
                 source_code: Some(support::SOURCE.to_owned()),
+                files: BTreeMap::new(),
+                source_path: None,
                 binary_b64: None,
                 kernel_type: KernelType::Cuda,
                 io: None,

@@ -50,6 +50,8 @@ impl KeptKernel {
     pub fn new(name: &str, code: &KernelCode, target: Target, lineinfo: bool, log: String) -> Self {
         let code = KernelCode {
             source_code: code.source_code.clone(),
+            files: code.files.clone(),
+            source_path: code.source_path.clone(),
             binary_b64: None,
             kernel_type: code.kernel_type,
             io: arguments_without_content(code),

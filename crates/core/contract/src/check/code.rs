@@ -18,6 +18,7 @@ pub(super) fn check(
         CodeForm::Absent => library::check_code(kernel, path, mistakes),
         CodeForm::Text => source(kernel, limits, path, mistakes),
     }
+    super::files::check(kernel, limits, path, mistakes);
     if let Some(metadata) = &kernel.metadata {
         let at = format!("{path}.metadata");
         family::check_metadata(kernel.family(), metadata, &at, mistakes);

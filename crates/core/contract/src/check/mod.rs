@@ -5,6 +5,7 @@ mod args;
 mod code;
 mod data;
 mod family;
+mod files;
 mod outputs;
 pub(crate) mod program;
 pub(crate) mod torch;

@@ -9,7 +9,7 @@ use crate::error::{ContractError, quoted};
 use warpgauge_model::FailureCode;
 
 /// Fields with code or encoded data, in which a dollar sign has its own meaning.
-const OPAQUE: [&str; 3] = ["source_code", "binary_b64", "data_b64"];
+const OPAQUE: [&str; 4] = ["source_code", "files", "binary_b64", "data_b64"];
 
 /// Longest text after substitution, bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -47,7 +47,7 @@ fn of_value(
 ) -> Result<Value, ContractError> {
     let length = path.len();
     match value {
-        Value::String(_) if OPAQUE.contains(&field) => Ok(value.clone()),
+        _ if OPAQUE.contains(&field) => Ok(value.clone()),
         Value::String(text) => {
             let value = of_text(text, point, used).map_err(|message| ContractError {
                 path: path.clone(),

@@ -256,6 +256,8 @@ fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> KernelCode {
     let binary = kernel_type.code_form() == CodeForm::Binary;
     KernelCode {
         source_code: (!binary).then(|| kernel.to_owned()),
+        files: BTreeMap::new(),
+        source_path: None,
         binary_b64: binary.then(|| Blob::from_base64(kernel)),
         kernel_type,
         io: Some(io),

@@ -78,9 +78,6 @@ pub(crate) fn planned_program(
     order: &ProgramOrder<'_>,
     toolchain: &Toolchain,
 ) -> Result<Plan, CompileError> {
-    if order.source.len() > MAX_SOURCE_BYTES {
-        return Err(too_large());
-    }
     program::plan(order, toolchain)
 }
 

@@ -6,8 +6,10 @@ use super::flags::{self, Linked};
 use super::plan::{CXX_REMEDY, NVCC_REMEDY, Plan, SYSTEM_LIBRARIES, library_in, text};
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
-use crate::protocol::{BuildStep, BuildWay};
+use crate::protocol::{BuildStep, BuildWay, FILES};
+use crate::source::source_of;
 use crate::toolchain::{NvccInstall, Toolchain, host, library_dirs};
+use warpgauge_contract::KernelCode;
 use warpgauge_model::{FailureCode, Target};
 
 /// Name of the source in the compiler's messages.
@@ -17,12 +19,10 @@ const SOURCE: &str = "program.cu";
 const OUTPUT: &str = "program";
 
 /// A program to build, and its target.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ProgramOrder<'a> {
-    /// CUDA C++ with a `main()`.
-    pub source: &'a str,
-    /// Options of nvcc, and CUDA libraries (`-lcublas`).
-    pub options: &'a [String],
+    /// CUDA C++ with a `main()`, and options of nvcc with CUDA libraries (`-lcublas`).
+    pub kernel: &'a KernelCode,
     /// The device that the program runs on.
     pub target: Target,
     /// The emulator's library, which replaces CUDA's driver and runtime.
@@ -36,8 +36,10 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
         remedy: remedy.to_owned(),
     })?;
     let arch = order.target.architecture();
+    let source = source_of(order.kernel)?;
+    let options = order.kernel.metadata.as_ref().map_or(&[][..], |data| &data.compiler_options);
     let (libraries, options): (Vec<String>, Vec<String>) =
-        order.options.iter().cloned().partition(|option| option.trim_start().starts_with("-l"));
+        options.iter().cloned().partition(|option| option.trim_start().starts_with("-l"));
     let checked = flags::device(&options, arch)?;
     let named = format!("{arch}{}", checked.arch_suffix.map(String::from).unwrap_or_default());
     let mut arguments: Vec<String> = Vec::new();
@@ -52,6 +54,9 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     }
     arguments.extend(checked.words);
     arguments.extend(checked.lineinfo.then(|| "-lineinfo".to_owned()));
+    if !source.files.is_empty() {
+        arguments.extend(["-I", FILES].map(str::to_owned));
+    }
     for directory in &nvcc.include_dirs {
         arguments.extend(["-isystem".to_owned(), text(directory)]);
     }
@@ -70,7 +75,9 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     }
     plan.execute.push(nvcc.root().to_owned());
     plan.read.extend(nvcc.include_dirs.iter().cloned());
-    plan.files.push((SOURCE.to_owned(), order.source.to_owned()));
+    plan.files.push((SOURCE.to_owned(), source.text.into_owned()));
+    let files = source.files.into_iter().map(|(path, text)| (format!("{FILES}/{path}"), text));
+    plan.files.extend(files);
     plan.stages = vec![vec![step]];
     plan.output = OUTPUT.to_owned();
     Ok(plan)

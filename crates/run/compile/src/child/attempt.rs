@@ -74,12 +74,17 @@ impl Attempts<'_> {
         let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished else {
             return Ok(finished);
         };
-        let device = without_host_code(&self.source.text);
-        let note: Vec<Diagnostic> = device.iter().map(left_out).collect();
-        let text = device.map(|device| device.text);
-        let relaxed = with_relaxed_constexpr(text.as_deref().unwrap_or(&self.source.text));
-        let Some(text) = relaxed.or(text) else { return Ok(finished) };
-        let source = SourceText { text, ..self.source.clone() };
+        let mut note = Vec::new();
+        let mut source = self.source.clone();
+        let files = source.files.iter_mut().map(|(_, text)| text);
+        for text in files.chain([&mut source.text]) {
+            if let Some(device) = device_only(text, &mut note) {
+                *text = device;
+            }
+        }
+        if source == *self.source {
+            return Ok(finished);
+        }
         let alone = Attempts { source: &source, name_expressions: self.name_expressions };
         let mut finished = alone.run_whole(compile)?;
         match &mut finished {
@@ -96,7 +101,7 @@ impl Attempts<'_> {
     /// Compiles the source unchanged.
     fn run_whole(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let started = Instant::now();
-        let kernels = find_kernels(&self.source.text);
+        let kernels = find_kernels(&self.source.whole());
         let full = self.extra(&kernels);
         let none = Extra { internal: Vec::new(), probes: Vec::new() };
         let first = self.attempt(compile, &full)?;
@@ -158,15 +163,19 @@ impl Attempts<'_> {
         compile: &mut Compile<'_>,
         extra: &Extra,
     ) -> Result<Result<Success, (NvrtcFault, String)>, NvrtcError> {
-        let needs = prelude::needs_of(&self.source.text);
+        let needs = prelude::needs_of(&self.source.whole());
         let mut text = prelude::prefix(&needs, self.source.toolkit_headers);
         text.push_str(&self.source.text);
         if !extra.probes.is_empty() {
             text.push_str(&signature::suffix());
         }
         let mut headers = vec![(PRELUDE_NAME, PRELUDE)];
-        let stubs = STUB_HEADERS.iter().chain(&HOST_HEADERS).filter(|name| needs.is_empty(name));
+        let files = &self.source.files;
+        let is_empty =
+            |name: &&&str| needs.is_empty(name) && !files.iter().any(|(path, _)| path == **name);
+        let stubs = STUB_HEADERS.iter().chain(&HOST_HEADERS).filter(is_empty);
         headers.extend(stubs.map(|name| (*name, "")));
+        headers.extend(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
         headers.extend(needs.replaced_headers());
         let mut names = self.name_expressions.to_vec();
         names.extend(extra.internal.iter().cloned());
@@ -233,6 +242,15 @@ impl Extra {
 fn is_untyped(kernel: &KernelInfo) -> bool {
     let unknown = |p: &crate::artifact::Param| matches!(p.ctype, CType::Unknown | CType::Integer);
     !kernel.symbol.starts_with("_Z") && kernel.params.iter().flatten().any(unknown)
+}
+
+/// Returns a text without host code and with constant functions for the device, if it has any of these. Adds what was left
+/// out to `note`.
+fn device_only(text: &str, note: &mut Vec<Diagnostic>) -> Option<String> {
+    let device = without_host_code(text);
+    note.extend(device.iter().map(left_out));
+    let text_left = device.map(|device| device.text);
+    with_relaxed_constexpr(text_left.as_deref().unwrap_or(text)).or(text_left)
 }
 
 /// Returns the note that a source was compiled without its host code.

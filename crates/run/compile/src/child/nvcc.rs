@@ -17,7 +17,7 @@ use crate::binary::{read_cubin, read_ptx};
 use crate::describe::Knowledge;
 use crate::diagnostics::{self, MAX_LOG_BYTES};
 use crate::prelude::SOURCE_NAME;
-use crate::protocol::{Built, ChildRequest, MAX_FRAME_BYTES, NvccWork, Outcome};
+use crate::protocol::{Built, ChildRequest, FILES, MAX_FRAME_BYTES, NvccWork, Outcome};
 use crate::ptxas;
 use crate::signature::{self, numbered_answer, numbered_suffix};
 use warpgauge_code::source::{SourceKernel, find_kernels};
@@ -57,7 +57,14 @@ pub(super) fn compile(
 
 fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     let started = Instant::now();
-    let kernels = find_kernels(&work.source.text);
+    for (path, text) in &work.source.files {
+        let path = job_dir.join(FILES).join(path);
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        fs::write(path, text)?;
+    }
+    let kernels = find_kernels(&work.source.whole());
     let asked: Vec<&SourceKernel> = kernels.iter().filter(|k| k.extern_c).collect();
     let names: Vec<&str> = asked.iter().map(|k| k.name.as_str()).collect();
     // As with NVRTC, type queries must not fail a source that compiles without them.
@@ -127,6 +134,7 @@ fn attempt(
         .arg(format!("-arch={}", work.arch.value()))
         .args(["-Xptxas", "-v"])
         .args(work.lineinfo.then_some("-lineinfo"))
+        .args(["-I", FILES].into_iter().filter(|_| !work.source.files.is_empty()))
         .args(work.include_dirs.iter().flat_map(|dir| [Path::new("-I"), dir]))
         .args(&work.options)
         .args([Path::new("-o"), &output, Path::new(SOURCE_NAME)])

@@ -6,6 +6,7 @@ mod bounds;
 mod descriptors;
 mod extensions;
 mod figures;
+mod files;
 mod kernels;
 mod listings;
 mod nvcc;
@@ -13,6 +14,7 @@ mod sandbox;
 mod sources;
 mod triton;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -100,6 +102,8 @@ fn cuda(source: &str) -> KernelCode {
 fn cuda_with(source: &str, metadata: KernelMetadata) -> KernelCode {
     KernelCode {
         source_code: Some(source.to_owned()),
+        files: BTreeMap::new(),
+        source_path: None,
         binary_b64: None,
         kernel_type: KernelType::Cuda,
         io: None,

@@ -9,7 +9,10 @@ fn metadata() -> KernelMetadata {
 }
 
 /// Returns nvcc's result, or without nvcc checks the error, which says how to install it.
-async fn nvcc(bench: &Bench, kernel: &KernelCode) -> Option<Result<CompiledModule, CompileError>> {
+pub(super) async fn nvcc(
+    bench: &Bench,
+    kernel: &KernelCode,
+) -> Option<Result<CompiledModule, CompileError>> {
     let result = bench.compile(kernel).await;
     if bench.compiler.toolchain().nvcc.is_some() {
         return Some(result);

@@ -2,6 +2,7 @@
 
 pub(crate) mod triton;
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::artifact::KernelInfo;
+use warpgauge_code::source::whole;
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat};
 use warpgauge_sandbox::enforcement::Enforcement;
@@ -17,7 +19,7 @@ use warpgauge_sandbox::enforcement::Enforcement;
 pub(crate) use triton::{TritonAnswer, TritonBuilt};
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in place.
-pub(crate) const PROTOCOL_VERSION: u32 = 6;
+pub(crate) const PROTOCOL_VERSION: u32 = 7;
 
 /// Maximum size of a frame, bytes. The largest content is machine code.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -27,6 +29,10 @@ const MAX_VALUES: u64 = 1 << 20;
 
 /// Maximum size of an object built for a Python process, bytes: it must fit a frame.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 48 << 20;
+
+/// Directory for the files of a source, in the job's directory. It is named relative to that, since images contain the
+/// paths of files.
+pub(crate) const FILES: &str = "files";
 
 /// Request to a child.
 #[derive(Debug, Serialize, Deserialize)]
@@ -174,12 +180,21 @@ pub(crate) struct DisassembleWork {
 }
 
 /// The source text, with facts for its prelude.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceText {
-    /// The text as submitted.
+    /// The text as submitted, which includes files by their paths.
     pub text: String,
+    /// Files by their paths.
+    pub files: Vec<(String, String)>,
     /// Whether toolkit headers are available: the prelude may include those that the source implies.
     pub toolkit_headers: bool,
+}
+
+impl SourceText {
+    /// Returns the text and all files as one text, for searches.
+    pub(crate) fn whole(&self) -> Cow<'_, str> {
+        whole(&self.text, &self.files)
+    }
 }
 
 /// The architecture and kind of the output.

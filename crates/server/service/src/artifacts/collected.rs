@@ -136,6 +136,8 @@ mod tests {
     fn kernel(name: &str, source: &str) -> KeptKernel {
         let code = KernelCode {
             source_code: Some(source.to_owned()),
+            files: BTreeMap::new(),
+            source_path: None,
             binary_b64: None,
             kernel_type: KernelType::Cuda,
             io: None,

@@ -218,13 +218,7 @@ impl ProgramBackend {
         device: &DeviceInfo,
         emulator: Option<&Path>,
     ) -> Result<Result<BuildOutput, Box<CompileFailure>>, ExecError> {
-        let metadata = request.kernel.metadata.as_ref();
-        let order = ProgramOrder {
-            source: request.kernel.source_code.as_deref().unwrap_or_default(),
-            options: metadata.map_or(&[], |metadata| &metadata.compiler_options),
-            target: device.target,
-            emulator,
-        };
+        let order = ProgramOrder { kernel: &request.kernel, target: device.target, emulator };
         let limit = time_for(request.timeout).unwrap_or(Duration::MAX);
         match self.host.compiler.build_program(&order, limit, job.owner()).await {
             Ok(built) => Ok(Ok(built)),

@@ -1,0 +1,248 @@
+//! A source that includes other files that come with it. The main function is [`united`].
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{TokenKind, tokens};
+
+/// A source, and the files that it includes, directly or through other files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnitedSource<'a> {
+    /// The source. It includes each file by its path from the root.
+    pub text: Cow<'a, str>,
+    /// Files by their paths from the root. They include one another by these paths, too.
+    pub files: Vec<(String, String)>,
+}
+
+impl UnitedSource<'_> {
+    /// Returns the source and all files as one text, for searches.
+    pub fn whole(&self) -> Cow<'_, str> {
+        whole(&self.text, &self.files)
+    }
+}
+
+/// Returns a source and its files as one text, for searches.
+pub fn whole<'a>(text: &'a str, files: &[(String, String)]) -> Cow<'a, str> {
+    if files.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut whole = text.to_owned();
+    for (_, text) in files {
+        whole.push('\n');
+        whole.push_str(text);
+    }
+    Cow::Owned(whole)
+}
+
+/// An `#include` that may mean several files.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`#include \"{header}\"` in {within} may mean {}: write one of these paths",
+    files.join(" or ")
+)]
+pub struct AmbiguousInclude {
+    /// The name as written.
+    pub header: String,
+    /// Path of the including file; `the source` for the source.
+    pub within: String,
+    /// Paths of the files that it may mean.
+    pub files: Vec<String>,
+}
+
+/// Returns the name in an `#include` directive, if the directive is one with a name.
+pub fn included_header(directive: &str) -> Option<&str> {
+    let rest = directive.trim_start_matches('#').trim_start().strip_prefix("include")?.trim_start();
+    let closing = match rest.as_bytes().first()? {
+        b'<' => '>',
+        b'"' => '"',
+        _ => return None,
+    };
+    rest[1..].split_once(closing).map(|(header, _)| header.trim())
+}
+
+/// Finds the files that a source includes, and names each by its path from the root wherever it is included. `at` is the
+/// path of the source among `files`, whose keys are paths of normal components, separated by `/`.
+///
+/// As compilers do, an included name is sought in the directory of the including file, then in that of the source, and
+/// then in the root. It also means the only file whose path ends with it: callers need no list of include directories.
+/// Names of no file are left as they are.
+///
+/// # Errors
+/// The ends of several paths fit a name.
+pub fn united<'a>(
+    source: &'a str,
+    at: &str,
+    files: &BTreeMap<String, String>,
+) -> Result<UnitedSource<'a>, AmbiguousInclude> {
+    let seek = Seek { files, directory: directory_of(at) };
+    let mut found = BTreeSet::new();
+    let text = seek.renamed(source, at, &mut found)?;
+    let mut united = UnitedSource { text, files: Vec::new() };
+    let mut done = BTreeSet::new();
+    while let Some(path) = found.pop_first() {
+        if !done.insert(path.clone()) {
+            continue;
+        }
+        if let Some(content) = files.get(&path) {
+            let content = seek.renamed(content, &path, &mut found)?.into_owned();
+            united.files.push((path, content));
+        }
+    }
+    united.files.sort();
+    Ok(united)
+}
+
+struct Seek<'f> {
+    files: &'f BTreeMap<String, String>,
+    /// Directory of the source.
+    directory: &'f str,
+}
+
+impl Seek<'_> {
+    /// Replaces names of files by their paths, and adds these to `found`. Lines keep their numbers.
+    fn renamed<'t>(
+        &self,
+        text: &'t str,
+        at: &str,
+        found: &mut BTreeSet<String>,
+    ) -> Result<Cow<'t, str>, AmbiguousInclude> {
+        let mut renamed = String::new();
+        let mut kept = 0;
+        for token in tokens(text).filter(|token| token.kind == TokenKind::Directive) {
+            let Some(header) = included_header(token.text) else { continue };
+            let Some(path) = self.file_of(header, at)? else { continue };
+            // The name is a part of the token's text.
+            let begin = token.at + (header.as_ptr() as usize - token.text.as_ptr() as usize);
+            let end = begin + header.len();
+            renamed.push_str(&text[kept..begin - 1]);
+            renamed.push_str(&format!("\"{path}\""));
+            kept = end + text[end..].find(['"', '>']).map_or(0, |closing| closing + 1);
+            found.insert(path);
+        }
+        if kept == 0 {
+            return Ok(Cow::Borrowed(text));
+        }
+        renamed.push_str(&text[kept..]);
+        Ok(Cow::Owned(renamed))
+    }
+
+    fn file_of(&self, header: &str, at: &str) -> Result<Option<String>, AmbiguousInclude> {
+        for directory in [directory_of(at), self.directory, ""] {
+            if let Some(path) = joined(directory, header)
+                && self.files.contains_key(&path)
+            {
+                return Ok(Some(path));
+            }
+        }
+        let Some(end) = joined("", header) else { return Ok(None) };
+        let end = format!("/{end}");
+        let fitting: Vec<String> =
+            self.files.keys().filter(|path| path.ends_with(&end)).cloned().collect();
+        match fitting.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(Some(only.clone())),
+            _ => Err(AmbiguousInclude {
+                header: header.to_owned(),
+                within: if at.is_empty() { "the source".to_owned() } else { at.to_owned() },
+                files: fitting,
+            }),
+        }
+    }
+}
+
+fn directory_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// Joins a directory and a relative name, without `.` and `..`. Returns `None` for absolute names and those outside of the
+/// root.
+fn joined(directory: &str, name: &str) -> Option<String> {
+    if name.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(name.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+        all.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn each_file_is_included_by_its_path_from_the_root() {
+        let all = files(&[
+            (
+                "include/a.cuh",
+                "#pragma once\n#include \"b.cuh\"\n#  include <../common/x.h> // why\nint a;",
+            ),
+            ("include/b.cuh", "#include \"a.cuh\"\n#include <cub/cub.cuh>\n"),
+            ("common/x.h", "int x;"),
+            ("src/own.h", "int own;"),
+            ("unused.h", "int unused;"),
+        ]);
+        let source = "// \"no.h\"\n#include \"../include/a.cuh\"\n#include \"own.h\"\r\n#include <math.h>\nint k;";
+        let united = united(source, "src/kernel.cu", &all).unwrap();
+        assert_eq!(
+            united.text,
+            "// \"no.h\"\n#include \"include/a.cuh\"\n#include \"src/own.h\"\r\n#include <math.h>\nint k;"
+        );
+        assert_eq!(
+            united.files,
+            [
+                ("common/x.h".to_owned(), "int x;".to_owned()),
+                (
+                    "include/a.cuh".to_owned(),
+                    "#pragma once\n#include \"include/b.cuh\"\n#  include \"common/x.h\" // why\nint a;"
+                        .to_owned()
+                ),
+                (
+                    "include/b.cuh".to_owned(),
+                    "#include \"include/a.cuh\"\n#include <cub/cub.cuh>\n".to_owned()
+                ),
+                ("src/own.h".to_owned(), "int own;".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_end_of_one_path_is_enough_and_of_two_is_not() {
+        let all = files(&[("lib/include/tile/load.h", ""), ("a/x.h", ""), ("b/x.h", "")]);
+        let one = united("#include <tile/load.h>", "", &all).unwrap();
+        assert_eq!(one.text, "#include \"lib/include/tile/load.h\"");
+        assert_eq!(united("#include \"load\"", "", &all).unwrap().files, []);
+        let error = united("#include \"x.h\"", "", &all).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`#include \"x.h\"` in the source may mean a/x.h or b/x.h: write one of these paths"
+        );
+        assert_eq!(united("#include \"x.h\"", "b/k.cu", &all).unwrap().text, "#include \"b/x.h\"");
+    }
+
+    #[test]
+    fn names_outside_of_the_root_and_unfinished_ones_are_left_alone() {
+        let all = files(&[("x.h", "")]);
+        for source in
+            ["#include \"../x.h", "#include \"/x.h\"", "#include \"../../x.h\"", "#include X"]
+        {
+            let united = united(source, "src/k.cu", &all);
+            assert_eq!(united.unwrap().text, source);
+        }
+        assert_eq!(
+            united("#include \"../x.h\"", "src/k.cu", &all).unwrap().text,
+            "#include \"x.h\""
+        );
+    }
+}
