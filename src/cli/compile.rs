@@ -107,7 +107,7 @@ pub(super) fn kernel_file(
         metadata: None,
     };
     if let (Some(source), true) = (&kernel.source_code, LocalFiles::belong_to(kernel_type)) {
-        let LocalFiles { files, source_path } = LocalFiles::of(source, path)?;
+        let LocalFiles { files, source_path } = LocalFiles::of(source, path, kernel_type)?;
         (kernel.files, kernel.source_path) = (files, source_path);
     }
     Ok(kernel)

@@ -1,8 +1,9 @@
-//! Local files that a CUDA source includes. They travel with it in `files`.
+//! Local files that a source includes or imports. They travel with it in `files`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use super::python_imports::{imported, root_of};
 use super::{ContractFileError, MAX_SOURCE_BYTES, read_source};
 use warpgauge_code::source::{TokenKind, included_header, tokens};
 use warpgauge_contract::KernelType;
@@ -16,32 +17,42 @@ const EXTENSIONS: [&str; 16] = [
     "impl", "def",
 ];
 
-/// Files that a source includes, directly or through others.
+/// Files that a source includes or imports, directly or through others.
 #[derive(Debug, Default)]
 pub(crate) struct LocalFiles {
-    /// Texts by their paths from the innermost directory that contains all of them and the source.
+    /// Texts by their paths from one directory: the innermost that contains all of them and the source, or the one that
+    /// contains the top package of a Python module.
     pub files: BTreeMap<String, String>,
     /// Path of the source from that directory, if it lies deeper.
     pub source_path: Option<String>,
 }
 
 impl LocalFiles {
-    /// Whether sources of this type include files.
+    /// Whether sources of this type have further files.
     pub(crate) fn belong_to(kernel_type: KernelType) -> bool {
-        matches!(kernel_type, KernelType::Cuda | KernelType::Program)
+        matches!(kernel_type, KernelType::Cuda | KernelType::Program | KernelType::Triton)
     }
 
-    /// Collects the files that the source at `path` includes by name in quotes. Files that do not exist are those of a
-    /// toolkit, or the compiler reports them.
+    /// Collects the files that the source at `path` includes by name in quotes, or the modules that it imports. Files that
+    /// do not exist are those of a toolkit or package, or the compiler reports them.
     ///
     /// # Errors
     /// A file cannot be read, is too large, or is no text, or there are too many.
-    pub(crate) fn of(source: &str, path: &Path) -> Result<Self, ContractFileError> {
+    pub(crate) fn of(
+        source: &str,
+        path: &Path,
+        kernel_type: KernelType,
+    ) -> Result<Self, ContractFileError> {
         let failed = |error| ContractFileError::Read { path: path.to_owned(), source: error };
         let path = path.canonicalize().map_err(failed)?;
         let own = directory_of(&path);
+        let top = (kernel_type == KernelType::Triton).then(|| root_of(&own));
+        let needed = |text: &str, directory: &PathBuf| match &top {
+            Some(top) => imported(text, directory, [&own, top]).into_iter().collect(),
+            None => included(text, [directory, &own]),
+        };
         let mut found: BTreeMap<PathBuf, String> = BTreeMap::new();
-        let mut waiting = included(source, [&own, &own]);
+        let mut waiting = needed(source, &own);
         let mut bytes = 0;
         while let Some(next) = waiting.pop_first() {
             if next == path || found.contains_key(&next) {
@@ -52,11 +63,12 @@ impl LocalFiles {
             if bytes > MAX_SOURCE_BYTES || found.len() == MAX_FILES {
                 return Err(ContractFileError::TooLarge { path, limit: MAX_SOURCE_BYTES });
             }
-            waiting.extend(included(&text, [&directory_of(&next), &own]));
+            waiting.extend(needed(&text, &directory_of(&next)));
             found.insert(next, text);
         }
         let directories = found.keys().map(|file| directory_of(file));
-        let root = directories.fold(own.clone(), |root, directory| common(&root, &directory));
+        let common = directories.fold(own.clone(), |root, directory| common(&root, &directory));
+        let root = top.unwrap_or(common);
         let source_path = Some(named(&path, &root)).filter(|_| !found.is_empty() && root != own);
         let files = found.into_iter().map(|(file, text)| (named(&file, &root), text)).collect();
         Ok(Self { files, source_path })
@@ -132,17 +144,53 @@ mod tests {
             ],
         );
         let LocalFiles { files, source_path } =
-            LocalFiles::of(source, &root.join("src/kernel.cu")).unwrap();
+            LocalFiles::of(source, &root.join("src/kernel.cu"), KernelType::Cuda).unwrap();
         assert_eq!(
             files.keys().collect::<Vec<_>>(),
             ["include/a.cuh", "include/b/b.h", "src/own.h"]
         );
         assert_eq!(source_path.as_deref(), Some("src/kernel.cu"));
-        let below = LocalFiles::of("#include \"b/b.h\"", &root.join("include/a.cuh")).unwrap();
+        let below =
+            LocalFiles::of("#include \"b/b.h\"", &root.join("include/a.cuh"), KernelType::Cuda)
+                .unwrap();
         assert_eq!(below.files.keys().collect::<Vec<_>>(), ["b/b.h"]);
         assert_eq!(below.source_path, None);
-        let none = LocalFiles::of("int a;", &root.join("src/kernel.cu")).unwrap();
+        let none = LocalFiles::of("int a;", &root.join("src/kernel.cu"), KernelType::Cuda).unwrap();
         assert!(none.files.is_empty() && none.source_path.is_none());
+    }
+
+    #[test]
+    fn modules_are_collected_from_the_directory_of_their_top_package() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("checkout");
+        let source = "from .common import math, one\nfrom pkg.utils import settings\nimport helper\nimport triton\n";
+        write(
+            &root,
+            &[
+                ("pkg/__init__.py", "from .everything import all\n"),
+                ("pkg/everything.py", ""),
+                ("pkg/utils.py", "import pkg.deep.x as x\nimport os\n"),
+                ("pkg/deep/x.py", "from ..ops import kernel\n"),
+                ("pkg/ops/__init__.py", ""),
+                ("pkg/ops/kernel.py", source),
+                ("pkg/ops/helper.py", ""),
+                ("pkg/ops/common/__init__.py", "one = 1\n"),
+                ("pkg/ops/common/math.py", ""),
+            ],
+        );
+        let found = LocalFiles::of(source, &root.join("pkg/ops/kernel.py"), KernelType::Triton);
+        let LocalFiles { files, source_path } = found.unwrap();
+        assert_eq!(
+            files.keys().collect::<Vec<_>>(),
+            [
+                "pkg/deep/x.py",
+                "pkg/ops/common/__init__.py",
+                "pkg/ops/common/math.py",
+                "pkg/ops/helper.py",
+                "pkg/utils.py"
+            ]
+        );
+        assert_eq!(source_path.as_deref(), Some("pkg/ops/kernel.py"));
     }
 
     #[test]
@@ -155,10 +203,11 @@ mod tests {
             write(root, &[(&format!("{index}.h"), "")]);
             source.push_str(&format!("#include \"{index}.h\"\n"));
         }
-        let error = LocalFiles::of(&source, &root.join("k.cu")).unwrap_err();
+        let error = LocalFiles::of(&source, &root.join("k.cu"), KernelType::Cuda).unwrap_err();
         assert!(matches!(error, ContractFileError::TooLarge { .. }), "{error}");
         std::fs::write(root.join("0.h"), [0xff]).unwrap();
-        let error = LocalFiles::of("#include \"0.h\"", &root.join("k.cu")).unwrap_err();
+        let error =
+            LocalFiles::of("#include \"0.h\"", &root.join("k.cu"), KernelType::Cuda).unwrap_err();
         assert!(
             error.to_string().contains("0.h") && error.to_string().contains("UTF-8"),
             "{error}"

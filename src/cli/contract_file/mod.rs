@@ -6,6 +6,7 @@
 //! source includes in `files`.
 
 mod local_files;
+mod python_imports;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -186,8 +187,9 @@ fn replace_source_file(
         let source = read_source(&path)?;
         let kind = kernel.get("kernel_type").cloned();
         let kind: Option<KernelType> = kind.and_then(|kind| serde_json::from_value(kind).ok());
-        if kind.is_some_and(LocalFiles::belong_to) && !kernel.contains_key("files") {
-            let LocalFiles { files, source_path } = LocalFiles::of(&source, &path)?;
+        let kind = kind.filter(|kind| LocalFiles::belong_to(*kind));
+        if let Some(kind) = kind.filter(|_| !kernel.contains_key("files")) {
+            let LocalFiles { files, source_path } = LocalFiles::of(&source, &path, kind)?;
             if !files.is_empty() {
                 kernel.insert("files".to_owned(), files.into_iter().collect());
                 let path = source_path.map(|path| ("source_path".to_owned(), Value::String(path)));

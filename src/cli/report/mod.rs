@@ -280,6 +280,15 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
             page.row("sanitize", &text);
         }
     }
+    let diagnostics = response.compile.as_ref().map_or(&[][..], |compile| &compile.diagnostics);
+    let warnings: Vec<&Diagnostic> =
+        diagnostics.iter().filter(|one| one.severity == Severity::Warning).collect();
+    if let (Some(first), true) = (warnings.first(), response.kernel_exec_result.compiled) {
+        page.row("compiler", &located(first));
+        if warnings.len() > 1 {
+            page.more(&format!("and {} more warnings, in the JSON report", warnings.len() - 1));
+        }
+    }
     if let Some(printed) = response.printed.as_deref().filter(|text| !text.is_empty()) {
         page.row("printed", "by the kernel:");
         page.block(printed);

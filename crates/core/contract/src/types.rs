@@ -97,11 +97,11 @@ pub struct KernelCode {
     /// Source text (all but `cubin`, `fatbin` and `library`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_code: Option<String>,
-    /// Further files of a `cuda` or `program` source, which it includes: their texts by their relative paths, such as
-    /// `include/tile.cuh`.
+    /// Further files of a `cuda` or `program` source, which it includes, or of a `triton` source, which imports them:
+    /// their texts by their relative paths, such as `include/tile.cuh` or `ops/common.py`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// Path of `source_code` among `files`, such as `src/kernel.cu`, if it includes files relative to its own directory.
+    /// Path of `source_code` among `files`, such as `src/kernel.cu`, if it includes or imports files relative to its own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_path: Option<String>,
     /// Machine code, base64 (`cubin`, `fatbin`).

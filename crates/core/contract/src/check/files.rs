@@ -29,7 +29,8 @@ pub(super) fn check(
     if kernel.files.is_empty() {
         return;
     }
-    if !matches!(kernel.kernel_type, KernelType::Cuda | KernelType::Program) {
+    let includes = [KernelType::Cuda, KernelType::Program, KernelType::Triton];
+    if !includes.contains(&kernel.kernel_type) {
         let message = format!(
             "a {} kernel has no further files: put all of it into its code",
             kernel.kernel_type.name()

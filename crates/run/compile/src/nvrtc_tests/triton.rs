@@ -297,3 +297,152 @@ async fn torch_is_imported_by_nobody_but_the_source() {
     let error = bench.compile(&case.request(&[])).await.unwrap_err();
     assert!(format!("{error:?}").contains("exit status: 7"), "{error:?}");
 }
+
+/// The imports and the first statement of Triton's own tutorials, and tests of a kernel at the end of its module.
+#[tokio::test]
+async fn modules_import_torch_ask_for_the_device_and_test_themselves() {
+    let source = "\
+from __future__ import annotations
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+import triton
+import triton.language as tl
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+TYPES = {torch.float16: tl.float16, torch.float32: tl.float32}
+assert not torch.cuda.is_available() and torch.version.hip is None and torch.float16 is torch.float16
+SMS = torch.cuda.get_device_properties(0).multi_processor_count
+
+@triton.jit
+def add(x, y, BLOCK: tl.constexpr, n):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+
+class Add(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type='cuda')
+    def forward(ctx, x: Tensor, eps: float = torch.finfo) -> Tensor | None:
+        return x
+call = Add.apply
+@torch.no_grad()
+def under(x): return x
+assert under(3) == 3
+class Net(nn.Module): pass
+x = torch.rand(98432, device=DEVICE)
+assert torch.allclose(x, call(x)), 'wrong'
+raise SystemExit(1)
+nothing_after_the_end
+";
+    let args = vec!["float32".into(), "float32".into(), 1000.into()];
+    let case = Case { name: "add", source, args, meta: vec![("BLOCK", 128)], num_warps: 4 };
+    let kernel = case.request(&[]);
+    let bench = Bench::new();
+    let built = bench.compile(&kernel).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let told: Vec<(Option<u32>, &str)> =
+        built.diagnostics.iter().map(|one| (one.line, one.message.as_str())).collect();
+    assert_eq!(
+        told.iter().map(|(line, _)| *line).collect::<Vec<_>>(),
+        [10, 28, 29].map(Some),
+        "{told:?}"
+    );
+    assert!(told[0].1.contains("`torch.cuda.get_device_properties` needs PyTorch"), "{told:?}");
+}
+
+#[tokio::test]
+async fn heuristics_above_the_tuner_are_computed_as_in_a_launch() {
+    let source = |rule: &str| {
+        format!(
+            "\
+import triton
+import triton.language as tl
+@triton.heuristics({{'TWICE': {rule}}})
+@triton.autotune(configs=[triton.Config({{'BLOCK': 64}}), triton.Config({{'BLOCK': 128}})], key=['n'])
+@triton.jit
+def k(x, n, BLOCK: tl.constexpr, TWICE: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(x + at, value * 2 if TWICE else value + 7, mask=at < n)
+"
+        )
+    };
+    let request = |source: &str| {
+        let args = vec!["float32".into(), 1000.into()];
+        let mut kernel =
+            Case { name: "k", source, args, meta: Vec::new(), num_warps: 4 }.request(&[]);
+        kernel.metadata.as_mut().unwrap().configuration = Some(1);
+        kernel.io.as_mut().unwrap().launch.as_mut().unwrap().num_warps = None;
+        kernel
+    };
+    let bench = Bench::new();
+    let built = bench.compile(&request(&source("lambda args: args['n'] > 1"))).await;
+    let stages = built.unwrap_or_else(|error| panic!("{error:?}")).stages;
+    let ttir = &stages.iter().find(|stage| stage.0 == "ttir").unwrap().1;
+    assert!(ttir.contains("arith.mulf") && ttir.contains("128") && !ttir.contains("7.0"), "{ttir}");
+    let failure = bench.rejected(&request(&source("lambda args: args['BLOCK'] > 1"))).await;
+    assert!(failure.message.contains("below @triton.autotune"), "{}", failure.message);
+}
+
+/// A definition that fails says why, and so does a kernel that needs a statement that failed.
+#[tokio::test]
+async fn what_failed_is_told_where_a_kernel_needs_it() {
+    let bench = Bench::new();
+    let head = "import torch, triton\nimport triton.language as tl\n";
+    let kernel = |text: &str| {
+        let source = format!("{head}{text}");
+        let args = vec!["float32".into()];
+        Case { name: "k", source: &source, args, meta: Vec::new(), num_warps: 4 }.request(&[])
+    };
+    let failure = bench
+        .rejected(&kernel(
+            "@triton.autotune(configs=made(), key=[])\n@triton.jit\ndef k(x): pass\n",
+        ))
+        .await;
+    assert!(failure.message.contains("name 'made' is not defined"), "{}", failure.message);
+    let uses =
+        "N = tl.constexpr(torch.cuda.device_count() + 1)\n@triton.jit\ndef k(x): tl.store(x, N)\n";
+    let failure = bench.rejected(&kernel(uses)).await;
+    let expected = ["N is not defined", "needs PyTorch"];
+    assert!(expected.iter().all(|one| failure.message.contains(one)), "{}", failure.message);
+    assert_eq!(failure.diagnostics[0].line, Some(5));
+}
+
+#[tokio::test]
+async fn modules_that_come_with_a_source_are_imported() {
+    let source = "\
+import torch, triton
+import triton.language as tl
+from .common.math import twice, missing, WARPS
+from pkg.common import other
+import helper
+
+@triton.jit
+def k(x, N: tl.constexpr = WARPS[0] + other.X + helper.ONE):
+    tl.store(x, twice(tl.load(x)) + N)
+";
+    let args = vec!["float32".into()];
+    let mut kernel = Case { name: "k", source, args, meta: Vec::new(), num_warps: 4 }.request(&[]);
+    kernel.source_path = Some("pkg/kernel.py".to_owned());
+    let math = "import triton, torch\nfrom . import other\nWARPS = [2, 4]\nbad = torch.rand(3) + 1\n\
+                @triton.jit\ndef twice(x):\n    return x * 2\n";
+    for (path, text) in [
+        ("pkg/common/math.py", math),
+        ("pkg/common/other.py", "X = 100\n"),
+        ("pkg/helper.py", "ONE = 1\n"),
+    ] {
+        kernel.files.insert(path.to_owned(), text.to_owned());
+    }
+    let bench = Bench::new();
+    let built = bench.compile(&kernel).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let ttir = &built.stages.iter().find(|stage| stage.0 == "ttir").unwrap().1;
+    assert!(ttir.contains("2.0") && ttir.contains("1.03"), "103 is a constant: {ttir}");
+    let told: Vec<&str> = built.diagnostics.iter().map(|one| one.message.as_str()).collect();
+    let [of_module, of_name] = told[..] else { panic!("{told:?}") };
+    assert!(of_module.starts_with("pkg/common/math.py, line 4: left out"), "{told:?}");
+    assert!(of_name.contains("cannot import name 'missing'"), "{told:?}");
+    assert_eq!(built.diagnostics[1].line, Some(3));
+    kernel.files.remove("pkg/helper.py");
+    let failure = bench.rejected(&kernel).await;
+    let expected = "before that, line 4 of pkg/common/math.py failed: NeedsTorch";
+    assert!(failure.message.contains("'helper' is not defined"), "{}", failure.message);
+    assert!(failure.message.contains(expected), "{}", failure.message);
+}

@@ -34,6 +34,9 @@ pub(crate) struct TritonBuilt {
     pub constants: BTreeMap<String, Constant>,
     /// The compiler's facts about the launch.
     pub metadata: TritonMetadata,
+    /// Statements of the module that failed and were left out.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     /// Machine code, if it was assembled.
     #[serde(default, with = "warpgauge_model::byte_string")]
     pub cubin: Vec<u8>,
@@ -43,6 +46,13 @@ pub(crate) struct TritonBuilt {
     /// Time of the interpreter and the assembler, milliseconds.
     #[serde(default)]
     pub compiler_ms: f64,
+}
+
+/// A statement of the module that failed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LeftOut {
+    pub line: u32,
+    pub message: String,
 }
 
 /// A parameter of the function.

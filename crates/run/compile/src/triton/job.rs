@@ -1,5 +1,6 @@
 //! A checked request for a Triton kernel, with everything that compiling it needs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::{CompileError, CompileFailure};
 use crate::exceeded;
 use crate::job::kernel_name;
-use crate::protocol::triton::{TritonAnswer, TritonRefused};
+use crate::protocol::triton::{LeftOut, TritonAnswer, TritonRefused};
 use crate::protocol::{ChildReply, Outcome, TritonTask, TritonWork};
 use crate::source::source_text;
 use crate::summary::summary;
@@ -38,10 +39,18 @@ const MAX_CONSTANTS: usize = 64;
 /// Maximum length of a name or text constant, bytes.
 const MAX_TEXT: usize = 128;
 
+/// Maximum number of notes on statements that were left out, and length of one, characters.
+const MOST_LEFT_OUT: usize = 6;
+const MAX_NOTE: usize = 1024;
+
 /// The request to the interpreter.
 #[derive(Serialize)]
 struct Question<'a> {
     source: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    files: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_path: Option<&'a str>,
     kernel_name: Option<&'a str>,
     arguments: Vec<Argument<'a>>,
     /// Keywords of the launch.
@@ -106,6 +115,8 @@ impl TritonJob {
         let args = io.map_or(&[][..], |io| &io.args);
         let question = Question {
             source,
+            files: &kernel.files,
+            source_path: kernel.source_path.as_deref(),
             kernel_name: kernel_name(metadata)?,
             arguments: args.iter().map(argument).collect::<Result<_, _>>()?,
             options: checked.keywords,
@@ -147,15 +158,30 @@ impl TritonJob {
     fn artifact(&self, outcome: Outcome) -> Result<CompiledModule, CompileError> {
         match outcome {
             Outcome::Triton(answer) => match *answer {
-                TritonAnswer::Built(built) => {
+                TritonAnswer::Built(mut built) => {
                     let compiler = self.compiler.clone();
-                    image::artifact(*built, compiler, &self.target, &self.work.site_packages)
+                    let left_out = std::mem::take(&mut built.left_out);
+                    let site_packages = &self.work.site_packages;
+                    let mut artifact =
+                        image::artifact(*built, compiler, &self.target, site_packages)?;
+                    let notes = left_out.into_iter().take(MOST_LEFT_OUT);
+                    artifact.diagnostics = notes.map(|one| self.note(one)).collect();
+                    Ok(artifact)
                 }
                 TritonAnswer::Tunable(tunable) => Err(several(tunable)),
                 TritonAnswer::Refused(refused) => Err(self.refused(refused)),
             },
             other => Err(CompileError::of_outcome(other)),
         }
+    }
+
+    /// Returns the note on a statement that was left out. The answer is not trusted.
+    fn note(&self, left_out: LeftOut) -> Diagnostic {
+        let LeftOut { line, message } = left_out;
+        let message = message.chars().take(MAX_NOTE).collect();
+        let line = Some(line).filter(|line| (1..=self.source_lines).contains(&(*line as usize)));
+        let file = Some(SOURCE_NAME.to_owned());
+        Diagnostic { severity: Severity::Warning, file, line, column: None, message }
     }
 
     fn refused(&self, refused: TritonRefused) -> CompileError {

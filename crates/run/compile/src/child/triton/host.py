@@ -65,6 +65,7 @@ def warm(settings):
         Tensor(0, "float32", [1024]), 1024, BLOCK=128, grid=(1,)
     )
     sys.meta_path.remove(NoTorch)
+    stand_in_for_torch()
     COMPILED.clear()
     return triton
 

@@ -1,6 +1,7 @@
 # Compiling a kernel as its own launch would, as far as PTX.
 
 import inspect
+import itertools
 import types
 
 # What the patched compiler made: one entry for each compilation.
@@ -41,7 +42,7 @@ def keep_in_memory(triton):
 
 
 def answer_to(triton, request):
-    names = run_source(request["source"], FILE)
+    names = run_source(request["source"], FILE, request.get("files"), request.get("source_path"))
     name, kernel = entry_of(triton, names, request["kernel_name"])
     layers = layers_of(kernel)
     function = layers[-1]
@@ -50,12 +51,21 @@ def answer_to(triton, request):
     check_options(triton, options, constants)
 
     tuners = [layer for layer in layers if hasattr(layer, "configs")]
-    if tuners not in ([], layers[:1]):
-        raise Refused(
-            "unsupported_decorator",
-            "@triton.autotune must be there once, and be the outermost decorator",
-        )
-    inner = layers[len(tuners)]
+    if len(tuners) > 1:
+        raise Refused("unsupported_decorator", "@triton.autotune must be there once")
+    outer = layers[: next((i for i, layer in enumerate(layers) if layer in tuners), 0)]
+    # As in a launch, heuristics above the tuner do not know what it chooses.
+    for layer in outer:
+        for computed, rule in getattr(layer, "values", {}).items():
+            try:
+                metas = {**metas, computed: rule({**given, **metas})}
+            except KeyError as error:
+                raise Refused(
+                    "unsupported_decorator",
+                    f"the heuristic `{computed}` asks for {error}, which is not known there, nor in a launch: put "
+                    "@triton.heuristics below @triton.autotune if that chooses it",
+                ) from None
+    inner = layers[len(outer) + len(tuners)]
     if tuners:
         chosen = configured(tuners[0], given, metas, options, request["configuration"])
         if chosen is None:
@@ -67,10 +77,15 @@ def answer_to(triton, request):
             "metadata.configuration is given, and the kernel has no @triton.autotune",
         )
     check_constants(function, inner, constants, metas)
-    inner.warmup(*given.values(), grid=(1,), **metas, **options)
+    # Constants may stand between the other parameters.
+    leading = list(itertools.takewhile(lambda name: name in given, (param.name for param in function.params)))
+    by_name = {name: value for name, value in given.items() if name not in leading}
+    inner.warmup(*(given[name] for name in leading), grid=(1,), **by_name, **metas, **options)
     if not COMPILED:
         raise Refused("compilation_failed", "nothing was compiled: a hook of the source ended it")
-    return built(name, function, given, indices, COMPILED[-1])
+    answer = built(name, function, given, indices, COMPILED[-1])
+    answer["built"]["left_out"] = left_out()
+    return answer
 
 
 def built(name, function, given, indices, compiled):

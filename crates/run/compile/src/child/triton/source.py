@@ -1,6 +1,8 @@
 # A submission's source: running it, finding the kernel in it, and telling what is wrong with it.
 
 import ast
+import importlib.abc
+import importlib.util
 import inspect
 import linecache
 import sys
@@ -9,6 +11,12 @@ import types
 
 # Longest message and trace that are passed on, characters.
 MOST_TEXT = 16 << 10
+
+# Most statements that failed of which each is told.
+MOST_FAILED = 5
+
+# Statements that failed after which no more are run.
+MOST_KEPT = 1000
 
 # What the submission's file is called in messages and in line information.
 FILE = "kernel.py"
@@ -26,16 +34,97 @@ class Refused(Exception):
         return {"refused": refused}
 
 
-def run_source(source, file):
-    """Runs a module's body, and gives what it defines."""
+# Statements of modules that failed: file, first line, last line, name that a definition would have, and error.
+FAILED = []
+
+
+class FilesOfSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports the files that come with a source. A directory without an `__init__.py` is a package, too."""
+
+    def __init__(self, files, path):
+        self.files = files
+        # As with a script, modules beside the source are found by their names alone.
+        self.roots = ["", path.rpartition("/")[0] + "/"]
+
+    def find_spec(self, name, path=None, target=None):
+        for root in self.roots:
+            within = root.lstrip("/") + name.replace(".", "/")
+            for file, is_package in ((f"{within}/__init__.py", True), (f"{within}.py", False)):
+                if file in self.files:
+                    return self.spec(name, file, is_package)
+            if any(file.startswith(f"{within}/") for file in self.files):
+                return self.spec(name, None, True)
+
+    def spec(self, name, file, is_package):
+        return importlib.util.spec_from_loader(name, self, origin=file, is_package=is_package)
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        file = module.__spec__.origin
+        if file is not None:
+            module.__file__ = file
+            run_statements(self.files[file], file, module)
+
+
+def run_source(source, file, files=None, path=None):
+    """Runs a module's body, and gives what it defines. `files`: texts of modules that it imports, by path; `path`: its own
+    among them."""
+    module = types.ModuleType("kernel")
+    module.__file__ = file
+    path = path or file
+    module.__package__ = path.rpartition("/")[0].replace("/", ".")
+    if files:
+        sys.meta_path.insert(0, FilesOfSource(files, path))
+    sys.modules[module.__name__] = module
+    FAILED.clear()
+    run_statements(source, file, module)
+    return module.__dict__
+
+
+def run_statements(source, file, module):
+    """Runs the statements of a module. One that fails is left out: modules test their kernels, or ask for the device, and
+    there is none."""
     lines = source.splitlines(keepends=True)
     # Triton reads the text of functions where Python's tracebacks read it.
     linecache.cache[file] = (len(source), None, lines, file)
-    module = types.ModuleType("kernel")
-    module.__file__ = file
-    sys.modules[module.__name__] = module
-    exec(compile(source, file, "exec"), module.__dict__)
-    return module.__dict__
+    tree = ast.parse(source, file)
+    future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    waiting = tree.body[::-1]
+    while waiting:
+        node = waiting.pop()
+        body = future + [node] if node not in future else [node]
+        code = compile(ast.Module(body, []), file, "exec")
+        try:
+            exec(code, module.__dict__)
+        except MemoryError:
+            raise
+        except BaseException as error:  # A stranger's code may raise anything, and exit.
+            if isinstance(error, ImportError) and isinstance(node, ast.ImportFrom) and len(node.names) > 1:
+                # Names that are there are imported all the same.
+                each = (ast.ImportFrom(node.module, [name], node.level) for name in reversed(node.names))
+                waiting.extend(ast.copy_location(one, node) for one in each)
+                continue
+            FAILED.append((file, node.lineno, node.end_lineno, getattr(node, "name", None), error))
+            if isinstance(error, (SystemExit, KeyboardInterrupt)) or len(FAILED) >= MOST_KEPT:
+                break
+
+
+def left_out():
+    """What is told of statements that failed."""
+    notes = []
+    for file, first, last, _, error in FAILED[:MOST_FAILED]:
+        lines = "" if first == last else f" to line {last}"
+        message = reasoned(error, f"{type(error).__name__}: {error}")
+        within = "" if file == FILE else f"{file}, line {first}: "
+        notes.append({
+            "line": first if file == FILE else 0,
+            "message": f"{within}left out{lines}, since it failed where there is no device: {message[:500]}",
+        })  # fmt: skip
+    if len(FAILED) > MOST_FAILED:
+        notes.append({"line": 0, "message": f"{len(FAILED) - MOST_FAILED} more statements failed"})
+    return notes
 
 
 def layers_of(kernel):
@@ -73,6 +162,13 @@ def called_in(function):
 def entry_of(triton, names, wanted):
     kernels = kernels_of(triton, names)
     listed = ", ".join(list(kernels)[:50])
+    # The error of a definition that failed says more than that there is none.
+    own = [(name, error) for file, _, _, name, error in FAILED if file == FILE]
+    for name, error in own:
+        if name is not None and name not in kernels and (wanted == name or wanted is None and not kernels):
+            raise error
+    if not kernels and own:
+        raise own[0][1]
     if not kernels:
         raise Refused(
             "no_kernel",
@@ -123,13 +219,14 @@ def explained(error):
         line, column, message = error.lineno, error.offset, f"SyntaxError: {error.msg}"
     elif line is None and own:
         line = own[-1].lineno
-    if isinstance(error, ModuleNotFoundError):
-        message = missing_module(error)
-    elif isinstance(error, SystemExit):
-        message = "the module's body ends the process (sys.exit)"
-    files = "those of Python and Triton: what a kernel needs of data comes with its arguments"
-    message = with_reason(error, message, own, "a Triton module", files)
-    detail = f"{trace}{type(error).__name__}: {error}"
+    message = reasoned(error, message)
+    notes = "".join(f"{note['message']}\n" for note in left_out())
+    if FAILED and FAILED[0][-1] is not error:
+        # What failed first is often why.
+        file, first, _, _, cause = FAILED[0]
+        why = reasoned(cause, f"{type(cause).__name__}: {cause}")[:500]
+        message = f"{message}; before that, line {first} of {file} failed: {why}"
+    detail = f"{notes}{trace}{type(error).__name__}: {error}"
     return Refused(
         "compilation_failed",
         message,
@@ -139,13 +236,18 @@ def explained(error):
     ).as_answer()
 
 
+def reasoned(error, message):
+    """The message of an error, with why it happens here."""
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
+    if isinstance(error, ModuleNotFoundError):
+        message = missing_module(error)
+    elif isinstance(error, SystemExit):
+        message = "the module's body ends the process (sys.exit)"
+    files = "those of Python and Triton: what a kernel needs of data comes with its arguments"
+    return with_reason(error, message, own, "a Triton module", files)
+
+
 def missing_module(error):
-    if error.name == "torch":
-        return (
-            "the source imports torch, which is not installed beside Triton: install it into the "
-            "Python that WARPGAUGE_PYTHON names, or import it inside of the functions that need "
-            "it; kernels themselves do not"
-        )
     return f"the source imports {error.name}, which is not installed beside Triton"
 
 
@@ -153,7 +255,7 @@ def line_in_file(error, node):
     """Where an error of Triton's compiler is: it counts lines from the function's first."""
     first = None
     for value in list(sys.modules["kernel"].__dict__.values()):
-        if hasattr(value, "fn"):
+        if isinstance(value, sys.modules["triton"].runtime.KernelInterface):
             function = layers_of(value)[-1]
             if getattr(function, "src", None) == getattr(error, "src", ""):
                 text, begin = inspect.getsourcelines(function.fn)

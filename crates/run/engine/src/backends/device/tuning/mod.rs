@@ -110,11 +110,13 @@ fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateReques
     let named = |kernel: &KernelCode| {
         kernel.metadata.as_ref().and_then(|metadata| metadata.kernel_name.clone())
     };
-    let (source, name) = (request.kernel.source_code.clone(), named(&request.kernel));
+    let KernelCode { source_code: source, files, .. } = request.kernel.clone();
+    let name = named(&request.kernel);
     for expected in request.expected.values_mut() {
         if let Some(kernel) = &mut expected.kernel
             && kernel.kernel_type == KernelType::Triton
-            && (&kernel.source_code, named(kernel)) == (&source, name.clone())
+            && (&kernel.source_code, &kernel.files, named(kernel))
+                == (&source, &files, name.clone())
             && kernel.metadata.as_ref().is_none_or(|metadata| metadata.configuration.is_none())
         {
             choose(kernel, first.index);
