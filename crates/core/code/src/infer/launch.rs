@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::infer::body::{Body, Known};
 use crate::infer::entries::Kernel;
+use crate::infer::launched::launched_block;
 use crate::infer::lexer::{closing, integer, is_name};
 
 /// A grid and a block, with reasons.
@@ -28,10 +29,12 @@ pub(crate) fn launch<'a>(
     integers: &[(&'a str, u64)],
     constants: &BTreeMap<&'a str, u64>,
 ) -> Launch {
-    let block = block(kernel, tokens, body, constants);
+    let given = launched_block(kernel.name, tokens, constants);
+    let block = given.unwrap_or_else(|| block(kernel, tokens, body, constants));
     let mut launch = Launch { block, ..Launch::default() };
     let [x, y, z] = launch.block;
-    launch.notes.push(format!("a block of {x} x {y} x {z} threads"));
+    let reason = if given.is_some() { ", as the file launches it" } else { "" };
+    launch.notes.push(format!("a block of {x} x {y} x {z} threads{reason}"));
     let mut taken = Vec::new();
     for axis in [1, 2, 0] {
         if !body.tokens.contains(&block_index(axis)) {

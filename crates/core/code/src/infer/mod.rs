@@ -12,6 +12,7 @@ mod body;
 mod entries;
 mod guess;
 mod launch;
+mod launched;
 mod lexer;
 mod macros;
 mod names;
