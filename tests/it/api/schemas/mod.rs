@@ -34,7 +34,7 @@ fn full_kernel() -> Value {
     });
     let dims = json!({"x": "ceil_div(n, 256)", "y": 2, "z": 1});
     json!({
-        "source_code": "…", "binary_b64": "AAAA", "kernel_type": "cuda",
+        "source_code": "…", "files": {"a.h": "…"}, "source_path": "b/c.cu", "binary_b64": "AAAA", "kernel_type": "cuda",
         "io": {
             "args": [
                 {

@@ -71,7 +71,8 @@ impl Part {
     pub(super) fn triton() -> Self {
         Self {
             name: TRITON.name.into(),
-            packages: vec![format!("triton=={PINNED}")],
+            // Many sources compare versions with `packaging` before they define a kernel.
+            packages: vec![format!("triton=={PINNED}"), "packaging".into()],
             kind: Kind::Triton,
             with_needs: false,
             room: "Triton takes about 230 MB, and 900 MB while it is installed",
