@@ -38,6 +38,8 @@ pub struct CompileOptions {
     pub owner: Owner,
     /// Whether an image with several kernels is fine although the request names none.
     pub any_kernel: bool,
+    /// `a` for code of this architecture alone, `f` for code of its family. An option of the request wins.
+    pub arch_suffix: Option<char>,
 }
 
 /// CUDA C++ source, with everything that determines the result.
@@ -67,7 +69,7 @@ impl<'a> SourceJob<'a> {
         let given = metadata.map_or(&[][..], |m| &m.compiler_options);
         let checked = options::check(given, backend, number)?;
         let kernel_name = kernel_name(metadata)?;
-        let suffix = checked.arch_suffix;
+        let suffix = checked.arch_suffix.or(options.arch_suffix);
         Ok(Self {
             needs: prelude::needs_of(&source.whole()),
             source,
@@ -132,7 +134,9 @@ fn name_expressions(
         return Err(CompileError::rejected(FailureCode::TooManyNameExpressions, message));
     }
     let mut names: Vec<String> = Vec::new();
+    // Parameters choose among overloads, and are no part of an instance.
     let wanted = kernel_name.filter(|name| name.contains('<'));
+    let wanted = wanted.map(|name| name.split_once('(').map_or(name, |(instance, _)| instance));
     for name in given.iter().map(String::as_str).chain(wanted) {
         let name = check_name("metadata.name_expressions", name)?.trim();
         if !name.is_empty() && !names.iter().any(|known| squeezed(known) == squeezed(name)) {

@@ -1,6 +1,7 @@
 //! Selects the kernel of an image that a request names.
 
 use super::artifact::KernelInfo;
+use super::demangle::with_parameters;
 use super::error::CompileError;
 use warpgauge_code::source::SourceKernel;
 
@@ -40,7 +41,7 @@ impl<'a> Wanted<'a> {
 
 /// Returns the index of the kernel that `wanted` names, or of the only kernel.
 ///
-/// A name may be a symbol, or a C++ name with or without its namespaces and template arguments.
+/// A name may be a symbol, or a C++ name with or without its namespaces and template arguments, or with its parameters.
 fn select(
     kernels: &[KernelInfo],
     wanted: Option<&str>,
@@ -61,9 +62,14 @@ fn select(
         return Err(CompileError::rejected(FailureCode::AmbiguousKernel, message));
     };
     let wanted = squeezed(wanted);
-    let rules: [&dyn Fn(&KernelInfo) -> bool; 4] = [
+    let rules: [&dyn Fn(&KernelInfo) -> bool; 5] = [
         &|k| k.symbol == wanted,
         &|k| squeezed(&k.name) == wanted,
+        // With the parameters, which distinguish overloads.
+        &|k| {
+            let whole = with_parameters(&k.symbol).filter(|_| wanted.ends_with(')'));
+            whole.is_some_and(|whole| squeezed(&whole) == const_behind(&wanted))
+        },
         &|k| unqualified(&squeezed(&k.name)) == wanted,
         &|k| {
             let name = squeezed(&k.name);
@@ -122,13 +128,39 @@ fn no_kernel(source: &[SourceKernel]) -> CompileError {
 fn listed(kernels: &[KernelInfo]) -> String {
     let same = |name: &str| kernels.iter().filter(|k| k.name == name).count() > 1;
     let shown = |k: &KernelInfo| {
-        if same(&k.name) { format!("{} ({})", k.name, k.symbol) } else { k.name.clone() }
+        if same(&k.name) {
+            let whole = with_parameters(&k.symbol).unwrap_or_else(|| k.name.clone());
+            format!("{whole} ({})", k.symbol)
+        } else {
+            k.name.clone()
+        }
     };
     let mut names: Vec<String> = kernels.iter().take(MAX_LISTED).map(shown).collect();
     if kernels.len() > MAX_LISTED {
         names.push(format!("and {} more", kernels.len() - MAX_LISTED));
     }
     names.join(", ")
+}
+
+/// Writes `const` of parameters behind their types, as demangled names do: `f(const float*)` → `f(float const*)`.
+fn const_behind(name: &str) -> String {
+    let Some((before, list)) = name.split_once('(') else { return name.to_owned() };
+    let mut out = format!("{before}(");
+    let mut depth = 0;
+    let ends = |c: char| {
+        depth += i32::from(c == '<') - i32::from(c == '>');
+        depth == 0 && matches!(c, ',' | ')')
+    };
+    for part in list.split_inclusive(ends) {
+        match part.strip_prefix("const ") {
+            Some(kind) => {
+                let end = kind.find(['*', '&', ',', ')']).unwrap_or(kind.len());
+                out.push_str(&format!("{} const{}", &kind[..end], &kind[end..]));
+            }
+            None => out.push_str(part),
+        }
+    }
+    squeezed(&out)
 }
 
 /// Removes white space except one blank between two words (`unsigned int`), and a leading `::`.
@@ -217,8 +249,30 @@ mod tests {
     #[test]
     fn overloads_are_listed_with_their_symbols() {
         let all = kernels(&[("_Z1ki", "k"), ("_Z1kf", "k")]);
-        refused(select(&all, Some("k"), &[]), "ambiguous_kernel", &["_Z1ki", "_Z1kf"]);
+        refused(select(&all, Some("k"), &[]), "ambiguous_kernel", &["k(int) (_Z1ki)", "_Z1kf"]);
         assert_eq!(select(&all, Some("_Z1kf"), &[]).unwrap(), 1);
+    }
+
+    #[test]
+    fn parameters_choose_among_overloads() {
+        let all = kernels(&[
+            ("_Z1hPKfi", "h"),
+            ("_Z1hPKjf", "h"),
+            ("_ZN2ns1hEPf", "ns::h"),
+            ("_Z1gIfLi3EEvPT_", "g<float, 3>"),
+        ]);
+        for (wanted, at) in [
+            ("h(const float*, int)", 0),
+            ("h(float const *,int)", 0),
+            ("h(const unsigned int *, float)", 1),
+            ("ns::h(float*)", 2),
+            ("g<float, 3>(float*)", 3),
+        ] {
+            assert_eq!(select(&all, Some(wanted), &[]).unwrap(), at, "{wanted}");
+        }
+        for wanted in ["h(float*, int)", "h()", "h(", "h(const", "g(float*)"] {
+            refused(select(&all, Some(wanted), &[]), "unknown_kernel", &["h(float const*, int)"]);
+        }
     }
 
     #[test]

@@ -26,11 +26,12 @@ pub(crate) async fn run(
 ) -> Result<CompileResponse, ExecError> {
     let arrived = Instant::now();
     warpgauge_contract::validate_kernel(&request.kernel, &host.limits).map_err(error::invalid)?;
-    let target = match &request.arch {
+    let (target, arch_suffix) = match &request.arch {
         Some(arch) => named_target(host, arch)?,
-        None => host.default_device()?.target,
+        None => (host.default_device()?.target, None),
     };
-    let options = CompileOptions { owner, any_kernel: true, ..CompileOptions::default() };
+    let options =
+        CompileOptions { owner, any_kernel: true, arch_suffix, ..CompileOptions::default() };
     let compiled = host.compiler.compile(&request.kernel, &target, options).await;
     let mut response = CompileResponse {
         job_id: uuid::Uuid::new_v4().to_string(),
@@ -110,24 +111,25 @@ fn signature(kernel: &KernelInfo) -> KernelSignature {
 }
 
 /// Parses `sm_90` (machine code) or `compute_90` (PTX) to a target, with the driver version of the
-/// default device.
-fn named_target(host: &Host, arch: &str) -> Result<Target, ExecError> {
+/// default device, and the suffix of names such as `sm_90a`.
+fn named_target(host: &Host, arch: &str) -> Result<(Target, Option<char>), ExecError> {
     let (digits, emulated) = match (arch.strip_prefix("sm_"), arch.strip_prefix("compute_")) {
         (Some(digits), _) => (digits, false),
         (None, Some(digits)) => (digits, true),
         (None, None) => ("", false),
     };
-    let number = digits.trim_end_matches(['a', 'f']).parse::<u32>().ok();
+    let suffix = digits.chars().last().filter(|last| matches!(last, 'a' | 'f'));
+    let number = digits.strip_suffix(['a', 'f']).unwrap_or(digits).parse::<u32>().ok();
     let capability = number.filter(|n| (50..=199).contains(n)).ok_or_else(|| {
         ExecError::Invalid(vec![Problem {
             path: "arch".to_owned(),
             code: FailureCode::InvalidValue,
             message: format!(
-                "`{arch}` is not an architecture; expected one like sm_90 or compute_90"
+                "`{arch}` is not an architecture; expected one like sm_90, sm_90a or compute_90"
             ),
         }])
     })?;
     let driver_version = host.default_device()?.target.driver_version;
     let compute_capability = (capability / 10, capability % 10);
-    Ok(Target { compute_capability, driver_version, emulated })
+    Ok((Target { compute_capability, driver_version, emulated }, suffix))
 }

@@ -99,7 +99,7 @@ pub const TABLES: &[Table] = &[
             ("options", &["error"]),
             ("source", &["error", "limits"]),
             ("refused", &["cache", "error"]),
-            ("select", &["artifact", "error"]),
+            ("select", &["artifact", "demangle", "error"]),
             ("supervisor", &["error", "protocol", "usage"]),
             ("spares", &["protocol", "supervisor"]),
             ("toolchain", &["diagnostics", "protocol", "supervisor"]),

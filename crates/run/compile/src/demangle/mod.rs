@@ -26,5 +26,15 @@ pub fn readable(symbol: &str) -> String {
     demangle(symbol.trim()).map_or_else(|| symbol.to_owned(), |function| function.name)
 }
 
+/// Returns a function's readable name with its parameters, such as `f(float const*, int)`. Returns `None` for symbols that
+/// have none.
+pub(crate) fn with_parameters(symbol: &str) -> Option<String> {
+    let Function { mut name, params, .. } = demangle(symbol)?;
+    name.push('(');
+    types::write_list(&params, &mut name, 0)?;
+    name.push(')');
+    Some(name)
+}
+
 #[cfg(test)]
 mod tests;

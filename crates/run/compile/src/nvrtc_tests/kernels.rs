@@ -223,3 +223,23 @@ async fn the_same_code_is_recognised_under_another_name() {
     assert_eq!(first.same_code(&commented), Some(true));
     assert_eq!(first.same_code(&subtracts), Some(false));
 }
+
+/// `a` and `f` in the name of an architecture, and an option of the request before them.
+#[tokio::test]
+async fn the_suffix_of_an_architecture_is_compiled_for() {
+    let bench = Bench::new();
+    let source = "extern \"C\" __global__ void k(int* x) {\n#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n*x = 12345;\n#endif\n}";
+    let target = Target { emulated: true, ..H100 };
+    let ptx = async |kernel: &KernelCode, arch_suffix| {
+        let options = CompileOptions { arch_suffix, ..CompileOptions::default() };
+        let built = bench.compiler.compile(kernel, &target, options).await.unwrap();
+        String::from_utf8_lossy(&built.image).into_owned()
+    };
+    let kernel = cuda(source);
+    let (plain, own) = (ptx(&kernel, None).await, ptx(&kernel, Some('a')).await);
+    assert!(plain.contains(".target sm_90\n") && !plain.contains("12345"), "{plain}");
+    assert!(own.contains(".target sm_90a") && own.contains("12345"), "{own}");
+    let compiler_options = vec!["-arch=sm_90a".to_owned()];
+    let given = cuda_with(source, KernelMetadata { compiler_options, ..Default::default() });
+    assert!(ptx(&given, None).await.contains(".target sm_90a"));
+}

@@ -83,7 +83,7 @@ pub(crate) async fn compile(
 ) -> Result<CompileOutcome, ExecError> {
     let timeout = time_for(request.timeout);
     let options =
-        CompileOptions { lineinfo: wants_lines(request), timeout, owner, any_kernel: false };
+        CompileOptions { lineinfo: wants_lines(request), timeout, owner, ..Default::default() };
     let references = distinct_references(request);
     let candidate = built(compiler, &request.kernel, target, options, "kernel");
     let others = futures_util::future::try_join_all(references.into_iter().map(
