@@ -26,7 +26,7 @@ pub(super) fn check(
             "a file has this path, too".to_owned()
         });
     }
-    if kernel.files.is_empty() {
+    if kernel.files.is_empty() && kernel.source_path.is_none() {
         return;
     }
     let includes = [KernelType::Cuda, KernelType::Program, KernelType::Triton];
@@ -134,6 +134,13 @@ mod tests {
             (mistakes_of(|kernel| kernel["files"]["a.h"] = "\0".into()), "NUL at byte 0"),
             (mistakes_of(|kernel| kernel["files"]["include"] = "".into()), "another file lies"),
             (mistakes_of(|kernel| kernel["kernel_type"] = "ptx".into()), "has no further files"),
+            (
+                mistakes_of(|kernel| {
+                    kernel["kernel_type"] = "torch".into();
+                    kernel["files"] = json!({});
+                }),
+                "has no further files",
+            ),
             (
                 mistakes_of(|kernel| kernel["source_path"] = "include/a.cuh".into()),
                 "has this path, too",
