@@ -11,6 +11,7 @@ comparison has the verdicts, the seconds that the caller waited, and the stages 
 Needs nothing but Python; PyTorch is the server's.
 """
 import argparse
+import contextlib
 import json
 import pathlib
 import statistics
@@ -47,6 +48,18 @@ def wait_for_server(server):
         except urllib.error.URLError:
             time.sleep(0.05)
     raise SystemExit("the server has ended; its reason is above")
+
+
+@contextlib.contextmanager
+def serving(program):
+    """Runs `program serve` on this machine while the caller measures."""
+    server = subprocess.Popen([program, "serve", "--port", str(PORT)], stdout=subprocess.DEVNULL)
+    try:
+        wait_for_server(server)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def compare(reference, candidate, trials=10):
@@ -88,10 +101,8 @@ def main():
     asked = parser.parse_args()
     problems = problems_in(asked.problems)
     kinds = [("same", SAME)] + [("zeros", ZEROS)] * asked.zeros + [("again", SAME)] * asked.again
-    server = subprocess.Popen([asked.program, "serve", "--port", str(PORT)], stdout=subprocess.DEVNULL)
     seconds = {kind: [] for kind, _ in kinds}
-    try:
-        wait_for_server(server)
+    with serving(asked.program):
         until = time.monotonic() + asked.seconds
         for path in problems[asked.first :: asked.every]:
             if time.monotonic() > until:
@@ -101,9 +112,6 @@ def main():
                 report, took = compare(source, source + candidate)
                 seconds[kind].append(took)
                 print(line(f"{path.parent.name}/{path.name}"[:44], kind, report, took), flush=True)
-    finally:
-        server.terminate()
-        server.wait()
     for kind, took in seconds.items():
         if took:
             print(f"{kind}: {len(took)} problems, mean {statistics.mean(took):.2f} s, "

@@ -4,7 +4,7 @@
     kernelbench_harness.py PROGRAM REPOSITORY [--every N] [--from N] [--seconds S]
 
 `REPOSITORY` is a checkout of KernelBench, and the Python that runs this script has what its `kernelbench.eval` imports.
-For each N-th problem of levels 1 to 3 the harness evaluates a subclass of the problem's model in a process of its own,
+For each N-th problem of levels 1 to 3 the harness evaluates a subclass of the problem's model in a separate process,
 with 5 correctness and 100 performance trials. Then `PROGRAM serve` compares the same two sources with 100 trials, and a
 second candidate with the same reference. One line for each problem has the seconds of all three; the last lines have the
 median, the smallest and the largest of the ratios, harness over server.
@@ -14,9 +14,10 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-from kernelbench import PORT, SAME, compare, problems_in, wait_for_server
+from kernelbench import SAME, compare, problems_in, serving
 
 HARNESS = """
 import pathlib, sys
@@ -28,7 +29,7 @@ print(eval_kernel_against_ref(source, candidate, num_correct_trials=5, num_perf_
 
 
 def harness(repository, problem, scratch):
-    candidate = scratch / "candidate.py"
+    candidate = pathlib.Path(scratch, "candidate.py")
     candidate.write_text(problem.read_text() + SAME)
     began = time.monotonic()
     ran = subprocess.run(
@@ -48,11 +49,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
     problems = problems_in(asked.repository / "KernelBench")[asked.first :: asked.every]
-    scratch = pathlib.Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
-    server = subprocess.Popen([asked.program, "serve", "--port", str(PORT)], stdout=subprocess.DEVNULL)
     ratios = {"first": [], "second": []}
-    try:
-        wait_for_server(server)
+    with serving(asked.program), tempfile.TemporaryDirectory() as scratch:
         compare(problems[0].read_text(), problems[0].read_text() + SAME)
         until = time.monotonic() + asked.seconds
         for path in problems:
@@ -66,9 +64,6 @@ def main():
             ratios["second"].append(theirs / second_took)
             print(f"{path.parent.name}/{path.name[:32]:32} harness {theirs:.2f} s, first {first_took:.2f} s "
                   f"{first.get('verdict')}, second {second_took:.2f} s {second.get('verdict')} | {said[:120]}", flush=True)
-    finally:
-        server.terminate()
-        server.wait()
     for name, all_of in ratios.items():
         if all_of:
             print(f"{name}: {len(all_of)} problems, harness over server: median {statistics.median(all_of):.2f}, "

@@ -12,10 +12,9 @@ Needs nothing but Python; PyTorch is the server's.
 """
 import argparse
 import collections
-import subprocess
 import time
 
-from kernelbench import PORT, post, wait_for_server
+from kernelbench import post, serving
 
 # Operation on `x`, shape of `x`, and further parameters.
 PROBLEMS = {
@@ -80,19 +79,14 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
-    server = subprocess.Popen([asked.program, "serve", "--port", str(PORT)], stdout=subprocess.DEVNULL)
     verdicts = collections.Counter()
-    try:
-        wait_for_server(server)
+    with serving(asked.program):
         until = time.monotonic() + asked.seconds
         every = [(name, kind) for _ in range(asked.repeats) for name in PROBLEMS for kind in asked.kinds.split(",")]
         for name, kind in every:
             if time.monotonic() > until:
                 break
             verdicts[kind, compare(name, kind)] += 1
-    finally:
-        server.terminate()
-        server.wait()
     for (kind, verdict), count in sorted(verdicts.items()):
         print(f"{kind}: {verdict} {count}")
 

@@ -184,6 +184,11 @@ impl KernelType {
         takes_launch(self) && takes_launch(other) && counts_programs(self) == counts_programs(other)
     }
 
+    /// Whether a source of this type may have further files, which it includes or imports.
+    pub fn has_files(self) -> bool {
+        matches!(self, KernelType::Cuda | KernelType::Program | KernelType::Triton)
+    }
+
     /// Returns the type of a file extension, in upper or lower case.
     pub fn of_extension(extension: &str) -> Option<Self> {
         let known = |(known, _): &&(&str, Self)| extension.eq_ignore_ascii_case(known);

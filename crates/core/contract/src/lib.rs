@@ -28,6 +28,7 @@ mod sweep;
 mod triton;
 mod types;
 
+pub use check::MAX_FILES;
 pub use check::program::check_comparable;
 pub use check::{validate, validate_kernel};
 pub use checked::{Checked, Rules};

@@ -86,9 +86,9 @@ fn is_unnamed(request: &CompileRequest) -> bool {
 
 /// Whether a source that is to be compiled without a name has a template of a kernel.
 fn has_template(request: &CompileRequest) -> bool {
-    let source = request.kernel.source_code.as_deref().filter(|_| is_unnamed(request));
-    let kernels = source.map(warpgauge_code::source::find_kernels).unwrap_or_default();
-    kernels.iter().any(|kernel| kernel.template)
+    let texts = request.kernel.source_code.iter().chain(request.kernel.files.values());
+    let mut kernels = texts.flat_map(|text| warpgauge_code::source::find_kernels(text));
+    is_unnamed(request) && kernels.any(|kernel| kernel.template)
 }
 
 fn note(message: String) -> Diagnostic {

@@ -13,6 +13,9 @@ const MAX_TOKENS: usize = 256;
 /// Most definitions that lead from one name to another.
 const MAX_DEPTH: usize = 4;
 
+/// Most definitions of one name that are looked at.
+const MAX_DEFINITIONS: usize = 4;
+
 /// Most searches for definitions: each reads the whole source.
 const MAX_SEARCHES: u32 = 64;
 
@@ -92,7 +95,7 @@ impl Scope<'_> {
                 let made = (0..self.tokens.len().saturating_sub(1)).rev().filter(|at| {
                     self.tokens[*at] == *name && matches!(self.tokens[at + 1], "(" | "{" | "=")
                 });
-                made.take(MAX_DEPTH).find_map(|at| match self.tokens[at + 1] {
+                made.take(MAX_DEFINITIONS).find_map(|at| match self.tokens[at + 1] {
                     "=" => {
                         let value = self.list(at + 2, ";").and_then(|all| all.first().cloned());
                         let value = value.or_else(|| self.declared(at + 2))?;

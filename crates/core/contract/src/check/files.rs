@@ -1,12 +1,12 @@
 //! Checks of the files that a source includes.
 
 use crate::error::{Mistakes, quoted};
-use crate::{ContractLimits, KernelCode, KernelType};
+use crate::{ContractLimits, KernelCode};
 
 use warpgauge_model::FailureCode;
 
 /// Most files of one kernel.
-const MAX_FILES: usize = 256;
+pub const MAX_FILES: usize = 256;
 
 /// Longest path of a file, bytes.
 const MAX_PATH_BYTES: usize = 200;
@@ -29,12 +29,12 @@ pub(super) fn check(
     if kernel.files.is_empty() && kernel.source_path.is_none() {
         return;
     }
-    let includes = [KernelType::Cuda, KernelType::Program, KernelType::Triton];
-    if !includes.contains(&kernel.kernel_type) {
+    if !kernel.kernel_type.has_files() {
         let message = format!(
             "a {} kernel has no further files: put all of it into its code",
             kernel.kernel_type.name()
         );
+        let at = if kernel.files.is_empty() { format!("{path}.source_path") } else { at };
         return mistakes.add(at, FailureCode::WrongField, message);
     }
     if kernel.files.len() > MAX_FILES {

@@ -10,6 +10,8 @@ mod outputs;
 pub(crate) mod program;
 pub(crate) mod torch;
 
+pub use files::MAX_FILES;
+
 use super::error::{ContractError, Mistakes, quoted};
 use super::{ContractLimits, EvaluateRequest, Isolation, KernelCode, KernelType, Tolerance};
 use super::{NamesMatrices, NamesTensors, named, shared};

@@ -1,6 +1,7 @@
 # A submission's source: running it, finding the kernel in it, and telling what is wrong with it.
 
 import ast
+import collections
 import importlib.abc
 import importlib.util
 import inspect
@@ -12,7 +13,7 @@ import types
 # Longest message and trace that are passed on, characters.
 MOST_TEXT = 16 << 10
 
-# Most statements that failed of which each is told.
+# Most failed statements that are listed.
 MOST_FAILED = 5
 
 # Statements that failed after which no more are run.
@@ -34,7 +35,9 @@ class Refused(Exception):
         return {"refused": refused}
 
 
-# Statements of modules that failed: file, first line, last line, name that a definition would have, and error.
+# A statement of a module that failed. `name` is what a definition would have defined.
+Failed = collections.namedtuple("Failed", "file first last name error")
+
 FAILED = []
 
 
@@ -106,21 +109,20 @@ def run_statements(source, file, module):
                 each = (ast.ImportFrom(node.module, [name], node.level) for name in reversed(node.names))
                 waiting.extend(ast.copy_location(one, node) for one in each)
                 continue
-            FAILED.append((file, node.lineno, node.end_lineno, getattr(node, "name", None), error))
+            FAILED.append(Failed(file, node.lineno, node.end_lineno, getattr(node, "name", None), error))
             if isinstance(error, (SystemExit, KeyboardInterrupt)) or len(FAILED) >= MOST_KEPT:
                 break
 
 
 def left_out():
-    """What is told of statements that failed."""
+    """Notes on the statements that failed."""
     notes = []
-    for file, first, last, _, error in FAILED[:MOST_FAILED]:
-        lines = "" if first == last else f" to line {last}"
-        message = reasoned(error, f"{type(error).__name__}: {error}")
-        within = "" if file == FILE else f"{file}, line {first}: "
+    for failed in FAILED[:MOST_FAILED]:
+        lines = "" if failed.first == failed.last else f" to line {failed.last}"
+        within = "" if failed.file == FILE else f"{failed.file}, line {failed.first}: "
         notes.append({
-            "line": first if file == FILE else 0,
-            "message": f"{within}left out{lines}, since it failed where there is no device: {message[:500]}",
+            "line": failed.first if failed.file == FILE else 0,
+            "message": f"{within}left out{lines}, since it failed where there is no device: {cause(failed)}",
         })  # fmt: skip
     if len(FAILED) > MOST_FAILED:
         notes.append({"line": 0, "message": f"{len(FAILED) - MOST_FAILED} more statements failed"})
@@ -163,12 +165,12 @@ def entry_of(triton, names, wanted):
     kernels = kernels_of(triton, names)
     listed = ", ".join(list(kernels)[:50])
     # The error of a definition that failed says more than that there is none.
-    own = [(name, error) for file, _, _, name, error in FAILED if file == FILE]
-    for name, error in own:
+    own = [failed for failed in FAILED if failed.file == FILE]
+    for name, error in ((failed.name, failed.error) for failed in own):
         if name is not None and name not in kernels and (wanted == name or wanted is None and not kernels):
             raise error
     if not kernels and own:
-        raise own[0][1]
+        raise own[0].error
     if not kernels:
         raise Refused(
             "no_kernel",
@@ -221,11 +223,10 @@ def explained(error):
         line = own[-1].lineno
     message = reasoned(error, message)
     notes = "".join(f"{note['message']}\n" for note in left_out())
-    if FAILED and FAILED[0][-1] is not error:
+    if FAILED and FAILED[0].error is not error:
         # What failed first is often why.
-        file, first, _, _, cause = FAILED[0]
-        why = reasoned(cause, f"{type(cause).__name__}: {cause}")[:500]
-        message = f"{message}; before that, line {first} of {file} failed: {why}"
+        before = FAILED[0]
+        message = f"{message}; before that, line {before.first} of {before.file} failed: {cause(before)}"
     detail = f"{notes}{trace}{type(error).__name__}: {error}"
     return Refused(
         "compilation_failed",
@@ -234,6 +235,11 @@ def explained(error):
         column=column,
         log=detail[-MOST_TEXT:],
     ).as_answer()
+
+
+def cause(failed):
+    """The message of a statement's error."""
+    return reasoned(failed.error, f"{type(failed.error).__name__}: {failed.error}")[:500]
 
 
 def reasoned(error, message):

@@ -18,6 +18,12 @@ class NeedsTorch(Exception):
         super().__init__(f"`{name}` needs PyTorch, which is not installed beside Triton")
 
 
+def decorated(given, named):
+    """What is decorated, where a call is one of a decorator without arguments."""
+    is_decorator = len(given) == 1 and not named and isinstance(given[0], (types.FunctionType, type))
+    return given[0] if is_decorator else None
+
+
 class Absent(type):
     """The type of the stand-in's names, which are classes."""
 
@@ -27,22 +33,17 @@ class Absent(type):
     def __call__(cls, *given, **named):
         if cls.__name__ == "is_available":
             return False
-        # A decorator without arguments.
-        if len(given) == 1 and not named and isinstance(given[0], (types.FunctionType, type)):
-            return given[0]
-        return Result(cls.__dict__.get("stands_for", cls.__name__))
+        return decorated(given, named) or Result(cls.__dict__.get("stands_for", cls.__name__))
 
 
 class Result:
-    """What a call of the stand-in returns: a decorator, a context, or a value that nobody may use."""
+    """What a call of the stand-in returns: a decorator, or a value that cannot be used."""
 
     def __init__(self, name):
         self.__dict__["stands_for"] = name
 
     def __call__(self, *given, **named):
-        if len(given) == 1 and not named and isinstance(given[0], (types.FunctionType, type)):
-            return given[0]
-        raise NeedsTorch(self.stands_for)
+        return decorated(given, named) or self.refuse()
 
     def __getattr__(self, name):
         if name.startswith("__"):
