@@ -6,10 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::python_imports::{imported, root_of};
 use super::{ContractFileError, MAX_SOURCE_BYTES, read_source};
 use warpgauge_code::source::{TokenKind, included_header, tokens};
-use warpgauge_contract::KernelType;
-
-/// Most files of one source; a server accepts no more.
-const MAX_FILES: usize = 256;
+use warpgauge_contract::{KernelType, MAX_FILES};
 
 /// Extensions of files that are collected: a source cannot have other files of the caller's sent.
 const EXTENSIONS: [&str; 16] = [
@@ -28,11 +25,6 @@ pub(crate) struct LocalFiles {
 }
 
 impl LocalFiles {
-    /// Whether sources of this type have further files.
-    pub(crate) fn belong_to(kernel_type: KernelType) -> bool {
-        matches!(kernel_type, KernelType::Cuda | KernelType::Program | KernelType::Triton)
-    }
-
     /// Collects the files that the source at `path` includes by name in quotes, or the modules that it imports. Files that
     /// do not exist are those of a toolkit or package, or the compiler reports them.
     ///
@@ -48,7 +40,7 @@ impl LocalFiles {
         let own = directory_of(&path);
         let top = (kernel_type == KernelType::Triton).then(|| root_of(&own));
         let needed = |text: &str, directory: &PathBuf| match &top {
-            Some(top) => imported(text, directory, [&own, top]).into_iter().collect(),
+            Some(top) => imported(text, directory, [&own, top]),
             None => included(text, [directory, &own]),
         };
         let mut found: BTreeMap<PathBuf, String> = BTreeMap::new();
@@ -191,6 +183,10 @@ mod tests {
             ]
         );
         assert_eq!(source_path.as_deref(), Some("pkg/ops/kernel.py"));
+        let outside = "from ....secret import key\nfrom ...outside import x\n";
+        write(&root, &[("outside.py", ""), ("../secret.py", "")]);
+        let found = LocalFiles::of(outside, &root.join("pkg/ops/kernel.py"), KernelType::Triton);
+        assert_eq!(found.unwrap().files.keys().collect::<Vec<_>>(), ["outside.py"]);
     }
 
     #[test]

@@ -187,8 +187,8 @@ fn replace_source_file(
         let source = read_source(&path)?;
         let kind = kernel.get("kernel_type").cloned();
         let kind: Option<KernelType> = kind.and_then(|kind| serde_json::from_value(kind).ok());
-        let kind = kind.filter(|kind| LocalFiles::belong_to(*kind));
-        if let Some(kind) = kind.filter(|_| !kernel.contains_key("files")) {
+        let kind = kind.filter(|kind| kind.has_files() && !kernel.contains_key("files"));
+        if let Some(kind) = kind {
             let LocalFiles { files, source_path } = LocalFiles::of(&source, &path, kind)?;
             if !files.is_empty() {
                 kernel.insert("files".to_owned(), files.into_iter().collect());

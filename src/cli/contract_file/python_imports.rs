@@ -1,5 +1,6 @@
 //! Imports of Python modules, as far as they can be read without an interpreter.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Longest statement that spans several lines, lines.
@@ -26,13 +27,15 @@ pub(super) fn root_of(directory: &Path) -> PathBuf {
     root.to_owned()
 }
 
-/// Returns the files in `roots` that a module imports. `own` is its directory.
+/// Returns the files in `roots` that a module imports. `own` is its directory; the last root contains the top package, and
+/// files outside of it are not imported.
 ///
 /// Packages that contain an imported module are left out: they often import all of their modules.
-pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
     for Import { dots, module, names } in imports(text) {
         let base = dots.checked_sub(1).and_then(|up| own.ancestors().nth(up));
+        let base = base.filter(|base| base.starts_with(roots[1]));
         let bases = if dots == 0 { roots.to_vec() } else { base.into_iter().collect() };
         for base in bases {
             let within = module.split('.').filter(|part| !part.is_empty());
@@ -44,7 +47,7 @@ pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> Vec<PathBuf
             }
         }
     }
-    found.into_iter().filter_map(|path| path.canonicalize().ok()).collect()
+    found
 }
 
 /// Returns the files of a module, or of the names that are modules in it. `is_named`: whether `path` is more than the
