@@ -4,9 +4,13 @@ use std::borrow::Cow;
 
 use super::error::CompileError;
 use super::limits::MAX_SOURCE_BYTES;
+use super::prelude::{PRELUDE_NAME, SOURCE_NAME};
 use warpgauge_code::source::{UnitedSource, united};
 use warpgauge_contract::KernelCode;
 use warpgauge_model::FailureCode;
+
+/// Name of a program's source in the compiler's messages.
+pub(crate) const PROGRAM_NAME: &str = "program.cu";
 
 /// Returns the text of a kernel that is sent as text.
 pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
@@ -42,6 +46,7 @@ pub(crate) fn source_of(kernel: &KernelCode) -> Result<UnitedSource<'_>, Compile
         return Ok(UnitedSource { text: Cow::Borrowed(text), files: Vec::new() });
     }
     let at = kernel.source_path.as_deref().unwrap_or_default();
-    united(text, at, &kernel.files)
+    let reserved = [SOURCE_NAME, PROGRAM_NAME, PRELUDE_NAME];
+    united(text, at, &kernel.files, &reserved)
         .map_err(|error| CompileError::rejected(FailureCode::InvalidSource, error.to_string()))
 }

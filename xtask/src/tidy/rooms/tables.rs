@@ -97,7 +97,7 @@ pub const TABLES: &[Table] = &[
             ("cache", &["artifact", "error"]),
             ("exceeded", &["error", "limits", "usage"]),
             ("options", &["error"]),
-            ("source", &["error", "limits"]),
+            ("source", &["error", "limits", "prelude"]),
             ("refused", &["cache", "error"]),
             ("select", &["artifact", "demangle", "error"]),
             ("supervisor", &["error", "protocol", "usage"]),

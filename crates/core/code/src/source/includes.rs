@@ -49,9 +49,14 @@ pub struct AmbiguousInclude {
     pub files: Vec<String>,
 }
 
+/// Returns what follows `#include`, if the directive is one.
+fn include(directive: &str) -> Option<&str> {
+    directive.trim_start_matches('#').trim_start().strip_prefix("include").map(str::trim_start)
+}
+
 /// Returns the name in an `#include` directive, if the directive is one with a name.
 pub fn included_header(directive: &str) -> Option<&str> {
-    let rest = directive.trim_start_matches('#').trim_start().strip_prefix("include")?.trim_start();
+    let rest = include(directive)?;
     let closing = match rest.as_bytes().first()? {
         b'<' => '>',
         b'"' => '"',
@@ -65,7 +70,8 @@ pub fn included_header(directive: &str) -> Option<&str> {
 ///
 /// As compilers do, an included name is sought in the directory of the including file, then in that of the source, and
 /// then in the root. It also means the only file whose path ends with it: callers need no list of include directories.
-/// Names of no file are left as they are.
+/// Names of no file are left as they are. An `#include` of a macro may mean any file. A file whose path is `reserved`, for
+/// the source or for a header of the compiler's, gets another one.
 ///
 /// # Errors
 /// The ends of several paths fit a name.
@@ -73,8 +79,9 @@ pub fn united<'a>(
     source: &'a str,
     at: &str,
     files: &BTreeMap<String, String>,
+    reserved: &[&str],
 ) -> Result<UnitedSource<'a>, AmbiguousInclude> {
-    let seek = Seek { files, directory: directory_of(at) };
+    let seek = Seek { files, reserved, directory: directory_of(at) };
     let mut found = BTreeSet::new();
     let text = seek.renamed(source, at, &mut found)?;
     let mut united = UnitedSource { text, files: Vec::new() };
@@ -84,8 +91,10 @@ pub fn united<'a>(
             continue;
         }
         if let Some(content) = files.get(&path) {
+            // Editors on Windows begin a file with a byte order mark.
+            let content = content.strip_prefix('\u{feff}').unwrap_or(content);
             let content = seek.renamed(content, &path, &mut found)?.into_owned();
-            united.files.push((path, content));
+            united.files.push((seek.name_of(&path), content));
         }
     }
     united.files.sort();
@@ -94,6 +103,7 @@ pub fn united<'a>(
 
 struct Seek<'f> {
     files: &'f BTreeMap<String, String>,
+    reserved: &'f [&'f str],
     /// Directory of the source.
     directory: &'f str,
 }
@@ -109,14 +119,19 @@ impl Seek<'_> {
         let mut renamed = String::new();
         let mut kept = 0;
         for token in tokens(text).filter(|token| token.kind == TokenKind::Directive) {
-            let Some(header) = included_header(token.text) else { continue };
+            let Some(rest) = include(token.text) else { continue };
+            let Some(header) = included_header(token.text) else {
+                found.extend(self.files.keys().cloned());
+                continue;
+            };
             let Some(path) = self.file_of(header, at)? else { continue };
-            // The name is a part of the token's text.
-            let begin = token.at + (header.as_ptr() as usize - token.text.as_ptr() as usize);
-            let end = begin + header.len();
-            renamed.push_str(&text[kept..begin - 1]);
-            renamed.push_str(&format!("\"{path}\""));
-            kept = end + text[end..].find(['"', '>']).map_or(0, |closing| closing + 1);
+            // The name stands between its delimiters at the beginning of `rest`, which ends the token.
+            let begin = token.at + token.text.len() - rest.len();
+            let closing = if rest.starts_with('<') { '>' } else { '"' };
+            let length = rest[1..].find(closing).map_or(rest.len(), |closing| closing + 2);
+            renamed.push_str(&text[kept..begin]);
+            renamed.push_str(&format!("\"{}\"", self.name_of(&path)));
+            kept = begin + length;
             found.insert(path);
         }
         if kept == 0 {
@@ -124,6 +139,18 @@ impl Seek<'_> {
         }
         renamed.push_str(&text[kept..]);
         Ok(Cow::Owned(renamed))
+    }
+
+    /// Returns the path by which a file is included.
+    fn name_of(&self, path: &str) -> String {
+        let mut name = path.to_owned();
+        let is_taken = |name: &str| {
+            self.reserved.contains(&name) || name != path && self.files.contains_key(name)
+        };
+        while is_taken(&name) {
+            name.insert_str(0, "files/");
+        }
+        name
     }
 
     fn file_of(&self, header: &str, at: &str) -> Result<Option<String>, AmbiguousInclude> {
@@ -194,7 +221,7 @@ mod tests {
             ("unused.h", "int unused;"),
         ]);
         let source = "// \"no.h\"\n#include \"../include/a.cuh\"\n#include \"own.h\"\r\n#include <math.h>\nint k;";
-        let united = united(source, "src/kernel.cu", &all).unwrap();
+        let united = united(source, "src/kernel.cu", &all, &[]).unwrap();
         assert_eq!(
             united.text,
             "// \"no.h\"\n#include \"include/a.cuh\"\n#include \"src/own.h\"\r\n#include <math.h>\nint k;"
@@ -220,29 +247,42 @@ mod tests {
     #[test]
     fn the_end_of_one_path_is_enough_and_of_two_is_not() {
         let all = files(&[("lib/include/tile/load.h", ""), ("a/x.h", ""), ("b/x.h", "")]);
-        let one = united("#include <tile/load.h>", "", &all).unwrap();
+        let one = united("#include <tile/load.h>", "", &all, &[]).unwrap();
         assert_eq!(one.text, "#include \"lib/include/tile/load.h\"");
-        assert_eq!(united("#include \"load\"", "", &all).unwrap().files, []);
-        let error = united("#include \"x.h\"", "", &all).unwrap_err();
+        assert_eq!(united("#include \"load\"", "", &all, &[]).unwrap().files, []);
+        let error = united("#include \"x.h\"", "", &all, &[]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "`#include \"x.h\"` in the source may mean a/x.h or b/x.h: write one of these paths"
         );
-        assert_eq!(united("#include \"x.h\"", "b/k.cu", &all).unwrap().text, "#include \"b/x.h\"");
+        assert_eq!(
+            united("#include \"x.h\"", "b/k.cu", &all, &[]).unwrap().text,
+            "#include \"b/x.h\""
+        );
     }
 
     #[test]
     fn names_outside_of_the_root_and_unfinished_ones_are_left_alone() {
         let all = files(&[("x.h", "")]);
-        for source in
-            ["#include \"../x.h", "#include \"/x.h\"", "#include \"../../x.h\"", "#include X"]
-        {
-            let united = united(source, "src/k.cu", &all);
+        for source in ["#include \"../x.h", "#include \"/x.h\"", "#include \"../../x.h\""] {
+            let united = united(source, "src/k.cu", &all, &[]);
             assert_eq!(united.unwrap().text, source);
         }
         assert_eq!(
-            united("#include \"../x.h\"", "src/k.cu", &all).unwrap().text,
+            united("#include \"../x.h\"", "src/k.cu", &all, &[]).unwrap().text,
             "#include \"x.h\""
         );
+    }
+
+    #[test]
+    fn names_of_the_compilers_own_files_and_macros_are_no_obstacle() {
+        let all = files(&[("kernel.cu", "\u{feff}int k;"), ("files/kernel.cu", ""), ("x.h", "")]);
+        let one = united("#include \" kernel.cu \"", "", &all, &["kernel.cu"]).unwrap();
+        assert_eq!(one.text, "#include \"files/files/kernel.cu\"");
+        assert_eq!(one.files, [("files/files/kernel.cu".to_owned(), "int k;".to_owned())]);
+        for source in ["#define H \"x.h\"\n#include H", "#include /* why */ \"x.h\""] {
+            let any = united(source, "", &all, &[]).unwrap();
+            assert_eq!((&*any.text, any.files.len()), (source, 3));
+        }
     }
 }

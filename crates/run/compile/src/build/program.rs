@@ -7,13 +7,10 @@ use super::plan::{CXX_REMEDY, NVCC_REMEDY, Plan, SYSTEM_LIBRARIES, library_in, t
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWay, FILES};
-use crate::source::source_of;
+use crate::source::{PROGRAM_NAME, source_of};
 use crate::toolchain::{NvccInstall, Toolchain, host, library_dirs};
 use warpgauge_contract::KernelCode;
 use warpgauge_model::{FailureCode, Target};
-
-/// Name of the source in the compiler's messages.
-const SOURCE: &str = "program.cu";
 
 /// Name of the resulting file.
 const OUTPUT: &str = "program";
@@ -62,7 +59,7 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     }
     let directories = library_dirs(nvcc.root());
     arguments.extend(directories.iter().flat_map(|it| ["-L".to_owned(), text(it)]));
-    arguments.extend([SOURCE, "-o", OUTPUT].map(str::to_owned));
+    arguments.extend([PROGRAM_NAME, "-o", OUTPUT].map(str::to_owned));
     arguments.extend(linked(order, nvcc, &libraries)?);
     let ways = vec![BuildWay { name: String::new(), arguments }];
     let step = BuildStep { name: OUTPUT.to_owned(), program: nvcc.path.clone(), ways };
@@ -75,7 +72,7 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     }
     plan.execute.push(nvcc.root().to_owned());
     plan.read.extend(nvcc.include_dirs.iter().cloned());
-    plan.files.push((SOURCE.to_owned(), source.text.into_owned()));
+    plan.files.push((PROGRAM_NAME.to_owned(), source.text.into_owned()));
     let files = source.files.into_iter().map(|(path, text)| (format!("{FILES}/{path}"), text));
     plan.files.extend(files);
     plan.stages = vec![vec![step]];

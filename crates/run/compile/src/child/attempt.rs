@@ -170,13 +170,13 @@ impl Attempts<'_> {
             text.push_str(&signature::suffix());
         }
         let mut headers = vec![(PRELUDE_NAME, PRELUDE)];
-        let files = &self.source.files;
-        let is_empty =
-            |name: &&&str| needs.is_empty(name) && !files.iter().any(|(path, _)| path == **name);
-        let stubs = STUB_HEADERS.iter().chain(&HOST_HEADERS).filter(is_empty);
+        let stubs = STUB_HEADERS.iter().chain(&HOST_HEADERS).filter(|name| needs.is_empty(name));
         headers.extend(stubs.map(|name| (*name, "")));
-        headers.extend(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
         headers.extend(needs.replaced_headers());
+        // A file of the source takes the place of a header with its path.
+        let files = &self.source.files;
+        headers.retain(|(name, _)| !files.iter().any(|(path, _)| path == name));
+        headers.extend(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
         let mut names = self.name_expressions.to_vec();
         names.extend(extra.internal.iter().cloned());
         names.extend(extra.probes.iter().map(|(kernel, _)| signature::probe(kernel)));

@@ -7,10 +7,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::confine;
 use super::nvcc::{SYSTEM, no_room};
+use super::{confine, write_files};
 use crate::diagnostics::{self, MAX_LOG_BYTES};
-use crate::protocol::{BuildStep, BuildWork, BuiltObject, ChildRequest, MAX_OBJECT_BYTES, Outcome};
+use crate::protocol::{
+    BuildStep, BuildWork, BuiltObject, ChildRequest, MAX_OBJECT_BYTES, Outcome, without_directory,
+};
 use crate::ptxas;
 use warpgauge_model::{FailureCode, Severity};
 use warpgauge_sandbox::calls::ChildKind;
@@ -42,13 +44,7 @@ pub(super) fn build(
 
 fn run(job_dir: &Path, work: &BuildWork) -> io::Result<Outcome> {
     let started = Instant::now();
-    for (name, text) in &work.files {
-        let path = job_dir.join(name);
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        fs::write(path, text)?;
-    }
+    write_files(job_dir, &work.files)?;
     let (mut ways, mut log) = (Vec::new(), String::new());
     for stage in &work.stages {
         let ended: Vec<io::Result<Ended>> = std::thread::scope(|scope| {
@@ -104,7 +100,7 @@ struct Ended {
 fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended> {
     let mut ended = Ended { way: None, code: None, log: String::new() };
     for (at, way) in step.ways.iter().enumerate() {
-        let log_path = job_dir.join(format!("{}.log", step.name));
+        let log_path = job_dir.join(format!("{}~.log", step.name));
         // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
         let log = File::create(&log_path)?;
         let program = ChildProgram::new(&step.program, Environment::Empty)
@@ -145,7 +141,7 @@ fn without_places(mut text: String, job_dir: &Path, work: &BuildWork) -> String 
     for directory in [job_dir].into_iter().chain(work.read.iter().map(PathBuf::as_path)) {
         text = text.replace(&format!("{}/", directory.display()), "");
     }
-    text
+    without_directory(&text)
 }
 
 /// Returns whether the source would fail with any headers: the first error is a syntax error, a file is

@@ -11,10 +11,12 @@ mod nvcc;
 mod nvrtc;
 mod triton;
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::process::DumpableBehavior;
@@ -127,6 +129,18 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
             nvrtc::describe(request, library, sandbox)
         }
     }
+}
+
+/// Writes files by their relative paths, with their directories.
+fn write_files(directory: &Path, files: &[(String, String)]) -> io::Result<()> {
+    for (name, text) in files {
+        let path = directory.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, text)?;
+    }
+    Ok(())
 }
 
 /// Restricts this process to what the compilation needs.

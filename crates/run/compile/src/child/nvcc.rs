@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Instant;
 
-use super::confine;
+use super::{confine, write_files};
 use crate::artifact::KernelInfo;
 use crate::binary::{read_cubin, read_ptx};
 use crate::describe::Knowledge;
 use crate::diagnostics::{self, MAX_LOG_BYTES};
 use crate::prelude::SOURCE_NAME;
-use crate::protocol::{Built, ChildRequest, FILES, MAX_FRAME_BYTES, NvccWork, Outcome};
+use crate::protocol::{
+    Built, ChildRequest, FILES, MAX_FRAME_BYTES, NvccWork, Outcome, without_directory,
+};
 use crate::ptxas;
 use crate::signature::{self, numbered_answer, numbered_suffix};
 use warpgauge_code::source::{SourceKernel, find_kernels};
@@ -57,13 +59,7 @@ pub(super) fn compile(
 
 fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     let started = Instant::now();
-    for (path, text) in &work.source.files {
-        let path = job_dir.join(FILES).join(path);
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        fs::write(path, text)?;
-    }
+    write_files(&job_dir.join(FILES), &work.source.files)?;
     let kernels = find_kernels(&work.source.whole());
     let asked: Vec<&SourceKernel> = kernels.iter().filter(|k| k.extern_c).collect();
     let names: Vec<&str> = asked.iter().map(|k| k.name.as_str()).collect();
@@ -124,9 +120,10 @@ fn attempt(
     work: &NvccWork,
     suffix: &str,
 ) -> io::Result<(ExitStatus, String, PathBuf)> {
-    let (source, output) = (job_dir.join(SOURCE_NAME), job_dir.join("kernel.out"));
+    // No path of a source's file contains `~`, so none of these files is included in its place.
+    let (source, output) = (job_dir.join(SOURCE_NAME), job_dir.join("kernel~.out"));
     fs::write(&source, format!("{}{suffix}", work.source.text))?;
-    let log_path = job_dir.join("nvcc.log");
+    let log_path = job_dir.join("nvcc~.log");
     // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
     let log = File::create(&log_path)?;
     let program = ChildProgram::new(&work.nvcc, Environment::Empty)
@@ -143,7 +140,7 @@ fn attempt(
     let status = program.to_blocking().stdout(log.try_clone()?).stderr(log).status()?;
     let mut text = Vec::new();
     File::open(&log_path)?.take(4 * MAX_LOG_BYTES as u64).read_to_end(&mut text)?;
-    Ok((status, String::from_utf8_lossy(&text).into_owned(), output))
+    Ok((status, without_directory(&String::from_utf8_lossy(&text)), output))
 }
 
 fn describe(

@@ -76,3 +76,29 @@ async fn nvcc_has_the_same_files() {
     let built = result.unwrap_or_else(|error| panic!("{error:?}"));
     assert_eq!(types(&built.kernels[built.entry]), [pointer(CType::F32)]);
 }
+
+/// Files named as the source, the prelude, a stub, and the whole of CUB, which the compile stage replaces.
+#[tokio::test]
+async fn files_may_have_the_names_of_the_compilers_own() {
+    let bench = Bench::new();
+    for name in
+        ["kernel.cu", "program.cu", "warpgauge/prelude.cuh", "stdio.h", "cub/cub.cuh", "nvcc.log"]
+    {
+        for backend in [Backend::Nvrtc, Backend::Nvcc] {
+            if backend == Backend::Nvcc && bench.compiler.toolchain().nvcc.is_none() {
+                continue;
+            }
+            let source =
+                format!("#include \"{name}\"\n__global__ void k(int* x) {{ *x = OWN; }}\n");
+            let metadata = KernelMetadata { backend: Some(backend), ..named("k") };
+            let mut kernel = cuda_with(&source, metadata);
+            kernel.files.insert(name.to_owned(), "\u{feff}#define OWN 7\r\n".to_owned());
+            ok(&bench, &kernel).await;
+            kernel.source_code = Some(source.replace(&format!("\"{name}\""), "NAME"));
+            kernel.files.insert("x.h".to_owned(), "#define OWN 8\n".to_owned());
+            let source = format!("#define NAME \"x.h\"\n{}", kernel.source_code.unwrap());
+            kernel.source_code = Some(source);
+            ok(&bench, &kernel).await;
+        }
+    }
+}

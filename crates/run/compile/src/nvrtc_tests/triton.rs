@@ -446,3 +446,16 @@ def k(x, N: tl.constexpr = WARPS[0] + other.X + helper.ONE):
     assert!(failure.message.contains("'helper' is not defined"), "{}", failure.message);
     assert!(failure.message.contains(expected), "{}", failure.message);
 }
+
+#[tokio::test]
+async fn errors_without_a_message_are_left_out_too() {
+    let source = "import triton\nimport triton.language as tl\nclass E(Exception):\n    def __str__(self): \
+                  raise self\nraise E()\n@triton.jit\ndef k(x): tl.store(x, 1)\n";
+    let args = vec!["float32".into()];
+    let kernel = Case { name: "k", source, args, meta: Vec::new(), num_warps: 4 }.request(&[]);
+    let bench = Bench::new();
+    let built = bench.compile(&kernel).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let [warning] = &built.diagnostics[..] else { panic!("{:?}", built.diagnostics) };
+    assert_eq!(warning.line, Some(5));
+    assert!(warning.message.ends_with(": E"), "{warning:?}");
+}

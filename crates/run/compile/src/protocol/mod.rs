@@ -31,8 +31,13 @@ const MAX_VALUES: u64 = 1 << 20;
 pub(crate) const MAX_OBJECT_BYTES: u64 = 48 << 20;
 
 /// Directory for the files of a source, in the job's directory. It is named relative to that, since images contain the
-/// paths of files.
-pub(crate) const FILES: &str = "files";
+/// paths of files. No path of a file contains this character.
+pub(crate) const FILES: &str = "files~";
+
+/// Removes the directory from the paths in a compiler's log.
+pub(crate) fn without_directory(log: &str) -> String {
+    log.replace(&format!("{FILES}/"), "")
+}
 
 /// Request to a child.
 #[derive(Debug, Serialize, Deserialize)]

@@ -201,7 +201,7 @@ def entry_of(triton, names, wanted):
 def explained(error):
     """What the submission's own part of a traceback says."""
     line = column = None
-    message = f"{type(error).__name__}: {error}"
+    message = text_of(error)
     innermost = error
     # Errors inside of helper functions are told by those that call them.
     while innermost.__cause__ is not None:
@@ -227,7 +227,7 @@ def explained(error):
         # What failed first is often why.
         before = FAILED[0]
         message = f"{message}; before that, line {before.first} of {before.file} failed: {cause(before)}"
-    detail = f"{notes}{trace}{type(error).__name__}: {error}"
+    detail = f"{notes}{trace}{text_of(error)}"
     return Refused(
         "compilation_failed",
         message,
@@ -239,7 +239,15 @@ def explained(error):
 
 def cause(failed):
     """The message of a statement's error."""
-    return reasoned(failed.error, f"{type(failed.error).__name__}: {failed.error}")[:500]
+    return reasoned(failed.error, text_of(failed.error))[:500]
+
+
+def text_of(error):
+    """An error's type and message. The message of a submission's error may fail."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 def reasoned(error, message):
