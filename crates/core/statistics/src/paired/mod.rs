@@ -14,6 +14,7 @@ mod estimate;
 mod fdr;
 mod holm;
 mod policy;
+mod processes;
 mod ranking;
 mod report;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use estimate::{Estimate, hodges_lehmann, t_quantile};
 pub use fdr::benjamini_hochberg;
 pub use holm::holm_adjusted;
 pub use policy::{ComparePolicy, MAX_BLOCKS};
+pub use processes::{AcrossProcesses, across_processes};
 pub use ranking::{PairOutcome, RankError, RankedCandidate, RankedPair, Ranking, rank};
 pub use report::{
     BlockReport, DropCount, PairedComparison, PairedReason, PairedVerdict, RatioEstimate,
