@@ -101,6 +101,8 @@ pub(super) fn kernel_file(
         source_code,
         files: BTreeMap::new(),
         source_path: None,
+        launches: Vec::new(),
+        setup: Vec::new(),
         binary_b64,
         kernel_type,
         io: None,

@@ -31,6 +31,7 @@ mod import;
 mod jobs;
 mod large;
 mod lasting;
+mod launches;
 mod lifecycle;
 mod locked;
 mod mcp;

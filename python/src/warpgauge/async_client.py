@@ -62,7 +62,7 @@ class AsyncClient:
         kernel: object,
         args: Mapping[str, object] | Sequence[object] | None = None,
         *,
-        launch: Mapping[str, object] | None = None,
+        launch: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
         outputs: Sequence[str] = (),
         constants: Mapping[str, object] | None = None,
         expected: Mapping[str, object] | None = None,
@@ -76,6 +76,7 @@ class AsyncClient:
         `kernel` is source, a path, a `@triton.jit` function, a `Kernel`, or a whole contract (a dict, or the
         path of a YAML or JSON file). `args` are arrays and scalars by name, in the order of the parameters; those
         named in `outputs`, or wrapped in `Out` or `InOut`, are written, and come back in `report.outputs`.
+        `launch` is one launch, or the list of steps of a program of several launches, which `setup` may come before.
         `expected` has arrays or kernels by output; `reference` is a kernel that computes all of them. Any field
         of a contract may be given as well: `tolerance`, `num_trials`, `work`, `profile`, `timeout`, …
         """
@@ -91,7 +92,7 @@ class AsyncClient:
         candidates: object = None,
         args: Mapping[str, object] | Sequence[object] | None = None,
         *,
-        launch: Mapping[str, object] | None = None,
+        launch: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
         outputs: Sequence[str] = (),
         constants: Mapping[str, object] | None = None,
         label: str | None = None,

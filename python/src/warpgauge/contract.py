@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from .errors import ArgumentError
 from .kernels import Parameters, code_of, is_contract
-from .models import ArgSpec, Dim3, Expected, KernelCode, Launch
+from .models import ArgSpec, Dim3, Expected, KernelCode, Launch, LaunchStep
 from .tensors import InOut, Out, Shared, Tensor, data_of, library, spec_of
 
 _MAX_CONTRACT = 64 << 20
@@ -30,17 +30,18 @@ def build(
     kernel: object,
     args: Mapping[str, object] | Sequence[object] | None = None,
     *,
-    launch: Mapping[str, object] | None = None,
+    launch: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
     outputs: Sequence[str] = (),
     constants: Mapping[str, object] | None = None,
     expected: Mapping[str, object] | None = None,
     reference: object = None,
+    setup: Sequence[Mapping[str, object]] = (),
     **more: object,
 ) -> Request:
     """A request from whatever `Client.evaluate` takes."""
     if is_contract(kernel):
         given = {"args": args, "launch": launch, "outputs": outputs, "constants": constants,
-                 "expected": expected, "reference": reference}  # fmt: skip
+                 "expected": expected, "reference": reference, "setup": setup}  # fmt: skip
         if extra := [name for name, value in given.items() if value]:
             raise ArgumentError(f"a contract brings its own {', '.join(extra)}: put them there, or give a kernel")
         return Request({**load(kernel), **_given(more)}, {})
@@ -54,8 +55,12 @@ def build(
         specs.append({**_scalar(name, value), "is_meta": True})
     if specs or launch:
         code["io"] = {"args": specs}
-        if launch:
-            code["io"]["launch"] = launch_of(launch)
+    if isinstance(launch, Mapping):
+        code["io"]["launch"] = launch_of(launch)
+    elif launch:
+        code["launches"] = steps_of(launch)
+    if setup:
+        code["setup"] = steps_of(setup)
     body: dict[str, Any] = {"kernel": code}
     written = [spec["name"] for spec in specs if spec.get("role") in ("output", "inout")]
     checks = _expected(expected, reference, written)
@@ -155,6 +160,17 @@ def launch_of(launch: Mapping[str, object]) -> Launch:
         Launch,
         {name: _dim3(name, value) if name in dimensions else value for name, value in launch.items()},
     )
+
+
+def steps_of(steps: Sequence[Mapping[str, object]]) -> list[LaunchStep]:
+    """The steps of a program of several launches, with dimensions as for one launch."""
+    made = []
+    for step in steps:
+        whole = dict(launch_of(step))
+        if isinstance(inner := whole.get("steps"), Sequence):
+            whole["steps"] = steps_of(inner)
+        made.append(cast(LaunchStep, whole))
+    return made
 
 
 def _dim3(name: str, value: object) -> Dim3:

@@ -11,7 +11,7 @@ Dtype = Literal[
     "float64", "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 ]  # fmt: skip
-Role = Literal["input", "output", "inout"]
+Role = Literal["input", "output", "inout", "scratch"]
 ArgKind = Literal["tensor", "int", "float", "bool", "str"]
 KernelType = Literal[
     "cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel", "library",
@@ -94,6 +94,31 @@ class Launch(TypedDict, total=False):
     maxnreg: int
 
 
+CopyStep = TypedDict("CopyStep", {"from": str, "to": str}, total=False)
+LaunchStep = TypedDict(
+    "LaunchStep",
+    {
+        "kernel": str,
+        "args": list[Any],
+        "grid": Dim3,
+        "block": Dim3,
+        "shared_memory_bytes": Extent,
+        "cluster": Dim3,
+        "cooperative": bool,
+        "memset": str,
+        "value": int,
+        "copy": "CopyStep",
+        "swap": list[str],
+        "steps": "list[LaunchStep]",
+        "repeat": Extent,
+        "index": str,
+        "while": str,
+        "most": Extent,
+    },
+    total=False,
+)
+
+
 class IoContract(TypedDict, total=False):
     args: list[ArgSpec]
     launch: Launch
@@ -119,6 +144,8 @@ class KernelCode(TypedDict, total=False):
     binary_b64: str
     metadata: KernelMetadata
     io: IoContract
+    launches: list[LaunchStep]
+    setup: list[LaunchStep]
 
 
 class Expected(TypedDict, total=False):

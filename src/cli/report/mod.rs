@@ -1,6 +1,7 @@
 //! Reports for people: the verdict first, then what it rests on.
 
 mod comparison;
+mod launches;
 mod measured;
 mod metrics;
 mod page;
@@ -49,6 +50,7 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
     if let Some(report) = &response.program {
         program::program(&mut page, report);
     }
+    launches::steps(&mut page, &response.launches);
     if let (Some(report), true) = (&response.compile, result.compiled) {
         compiled(&mut page, report, response.timings.compile);
     }

@@ -58,6 +58,14 @@ impl Mistakes {
         self.found.len() >= self.limit
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    pub(super) fn any(&self) -> bool {
+        !self.found.is_empty()
+    }
+
     pub(super) fn add(
         &mut self,
         path: impl Into<String>,

@@ -184,6 +184,11 @@ impl KernelType {
         takes_launch(self) && takes_launch(other) && counts_programs(self) == counts_programs(other)
     }
 
+    /// Whether a kernel of this type may be a list of launches, and have scratch memory.
+    pub fn has_launches(self) -> bool {
+        matches!(self, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin)
+    }
+
     /// Whether a source of this type may have further files, which it includes or imports.
     pub fn has_files(self) -> bool {
         matches!(self, KernelType::Cuda | KernelType::Program | KernelType::Triton)

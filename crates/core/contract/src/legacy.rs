@@ -38,6 +38,8 @@ impl From<LegacyCompareRequest> for CompareRequest {
             source_code: Some(source),
             files: BTreeMap::new(),
             source_path: None,
+            launches: Vec::new(),
+            setup: Vec::new(),
             binary_b64: None,
             kernel_type,
             io: None,

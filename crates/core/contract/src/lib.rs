@@ -13,6 +13,7 @@ pub mod functions;
 mod keep;
 mod kernel_type;
 mod languages;
+mod launches;
 mod legacy;
 mod library;
 mod limits;
@@ -42,6 +43,10 @@ pub use error::ContractError;
 pub use keep::KeepOutput;
 pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, KernelType};
 pub use languages::UsesLanguages;
+pub use launches::{
+    CopyStep, LaunchStep, Line, MAX_STEPS, ResolvedProgram, ResolvedStep, StepArgument, lines_of,
+    resolve_program,
+};
 pub use legacy::LegacyCompareRequest;
 pub use library::{LibraryFunction, ResolvedCall, resolve_call};
 pub use limits::ContractLimits;

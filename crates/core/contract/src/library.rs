@@ -76,6 +76,8 @@ impl KernelCode {
             source_code: None,
             files: BTreeMap::new(),
             source_path: None,
+            launches: Vec::new(),
+            setup: Vec::new(),
             binary_b64: None,
             kernel_type: KernelType::Library,
             io,

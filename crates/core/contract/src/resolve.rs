@@ -7,7 +7,8 @@ use super::error::{ContractError, Mistakes, quoted};
 use super::expr::{Variable, evaluate};
 use super::scalar::ScalarValue;
 use super::{
-    ArgKind, ArgSpec, ContractLimits, Dim3, Extent, IoContract, KernelFamily, KernelType, triton,
+    ArgKind, ArgSpec, ContractLimits, Dim3, Extent, IoContract, KernelFamily, KernelType, Launch,
+    triton,
 };
 
 use warpgauge_model::FailureCode;
@@ -96,19 +97,31 @@ pub(super) fn resolve_into(
     path: &str,
     mistakes: &mut Mistakes,
 ) -> ResolvedLaunch {
-    let is_triton = names.kind() == KernelType::Triton;
     if names.kind().family() == KernelFamily::Library {
         mistakes.require(io.launch.is_none(), path, FailureCode::WrongField, || {
             "a library decides how its functions are launched: leave `launch` out".to_owned()
         });
         return ResolvedLaunch::ONE_THREAD;
     }
-    if let Some(launch) = &io.launch {
-        triton::check_launch(launch, names.kind(), path, mistakes);
+    let scope = Scope { args: &io.args, counters: &[], names };
+    resolve_launch_of(io.launch.as_ref(), scope, limits, path, mistakes)
+}
+
+/// Resolves a launch as far as possible, with the names of `scope`.
+pub(super) fn resolve_launch_of(
+    launch: Option<&Launch>,
+    scope: Scope<'_>,
+    limits: &ContractLimits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) -> ResolvedLaunch {
+    let is_triton = scope.names.kind() == KernelType::Triton;
+    if let Some(launch) = launch {
+        triton::check_launch(launch, scope.names.kind(), path, mistakes);
     }
     let unknown = Cell::new(false);
-    let mut resolver = Resolver { args: &io.args, names, unknown, path, mistakes };
-    let Some(launch) = &io.launch else {
+    let mut resolver = Resolver { scope, unknown, path, mistakes };
+    let Some(launch) = launch else {
         resolver.missing("", FailureCode::MissingLaunch);
         return ResolvedLaunch::ONE_THREAD;
     };
@@ -138,9 +151,17 @@ pub(super) fn resolve_into(
     ResolvedLaunch { grid, block, shared_bytes, cluster, cooperative: launch.cooperative }
 }
 
+/// Names that expressions can use.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub args: &'a [ArgSpec],
+    /// Indexes of loops with their values, from the outermost.
+    pub counters: &'a [(&'a str, u64)],
+    pub names: Names,
+}
+
 struct Resolver<'a> {
-    args: &'a [ArgSpec],
-    names: Names,
+    scope: Scope<'a>,
     /// Whether the last expression used a name without a value.
     unknown: Cell<bool>,
     path: &'a str,
@@ -154,10 +175,10 @@ impl Resolver<'_> {
 
     /// Reports a missing part of the launch, with an example that uses the contract's arguments.
     fn missing(&mut self, field: &str, code: FailureCode) -> [u32; 3] {
-        let tensor = self.args.iter().rev().find(|arg| arg.kind == ArgKind::Tensor);
+        let tensor = self.scope.args.iter().rev().find(|arg| arg.kind == ArgKind::Tensor);
         let blocks = tensor
             .map_or("4".to_owned(), |arg| format!("\"ceil_div({}.size, 256)\"", quoted(&arg.name)));
-        let message = if self.names.kind() == KernelType::Triton {
+        let message = if self.scope.names.kind() == KernelType::Triton {
             "is missing; say how many programs run the kernel, for instance \"launch\": {\"grid\": \
              {\"x\": \"cdiv(n, BLOCK_SIZE)\"}}; the launch of a kernel in another language is not \
              taken for it"
@@ -215,7 +236,9 @@ impl Resolver<'_> {
             Extent::Value(value) => (i128::from(*value), String::new()),
             Extent::Expression(text) => match evaluate(text, |name| self.lookup(name)) {
                 Ok(value) => (value, format!(" (from `{}`)", quoted(text))),
-                Err(_) if self.unknown.take() && self.names == Names::Submitted => return instead,
+                Err(_) if self.unknown.take() && self.scope.names == Names::Submitted => {
+                    return instead;
+                }
                 Err(error) => {
                     self.mistake(field, FailureCode::InvalidExpression, error.to_string());
                     return instead;
@@ -231,16 +254,39 @@ impl Resolver<'_> {
     }
 
     fn lookup(&self, variable: Variable<'_>) -> Result<i128, String> {
-        let name = match variable {
-            Variable::Scalar(name)
-            | Variable::Shape(name, _)
-            | Variable::Size(name)
-            | Variable::Rank(name) => name,
-        };
+        let found = self.scope.lookup(variable);
+        if found.is_err() && !self.scope.knows(name_of(variable)) {
+            self.unknown.set(true);
+        }
+        found
+    }
+}
+
+fn name_of(variable: Variable<'_>) -> &str {
+    match variable {
+        Variable::Scalar(name)
+        | Variable::Shape(name, _)
+        | Variable::Size(name)
+        | Variable::Rank(name) => name,
+    }
+}
+
+impl Scope<'_> {
+    fn knows(&self, name: &str) -> bool {
+        self.args.iter().any(|arg| arg.name == name)
+    }
+
+    /// Returns the value of a variable, or why it has none.
+    pub(super) fn lookup(&self, variable: Variable<'_>) -> Result<i128, String> {
+        let name = name_of(variable);
+        if let Variable::Scalar(name) = variable
+            && let Some((_, value)) = self.counters.iter().rev().find(|(known, _)| *known == name)
+        {
+            return Ok(i128::from(*value));
+        }
         let Some(arg) = self.args.iter().find(|arg| arg.name == name) else {
             let known: Vec<&str> = self.args.iter().take(20).map(|arg| arg.name.as_str()).collect();
             let known = quoted(&known.join(", "));
-            self.unknown.set(true);
             return Err(format!("no argument `{}`; there are {known}", quoted(name)));
         };
         match variable {

@@ -20,9 +20,19 @@ impl KernelCode {
         let mut kernel = self.clone();
         let mut descriptors = Vec::new();
         if let Some(own) = &mut kernel.io {
-            let passed = own.args.iter().filter(|arg| !arg.is_meta);
-            descriptors = passed.map(|arg| arg.descriptor.clone()).collect();
-            own.args.retain(|arg| arg.is_meta);
+            let passed = own.args.iter().filter(|arg| !arg.is_meta && !is_scratch(arg));
+            let passed = passed.collect::<Vec<_>>();
+            if self.kernel_type.has_launches() && !passed.is_empty() {
+                // Its own list says whether, and where, scratch memory is among its parameters.
+                for arg in own.args.iter_mut().filter(|arg| !arg.is_meta && !is_scratch(arg)) {
+                    if let Some(theirs) = other.args.iter().find(|theirs| theirs.name == arg.name) {
+                        *arg = ArgSpec { descriptor: None, ..theirs.clone() };
+                    }
+                }
+                return kernel.beside(other, other_kind);
+            }
+            descriptors = passed.iter().map(|arg| arg.descriptor.clone()).collect();
+            own.args.retain(|arg| arg.is_meta || is_scratch(arg));
         }
         let mut kernel = kernel.beside(other, other_kind);
         // The data are the other kernel's, but this kernel decides the form in which it takes them.
@@ -35,7 +45,8 @@ impl KernelCode {
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
         let own = self.io.take().unwrap_or_default();
-        let brings_arguments = own.args.iter().any(|arg| !arg.is_meta);
+        let is_own = |arg: &ArgSpec| !arg.is_meta && !is_scratch(arg);
+        let brings_arguments = own.args.iter().any(is_own);
         let args = if brings_arguments {
             own.args
         } else {
@@ -43,7 +54,17 @@ impl KernelCode {
             let constants = |args: &[ArgSpec]| {
                 args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
             };
-            let passed = other.args.iter().filter(|arg| !arg.is_meta).cloned();
+            // Scratch memory belongs to the kernel that needs it. Beside a kernel of one launch, a kernel of one launch
+            // that lists nothing has the same parameters.
+            let scratch = own.args.iter().filter(|arg| is_scratch(arg)).cloned();
+            let scratch = scratch.collect::<Vec<_>>();
+            let has_same = scratch.is_empty()
+                && self.launches.is_empty()
+                && other.launch.is_some()
+                && kind.has_launches();
+            let passed =
+                other.args.iter().filter(|arg| !arg.is_meta && (has_same || !is_scratch(arg)));
+            let passed = passed.cloned().chain(scratch);
             let bare =
                 |arg: ArgSpec| ArgSpec { descriptor: arg.descriptor.filter(|_| is_triton), ..arg };
             let mut args: Vec<ArgSpec> = passed.map(bare).collect();
@@ -51,12 +72,15 @@ impl KernelCode {
             args.extend(if named.is_empty() { constants(&other.args) } else { named });
             args
         };
-        let launch = own
-            .launch
-            .or_else(|| other.launch.clone().filter(|_| kind.shares_launch_with(other_kind)));
+        let shares = self.launches.is_empty() && kind.shares_launch_with(other_kind);
+        let launch = own.launch.or_else(|| other.launch.clone().filter(|_| shares));
         self.io = Some(IoContract { args, launch });
         self
     }
+}
+
+fn is_scratch(arg: &ArgSpec) -> bool {
+    arg.role == Role::Scratch
 }
 
 impl ArgSpec {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::content::TensorSpec;
 use super::keep::KeepOutput;
 use super::kernel_type::{KernelFamily, KernelType};
+use super::launches::{self, LaunchStep};
 use super::library::LibraryFunction;
 use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
@@ -112,6 +113,14 @@ pub struct KernelCode {
     /// Arguments and launch configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoContract>,
+    /// A program of several launches, in place of `io.launch`: what host code would do, step by step. It is timed as a
+    /// whole, and each launch on its own.
+    #[serde(default, deserialize_with = "launches::steps", skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<LaunchStep>,
+    /// Steps before `launches` that are not timed. They fill tensors of `role: scratch`, and depend on shapes and
+    /// scalars alone.
+    #[serde(default, deserialize_with = "launches::steps", skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<LaunchStep>,
     /// Entry point and compiler settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<KernelMetadata>,
@@ -121,6 +130,19 @@ impl KernelCode {
     /// Returns the family of its type.
     pub fn family(&self) -> KernelFamily {
         self.kernel_type.family()
+    }
+
+    /// Returns the name of the kernel to run; of several, the first.
+    pub fn entry_name(&self) -> Option<&str> {
+        let launched = self.launches.iter().find_map(LaunchStep::first_kernel);
+        launched.or_else(|| self.metadata.as_ref().and_then(KernelMetadata::name))
+    }
+
+    /// Returns the names of the kernels that `setup` and `launches` launch, each once.
+    pub fn launched_kernels(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.setup.iter().chain(&self.launches).for_each(|step| step.add_kernels(&mut names));
+        names
     }
 
     /// Returns whether gradients should be computed too.
@@ -234,6 +256,9 @@ pub enum Role {
     Output,
     /// Read and written.
     Inout,
+    /// Memory that the kernel uses while it runs: its content before is not defined, and its content after is not
+    /// looked at.
+    Scratch,
 }
 
 /// Launch configuration.

@@ -77,6 +77,8 @@ codes! {
         InvalidPc = "invalid_pc",
         /// The launch ended abnormally.
         LaunchFailed = "launch_failed",
+        /// A loop of launches made its largest number of passes, and its flag is still set.
+        LoopDidNotEnd = "loop_did_not_end",
         /// The cooperative launch does not fit the device at once.
         CooperativeLaunchTooLarge = "cooperative_launch_too_large",
         /// The kernel left tensor memory allocated.
@@ -328,6 +330,8 @@ codes! {
         ConflictingFields = "conflicting_fields",
         /// The expected argument is not an output.
         NotAnOutput = "not_an_output",
+        /// There is no such tensor.
+        UnknownTensor = "unknown_tensor",
         /// There is no such output.
         UnknownOutput = "unknown_output",
         /// There is no such metric.

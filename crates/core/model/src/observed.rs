@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::unavailable::Unavailable;
 
-/// Counts of the emulator for one launch.
+/// Counts of the emulator for one launch, or for all launches of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchCounts {
-    /// Symbol of the kernel.
+    /// Symbol of the kernel, the first of a list.
     pub kernel: String,
+    /// Counts of each kernel of a list, by symbol.
+    pub kernels: BTreeMap<String, BTreeMap<String, u64>>,
     /// Version of the emulator.
     pub version: String,
     /// Counts by the emulator's names.

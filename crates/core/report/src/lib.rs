@@ -7,6 +7,7 @@ mod capabilities;
 mod compare;
 mod compile;
 mod explained;
+mod launches;
 mod measurement;
 mod profile_plan;
 mod program;
@@ -21,6 +22,7 @@ mod verdict;
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::{CompileResponse, KernelParameter, KernelSignature};
+pub use launches::StepReport;
 pub use measurement::{
     BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
     StateReport,

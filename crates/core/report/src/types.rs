@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::launches::StepReport;
 use super::measurement::MeasurementReport;
 use super::program::ProgramReport;
 use super::timeline::TimelineReport;
@@ -76,6 +77,9 @@ pub struct EvaluateResponse {
     /// What one launch does, by exact counts: on the emulated device, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
+    /// The steps of a program of several launches (`kernel.launches`), each timed on its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<StepReport>,
     /// How one of several configurations of the kernel was chosen, if it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning: Option<TuningReport>,

@@ -15,7 +15,7 @@ use super::select::{Wanted, squeezed};
 use super::source::source_of;
 use super::toolchain::{NvccInstall, NvrtcInstall};
 use warpgauge_code::source::{UnitedSource, find_kernels};
-use warpgauge_contract::{Backend, KernelCode, KernelMetadata, KernelType};
+use warpgauge_contract::{Backend, KernelCode, KernelType};
 use warpgauge_model::{FailureCode, Target};
 use warpgauge_sandbox::enforcement::Enforcement;
 use warpgauge_turns::Owner;
@@ -68,14 +68,14 @@ impl<'a> SourceJob<'a> {
         let backend = metadata.and_then(|m| m.backend).unwrap_or_default();
         let given = metadata.map_or(&[][..], |m| &m.compiler_options);
         let checked = options::check(given, backend, number)?;
-        let kernel_name = kernel_name(metadata)?;
+        let kernel_name = kernel_name(kernel)?;
         let suffix = checked.arch_suffix.or(options.arch_suffix);
         Ok(Self {
             needs: prelude::needs_of(&source.whole()),
             source,
             target: *target,
             backend,
-            names: name_expressions(metadata, kernel_name)?,
+            names: name_expressions(kernel, kernel_name)?,
             wanted: Wanted { name: kernel_name, any: options.any_kernel },
             arch: ArchOption { number, suffix, machine_code: !target.emulated },
             lineinfo: options.lineinfo || checked.lineinfo,
@@ -109,9 +109,9 @@ fn no_nvcc() -> CompileError {
 }
 
 /// Returns the requested kernel name, checked.
-pub(crate) fn kernel_name(metadata: Option<&KernelMetadata>) -> Result<Option<&str>, CompileError> {
-    let name = metadata.and_then(KernelMetadata::name);
-    name.map(|name| check_name("metadata.kernel_name", name)).transpose()
+pub(crate) fn kernel_name(kernel: &KernelCode) -> Result<Option<&str>, CompileError> {
+    let field = if kernel.launches.is_empty() { "metadata.kernel_name" } else { "launches" };
+    kernel.entry_name().map(|name| check_name(field, name)).transpose()
 }
 
 fn check_name<'n>(field: &str, name: &'n str) -> Result<&'n str, CompileError> {
@@ -123,19 +123,20 @@ fn check_name<'n>(field: &str, name: &'n str) -> Result<&'n str, CompileError> {
     Ok(name)
 }
 
-/// Returns the instances to compile. A kernel name with template arguments is one of them.
+/// Returns the instances to compile. Each kernel name with template arguments is one of them.
 fn name_expressions(
-    metadata: Option<&KernelMetadata>,
+    kernel: &KernelCode,
     kernel_name: Option<&str>,
 ) -> Result<Vec<String>, CompileError> {
-    let given = metadata.map_or(&[][..], |m| &m.name_expressions);
+    let given = kernel.metadata.as_ref().map_or(&[][..], |m| &m.name_expressions);
     if given.len() > MAX_NAMES {
         let message = format!("{} name expressions; at most {MAX_NAMES} are compiled", given.len());
         return Err(CompileError::rejected(FailureCode::TooManyNameExpressions, message));
     }
     let mut names: Vec<String> = Vec::new();
     // Parameters choose among overloads, and are no part of an instance.
-    let wanted = kernel_name.filter(|name| name.contains('<'));
+    let launched = kernel.launched_kernels();
+    let wanted = kernel_name.into_iter().chain(launched).filter(|name| name.contains('<'));
     let wanted = wanted.map(|name| name.split_once('(').map_or(name, |(instance, _)| instance));
     for name in given.iter().map(String::as_str).chain(wanted) {
         let name = check_name("metadata.name_expressions", name)?.trim();

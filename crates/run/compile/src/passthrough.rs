@@ -44,7 +44,7 @@ impl Passthrough {
                 return Err(CompileError::rejected(FailureCode::UnsupportedKernelType, message));
             }
         };
-        let kernel_name = kernel_name(kernel.metadata.as_ref())?.map(str::to_owned);
+        let kernel_name = kernel_name(kernel)?.map(str::to_owned);
         Ok(Some(Self { kind: kernel.kernel_type, code, target: *target, kernel_name, any_kernel }))
     }
 

@@ -29,6 +29,8 @@ fn kernel(
         source_code: text.map(str::to_owned),
         files: BTreeMap::new(),
         source_path: None,
+        launches: Vec::new(),
+        setup: Vec::new(),
         binary_b64: bytes.map(Blob::from_bytes),
         kernel_type: kind,
         io: None,

@@ -1,6 +1,6 @@
 //! Selects the kernel of an image that a request names.
 
-use super::artifact::KernelInfo;
+use super::artifact::{CompiledModule, KernelInfo};
 use super::demangle::with_parameters;
 use super::error::CompileError;
 use warpgauge_code::source::SourceKernel;
@@ -36,6 +36,16 @@ impl<'a> Wanted<'a> {
     /// control characters are rejected.
     pub(crate) fn key(self) -> Option<&'a str> {
         if self.any { self.name.or(Some("\0")) } else { self.name }
+    }
+}
+
+impl CompiledModule {
+    /// Returns the kernel that a request names.
+    ///
+    /// # Errors
+    /// Fails if no kernel or several have this name.
+    pub fn kernel_named(&self, name: &str) -> Result<&KernelInfo, CompileError> {
+        select(&self.kernels, Some(name), &[]).map(|index| &self.kernels[index])
     }
 }
 

@@ -1,5 +1,6 @@
 //! Functions of the emulator beyond the driver's interface.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_uint};
 
 use cudarc::driver::sys::CUmodule;
@@ -84,12 +85,14 @@ impl EmulatorControl {
         answered(number, "switch the counts")
     }
 
-    /// Returns the counts of the one launch that `launch` makes and waits for. Discards earlier findings.
+    /// Returns the counts of the one launch that `launch` makes and waits for; with `several`, of all launches that it
+    /// makes. Discards earlier findings.
     ///
     /// # Errors
     /// Returns errors of the launch and of the emulator.
     pub fn count(
         &self,
+        several: bool,
         launch: impl FnOnce() -> Result<(), DeviceError>,
     ) -> Result<Option<LaunchCounts>, DeviceError> {
         let _ = self.take_report();
@@ -97,23 +100,40 @@ impl EmulatorControl {
         let launched = launch();
         self.set_counting(false)?;
         launched?;
-        Ok(self.take_launch())
+        Ok(self.take_launches(several))
     }
 
-    /// Returns the counts of the only launch since the last report, and removes that report. `None` means
-    /// that there was no launch, or more than one.
-    pub fn take_launch(&self) -> Option<LaunchCounts> {
+    /// Returns the counts of the launches since the last report, and removes that report. `None` means that there was no
+    /// launch, or more than one without `several`.
+    fn take_launches(&self, several: bool) -> Option<LaunchCounts> {
         let report = self.take_report()?;
-        let [kernel] = &report["kernels"].as_array()?[..] else { return None };
-        if kernel["launches"] != 1 {
+        let kernels = report["kernels"].as_array()?;
+        let first = kernels.first()?;
+        if !several && (kernels.len() > 1 || first["launches"] != 1) {
             return None;
+        }
+        let mut counts = BTreeMap::<String, u64>::new();
+        let (mut names, mut by_kernel) = (Vec::new(), BTreeMap::new());
+        for kernel in kernels {
+            let name = kernel["name"].as_str()?.to_owned();
+            let own: BTreeMap<String, u64> =
+                serde_json::from_value(kernel["counts"].clone()).ok()?;
+            for (name, count) in &own {
+                let sum = counts.entry(name.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+            if several {
+                by_kernel.insert(name.clone(), own);
+            }
+            names.push(name);
         }
         // SAFETY: the emulator's version is a constant text that ends with a NUL.
         let version = unsafe { CStr::from_ptr((self.version)()) };
         Some(LaunchCounts {
-            kernel: kernel["name"].as_str()?.to_owned(),
+            kernel: names.join(", "),
+            kernels: by_kernel,
             version: version.to_string_lossy().into_owned(),
-            counts: serde_json::from_value(kernel["counts"].clone()).ok()?,
+            counts,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Streams and timing events.
 
+use std::ffi::c_void;
+
 use cudarc::driver::sys::{CUevent, CUstream};
 
 use super::DeviceError;
@@ -55,6 +57,54 @@ impl Stream {
             return Ok(false);
         }
         self.context.api().check(result, "ask the device").map(|()| true)
+    }
+}
+
+/// Operations on memory that a caller knows by its address, as kernels do. Like a kernel, they can only reach memory of
+/// the context's device.
+impl Stream {
+    /// Queues setting `bytes` bytes at a device address to `value`.
+    ///
+    /// # Errors
+    /// Returns the driver's error.
+    pub fn fill_at(&self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let api = self.context.api();
+        // SAFETY: the driver refuses addresses that are not device memory, and no memory of Rust is on the device.
+        let result = unsafe { (api.fill)(address, value, bytes as usize, self.handle) };
+        api.check(result, "fill device memory")
+    }
+
+    /// Queues a copy of `bytes` bytes between two device addresses.
+    ///
+    /// # Errors
+    /// Returns the driver's error.
+    pub fn copy_at(&self, from: u64, to: u64, bytes: u64) -> Result<(), DeviceError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let api = self.context.api();
+        // SAFETY: as for `fill_at`.
+        let result = unsafe { (api.copy_on_device)(to, from, bytes as usize, self.handle) };
+        api.check(result, "copy on the device")
+    }
+
+    /// Waits for all queued work, and reads the bytes at a device address.
+    ///
+    /// # Errors
+    /// Returns a fault of the queued work or of the driver.
+    pub fn read_at(&self, address: u64, target: &mut [u8]) -> Result<(), DeviceError> {
+        if target.is_empty() {
+            return self.synchronize();
+        }
+        let api = self.context.api();
+        let (start, bytes) = (target.as_mut_ptr().cast::<c_void>(), target.len());
+        // SAFETY: the target outlives the copy, because this waits; for the address as for `fill_at`.
+        let result = unsafe { (api.copy_to_host)(start, address, bytes, self.handle) };
+        api.check(result, "copy from the device")?;
+        self.synchronize()
     }
 }
 

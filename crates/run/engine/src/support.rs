@@ -22,6 +22,8 @@ pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
                 source_code: Some(support::SOURCE.to_owned()),
                 files: BTreeMap::new(),
                 source_path: None,
+                launches: Vec::new(),
+                setup: Vec::new(),
                 binary_b64: None,
                 kernel_type: KernelType::Cuda,
                 io: None,

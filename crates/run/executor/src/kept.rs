@@ -52,6 +52,8 @@ impl KeptKernel {
             source_code: code.source_code.clone(),
             files: code.files.clone(),
             source_path: code.source_path.clone(),
+            launches: code.launches.clone(),
+            setup: code.setup.clone(),
             binary_b64: None,
             kernel_type: code.kernel_type,
             io: arguments_without_content(code),

@@ -52,6 +52,12 @@ fn full_kernel() -> Value {
                 "num_ctas": 1, "maxnreg": 128,
             },
         },
+        "launches": [{
+            "kernel": "k", "args": ["x", 1, 0.5, true], "grid": dims, "block": dims, "shared_memory_bytes": 1024,
+            "cluster": dims, "cooperative": true, "memset": "x", "value": 255, "copy": {"from": "x", "to": "y"},
+            "swap": ["x", "y"], "steps": [{"kernel": "k"}], "repeat": "n", "index": "i", "while": "x", "most": 4,
+        }],
+        "setup": [{"memset": "x"}],
         "metadata": {
             "kernel_name": "k", "compiler_options": ["-O3"], "backend": "nvcc",
             "name_expressions": ["k<float>"], "jitify": true, "function_name": "f",

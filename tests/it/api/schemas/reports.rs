@@ -147,6 +147,10 @@ pub(super) fn full_report() -> Value {
     report["failure"] = json!({"stage": "execute", "code": "timeout", "message": "m"});
     report["printed"] = json!("hello");
     report["kernel_exec_result"]["metadata"]["configuration"] = json!({"BLOCK": 128});
+    report["launches"] = json!([{
+        "step": "launches[0]", "action": "k", "count": 3, "median_ms": 0.5, "total_ms": 1.5,
+        "counted": {"warp_instructions": 5, "global_sectors": 7},
+    }]);
     report["tuning"] = tuning();
     report["torch"] = torch();
     let printed = json!({"text": "t", "left_out_bytes": 5});

@@ -30,7 +30,7 @@ pub(super) fn check(
             return;
         }
         let path = format!("kernel.io.args[{index}]");
-        name(&arg.name, limits, &path, mistakes);
+        check_name(&arg.name, limits, &format!("{path}.name"), mistakes);
         if let Some(first) = first_of.insert(&arg.name, index) {
             let message = format!("args[{first}] is named `{}` too", quoted(&arg.name));
             mistakes.add(format!("{path}.name"), FailureCode::DuplicateName, message);
@@ -43,14 +43,14 @@ pub(super) fn check(
             });
         }
         match arg.kind {
-            ArgKind::Tensor => tensor(arg, limits, &path, mistakes),
+            ArgKind::Tensor => tensor(arg, kernel, limits, &path, mistakes),
             _ => scalar(arg, kernel, &path, mistakes),
         }
     }
 }
 
-fn name(name: &str, limits: &ContractLimits, path: &str, mistakes: &mut Mistakes) {
-    let path = format!("{path}.name");
+/// Checks a name that expressions use.
+pub(crate) fn check_name(name: &str, limits: &ContractLimits, path: &str, mistakes: &mut Mistakes) {
     if name.len() > limits.max_name_len {
         let message =
             format!("{} bytes long; at most {} are accepted", name.len(), limits.max_name_len);
@@ -103,7 +103,24 @@ fn text(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) 
     });
 }
 
-fn tensor(arg: &ArgSpec, limits: &ContractLimits, path: &str, mistakes: &mut Mistakes) {
+fn tensor(
+    arg: &ArgSpec,
+    kernel: KernelType,
+    limits: &ContractLimits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    mistakes.require(
+        kernel.has_launches() || arg.role != Role::Scratch,
+        format!("{path}.role"),
+        FailureCode::WrongField,
+        || {
+            format!(
+                "only kernels of the types cuda, ptx, cubin and fatbin have scratch memory, not {}",
+                kernel.name()
+            )
+        },
+    );
     if arg.value.is_some() {
         let message = "a tensor has no `value`; give its content in `tensor_spec.init` or `.data`";
         mistakes.add(format!("{path}.value"), FailureCode::WrongField, message);
@@ -135,6 +152,14 @@ fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
     match (&spec.init, &spec.data) {
         (Some(_), Some(_)) => {
             mistakes.add(path, FailureCode::ConflictingFields, "give `init` or `data`, not both");
+        }
+        (given_init, given_data) if role == Role::Scratch => {
+            let empty = given_init.is_none() && given_data.is_none();
+            mistakes.require(empty, path, FailureCode::WrongField, || {
+                "the content of scratch memory is not defined before a run: fill it by a `memset` or a kernel of \
+                 `launches` or `setup`, or make it `role: inout`"
+                    .to_owned()
+            });
         }
         (None, None) if role != Role::Output => mistakes.add(
             path,

@@ -2,7 +2,7 @@
 
 use super::family;
 use crate::error::{Mistakes, quoted};
-use crate::{CodeForm, ContractLimits, KernelCode, KernelMetadata, library};
+use crate::{CodeForm, ContractLimits, KernelCode, KernelMetadata, launches, library};
 
 use warpgauge_model::FailureCode;
 
@@ -19,6 +19,7 @@ pub(super) fn check(
         CodeForm::Text => source(kernel, limits, path, mistakes),
     }
     super::files::check(kernel, limits, path, mistakes);
+    launches::check_fields(kernel, path, mistakes);
     if let Some(metadata) = &kernel.metadata {
         let at = format!("{path}.metadata");
         family::check_metadata(kernel.family(), metadata, &at, mistakes);

@@ -6,7 +6,7 @@ use crate::error::Mistakes;
 use crate::resolve::{Names, resolve_into};
 use crate::{
     ContractLimits, EvaluateRequest, IoContract, KernelCode, KernelFamily, KernelMetadata,
-    KernelType, Sanitize, library,
+    KernelType, Sanitize, launches, library,
 };
 use warpgauge_model::FailureCode;
 
@@ -118,8 +118,12 @@ fn launched(
         return;
     };
     args::check(&io.args, kernel.kernel_type, limits, mistakes);
-    let names = Names::of_submitted(kernel.kernel_type);
-    resolve_into(io, names, limits, "kernel.io.launch", mistakes);
+    if kernel.launches.is_empty() {
+        let names = Names::of_submitted(kernel.kernel_type);
+        resolve_into(io, names, limits, "kernel.io.launch", mistakes);
+    } else if !mistakes.any() {
+        launches::resolve_into(kernel, io, limits, "kernel", mistakes);
+    }
     own(io, mistakes);
     outputs::check(request, io, limits, mistakes);
     data::check(request, limits, mistakes);
@@ -132,6 +136,14 @@ fn launch_of_reference(
     path: &str,
     mistakes: &mut Mistakes,
 ) {
+    if !kernel.launches.is_empty() {
+        if !mistakes.any() {
+            let whole = kernel.as_reference(io, candidate);
+            let io = whole.io.clone().unwrap_or_default();
+            launches::resolve_into(&whole, &io, limits, path, mistakes);
+        }
+        return;
+    }
     let brings_launch = kernel.io.as_ref().is_some_and(|own| own.launch.is_some());
     if !brings_launch && kernel.kernel_type == candidate {
         return;

@@ -10,6 +10,7 @@ mod outputs;
 pub(crate) mod program;
 pub(crate) mod torch;
 
+pub(crate) use args::check_name;
 pub use files::MAX_FILES;
 
 use super::error::{ContractError, Mistakes, quoted};

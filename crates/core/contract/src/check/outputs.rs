@@ -36,9 +36,14 @@ impl ArgSpec {
         self.kind == ArgKind::Tensor && matches!(self.role, Role::Output | Role::Inout)
     }
 
+    /// Returns whether the kernel reads what it holds before.
+    pub fn is_read(&self) -> bool {
+        matches!(self.role, Role::Input | Role::Inout)
+    }
+
     /// Returns the bytes of its tensor; 0 for a scalar or an invalid shape, which another check
     /// reports.
-    fn tensor_bytes(&self) -> u64 {
+    pub(crate) fn tensor_bytes(&self) -> u64 {
         self.tensor_spec
             .as_ref()
             .and_then(|spec| shape::bytes(&spec.shape, spec.dtype).ok())
@@ -162,7 +167,7 @@ pub(super) fn check_reference_arguments(
 ) {
     let own = kernel.io.as_ref().map_or(&[][..], |own| &own.args);
     let names = |args: &[ArgSpec]| {
-        let passed = args.iter().filter(|arg| !arg.is_meta);
+        let passed = args.iter().filter(|arg| !arg.is_meta && arg.role != Role::Scratch);
         passed.map(|arg| arg.name.clone()).collect::<Vec<_>>()
     };
     for (index, arg) in own.iter().enumerate() {

@@ -11,8 +11,8 @@ use super::{
     MeasureSpec, ProfileSpec, ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
 };
 use super::{NamesMatrices, NamesTensors, named, shared};
+use crate::KernelRuntime;
 use crate::check::program;
-use crate::{ArgKind, KernelRuntime};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
@@ -214,12 +214,12 @@ impl CompareRequest {
         let described = [&oracle, kernel].into_iter().filter_map(|kernel| kernel.io.as_ref());
         let described = described.flat_map(|io| &io.args).any(|arg| arg.descriptor.is_some());
         if let Some(io) = &mut oracle.io {
-            io.args.retain(|arg| arg.is_meta || described);
+            let has_scratch = io.args.iter().any(|arg| arg.role == Role::Scratch);
+            io.args.retain(|arg| arg.is_meta || described || has_scratch);
         }
         let empty = IoContract::default();
         let args = &self.ref_kernel.io.as_ref().unwrap_or(&empty).args;
-        let outputs =
-            args.iter().filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Input);
+        let outputs = args.iter().filter(|arg| arg.is_output());
         let expected = outputs.map(|arg| {
             let kernel = Some(Box::new(oracle.clone()));
             let expected = Expected { kernel, ..Expected::default() };
@@ -349,7 +349,9 @@ fn same_arguments(
     // Compile-time constants may differ, and so may the form in which a kernel takes a tensor.
     let passed = |args: &[super::ArgSpec]| -> Vec<super::ArgSpec> {
         let bare = |arg: super::ArgSpec| super::ArgSpec { descriptor: None, ..arg };
-        args.iter().filter(|arg| !arg.is_meta).cloned().map(bare).collect()
+        // Scratch memory is a matter of each kernel.
+        let compared = args.iter().filter(|arg| !arg.is_meta && arg.role != Role::Scratch);
+        compared.cloned().map(bare).collect()
     };
     let (reference, candidate) = (passed(reference), passed(candidate));
     mistakes.require(

@@ -29,6 +29,7 @@ fn counts() -> LaunchCounts {
         ("active_threads", 160),
     ];
     LaunchCounts {
+        kernels: std::collections::BTreeMap::new(),
         kernel: "k".to_owned(),
         version: "1.2.3".to_owned(),
         counts: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),

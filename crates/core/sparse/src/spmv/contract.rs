@@ -258,6 +258,8 @@ fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> KernelCode {
         source_code: (!binary).then(|| kernel.to_owned()),
         files: BTreeMap::new(),
         source_path: None,
+        launches: Vec::new(),
+        setup: Vec::new(),
         binary_b64: binary.then(|| Blob::from_base64(kernel)),
         kernel_type,
         io: Some(io),

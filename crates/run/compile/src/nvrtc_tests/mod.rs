@@ -104,6 +104,8 @@ fn cuda_with(source: &str, metadata: KernelMetadata) -> KernelCode {
         source_code: Some(source.to_owned()),
         files: BTreeMap::new(),
         source_path: None,
+        launches: Vec::new(),
+        setup: Vec::new(),
         binary_b64: None,
         kernel_type: KernelType::Cuda,
         io: None,

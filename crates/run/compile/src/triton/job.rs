@@ -117,7 +117,7 @@ impl TritonJob {
             source,
             files: &kernel.files,
             source_path: kernel.source_path.as_deref(),
-            kernel_name: kernel_name(metadata)?,
+            kernel_name: kernel_name(kernel)?,
             arguments: args.iter().map(argument).collect::<Result<_, _>>()?,
             options: checked.keywords,
             configuration: metadata.and_then(|metadata| metadata.configuration),

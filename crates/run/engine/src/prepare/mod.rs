@@ -28,6 +28,7 @@ use warpgauge_worker::protocol::{
 pub(crate) mod bind;
 mod compiled_launch;
 pub(crate) mod libraries;
+mod steps;
 
 /// Names in `profile.tools` that request the emulator's counts.
 const EMULATOR_TOOLS: [&str; 2] = ["auto", "emulator"];
@@ -178,8 +179,7 @@ const DECIDE_ON_FUSION: [&str; 2] = ["fmad", "fast"];
 fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> Option<KernelCode> {
     let io = request.kernel.io.as_ref()?;
     let mut tensors = io.args.iter().filter_map(|arg| Some((arg, arg.tensor_spec.as_ref()?)));
-    let is_moved =
-        |(arg, spec): &(&ArgSpec, &TensorSpec)| arg.role != Role::Output && can_nudge(spec.dtype);
+    let is_moved = |(arg, spec): &(&ArgSpec, &TensorSpec)| arg.is_read() && can_nudge(spec.dtype);
     if code.kernel_type != KernelType::Cuda || tensors.clone().any(|one| is_moved(&one)) {
         return None;
     }
@@ -247,7 +247,7 @@ pub(crate) fn lay_out(
     let directory = layout.directory.path();
     let empty = IoContract::default();
     let io = request.kernel.io.as_ref().unwrap_or(&empty);
-    let launch = launch_of(&compiled.candidate, &request.kernel, io, &layout.limits, "kernel")?;
+    let launches = launches_of(&compiled.candidate, &request.kernel, io, &layout.limits, "kernel")?;
     let buffers_of = tensor_arguments(io);
     let mut buffers = Vec::new();
     for (index, arg) in &buffers_of {
@@ -259,9 +259,8 @@ pub(crate) fn lay_out(
     for reference in &compiled.references {
         let own = reference.code.io.as_ref().unwrap_or(io);
         let path = format!("expected.{}.kernel", reference.outputs[0]);
-        let launches = |artifact| {
-            launch_of(artifact, &reference.code, own, &layout.limits, &path).map(Launches::from)
-        };
+        let launches =
+            |artifact| launches_of(artifact, &reference.code, own, &layout.limits, &path);
         references.push(ReferenceRun {
             launches: launches(&reference.artifact)?,
             unfused: reference.unfused.as_ref().map(launches).transpose()?,
@@ -301,7 +300,7 @@ pub(crate) fn lay_out(
         .filter(|(_, (_, arg))| {
             let wanted = request.return_outputs.include(&arg.name)
                 || request.keep_outputs.contains_key(&arg.name);
-            arg.role != Role::Input && wanted
+            arg.is_output() && wanted
         })
         .map(|(buffer, _)| buffer)
         .collect();
@@ -311,7 +310,7 @@ pub(crate) fn lay_out(
     let job = WorkerJob {
         id: layout.job_id,
         directory: directory.to_owned(),
-        program: KernelProgram { buffers, launches: launch.into() },
+        program: KernelProgram { buffers, launches },
         task: EvaluatePlan {
             checks,
             keep_outputs,
@@ -329,9 +328,25 @@ pub(crate) fn lay_out(
     })
 }
 
+/// Returns the arguments that have a buffer, with their indexes.
 pub(crate) fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
-    let tensors = |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta;
-    io.args.iter().enumerate().filter(|(_, arg)| tensors(arg)).collect()
+    let is_buffer =
+        |arg: &ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta && arg.role != Role::Scratch;
+    io.args.iter().enumerate().filter(|(_, arg)| is_buffer(arg)).collect()
+}
+
+/// Returns the launches of a kernel with the arguments of `io`.
+fn launches_of(
+    artifact: &CompiledModule,
+    code: &KernelCode,
+    io: &IoContract,
+    limits: &ContractLimits,
+    path: &str,
+) -> Result<Launches, ExecError> {
+    if steps::are_needed(code, io) {
+        return steps::launches_of(artifact, code, io, limits, path);
+    }
+    launch_of(artifact, code, io, limits, path).map(Launches::from)
 }
 
 /// Returns the launch of `artifact`'s entry with the arguments and the dimensions of `io`.

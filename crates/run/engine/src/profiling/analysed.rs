@@ -1,7 +1,7 @@
 //! Further facts about a launch, for the analyses of its metrics.
 
 use crate::prepare::Prepared;
-use warpgauge_contract::{ArgKind, EvaluateRequest, Role};
+use warpgauge_contract::{ArgKind, EvaluateRequest};
 use warpgauge_metrics::{DeviceMetrics, Facts, Timed};
 use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};
 use warpgauge_report::MeasurementReport;
@@ -49,6 +49,6 @@ fn timed(device: &DeviceInfo, measurement: Option<&MeasurementReport>) -> Timed 
 
 fn inputs(request: &EvaluateRequest) -> Vec<Dtype> {
     let args = request.kernel.io.as_ref().map_or(&[][..], |io| &io.args);
-    let read = args.iter().filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Output);
+    let read = args.iter().filter(|arg| arg.kind == ArgKind::Tensor && arg.is_read());
     read.filter_map(|arg| Some(arg.tensor_spec.as_ref()?.dtype)).collect()
 }

@@ -11,9 +11,10 @@ use crate::profiling::profiled;
 use crate::profiling::sanitized;
 use crate::reporting::Ran;
 use crate::reporting::measured;
+use crate::reporting::steps;
 use crate::reporting::unranked::unranked;
 use warpgauge_compile::{CompileFailure, CompiledModule};
-use warpgauge_contract::{ArgKind, EvaluateRequest, KernelFamily, KernelType, Role};
+use warpgauge_contract::{EvaluateRequest, KernelFamily, KernelType};
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureStage, ImageFormat};
 use warpgauge_report::{
@@ -108,6 +109,7 @@ pub(crate) fn empty(
         timeline: None,
         sanitize: None,
         counted: None,
+        launches: Vec::new(),
         tuning: None,
         torch: None,
         program: None,
@@ -194,7 +196,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             metadata: metadata(
                 request.kernel.kernel_type,
                 device,
-                Some(prepared.artifact.entry_kernel().name.clone()),
+                Some(steps::kernel_name(request, prepared)),
                 device_metrics,
             ),
         },
@@ -218,6 +220,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         timeline: tool_runs.timeline.clone(),
         sanitize,
         counted: outcome.told.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
+        launches: steps::reports(request, prepared, outcome),
         tuning: None,
         torch: None,
         program: None,
@@ -259,7 +262,7 @@ fn validation_report(
     let unchecked: Vec<String> = io
         .map_or(&[][..], |io| &io.args)
         .iter()
-        .filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Input)
+        .filter(|arg| arg.is_output())
         .filter(|arg| !request.expected.contains_key(&arg.name))
         .map(|arg| arg.name.clone())
         .collect();

@@ -138,7 +138,8 @@ fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
 /// This is an assumption, since a kernel need not read all of an input.
 fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
     let args = &request.kernel.io.as_ref()?.args;
-    let tensors = args.iter().filter_map(|arg| Some((arg.tensor_spec.as_ref()?, arg.role)));
+    let moved = args.iter().filter(|arg| arg.role != Role::Scratch);
+    let tensors = moved.filter_map(|arg| Some((arg.tensor_spec.as_ref()?, arg.role)));
     let bytes = tensors.map(|(spec, role)| {
         let times = if role == Role::Inout { 2.0 } else { 1.0 };
         Some(shape::bytes(&spec.shape, spec.dtype).ok()? as f64 * times)

@@ -13,6 +13,7 @@ pub(crate) mod assemble;
 pub(crate) mod kept_outputs;
 mod measured;
 mod recorded;
+mod steps;
 mod unranked;
 
 /// Timed launches whose outputs are verified, or all if there are fewer. A kernel that omits the work

@@ -8,7 +8,7 @@ use warpgauge_model::{DeviceInfo, Image, PartialStatistics};
 use warpgauge_sandbox::device_worker::Confinement;
 
 /// Version of this protocol. Server and worker must have the same.
-pub const PROTOCOL_VERSION: u32 = 16;
+pub const PROTOCOL_VERSION: u32 = 17;
 
 /// Largest frame, bytes. The largest content of a frame is machine code.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;

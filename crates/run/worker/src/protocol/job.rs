@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::steps::StepProgram;
 use super::task::WorkerTask;
 use warpgauge_contract::Role;
 use warpgauge_model::{Image, TensorMap};
@@ -51,6 +52,8 @@ pub struct Launches {
     /// The first launch, and mostly the only one. Facts about "the kernel" are about this launch.
     pub first: KernelLaunch,
     pub rest: Vec<KernelLaunch>,
+    /// What is done in place of these launches, if a list of steps is.
+    pub program: Option<Box<StepProgram>>,
 }
 
 impl Launches {
@@ -62,7 +65,7 @@ impl Launches {
 
 impl From<KernelLaunch> for Launches {
     fn from(first: KernelLaunch) -> Self {
-        Self { first, rest: Vec::new() }
+        Self { first, rest: Vec::new(), program: None }
     }
 }
 
@@ -94,6 +97,10 @@ pub enum Argument {
     Buffer(usize),
     /// Bytes of a scalar, already in the parameter's C type.
     Scalar(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
+    /// Pointer into a buffer, by index, this many bytes behind its beginning.
+    Inside(usize, u64),
+    /// Pointer into the scratch memory of a list of steps, by index, this many bytes behind its beginning.
+    Workspace(usize, u64),
     /// Pointer to scratch memory of this size in bytes, which is not a buffer of the program.
     Scratch(u64),
     /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy engine of

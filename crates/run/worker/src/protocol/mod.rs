@@ -9,6 +9,7 @@ mod job;
 mod outcome;
 mod reports;
 mod served;
+mod steps;
 mod task;
 
 pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, ToWorker};
@@ -22,6 +23,7 @@ pub use outcome::{
 };
 pub use reports::{PlanReport, ProbeReport};
 pub use served::{FromRunner, JudgePlan, JudgedTask, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
+pub use steps::{LineTimes, Memory, Piece, Step, StepLaunch, StepProgram};
 pub use task::{
     Checks, CountPlan, EvaluatePlan, MonitorPlan, PairPlan, ReferenceRun, TaskPlan, Tolerances,
     TracePlan, TraceView, TrialPlan, WorkerTask,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::steps::LineTimes;
 use warpgauge_device::{ClockReading, GpuHealth, GpuSettings};
 use warpgauge_model::{
     FailureCode, FunctionFacts, LaunchCounts, MonitorFacts, Unavailable, WorkerTimings,
@@ -100,6 +101,8 @@ pub struct EvaluatedRun {
     pub sealed: SealedFacts,
     /// The load before timed launches, where the plan requests one.
     pub load: Option<LoadFacts>,
+    /// Times of each line of a list of steps.
+    pub lines: Vec<LineTimes>,
     /// Consecutive launches without restored module state, if the kernel's modules keep any.
     pub lasting: Option<LastingFacts>,
     /// Ways in which a kernel that does not do the work could pass.

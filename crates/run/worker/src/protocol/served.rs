@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::Launches;
 use super::outcome::{Blame, RunFailure};
+use super::steps::LineTimes;
 use super::task::{EvaluatePlan, PairPlan};
 use warpgauge_device::{DeviceError, MemoryHandle};
 use warpgauge_model::{CacheState, FunctionFacts, LaunchCounts};
@@ -115,6 +116,8 @@ pub enum LaunchHow {
     Timed(TimedLaunch),
     /// Has the emulator count the launch's operations.
     Counted,
+    /// Times each step of a list on its own. The runner answers with `Steps`.
+    Steps,
 }
 
 /// Preparation right before a timed launch.
@@ -146,6 +149,8 @@ pub enum FromRunner {
         /// The emulator's counts.
         counts: Option<LaunchCounts>,
     },
+    /// All steps of a list have ended.
+    Steps(Vec<LineTimes>),
     /// The judge controls the next launch.
     Turn {
         /// Number of launches planned after it.

@@ -138,6 +138,8 @@ mod tests {
             source_code: Some(source.to_owned()),
             files: BTreeMap::new(),
             source_path: None,
+            launches: Vec::new(),
+            setup: Vec::new(),
             binary_b64: None,
             kernel_type: KernelType::Cuda,
             io: None,

@@ -210,6 +210,7 @@ pub(super) fn assembled(
             checks: Vec::new(),
         }),
         counted: None,
+        launches: Vec::new(),
         tuning: None,
         torch: Some(torch_report(setting, &outcome)),
         program: None,

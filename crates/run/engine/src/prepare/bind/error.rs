@@ -16,6 +16,17 @@ pub struct BindError {
 }
 
 impl BindError {
+    /// Returns a mistake in a list of steps.
+    pub(crate) fn step(path: &str, code: FailureCode, message: String) -> Self {
+        Self { path: path.to_owned(), code, message }
+    }
+
+    /// Returns the error with the path of a step whose kernel it is about.
+    pub(crate) fn at_step(self, step: &str) -> Self {
+        let field = self.path.strip_prefix("io.").unwrap_or(&self.path);
+        Self { path: format!("{step}.{field}"), ..self }
+    }
+
     pub(super) fn argument(index: usize, code: FailureCode, message: String) -> Self {
         Self { path: format!("io.args[{index}]"), code, message }
     }

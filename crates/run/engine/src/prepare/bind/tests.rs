@@ -28,9 +28,7 @@ fn bind_scalar(ctype: CType, bytes: u32, arg: ArgSpec) -> Result<Vec<u8>, String
     match bind_arguments(&kernel(&[(ctype, bytes)]), &[arg]) {
         Ok(bound) => match &bound.arguments[0] {
             Argument::Scalar(bytes) => Ok(bytes.clone()),
-            Argument::Buffer(_) | Argument::Scratch(_) | Argument::Map(..) => {
-                Err("a buffer".into())
-            }
+            _ => Err("a buffer".into()),
         },
         Err(errors) => Err(errors[0].message.clone()),
     }

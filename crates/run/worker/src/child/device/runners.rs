@@ -13,7 +13,9 @@ use crate::child::io::link::Link;
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::variables::Restored;
 use crate::frame::{self, FrameError};
-use crate::protocol::{Blame, FromRunner, LaunchHow, Launches, RunFailure, TimedLaunch, ToRunner};
+use crate::protocol::{
+    Blame, FromRunner, LaunchHow, Launches, LineTimes, RunFailure, TimedLaunch, ToRunner,
+};
 use warpgauge_device::{DeviceError, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts, LaunchCounts};
 
@@ -242,24 +244,36 @@ impl RemoteProgram {
         self.launch_how(LaunchHow::Counted, stream).map(|(_, counts)| counts)
     }
 
+    /// Does all steps of a list, each timed on its own.
+    pub(crate) fn time_steps(&mut self, stream: &Stream) -> Result<Vec<LineTimes>, DeviceError> {
+        match self.ask(LaunchHow::Steps, stream)? {
+            FromRunner::Steps(times) => Ok(times),
+            other => Err(out_of_turn(&other).device()),
+        }
+    }
+
     fn launch_how(
         &mut self,
         how: LaunchHow,
         stream: &Stream,
     ) -> Result<(f32, Option<LaunchCounts>), DeviceError> {
-        stream.synchronize()?;
-        let forget = std::mem::take(&mut self.forgets);
-        let message = ToRunner::Launch { program: self.index, forget, how };
-        match self.runner.borrow_mut().ask(&message).map_err(Refusal::device)? {
+        match self.ask(how, stream)? {
             FromRunner::Launched { ms, counts } => Ok((ms, counts)),
             other => Err(out_of_turn(&other).device()),
         }
     }
 
-    /// Has the next launch restore variables first. Returns `false` if they are not known.
+    fn ask(&mut self, how: LaunchHow, stream: &Stream) -> Result<FromRunner, DeviceError> {
+        stream.synchronize()?;
+        let forget = std::mem::take(&mut self.forgets);
+        let message = ToRunner::Launch { program: self.index, forget, how };
+        self.runner.borrow_mut().ask(&message).map_err(Refusal::device)
+    }
+
+    /// Has the next launch restore the variables that are known first. Returns `false` if some state is not known.
     pub(crate) fn forget(&mut self) -> bool {
-        self.forgets = self.unlisted.is_none();
-        self.forgets
+        self.forgets = true;
+        self.unlisted.is_none()
     }
 
     /// Returns whether the program's modules may keep any state between launches.

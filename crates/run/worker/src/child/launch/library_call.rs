@@ -41,7 +41,10 @@ impl BoundCall {
             match argument {
                 Argument::Scalar(bytes) => extents.push(extent(bytes, &launch.symbol)?),
                 Argument::Buffer(buffer) => buffers.push(*buffer),
-                Argument::Scratch(_) | Argument::Map(..) => {
+                Argument::Inside(..)
+                | Argument::Workspace(..)
+                | Argument::Scratch(_)
+                | Argument::Map(..) => {
                     return Err(environment(unknown(&launch.symbol)));
                 }
             }

@@ -6,4 +6,5 @@
 
 pub(crate) mod library_call;
 pub(crate) mod program;
+mod steps;
 pub(crate) mod tensor_maps;

@@ -2,8 +2,9 @@
 
 use super::library_call::AddressOf;
 use super::library_call::BoundCall;
+use super::steps::BoundSteps;
 use super::tensor_maps::BoundMap;
-use crate::child::device::executor::Executor;
+use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::device::ready::Ready;
 use crate::child::device::runners::RemoteProgram;
 use crate::child::failure::{Failed, JobResult};
@@ -11,7 +12,7 @@ use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::residue::Residue;
 use crate::child::memory::variables::Restored;
 use crate::child::memory::variables::Variables;
-use crate::protocol::{Argument, Blame, KernelLaunch, Launches};
+use crate::protocol::{Argument, Blame, KernelLaunch, Launches, LineTimes};
 use warpgauge_device::support::Support;
 use warpgauge_device::{
     DeviceBuffer, DeviceError, LaunchShape, Module, Params, PreparedLaunch, Stream,
@@ -23,6 +24,8 @@ use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
 /// modules' variables.
 pub(crate) struct LoadedProgram {
     place: Place,
+    /// Whether it is a list of steps.
+    pub has_steps: bool,
     /// The driver's facts about the first kernel.
     pub facts: Option<FunctionFacts>,
 }
@@ -34,6 +37,8 @@ enum Place {
         launches: Vec<Bound>,
         /// The variables of each module, or why the state of a module cannot be restored.
         variables: Result<Vec<VariableSnapshot>, String>,
+        /// Why the program may know inputs that do not vary, apart from variables.
+        remembers: Option<String>,
     },
     /// In a runner.
     There(RemoteProgram),
@@ -45,6 +50,8 @@ enum Bound {
     Kernel(Box<BoundLaunch>),
     /// Call of a library's function.
     Library(Box<BoundCall>),
+    /// A list of steps.
+    Steps(Box<BoundSteps>),
 }
 
 impl Bound {
@@ -52,6 +59,15 @@ impl Bound {
         match self {
             Bound::Kernel(launch) => launch.queue(address, stream),
             Bound::Library(call) => call.queue(address),
+            Bound::Steps(steps) => steps.queue(address, stream),
+        }
+    }
+
+    /// Queues writing the content that scratch memory of steps has before a run.
+    fn renew(&self, stream: &Stream) -> Result<(), DeviceError> {
+        match self {
+            Bound::Kernel(_) | Bound::Library(_) => Ok(()),
+            Bound::Steps(steps) => steps.renew(stream),
         }
     }
 
@@ -59,7 +75,8 @@ impl Bound {
     fn scratch(&self) -> &[DeviceBuffer] {
         match self {
             Bound::Kernel(launch) => &launch.scratch,
-            Bound::Library(_) => &[],
+            // Scratch memory of steps is renewed before each run.
+            Bound::Library(_) | Bound::Steps(_) => &[],
         }
     }
 
@@ -67,14 +84,15 @@ impl Bound {
         match self {
             Bound::Kernel(launch) => launch.scratch,
             Bound::Library(call) => vec![call.into_memory()],
+            Bound::Steps(steps) => steps.into_memory(),
         }
     }
 }
 
-struct BoundLaunch {
+pub(super) struct BoundLaunch {
     launch: PreparedLaunch,
-    /// Index of each argument that is an address, and of its buffer.
-    pointers: Vec<(usize, usize)>,
+    /// Index of each argument that is an address, of its buffer, and the offset in the buffer in bytes.
+    pointers: Vec<(usize, usize, u64)>,
     /// Arguments that are tensor maps.
     maps: Vec<BoundMap>,
     /// Scratch memory of the launch.
@@ -83,6 +101,10 @@ struct BoundLaunch {
 
 /// A callback for a module and its variables.
 type OnModule<'a> = &'a mut dyn FnMut(&Module, Variables) -> JobResult<()>;
+
+/// Why a program with a setup may know inputs that do not vary.
+const SET_UP: &str =
+    "its `setup` runs while inputs exist, and may keep in scratch memory what depends on them";
 
 /// Why the variables of a program that is launched once are not restored.
 const LAUNCHED_ONCE: &str = "the kernel is launched once";
@@ -97,11 +119,12 @@ impl LoadedProgram {
         residue: &mut Residue,
         (blame, restored): (Blame, Restored),
     ) -> JobResult<Self> {
+        let has_steps = launches.program.is_some();
         if let Some(runners) = &executor.runners {
             let runner = runners.of(blame)?;
             let how = (blame, restored, executor.guard_byte());
             let (program, facts) = RemoteProgram::load(runner, launches, buffers, how)?;
-            return Ok(Self { place: Place::There(program), facts });
+            return Ok(Self { place: Place::There(program), has_steps, facts });
         }
         let address = |index: usize| buffers.get(index).map(JobBuffer::address);
         Self::load_here(executor, launches, &address, residue, (blame, restored))
@@ -142,8 +165,11 @@ impl LoadedProgram {
             }
             Ok(())
         };
+        let has_setup = launches.program.as_ref().is_some_and(|program| !program.setup.is_empty());
+        let has_steps = launches.program.is_some();
+        let remembers = has_setup.then(|| SET_UP.to_owned());
         let (launches, facts) = bind(executor, launches, address, residue, (blame, &mut note))?;
-        Ok(Self { place: Place::Here { launches, variables }, facts })
+        Ok(Self { place: Place::Here { launches, variables, remembers }, has_steps, facts })
     }
 
     /// Like [`Self::load`], for a program that is launched once: ignores the variables of its modules.
@@ -154,15 +180,16 @@ impl LoadedProgram {
         residue: &mut Residue,
     ) -> JobResult<Self> {
         let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        let has_steps = launches.program.is_some();
         let (launches, facts) =
             bind(executor, launches, &address, residue, (Blame::Candidate, &mut |_, _| Ok(())))?;
         let variables = Err(LAUNCHED_ONCE.to_owned());
-        Ok(Self { place: Place::Here { launches, variables }, facts })
+        Ok(Self { place: Place::Here { launches, variables, remembers: None }, has_steps, facts })
     }
 
     /// Returns a program that another process has loaded.
     pub(crate) fn elsewhere(program: RemoteProgram) -> Self {
-        Self { place: Place::There(program), facts: None }
+        Self { place: Place::There(program), has_steps: false, facts: None }
     }
 
     /// Returns a program of one empty kernel.
@@ -175,7 +202,11 @@ impl LoadedProgram {
         };
         let launches = vec![Bound::Kernel(Box::new(launch))];
         let variables = Ok(Vec::new());
-        Ok(Self { place: Place::Here { launches, variables }, facts: None })
+        Ok(Self {
+            place: Place::Here { launches, variables, remembers: None },
+            has_steps: false,
+            facts: None,
+        })
     }
 
     /// Queues all launches, on the current content of the buffers.
@@ -184,12 +215,54 @@ impl LoadedProgram {
         buffers: &[JobBuffer<'_>],
         stream: &Stream,
     ) -> Result<(), DeviceError> {
+        self.renew(stream)?;
+        self.launch_renewed(buffers, stream)
+    }
+
+    /// Like [`Self::launch`], but leaves scratch memory to the caller, who has called [`Self::renew`].
+    pub(crate) fn launch_renewed(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
         let address = |index: usize| buffers.get(index).map(JobBuffer::address);
         self.launch_on(&address, stream)
     }
 
+    /// Queues writing the content that the program's scratch memory has before a run.
+    pub(crate) fn renew(&self, stream: &Stream) -> Result<(), DeviceError> {
+        match &self.place {
+            Place::Here { launches, .. } => {
+                launches.iter().try_for_each(|launch| launch.renew(stream))
+            }
+            // The runner renews it.
+            Place::There(_) => Ok(()),
+        }
+    }
+
+    /// Whether the device can be held back while all launches are queued.
+    pub(crate) fn can_wait(&self) -> bool {
+        match &self.place {
+            Place::Here { launches, .. } => launches.iter().all(|launch| match launch {
+                Bound::Kernel(_) | Bound::Library(_) => true,
+                Bound::Steps(steps) => steps.can_wait(),
+            }),
+            Place::There(_) => true,
+        }
+    }
+
     /// Like [`Self::launch`], on buffers of which only the addresses are known.
     pub(crate) fn launch_at(
+        &mut self,
+        addresses: &[u64],
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        self.renew(stream)?;
+        self.launch_renewed_at(addresses, stream)
+    }
+
+    /// Like [`Self::launch_renewed`], on buffers of which only the addresses are known.
+    pub(crate) fn launch_renewed_at(
         &mut self,
         addresses: &[u64],
         stream: &Stream,
@@ -206,6 +279,42 @@ impl LoadedProgram {
         }
     }
 
+    /// Does all steps of a list, each timed on its own. Returns the times by line; none where the program is no list.
+    pub(crate) fn time_steps(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        aids: Option<&mut TimingAids>,
+    ) -> Result<Vec<LineTimes>, DeviceError> {
+        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        self.time_steps_on(executor, &address, aids)
+    }
+
+    /// Like [`Self::time_steps`], on buffers of which only the addresses are known.
+    pub(crate) fn time_steps_at(
+        &mut self,
+        executor: &Executor,
+        addresses: &[u64],
+        aids: Option<&mut TimingAids>,
+    ) -> Result<Vec<LineTimes>, DeviceError> {
+        self.time_steps_on(executor, &|index: usize| addresses.get(index).copied(), aids)
+    }
+
+    fn time_steps_on(
+        &mut self,
+        executor: &Executor,
+        address: AddressOf<'_>,
+        aids: Option<&mut TimingAids>,
+    ) -> Result<Vec<LineTimes>, DeviceError> {
+        match &mut self.place {
+            Place::Here { launches, .. } => match launches.as_mut_slice() {
+                [Bound::Steps(steps)] => steps.time_each(executor, address, aids),
+                _ => Ok(Vec::new()),
+            },
+            Place::There(program) => program.time_steps(&executor.stream),
+        }
+    }
+
     /// Returns the program in another process, if it is there.
     pub(crate) fn remote(&mut self) -> Option<&mut RemoteProgram> {
         match &mut self.place {
@@ -218,7 +327,7 @@ impl LoadedProgram {
     /// if they are not known.
     pub(crate) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
         match &mut self.place {
-            Place::Here { variables: Ok(variables), launches } => {
+            Place::Here { variables: Ok(variables), launches, .. } => {
                 let mut scratch = launches.iter().flat_map(Bound::scratch);
                 scratch.try_for_each(|memory| memory.fill(0, stream))?;
                 variables.iter_mut().try_for_each(|module| module.restore(stream))?;
@@ -232,7 +341,9 @@ impl LoadedProgram {
     /// Returns why the state of the modules cannot be restored; `None` if it can.
     pub(crate) fn unlisted(&self) -> Option<&String> {
         match &self.place {
-            Place::Here { variables, .. } => variables.as_ref().err(),
+            Place::Here { variables, remembers, .. } => {
+                variables.as_ref().err().or(remembers.as_ref())
+            }
             Place::There(program) => program.unlisted(),
         }
     }
@@ -257,7 +368,7 @@ impl LoadedProgram {
 
     /// Leaves the program's memory for scrubbing. A runner unloads its own part.
     pub(crate) fn retire(self, residue: &mut Residue) {
-        if let Place::Here { variables, launches } = self.place {
+        if let Place::Here { variables, launches, .. } = self.place {
             let variables = variables.into_iter().flatten();
             let memory = variables.flat_map(VariableSnapshot::into_memory);
             let scratch = launches.into_iter().flat_map(Bound::into_memory);
@@ -295,7 +406,13 @@ fn bind(
                 module
             }
         };
-        let (launch, facts) = BoundLaunch::new(executor, &module, launch, address, residue, blame)?;
+        if let Some(program) = &launches.program {
+            let of = (&**program, launch);
+            let (steps, facts) = BoundSteps::new(executor, &module, of, address, residue, blame)?;
+            return Ok((vec![Bound::Steps(Box::new(steps))], facts));
+        }
+        let (launch, facts) =
+            BoundLaunch::new(executor, &module, launch, (address, &[]), residue, (blame, true))?;
         if bound.is_empty() {
             first = facts;
         }
@@ -305,18 +422,21 @@ fn bind(
 }
 
 impl BoundLaunch {
-    fn new(
+    /// Binds a kernel to the buffers and the scratch memory that it uses. `wants_facts`: whether the driver is asked for
+    /// facts about the kernel.
+    pub(super) fn new(
         executor: &Executor,
         module: &Module,
         launch: &KernelLaunch,
-        address: AddressOf<'_>,
+        (address, workspaces): (AddressOf<'_>, &[DeviceBuffer]),
         residue: &mut Residue,
-        blame: Blame,
+        (blame, wants_facts): (Blame, bool),
     ) -> JobResult<(Self, Option<FunctionFacts>)> {
         let blamed = |error| Failed::device(error, blame);
         let function = module.function(&launch.symbol).map_err(blamed)?;
         let shape = shape_of(launch);
-        let facts = function.facts(shape.block_threads(), shape.shared_bytes).ok();
+        let facts = wants_facts.then(|| function.facts(shape.block_threads(), shape.shared_bytes));
+        let facts = facts.and_then(Result::ok);
         residue.note_local_bytes(facts.map_or(0, |facts| facts.local_bytes));
         let (mut params, mut pointers) = (Params::new(), Vec::new());
         let (mut maps, mut scratch) = (Vec::new(), Vec::new());
@@ -335,10 +455,17 @@ impl BoundLaunch {
                     scratch.push(memory);
                     params.push_address(address)
                 }
-                Argument::Buffer(buffer) => {
+                Argument::Buffer(buffer) | Argument::Inside(buffer, _) => {
+                    let offset =
+                        if let Argument::Inside(_, offset) = argument { *offset } else { 0 };
                     let address = place(index, *buffer)?;
-                    pointers.push((index, *buffer));
-                    params.push_address(address)
+                    pointers.push((index, *buffer, offset));
+                    params.push_address(address + offset)
+                }
+                Argument::Workspace(workspace, offset) => {
+                    let memory = workspaces.get(*workspace);
+                    let missing = || blamed(no_buffer(&launch.symbol, index, *workspace));
+                    params.push_address(memory.ok_or_else(missing)?.address() + offset)
                 }
                 Argument::Map(buffer, map) => {
                     let bound = (index, *buffer, place(index, *buffer)?);
@@ -352,11 +479,16 @@ impl BoundLaunch {
         Ok((Self { launch, pointers, maps, scratch }, facts))
     }
 
-    fn queue(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+    /// Queues the launch.
+    pub(super) fn queue(
+        &mut self,
+        address: AddressOf<'_>,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
         // Each buffer existed when it was bound.
-        for &(argument, buffer) in &self.pointers {
+        for &(argument, buffer, offset) in &self.pointers {
             if let Some(address) = address(buffer) {
-                self.launch.set_address(argument, address);
+                self.launch.set_address(argument, address + offset);
             }
         }
         for map in &mut self.maps {
@@ -366,9 +498,13 @@ impl BoundLaunch {
         }
         self.launch.launch(stream)
     }
+
+    pub(super) fn into_scratch(self) -> Vec<DeviceBuffer> {
+        self.scratch
+    }
 }
 
-fn no_buffer(symbol: &str, argument: usize, buffer: usize) -> DeviceError {
+pub(super) fn no_buffer(symbol: &str, argument: usize, buffer: usize) -> DeviceError {
     let text = format!("argument {argument} is buffer {buffer}, which does not exist");
     DeviceError::local(format!("launch {symbol}"), FailureCode::InvalidValue, text)
 }

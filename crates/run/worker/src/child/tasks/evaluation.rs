@@ -231,6 +231,9 @@ fn measure(
     told.settings = rig.executor.settings.clone();
     told.empty_launch_ms = measured.empty_launch_ms;
     told.load = measured.load;
+    if program.has_steps {
+        told.lines = timed(&mut timings.execute_ms, || rig.time_steps(program))?;
+    }
     // One of the unverified launches may have written outside its outputs.
     let Rig { executor, buffers, looked_at, .. } = rig;
     let look = if *looked_at { guards_intact } else { nothing_else_touched };

@@ -13,7 +13,8 @@ use crate::child::run::Run;
 use crate::child::timing::stage::Stage;
 use crate::frame::{self, FrameError};
 use crate::protocol::{
-    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, TimedLaunch, ToRunner,
+    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, LineTimes, TimedLaunch,
+    ToRunner,
 };
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::{FailureCode, LaunchCounts};
@@ -111,6 +112,9 @@ impl Served<'_> {
             ToRunner::Load { launches, constants_too, blame } => {
                 self.load(&launches, constants_too, blame)
             }
+            ToRunner::Launch { program, forget: _, how: LaunchHow::Steps } => {
+                self.time_steps(program).map(FromRunner::Steps)
+            }
             ToRunner::Launch { program, forget, how } => {
                 let (ms, counts) = self.launch(program, forget, how)?;
                 Ok(FromRunner::Launched { ms, counts })
@@ -169,10 +173,7 @@ impl Served<'_> {
         forget: bool,
         how: LaunchHow,
     ) -> Result<(f32, Option<LaunchCounts>), Refused> {
-        let Some(arm) = self.programs.get_mut(program) else {
-            let text = format!("a judge wants program {program}, which it did not load");
-            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into());
-        };
+        let arm = self.programs.get_mut(program).ok_or_else(|| not_loaded(program))?;
         let stream = &self.executor.stream;
         match how {
             LaunchHow::Timed(how) => {
@@ -182,7 +183,7 @@ impl Served<'_> {
             LaunchHow::Counted => {
                 let Some(emulator) = self.executor.emulator else { return Ok((0.0, None)) };
                 self.executor.suspend_checks(self.checked)?;
-                let counts = emulator.count(|| {
+                let counts = emulator.count(arm.has_steps, || {
                     arm.launch_at(&self.addresses, stream)?;
                     stream.synchronize()
                 });
@@ -191,7 +192,7 @@ impl Served<'_> {
                 arm.forget(stream)?;
                 return Ok((0.0, counts?));
             }
-            LaunchHow::Plain => {}
+            LaunchHow::Plain | LaunchHow::Steps => {}
         }
         if forget {
             arm.forget(stream)?;
@@ -199,6 +200,15 @@ impl Served<'_> {
         arm.launch_at(&self.addresses, stream)?;
         stream.synchronize()?;
         Ok((0.0, None))
+    }
+
+    /// Does all steps of a program, each timed on its own.
+    fn time_steps(&mut self, program: usize) -> Result<Vec<LineTimes>, Refused> {
+        let arm = self.programs.get_mut(program).ok_or_else(|| not_loaded(program))?;
+        let mut aids = self.executor.timing.take();
+        let times = arm.time_steps_at(self.executor, &self.addresses, aids.as_mut());
+        self.executor.timing = aids;
+        Ok(times?)
     }
 
     /// Unloads programs and closes buffers.
@@ -209,6 +219,11 @@ impl Served<'_> {
         self.memory.clear();
         unloaded
     }
+}
+
+fn not_loaded(program: usize) -> Failed {
+    let text = format!("a judge wants program {program}, which it did not load");
+    Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }
 
 /// Returns the time of a launch between two events, milliseconds.
@@ -227,7 +242,7 @@ fn time(
         let flush = executor.flush.as_ref();
         let mut stage = Stage { stream, support, flush, aids: aids.as_mut() };
         stage.queue(arm, forget, how, [start, end], |arm, stream| {
-            arm.launch_at(addresses, stream)
+            arm.launch_renewed_at(addresses, stream)
         })?;
         end.synchronize()?;
         Ok(end.elapsed_ms_since(start)?)

@@ -11,7 +11,7 @@ use crate::child::failure::{JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::tools::Tools;
-use crate::protocol::TimedLaunch;
+use crate::protocol::{LineTimes, TimedLaunch};
 use warpgauge_device::{
     ClockReading, DeviceError, EmulatorControl, Event, Staging, Stamp, Stream, clock_between,
 };
@@ -89,7 +89,7 @@ impl Rig<'_, '_> {
         self.inputs.prepare(self.buffers, filling, tools)?;
         let counted = match arm.remote() {
             Some(remote) => remote.count(tools.stream),
-            None => emulator.count(|| {
+            None => emulator.count(arm.has_steps, || {
                 arm.launch(self.buffers, tools.stream)?;
                 tools.stream.synchronize()
             }),
@@ -193,6 +193,20 @@ impl Rig<'_, '_> {
         Ok(Taken { samples_ms, stamps: before.zip(after).map(<[Stamp; 2]>::from) })
     }
 
+    /// Does all steps of a program, each timed on its own, on inputs that no launch saw before.
+    pub(in crate::child) fn time_steps(
+        &mut self,
+        arm: &mut LoadedProgram,
+    ) -> JobResult<Vec<LineTimes>> {
+        let filling = self.inputs.filling();
+        self.inputs.prepare(self.buffers, filling, self.executor.tools()?)?;
+        let mut aids = self.executor.timing.take();
+        let times = arm.time_steps(self.executor, self.buffers, aids.as_mut());
+        self.executor.timing = aids;
+        self.looked_at = false;
+        times.map_err(candidate)
+    }
+
     /// Loads the device as in continuous use, for at least `least_s` seconds.
     pub(in crate::child) fn settle(
         &mut self,
@@ -250,7 +264,8 @@ impl Rig<'_, '_> {
         }
         let flush = self.executor.flush.as_ref();
         let mut stage = Stage { stream: tools.stream, support: tools.support, flush, aids };
-        let launch = |arm: &mut LoadedProgram, stream: &Stream| arm.launch(self.buffers, stream);
+        let launch =
+            |arm: &mut LoadedProgram, stream: &Stream| arm.launch_renewed(self.buffers, stream);
         stage.queue(arm, wiped, how, [start, end], launch)?;
         end.synchronize()?;
         end.elapsed_ms_since(start)

@@ -255,7 +255,7 @@ impl Ground<'_, '_> {
             if is_last {
                 start.record(stream)?;
             }
-            arm.launch(self.buffers, stream)?;
+            arm.launch_renewed(self.buffers, stream)?;
             if is_last { end.record(stream) } else { Ok(()) }
         };
         for launch in 1..=launches {

@@ -133,7 +133,7 @@ impl Turns {
             let (stream, support) = (tools.stream, tools.support);
             let flush = executor.flush.as_ref();
             let mut stage = Stage { stream, support, flush, aids: aids.as_deref_mut() };
-            let launch = |arm: &mut LoadedProgram, stream: &_| arm.launch(buffers, stream);
+            let launch = |arm: &mut LoadedProgram, stream: &_| arm.launch_renewed(buffers, stream);
             let timed = stage.queue(arm, forget, how, [start, end], launch).and_then(|()| {
                 end.synchronize()?;
                 end.elapsed_ms_since(start)

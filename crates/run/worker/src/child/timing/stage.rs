@@ -17,7 +17,8 @@ pub(in crate::child) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Queues the preparation of a launch, as requested: variables reset, shared memory cleared, L2 flushed.
+    /// Queues the preparation of a launch: scratch memory renewed, and as requested, variables reset, shared memory
+    /// cleared, L2 flushed.
     pub(in crate::child) fn clear(
         &mut self,
         arm: &mut LoadedProgram,
@@ -28,6 +29,7 @@ impl Stage<'_> {
         if forget {
             arm.forget(stream)?;
         }
+        arm.renew(stream)?;
         if let (true, Some(aids)) = (how.wipe_shared, &mut self.aids) {
             aids.wipe.queue(stream)?;
         }
@@ -49,7 +51,9 @@ impl Stage<'_> {
     ) -> Result<(), DeviceError> {
         let stream = self.stream;
         self.clear(arm, forget, how)?;
-        if let Some(aids) = &mut self.aids {
+        // A program that reads a flag of the device, or has more launches than the driver queues, would wait for ever.
+        let waits = arm.can_wait();
+        if let Some(aids) = self.aids.as_mut().filter(|_| waits) {
             // The blocking kernel must come right before the first event. After anything else, what the
             // device does between the two is part of the time (0.5 µs after a fill). Work that is queued
             // before the device waits there takes longer too (0.7 µs).

@@ -15,7 +15,7 @@ pub(super) fn is_same_image(
     let ([(_, candidate)], [a, b]) = (candidates, built) else { return false };
     let launch = |kernel: &KernelCode| {
         let launch = kernel.io.as_ref().map(|io| &io.launch);
-        serde_json::to_value(launch).ok()
+        serde_json::to_value((launch, &kernel.launches, &kernel.setup)).ok()
     };
     let (reference, candidate) = (&request.ref_kernel, &candidate.kernel);
     if request.measure_identical

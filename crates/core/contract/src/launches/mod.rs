@@ -1,0 +1,157 @@
+//! Programs of several launches: what a kernel's host code would do, as a list of steps. The main types are
+//! [`LaunchStep`], its wire form, and [`ResolvedProgram`], the steps with all loops unrolled.
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::types::{Dim3, Extent, Launch};
+
+pub(crate) use listed::check_fields;
+pub use listed::{Line, lines_of};
+pub(crate) use unrolled::resolve_into;
+pub use unrolled::{ResolvedProgram, ResolvedStep, StepArgument, resolve_program};
+
+mod listed;
+mod unrolled;
+
+/// Largest number of steps that one list and its loops describe.
+pub const MAX_LISTED: usize = 256;
+
+/// Largest number of steps and passes of loops after unrolling.
+pub const MAX_STEPS: usize = 65_536;
+
+/// Deepest nesting of loops.
+pub const MAX_LOOPS: usize = 4;
+
+/// One step of a program: a kernel's launch, an operation on memory, or a loop of steps. Exactly one of
+/// `kernel`, `memset`, `copy`, `swap` and `steps` is given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchStep {
+    /// Name of the kernel to launch, as in `metadata.kernel_name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Its arguments in parameter order: names of arguments of `io`, numbers, expressions over scalars, shapes and loop
+    /// indexes such as `n - i`, and tensors from an element on such as `x + i * n`. Without it, the arguments of `io` in
+    /// their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<serde_json::Value>>")]
+    pub args: Option<Vec<serde_json::Value>>,
+    /// Blocks in the grid; required of a kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Dim3>,
+    /// Threads in a block; required of a kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Dim3>,
+    /// Dynamic shared memory per block, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_memory_bytes: Option<Extent>,
+    /// Blocks in a thread block cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Dim3>,
+    /// Cooperative launch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cooperative: bool,
+    /// Name of a tensor of which every byte is set to `value`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memset: Option<String>,
+    /// Beside `memset`: the byte; 0 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<u8>,
+    /// Copies one tensor to another of the same size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyStep>,
+    /// Names of two tensors of the same type and shape, which stand for one another from here on, as host code exchanges
+    /// two pointers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<[String; 2]>,
+    /// Steps of a loop, in order.
+    #[serde(default, deserialize_with = "steps", skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<LaunchStep>,
+    /// How many times the step is done: a number, or an expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Extent>,
+    /// Name by which expressions find the number of the current pass, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<String>,
+    /// Name of an integer or bool tensor of one element. The step is done once, and again while the element is not 0
+    /// after it.
+    #[serde(default, rename = "while", skip_serializing_if = "Option::is_none")]
+    pub while_flag: Option<String>,
+    /// Beside `while`: the largest number of passes; required. The run fails if the flag is still set then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<Extent>,
+}
+
+impl LaunchStep {
+    /// Returns the launch configuration of a kernel's step.
+    pub(crate) fn launch(&self) -> Launch {
+        Launch {
+            grid: self.grid.clone(),
+            block: self.block.clone(),
+            shared_memory_bytes: self.shared_memory_bytes.clone(),
+            cluster: self.cluster.clone(),
+            cooperative: self.cooperative,
+            ..Launch::default()
+        }
+    }
+
+    /// Returns the first kernel that this step launches, in the order of the list.
+    pub(crate) fn first_kernel(&self) -> Option<&str> {
+        self.kernel.as_deref().or_else(|| self.steps.iter().find_map(LaunchStep::first_kernel))
+    }
+
+    /// Adds the names of all kernels of this step.
+    pub(crate) fn add_kernels<'a>(&'a self, names: &mut Vec<&'a str>) {
+        if let Some(name) = self.kernel.as_deref().filter(|name| !names.contains(name)) {
+            names.push(name);
+        }
+        self.steps.iter().for_each(|step| step.add_kernels(names));
+    }
+}
+
+/// Deserialises a list of steps. A list is no step, though all fields of a step have defaults.
+pub(crate) fn steps<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<LaunchStep>, D::Error> {
+    let steps = Vec::<Object>::deserialize(deserializer)?;
+    Ok(steps.into_iter().map(|Object(step)| step).collect())
+}
+
+/// A step, which is an object.
+struct Object(LaunchStep);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OfObject)
+    }
+}
+
+struct OfObject;
+
+impl<'de> Visitor<'de> for OfObject {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a step: an object with `kernel`, `memset`, `copy`, `swap` or `steps`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {
+        LaunchStep::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+/// A copy between two tensors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CopyStep {
+    /// Name of the tensor that is read.
+    pub from: String,
+    /// Name of the tensor that is written.
+    pub to: String,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! Unrolls the loops of a list of steps, and evaluates all expressions.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::listed::{self, Line, Listed, ONLY_SCRATCH, listed};
+use super::{LaunchStep, MAX_STEPS};
+use crate::error::{ContractError, Mistakes, quoted};
+use crate::expr::{Variable, evaluate};
+use crate::resolve::{Names, ResolvedLaunch, Scope, resolve_launch_of};
+use crate::{ArgKind, ArgSpec, ContractLimits, Extent, IoContract, KernelCode, Role};
+use warpgauge_model::FailureCode;
+
+/// A list of steps without loops and expressions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ResolvedProgram {
+    /// Names of the kernels that are launched, each once, in the order of the list.
+    pub kernels: Vec<String>,
+    /// The steps of `launches` as they are listed, without loops.
+    pub lines: Vec<Line>,
+    /// The steps of `setup` as they are listed.
+    pub setup_lines: Vec<Line>,
+    /// Steps before the program is timed.
+    pub setup: Vec<ResolvedStep>,
+    /// Steps of the program.
+    pub steps: Vec<ResolvedStep>,
+}
+
+/// A step that is done once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResolvedStep {
+    /// Launches a kernel.
+    Launch {
+        /// Index among the lines.
+        line: usize,
+        /// Index among the kernels.
+        kernel: usize,
+        /// Arguments in parameter order.
+        arguments: Vec<StepArgument>,
+        launch: ResolvedLaunch,
+    },
+    /// Sets every byte of a tensor, given by its index among the arguments.
+    Memset { line: usize, tensor: usize, value: u8 },
+    /// Copies a tensor to another.
+    Copy { line: usize, from: usize, to: usize },
+    /// The end of a loop's pass.
+    Pass {
+        /// The tensor whose element decides whether there is another pass.
+        flag: usize,
+        /// Index of the step after the loop, which follows if the element is 0.
+        end: usize,
+        /// Whether no pass is left.
+        is_last: bool,
+    },
+}
+
+/// An argument of one launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepArgument {
+    /// An argument of the contract, by index. For a tensor, the number of elements that are left out at its beginning.
+    Given(usize, u64),
+    /// A number.
+    Number(Value),
+}
+
+/// Resolves the program of a kernel. `path` is the kernel's path in the request. A kernel without a list of launches is
+/// a program of one launch.
+///
+/// # Errors
+/// Every mistake, up to `limits.max_errors`.
+pub fn resolve_program(
+    kernel: &KernelCode,
+    io: &IoContract,
+    limits: &ContractLimits,
+    path: &str,
+) -> Result<ResolvedProgram, Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    if !kernel.launches.is_empty() {
+        let program = resolve_into(kernel, io, limits, path, &mut mistakes);
+        return mistakes.into_result().map(|()| program);
+    }
+    let at = format!("{path}.io.launch");
+    let names = Names::Given(kernel.kernel_type);
+    let launch = crate::resolve::resolve_into(io, names, limits, &at, &mut mistakes);
+    let passed = io.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta);
+    let arguments = passed.map(|(index, _)| StepArgument::Given(index, 0)).collect();
+    let only = ResolvedStep::Launch { line: 0, kernel: 0, arguments, launch };
+    let program = ResolvedProgram { steps: vec![only], ..ResolvedProgram::default() };
+    mistakes.into_result().map(|()| program)
+}
+
+/// Resolves as far as possible. Every mistake is added, and ends the list that it is in.
+pub(crate) fn resolve_into(
+    kernel: &KernelCode,
+    io: &IoContract,
+    limits: &ContractLimits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) -> ResolvedProgram {
+    let mut program = ResolvedProgram::default();
+    let lists = [("setup", &kernel.setup, true), ("launches", &kernel.launches, false)];
+    for (field, steps, is_setup) in lists {
+        let path = format!("{path}.{field}");
+        let before = mistakes.count();
+        listed::check(steps, (&io.args, is_setup), limits, &path, mistakes);
+        if mistakes.count() > before {
+            continue;
+        }
+        let mut lines = Vec::new();
+        let listed = listed(steps, field, &mut lines);
+        let names = io.args.iter().enumerate().map(|(index, arg)| (arg.name.as_str(), index));
+        let mut unroller = Unroller {
+            args: &io.args,
+            names: names.collect(),
+            meant: (0..io.args.len()).collect(),
+            counters: Vec::new(),
+            kernels: std::mem::take(&mut program.kernels),
+            steps: Vec::new(),
+            units: 0,
+            is_setup,
+            limits,
+            at: path.clone(),
+        };
+        // The mistake that ended it is among the others.
+        let _ = unroller.all(&listed, mistakes);
+        program.kernels = unroller.kernels;
+        let nothing = !steps.is_empty() && unroller.steps.is_empty();
+        mistakes.require(
+            !nothing || mistakes.count() > before,
+            path,
+            FailureCode::OutOfRange,
+            || "nothing is done: every loop has no pass".to_owned(),
+        );
+        if is_setup {
+            (program.setup, program.setup_lines) = (unroller.steps, lines);
+        } else {
+            (program.steps, program.lines) = (unroller.steps, lines);
+        }
+    }
+    program
+}
+
+/// A mistake was added, and the rest of the list is not unrolled.
+struct Mistaken;
+
+struct Unroller<'a> {
+    args: &'a [ArgSpec],
+    names: HashMap<&'a str, usize>,
+    /// For each argument, the one that its name stands for after exchanges.
+    meant: Vec<usize>,
+    /// Loops' indexes, from the outermost.
+    counters: Vec<(&'a str, u64)>,
+    kernels: Vec<String>,
+    steps: Vec<ResolvedStep>,
+    /// Steps and passes so far.
+    units: usize,
+    is_setup: bool,
+    limits: &'a ContractLimits,
+    /// Path of the list.
+    at: String,
+}
+
+impl<'a> Unroller<'a> {
+    fn all(&mut self, steps: &[Listed<'a>], mistakes: &mut Mistakes) -> Result<(), Mistaken> {
+        steps.iter().try_for_each(|step| self.repeated(step, mistakes))
+    }
+
+    /// Unrolls the passes of a step.
+    fn repeated(&mut self, listed: &Listed<'a>, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
+        let step = listed.step;
+        let passes = match (&step.repeat, &step.most) {
+            (Some(count), _) => self.count(count, &self.path(listed, "repeat"), 0, mistakes)?,
+            (_, Some(most)) => self.count(most, &self.path(listed, "most"), 1, mistakes)?,
+            (None, None) => return self.once(listed, mistakes),
+        };
+        let flag = step.while_flag.as_ref().and_then(|name| self.names.get(name.as_str()).copied());
+        let mut ends = Vec::new();
+        for pass in 0..passes {
+            self.spend(mistakes)?;
+            self.counters.extend(step.index.as_deref().map(|index| (index, pass)));
+            let done = self.once(listed, mistakes);
+            if step.index.is_some() {
+                self.counters.pop();
+            }
+            done?;
+            if let Some(flag) = flag {
+                ends.push(self.steps.len());
+                let is_last = pass + 1 == passes;
+                self.steps.push(ResolvedStep::Pass { flag: self.meant[flag], end: 0, is_last });
+            }
+        }
+        let after = self.steps.len();
+        for at in ends {
+            if let ResolvedStep::Pass { end, .. } = &mut self.steps[at] {
+                *end = after;
+            }
+        }
+        Ok(())
+    }
+
+    fn once(&mut self, listed: &Listed<'a>, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
+        let (step, line) = (listed.step, listed.line);
+        if !listed.steps.is_empty() {
+            return self.all(&listed.steps, mistakes);
+        }
+        self.spend(mistakes)?;
+        let tensor = |name: &String| self.names.get(name.as_str()).map(|&index| self.meant[index]);
+        if let Some(name) = &step.kernel {
+            return self.launch((listed, step), name, mistakes);
+        }
+        if let Some(tensor) = step.memset.as_ref().and_then(tensor) {
+            let value = step.value.unwrap_or(0);
+            self.steps.push(ResolvedStep::Memset { line, tensor, value });
+        } else if let Some(copy) = &step.copy {
+            let both = tensor(&copy.from).zip(tensor(&copy.to));
+            self.steps.extend(both.map(|(from, to)| ResolvedStep::Copy { line, from, to }));
+        } else if let Some([a, b]) = &step.swap
+            && let Some((&a, &b)) = self.names.get(a.as_str()).zip(self.names.get(b.as_str()))
+        {
+            self.meant.swap(a, b);
+        }
+        Ok(())
+    }
+
+    fn launch(
+        &mut self,
+        (listed, step): (&Listed<'a>, &LaunchStep),
+        name: &str,
+        mistakes: &mut Mistakes,
+    ) -> Result<(), Mistaken> {
+        let before = mistakes.count();
+        let names = Names::Given(crate::KernelType::Cuda);
+        let scope = Scope { args: self.args, counters: &self.counters, names };
+        let path = self.path(listed, "");
+        let launch = resolve_launch_of(Some(&step.launch()), scope, self.limits, &path, mistakes);
+        let arguments = match &step.args {
+            None => self.all_arguments(),
+            Some(given) => {
+                let mut arguments = Vec::with_capacity(given.len());
+                for (index, value) in given.iter().enumerate() {
+                    match self.argument(value) {
+                        Ok(argument) => arguments.push(argument),
+                        Err((code, message)) => {
+                            mistakes.add(format!("{path}.args[{index}]"), code, message);
+                        }
+                    }
+                }
+                arguments
+            }
+        };
+        let used = arguments.iter().filter_map(|argument| match argument {
+            StepArgument::Given(index, _) => Some(&self.args[*index]),
+            StepArgument::Number(_) => None,
+        });
+        let mut foreign =
+            used.filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Scratch);
+        if let Some(arg) = foreign.next().filter(|_| self.is_setup) {
+            let message = format!("`{}`: {ONLY_SCRATCH}", quoted(&arg.name));
+            mistakes.add(format!("{path}.args"), FailureCode::WrongField, message);
+        }
+        if mistakes.count() > before {
+            return Err(Mistaken);
+        }
+        let kernel = self.kernels.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.kernels.push(name.to_owned());
+            self.kernels.len() - 1
+        });
+        self.steps.push(ResolvedStep::Launch { line: listed.line, kernel, arguments, launch });
+        Ok(())
+    }
+
+    fn all_arguments(&self) -> Vec<StepArgument> {
+        let passed = self.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta);
+        passed.map(|(index, _)| StepArgument::Given(self.meant[index], 0)).collect()
+    }
+
+    /// Returns the argument that an entry of `args` describes.
+    fn argument(&self, value: &Value) -> Result<StepArgument, (FailureCode, String)> {
+        let text = match value {
+            Value::Number(_) | Value::Bool(_) => return Ok(StepArgument::Number(value.clone())),
+            Value::String(text) => text.trim(),
+            _ => {
+                let message =
+                    "must be the name of an argument, an expression or a number".to_owned();
+                return Err((FailureCode::WrongType, message));
+            }
+        };
+        if let Some(&index) = self.names.get(text) {
+            return Ok(StepArgument::Given(self.meant[index], 0));
+        }
+        if let Some((name, offset)) = text.split_once('+')
+            && let Some(&index) = self.names.get(name.trim())
+            && let Some(spec) = &self.args[index].tensor_spec
+        {
+            let elements = spec.shape.iter().product::<u64>();
+            let offset =
+                self.number(offset).map_err(|error| (FailureCode::InvalidExpression, error))?;
+            return match u64::try_from(offset).ok().filter(|&offset| offset < elements.max(1)) {
+                Some(offset) => Ok(StepArgument::Given(self.meant[index], offset)),
+                None => {
+                    let message = format!(
+                        "element {offset} of `{}`, which has {elements} (from `{}`)",
+                        quoted(name.trim()),
+                        quoted(text)
+                    );
+                    Err((FailureCode::OutOfRange, message))
+                }
+            };
+        }
+        let number = self.number(text).map_err(|error| (FailureCode::InvalidExpression, error))?;
+        let out_of_range = || (FailureCode::OutOfRange, format!("{number} does not fit 64 bits"));
+        let small = i64::try_from(number).map(Value::from);
+        let number = small.or_else(|_| u64::try_from(number).map(Value::from));
+        number.map(StepArgument::Number).map_err(|_| out_of_range())
+    }
+
+    fn number(&self, text: &str) -> Result<i128, String> {
+        let names = Names::Given(crate::KernelType::Cuda);
+        let scope = Scope { args: self.args, counters: &self.counters, names };
+        evaluate(text, |variable: Variable<'_>| scope.lookup(variable))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Returns the number of passes.
+    fn count(
+        &self,
+        extent: &Extent,
+        path: &str,
+        least: i128,
+        mistakes: &mut Mistakes,
+    ) -> Result<u64, Mistaken> {
+        let value = match extent {
+            Extent::Value(value) => Ok(i128::from(*value)),
+            Extent::Expression(text) => self.number(text),
+        };
+        match value {
+            Err(error) => mistakes.add(path, FailureCode::InvalidExpression, error),
+            Ok(value) if (least..=MAX_STEPS as i128).contains(&value) => return Ok(value as u64),
+            Ok(value) => {
+                let message = format!("must be {least} to {MAX_STEPS}, not {value}");
+                mistakes.add(path, FailureCode::OutOfRange, message);
+            }
+        }
+        Err(Mistaken)
+    }
+
+    /// Counts a step or a pass.
+    fn spend(&mut self, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
+        self.units += 1;
+        if self.units <= MAX_STEPS {
+            return Ok(());
+        }
+        let message = format!("more than {MAX_STEPS} steps, with the passes of all loops");
+        mistakes.add(self.at.as_str(), FailureCode::TooLarge, message);
+        Err(Mistaken)
+    }
+
+    /// Returns the path of a step, or of a field of it, in the request.
+    fn path(&self, listed: &Listed<'_>, field: &str) -> String {
+        let (_, inner) = listed.path.split_once('[').unwrap_or_default();
+        let dot = if field.is_empty() { "" } else { "." };
+        format!("{}[{inner}{dot}{field}", self.at)
+    }
+}

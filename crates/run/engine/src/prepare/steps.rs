@@ -1,0 +1,211 @@
+//! Programs of several launches: the worker's form of a contract's list of steps.
+
+use std::sync::Arc;
+
+use super::bind::{BindError, bind_arguments};
+use super::{binding_failure, tensor_arguments};
+use crate::error::{self, ExecError};
+use warpgauge_compile::{CompileError, CompiledModule, KernelInfo};
+use warpgauge_contract::{
+    ArgKind, ArgSpec, ContractLimits, IoContract, KernelCode, Line, ResolvedLaunch, ResolvedStep,
+    Role, StepArgument, TensorSpec, resolve_program,
+};
+use warpgauge_model::{FailureCode, Image};
+use warpgauge_tensor::shape;
+use warpgauge_worker::protocol::{
+    Argument, KernelLaunch, Launches, Memory, Piece, Step, StepLaunch, StepProgram,
+};
+
+/// Returns whether a kernel needs more than one launch of its entry, or memory beside its tensors.
+pub(super) fn are_needed(code: &KernelCode, io: &IoContract) -> bool {
+    !code.launches.is_empty() || io.args.iter().any(|arg| arg.role == Role::Scratch)
+}
+
+/// Returns the steps of a kernel, bound to the parameters of the kernels of `artifact`.
+pub(super) fn launches_of(
+    artifact: &CompiledModule,
+    code: &KernelCode,
+    io: &IoContract,
+    limits: &ContractLimits,
+    path: &str,
+) -> Result<Launches, ExecError> {
+    let program = resolve_program(code, io, limits, path).map_err(error::invalid)?;
+    let kernels = match code.launches.is_empty() {
+        true => vec![artifact.entry_kernel()],
+        false => kernels_of(artifact, &program.kernels, path)?,
+    };
+    let binder = Binder::new(io, &kernels, path);
+    let setup = binder.steps(&program.setup, &program.setup_lines)?;
+    let steps = binder.steps(&program.steps, &program.lines)?;
+    let symbols = kernels.iter().map(|kernel| kernel.symbol.clone()).collect();
+    let image = Image { bytes: Arc::clone(&artifact.image), format: artifact.format };
+    let is_launch = |step: &Step| match step {
+        Step::Launch(launch) => Some(launch.clone()),
+        _ => None,
+    };
+    let Some(first) = steps.iter().find_map(is_launch) else {
+        let message = "no step launches a kernel".to_owned();
+        let problem = BindError::step("launches", FailureCode::OutOfRange, message);
+        return Err(binding_failure(path, vec![problem]));
+    };
+    let first = KernelLaunch {
+        image,
+        symbol: kernels[first.kernel].symbol.clone(),
+        arguments: first.arguments,
+        grid: first.grid,
+        block: first.block,
+        shared_bytes: first.shared_bytes,
+        cluster: first.cluster,
+        cooperative: first.cooperative,
+    };
+    let workspaces = binder.workspaces;
+    let program = StepProgram { symbols, workspaces, setup, steps, lines: program.lines.len() };
+    Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
+}
+
+/// Returns the kernels of these names.
+fn kernels_of<'a>(
+    artifact: &'a CompiledModule,
+    names: &[String],
+    path: &str,
+) -> Result<Vec<&'a KernelInfo>, ExecError> {
+    let found = names.iter().map(|name| artifact.kernel_named(name));
+    found.collect::<Result<Vec<_>, _>>().map_err(|error| match error {
+        CompileError::Rejected(failure) => {
+            binding_failure(path, vec![BindError::step("launches", failure.code, failure.message)])
+        }
+        other => error::from_compile(other),
+    })
+}
+
+struct Binder<'a> {
+    /// The arguments without content.
+    args: Vec<ArgSpec>,
+    kernels: &'a [&'a KernelInfo],
+    /// Memory of each argument that is a tensor.
+    memory: Vec<Option<Piece>>,
+    workspaces: Vec<u64>,
+    path: &'a str,
+}
+
+impl<'a> Binder<'a> {
+    fn new(io: &IoContract, kernels: &'a [&'a KernelInfo], path: &'a str) -> Self {
+        let bare = |arg: &ArgSpec| {
+            let spec = arg.tensor_spec.as_ref();
+            // What one step writes, another reads: the role says nothing about a parameter.
+            let spec = spec.map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype));
+            ArgSpec {
+                name: arg.name.clone(),
+                kind: arg.kind,
+                value: arg.value.clone(),
+                value_of: None,
+                tensor_spec: spec,
+                role: Role::Input,
+                is_meta: arg.is_meta,
+                descriptor: None,
+                c_type: arg.c_type.clone(),
+            }
+        };
+        let mut memory = vec![None; io.args.len()];
+        let bytes = |arg: &ArgSpec| {
+            let spec = arg.tensor_spec.as_ref();
+            spec.and_then(|spec| shape::bytes(&spec.shape, spec.dtype).ok()).unwrap_or(0)
+        };
+        for (buffer, (index, arg)) in tensor_arguments(io).into_iter().enumerate() {
+            memory[index] = Some(Piece { memory: Memory::Buffer(buffer), bytes: bytes(arg) });
+        }
+        let mut workspaces = Vec::new();
+        for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| arg.role == Role::Scratch)
+        {
+            let memory_of = Memory::Workspace(workspaces.len());
+            memory[index] = Some(Piece { memory: memory_of, bytes: bytes(arg) });
+            workspaces.push(bytes(arg));
+        }
+        Self { args: io.args.iter().map(bare).collect(), kernels, memory, workspaces, path }
+    }
+
+    fn steps(&self, steps: &[ResolvedStep], lines: &[Line]) -> Result<Vec<Step>, ExecError> {
+        steps.iter().map(|step| self.step(step, lines)).collect()
+    }
+
+    fn step(&self, step: &ResolvedStep, lines: &[Line]) -> Result<Step, ExecError> {
+        Ok(match step {
+            ResolvedStep::Launch { line, kernel, arguments, launch } => {
+                let at = lines.get(*line).map(|line| line.path.as_str());
+                let arguments = self.arguments(*kernel, arguments, at)?;
+                let ResolvedLaunch { grid, block, shared_bytes, cluster, cooperative } = *launch;
+                let (line, kernel) = (*line, *kernel);
+                Step::Launch(StepLaunch {
+                    line,
+                    kernel,
+                    arguments,
+                    grid,
+                    block,
+                    shared_bytes,
+                    cluster,
+                    cooperative,
+                })
+            }
+            &ResolvedStep::Memset { line, tensor, value } => {
+                Step::Fill { line, at: self.piece(tensor)?, value }
+            }
+            &ResolvedStep::Copy { line, from, to } => {
+                Step::Copy { line, from: self.piece(from)?, to: self.piece(to)? }
+            }
+            &ResolvedStep::Pass { flag, end, is_last } => {
+                Step::Pass { flag: self.piece(flag)?, end, is_last }
+            }
+        })
+    }
+
+    fn arguments(
+        &self,
+        kernel: usize,
+        arguments: &[StepArgument],
+        at: Option<&str>,
+    ) -> Result<Vec<Argument>, ExecError> {
+        let passed = arguments.iter().enumerate().map(|(place, argument)| match argument {
+            StepArgument::Given(index, _) => self.args[*index].clone(),
+            StepArgument::Number(value) => {
+                let kind = match value {
+                    serde_json::Value::Bool(_) => ArgKind::Bool,
+                    number if number.is_f64() => ArgKind::Float,
+                    _ => ArgKind::Int,
+                };
+                let name = format!("argument {place}");
+                ArgSpec { is_meta: false, ..ArgSpec::constant(&name, kind, value.clone()) }
+            }
+        });
+        let passed = passed.collect::<Vec<_>>();
+        let kernel = self.kernels[kernel];
+        let bound = bind_arguments(kernel, &passed).map_err(|errors| {
+            let located = errors.into_iter().map(|error| match at {
+                Some(at) => error.at_step(at),
+                None => error,
+            });
+            binding_failure(self.path, located.collect())
+        })?;
+        let placed = bound.arguments.into_iter().zip(arguments).map(|(bound, given)| {
+            let StepArgument::Given(index, elements) = given else { return bound };
+            let (Argument::Buffer(_), Some(piece)) = (&bound, self.memory[*index]) else {
+                return bound;
+            };
+            let size = self.args[*index].tensor_spec.as_ref().map_or(1, |spec| spec.dtype.size());
+            let offset = elements * size as u64;
+            match piece.memory {
+                Memory::Buffer(buffer) if offset == 0 => Argument::Buffer(buffer),
+                Memory::Buffer(buffer) => Argument::Inside(buffer, offset),
+                Memory::Workspace(index) => Argument::Workspace(index, offset),
+            }
+        });
+        Ok(placed.collect())
+    }
+
+    fn piece(&self, tensor: usize) -> Result<Piece, ExecError> {
+        self.memory.get(tensor).copied().flatten().ok_or_else(|| {
+            let message = "a step uses an argument that is no tensor".to_owned();
+            let problem = BindError::step("launches", FailureCode::WrongType, message);
+            binding_failure(self.path, vec![problem])
+        })
+    }
+}

@@ -1,0 +1,282 @@
+//! Programs of several launches: bound to the memory that they use, and run step by step.
+
+use super::library_call::AddressOf;
+use super::program::BoundLaunch;
+use crate::child::device::executor::{Executor, TimingAids};
+use crate::child::failure::{Failed, JobResult};
+use crate::child::memory::residue::Residue;
+use crate::protocol::{
+    Blame, KernelLaunch, LineTimes, Memory, Piece, Step, StepLaunch, StepProgram,
+};
+use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream};
+use warpgauge_model::{FailureCode, FunctionFacts};
+
+/// Steps that are queued behind a kernel that holds the device back. The driver's queue has room for about a thousand.
+const MAX_HELD_BACK: usize = 256;
+
+/// Steps of one run that are timed on their own.
+const MAX_TIMED: usize = 4096;
+
+/// Content of scratch memory before a run, where no setup defines it: NaN as floats, -1 as integers.
+const POISON: u8 = 0xff;
+
+/// Queues a step.
+type Queue<'a> = &'a mut dyn FnMut() -> Result<(), DeviceError>;
+
+/// What is done with each step, given its line and what queues it.
+type OnStep<'a> = dyn FnMut(usize, Queue<'_>) -> Result<(), DeviceError> + 'a;
+
+/// A program whose steps are bound to memory.
+pub(super) struct BoundSteps {
+    steps: Vec<BoundStep>,
+    lines: usize,
+    workspaces: Vec<DeviceBuffer>,
+    /// Content of the scratch memory after the setup, if there is one.
+    prepared: Vec<DeviceBuffer>,
+}
+
+enum BoundStep {
+    Launch { line: usize, launch: Box<BoundLaunch> },
+    Fill { line: usize, at: Piece, value: u8 },
+    Copy { line: usize, from: Piece, to: Piece },
+    Pass { flag: Piece, end: usize, is_last: bool },
+}
+
+impl BoundSteps {
+    /// Binds the steps to the memory that they use, and does those of the setup. Returns the driver's facts about the
+    /// first kernel.
+    pub(super) fn new(
+        executor: &Executor,
+        module: &Module,
+        (program, first): (&StepProgram, &KernelLaunch),
+        address: AddressOf<'_>,
+        residue: &mut Residue,
+        blame: Blame,
+    ) -> JobResult<(Self, Option<FunctionFacts>)> {
+        let blamed = |error| Failed::device(error, blame);
+        let allocate = |bytes: &u64| DeviceBuffer::new(&executor.context, *bytes, "scratch memory");
+        let workspaces = program.workspaces.iter().map(allocate).collect::<Result<Vec<_>, _>>();
+        let mut bound = Self {
+            steps: Vec::new(),
+            lines: program.lines,
+            workspaces: workspaces.map_err(blamed)?,
+            prepared: Vec::new(),
+        };
+        let mut facts = None;
+        let mut known = vec![false; program.symbols.len()];
+        let mut bind = |bound: &Self, steps: &[Step]| -> JobResult<Vec<BoundStep>> {
+            let mut all = Vec::with_capacity(steps.len());
+            for step in steps {
+                all.push(match step {
+                    Step::Launch(launch) => {
+                        let Some(symbol) = program.symbols.get(launch.kernel) else {
+                            return Err(blamed(unknown_kernel(launch.kernel)));
+                        };
+                        let whole = whole_launch(first, symbol, launch);
+                        // The driver takes microseconds for the facts of a kernel.
+                        let asks = !std::mem::replace(&mut known[launch.kernel], true);
+                        let place = (address, bound.workspaces.as_slice());
+                        let (launch_bound, found) = BoundLaunch::new(
+                            executor,
+                            module,
+                            &whole,
+                            place,
+                            residue,
+                            (blame, asks),
+                        )?;
+                        facts = facts.or(found.filter(|_| launch.kernel == 0));
+                        BoundStep::Launch { line: launch.line, launch: Box::new(launch_bound) }
+                    }
+                    &Step::Fill { line, at, value } => BoundStep::Fill { line, at, value },
+                    &Step::Copy { line, from, to } => BoundStep::Copy { line, from, to },
+                    &Step::Pass { flag, end, is_last } => BoundStep::Pass { flag, end, is_last },
+                });
+            }
+            Ok(all)
+        };
+        let setup = bind(&bound, &program.setup)?;
+        bound.steps = bind(&bound, &program.steps)?;
+        if !setup.is_empty() {
+            let stream = &executor.stream;
+            bound.renew(stream).map_err(blamed)?;
+            let steps = std::mem::replace(&mut bound.steps, setup);
+            let done = bound.queue(address, stream).and_then(|()| stream.synchronize());
+            bound.steps = steps;
+            done.map_err(blamed)?;
+            bound.prepared = bound.copies(executor).map_err(blamed)?;
+        }
+        Ok((bound, facts))
+    }
+
+    /// Returns copies of the scratch memory.
+    fn copies(&self, executor: &Executor) -> Result<Vec<DeviceBuffer>, DeviceError> {
+        let copied = |memory: &DeviceBuffer| {
+            let copy = DeviceBuffer::new(&executor.context, memory.len() as u64, "scratch memory")?;
+            copy.copy_range_from_device(0, memory, 0, memory.len(), &executor.stream)?;
+            Ok(copy)
+        };
+        self.workspaces.iter().map(copied).collect()
+    }
+
+    /// Queues writing the content that scratch memory has before a run.
+    pub(super) fn renew(&self, stream: &Stream) -> Result<(), DeviceError> {
+        for (index, memory) in self.workspaces.iter().enumerate() {
+            match self.prepared.get(index) {
+                Some(prepared) => {
+                    memory.copy_range_from_device(0, prepared, 0, memory.len(), stream)?
+                }
+                None => memory.fill(POISON, stream)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues all steps. Where a loop depends on a flag, this waits for what was queued before.
+    pub(super) fn queue(
+        &mut self,
+        address: AddressOf<'_>,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        self.each(address, stream, &mut |_, queue| queue())
+    }
+
+    /// Does all steps. `step` receives the line and the action of each but the ends of passes.
+    fn each(
+        &mut self,
+        address: AddressOf<'_>,
+        stream: &Stream,
+        step: &mut OnStep<'_>,
+    ) -> Result<(), DeviceError> {
+        let Self { steps, workspaces, .. } = self;
+        let place = |piece: &Piece| match piece.memory {
+            Memory::Buffer(buffer) => {
+                address(buffer).ok_or_else(|| super::program::no_buffer("a step", 0, buffer))
+            }
+            Memory::Workspace(index) => workspaces
+                .get(index)
+                .map(DeviceBuffer::address)
+                .ok_or_else(|| super::program::no_buffer("a step", 0, index)),
+        };
+        let mut at = 0;
+        while let Some(bound) = steps.get_mut(at) {
+            at += 1;
+            match bound {
+                BoundStep::Launch { line, launch } => {
+                    step(*line, &mut || launch.queue(address, stream))?;
+                }
+                BoundStep::Fill { line, at, value } => {
+                    let to = place(at)?;
+                    step(*line, &mut || stream.fill_at(to, at.bytes, *value))?;
+                }
+                BoundStep::Copy { line, from, to } => {
+                    let (source, target) = (place(from)?, place(to)?);
+                    step(*line, &mut || stream.copy_at(source, target, from.bytes.min(to.bytes)))?;
+                }
+                BoundStep::Pass { flag, end, is_last } => {
+                    let mut element = [0u8; 8];
+                    let bytes = element.get_mut(..flag.bytes as usize).unwrap_or_default();
+                    stream.read_at(place(flag)?, bytes)?;
+                    if element == [0; 8] {
+                        at = *end;
+                    } else if *is_last {
+                        return Err(still_set());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the steps can all be queued while the device is held back.
+    pub(super) fn can_wait(&self) -> bool {
+        self.steps.len() <= MAX_HELD_BACK
+            && !self.steps.iter().any(|step| matches!(step, BoundStep::Pass { .. }))
+    }
+
+    /// Does all steps, each timed on its own, and returns the times by line.
+    pub(super) fn time_each(
+        &mut self,
+        executor: &Executor,
+        address: AddressOf<'_>,
+        mut aids: Option<&mut TimingAids>,
+    ) -> Result<Vec<LineTimes>, DeviceError> {
+        let stream = &executor.stream;
+        let (Some(support), [start, end, ..]) = (&executor.support, executor.events.events())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut samples = vec![(0u32, Vec::new()); self.lines];
+        let mut timed = 0;
+        self.renew(stream)?;
+        self.each(address, stream, &mut |line, queue| {
+            let Some((count, times)) = samples.get_mut(line) else { return queue() };
+            *count += 1;
+            timed += 1;
+            if timed > MAX_TIMED {
+                return queue();
+            }
+            if let Some(aids) = &mut aids {
+                aids.blocking_kernel.launch(support, stream)?;
+            }
+            start.record(stream)?;
+            let queued = queue().and_then(|()| end.record(stream));
+            if let Some(aids) = &aids {
+                aids.blocking_kernel.release();
+            }
+            queued?;
+            end.synchronize()?;
+            times.push(f64::from(end.elapsed_ms_since(start)?));
+            Ok(())
+        })?;
+        stream.synchronize()?;
+        Ok(samples.into_iter().map(|(count, times)| line_times(count, times)).collect())
+    }
+
+    pub(super) fn into_memory(self) -> Vec<DeviceBuffer> {
+        let launches = self.steps.into_iter().filter_map(|step| match step {
+            BoundStep::Launch { launch, .. } => Some(launch),
+            _ => None,
+        });
+        let scratch = launches.flat_map(|launch| launch.into_scratch());
+        self.workspaces.into_iter().chain(self.prepared).chain(scratch).collect()
+    }
+}
+
+/// Returns the times of a line that a run did `count` times, of which some were timed.
+fn line_times(count: u32, mut times: Vec<f64>) -> LineTimes {
+    if times.is_empty() {
+        return LineTimes { count, ..LineTimes::default() };
+    }
+    let total_ms = times.iter().sum::<f64>() / times.len() as f64 * f64::from(count);
+    times.sort_by(f64::total_cmp);
+    let middle = times.len() / 2;
+    let median_ms = match times.len() % 2 {
+        0 => (times[middle - 1] + times[middle]) / 2.0,
+        _ => times[middle],
+    };
+    LineTimes { count, median_ms, total_ms }
+}
+
+fn whole_launch(first: &KernelLaunch, symbol: &str, step: &StepLaunch) -> KernelLaunch {
+    KernelLaunch {
+        image: first.image.clone(),
+        symbol: symbol.to_owned(),
+        arguments: step.arguments.clone(),
+        grid: step.grid,
+        block: step.block,
+        shared_bytes: step.shared_bytes,
+        cluster: step.cluster,
+        cooperative: step.cooperative,
+    }
+}
+
+fn unknown_kernel(kernel: usize) -> DeviceError {
+    let text = format!("a step launches kernel {kernel}, which does not exist");
+    DeviceError::local("launch", FailureCode::InvalidValue, text)
+}
+
+fn still_set() -> DeviceError {
+    let text = "the flag of a `while` is still set after its largest number of passes (`most`): the loop does not end, or \
+                needs more of them";
+    DeviceError::local("run the launches", FailureCode::LoopDidNotEnd, text.to_owned())
+}

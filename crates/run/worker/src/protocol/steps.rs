@@ -1,0 +1,88 @@
+//! Programs of several launches, with all loops unrolled.
+
+use serde::{Deserialize, Serialize};
+
+use super::job::Argument;
+
+/// Steps that are done in place of one launch. All kernels are in the image of the program's first launch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StepProgram {
+    /// Symbols of the kernels.
+    pub symbols: Vec<String>,
+    /// Sizes of the scratch memory that steps share, bytes.
+    pub workspaces: Vec<u64>,
+    /// Steps that fill the scratch memory before inputs exist. What they leave there is the scratch memory's content
+    /// before each run.
+    pub setup: Vec<Step>,
+    /// Steps of one run.
+    pub steps: Vec<Step>,
+    /// Number of lines of the list that the steps come from.
+    pub lines: usize,
+}
+
+/// A step that is done once.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Step {
+    /// Launches a kernel.
+    Launch(StepLaunch),
+    /// Sets every byte of a piece of memory.
+    Fill { line: usize, at: Piece, value: u8 },
+    /// Copies memory to other memory of the same size.
+    Copy { line: usize, from: Piece, to: Piece },
+    /// Ends a pass of a loop: continues at step `end` if all bytes of the flag are 0, else with the next step.
+    Pass {
+        flag: Piece,
+        end: usize,
+        /// Whether no pass is left, so that a flag that is still set is an error.
+        is_last: bool,
+    },
+}
+
+/// The launch of a kernel.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StepLaunch {
+    /// Index of its line in the list.
+    pub line: usize,
+    /// Index of its symbol.
+    pub kernel: usize,
+    /// Arguments in parameter order.
+    pub arguments: Vec<Argument>,
+    /// Number of blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory per block, bytes.
+    pub shared_bytes: u32,
+    /// Blocks per cluster, in each dimension.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether the launch is cooperative.
+    pub cooperative: bool,
+}
+
+/// The whole of a buffer or of scratch memory.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Piece {
+    pub memory: Memory,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// Memory that steps use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Memory {
+    /// A buffer of the program, by index.
+    Buffer(usize),
+    /// Scratch memory, by index among the workspaces.
+    Workspace(usize),
+}
+
+/// Times of one line of a list of steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct LineTimes {
+    /// Number of times that one run does it.
+    pub count: u32,
+    /// Median time of one, milliseconds.
+    pub median_ms: f64,
+    /// Time of all of one run, milliseconds.
+    pub total_ms: f64,
+}
