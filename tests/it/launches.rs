@@ -210,7 +210,7 @@ fn scan(rows: u64) -> Value {
                     step("shifted<int>", json!(["even", "odd", "2 * (k * k + 1) - (k / 2) * 2", "n"])),
                     {"swap": ["even", "odd"]},
                 ]},
-                {"copy": {"from": "even", "to": "odd"}},
+                {"memcpy": {"from": "even", "to": "odd"}},
                 step("shifted<int>", json!(["odd", "y + row * n", "n", "n"])),
             ]}],
         },

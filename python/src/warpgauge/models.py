@@ -107,7 +107,7 @@ LaunchStep = TypedDict(
         "cooperative": bool,
         "memset": str,
         "value": int,
-        "copy": "CopyStep",
+        "memcpy": "CopyStep",
         "swap": list[str],
         "steps": "list[LaunchStep]",
         "repeat": Extent,

@@ -54,7 +54,7 @@ fn full_kernel() -> Value {
         },
         "launches": [{
             "kernel": "k", "args": ["x", 1, 0.5, true], "grid": dims, "block": dims, "shared_memory_bytes": 1024,
-            "cluster": dims, "cooperative": true, "memset": "x", "value": 255, "copy": {"from": "x", "to": "y"},
+            "cluster": dims, "cooperative": true, "memset": "x", "value": 255, "memcpy": {"from": "x", "to": "y"},
             "swap": ["x", "y"], "steps": [{"kernel": "k"}], "repeat": "n", "index": "i", "while": "x", "most": 4,
         }],
         "setup": [{"memset": "x"}],

@@ -2,7 +2,7 @@
 
 use super::{LaunchStep, MAX_LISTED, MAX_LOOPS};
 use crate::error::{Mistakes, quoted};
-use crate::{ArgKind, ArgSpec, ContractLimits, KernelCode, Role};
+use crate::{ArgKind, ArgSpec, ContractLimits, Extent, KernelCode, Role};
 use warpgauge_model::FailureCode;
 
 /// A step of the list that does something other than loop.
@@ -29,6 +29,8 @@ pub(super) struct Listed<'a> {
     pub path: String,
     /// Index of its line; of the first line of a loop's steps, for a loop.
     pub line: usize,
+    /// Size of the step's arguments and expressions, which are evaluated each time, bytes.
+    pub size: usize,
     pub steps: Vec<Listed<'a>>,
 }
 
@@ -50,18 +52,35 @@ pub(super) fn listed<'a>(
         } else {
             listed(&step.steps, &format!("{path}.steps"), lines)
         };
-        Listed { step, path, line, steps: inner }
+        Listed { step, path, line, size: size(step), steps: inner }
     };
     steps.iter().enumerate().map(number).collect()
+}
+
+/// Size of an argument or an extent without its text, bytes.
+pub(super) const EACH: usize = 16;
+
+/// Returns the size of a step's arguments and expressions, each counted with a constant.
+fn size(step: &LaunchStep) -> usize {
+    let text = |extent: &Extent| match extent {
+        Extent::Value(_) => EACH,
+        Extent::Expression(text) => EACH + text.len(),
+    };
+    let dims = [&step.grid, &step.block, &step.cluster].into_iter().flatten();
+    let extents = dims.flat_map(|dim| [&dim.x, &dim.y, &dim.z]);
+    let others = [&step.shared_memory_bytes, &step.repeat, &step.most].into_iter().flatten();
+    let args = step.args.iter().flatten();
+    let args = args.map(|value| EACH + value.as_str().map_or(0, str::len));
+    extents.chain(others).map(text).chain(args).sum()
 }
 
 fn what(step: &LaunchStep) -> String {
     if let Some(kernel) = &step.kernel {
         return kernel.clone();
     }
-    match (&step.memset, &step.copy, &step.swap) {
+    match (&step.memset, &step.memcpy, &step.swap) {
         (Some(tensor), ..) => format!("memset {tensor}"),
-        (_, Some(copy), _) => format!("copy {} to {}", copy.from, copy.to),
+        (_, Some(copy), _) => format!("memcpy {} to {}", copy.from, copy.to),
         (.., Some([a, b])) => format!("swap {a} and {b}"),
         _ => String::new(),
     }
@@ -155,12 +174,12 @@ impl Checker<'_> {
         let actions = [
             step.kernel.is_some(),
             step.memset.is_some(),
-            step.copy.is_some(),
+            step.memcpy.is_some(),
             step.swap.is_some(),
             !step.steps.is_empty(),
         ];
         if actions.iter().filter(|&&given| given).count() != 1 {
-            let message = "give exactly one of `kernel`, `memset`, `copy`, `swap` and `steps`";
+            let message = "give exactly one of `kernel`, `memset`, `memcpy`, `swap` and `steps`";
             mistakes.add(path, FailureCode::ConflictingFields, message);
             return;
         }
@@ -182,10 +201,10 @@ impl Checker<'_> {
         if let Some(name) = &step.memset {
             self.written(name, &format!("{path}.memset"), mistakes);
         }
-        if let Some(copy) = &step.copy {
-            let to = self.written(&copy.to, &format!("{path}.copy.to"), mistakes);
-            let from = self.tensor(&copy.from, &format!("{path}.copy.from"), mistakes);
-            self.same_size((from, to), &format!("{path}.copy"), mistakes);
+        if let Some(copy) = &step.memcpy {
+            let to = self.written(&copy.to, &format!("{path}.memcpy.to"), mistakes);
+            let from = self.tensor(&copy.from, &format!("{path}.memcpy.from"), mistakes);
+            self.same_size((from, to), &format!("{path}.memcpy"), mistakes);
         }
         if let Some([a, b]) = &step.swap {
             mistakes.require(!in_while, format!("{path}.swap"), FailureCode::WrongField, || {

@@ -22,11 +22,14 @@ pub const MAX_LISTED: usize = 256;
 /// Largest number of steps and passes of loops after unrolling.
 pub const MAX_STEPS: usize = 65_536;
 
+/// Largest size of the arguments and expressions of all steps after unrolling, bytes: each takes time and memory.
+const MAX_SIZE: usize = 32 << 20;
+
 /// Deepest nesting of loops.
 pub const MAX_LOOPS: usize = 4;
 
 /// One step of a program: a kernel's launch, an operation on memory, or a loop of steps. Exactly one of
-/// `kernel`, `memset`, `copy`, `swap` and `steps` is given.
+/// `kernel`, `memset`, `memcpy`, `swap` and `steps` is given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchStep {
@@ -62,7 +65,7 @@ pub struct LaunchStep {
     pub value: Option<u8>,
     /// Copies one tensor to another of the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copy: Option<CopyStep>,
+    pub memcpy: Option<CopyStep>,
     /// Names of two tensors of the same type and shape, which stand for one another from here on, as host code exchanges
     /// two pointers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +138,7 @@ impl<'de> Visitor<'de> for OfObject {
     type Value = Object;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a step: an object with `kernel`, `memset`, `copy`, `swap` or `steps`")
+        f.write_str("a step: an object with `kernel`, `memset`, `memcpy`, `swap` or `steps`")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {

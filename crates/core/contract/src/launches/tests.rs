@@ -72,7 +72,7 @@ fn loops_are_unrolled_with_their_indexes() {
 fn exchanged_tensors_stand_for_one_another() {
     let program = resolved(&json!([
         {"repeat": 3, "steps": [step(&json!(["a", "b"])), {"swap": ["a", "b"]}]},
-        {"copy": {"from": "a", "to": "b"}},
+        {"memcpy": {"from": "a", "to": "b"}},
     ]))
     .unwrap();
     assert_eq!(shown(&program), ["#2 #3", "#3 #2", "#2 #3", "copy #3 #2"]);
@@ -104,7 +104,7 @@ fn what_cannot_be_done_is_named() {
         (json!({"memset": "x"}), FailureCode::WrongField, "an input"),
         (json!({"memset": "n"}), FailureCode::UnknownTensor, "no tensor"),
         (json!({"memset": "a", "grid": {"x": 1}}), FailureCode::WrongField, "goes with `kernel`"),
-        (json!({"copy": {"from": "x", "to": "flag"}}), FailureCode::ShapeMismatch, "128 and 4"),
+        (json!({"memcpy": {"from": "x", "to": "flag"}}), FailureCode::ShapeMismatch, "128 and 4"),
         (json!({"swap": ["a", "y"]}), FailureCode::ShapeMismatch, "same type and shape"),
         (json!({"swap": ["a", "x"]}), FailureCode::WrongField, "an input"),
         (
@@ -140,6 +140,11 @@ fn what_cannot_be_done_is_named() {
         assert!(found, "{wrong}: {errors:?}");
         assert!(errors.iter().all(|error| error.path.starts_with("kernel.launches")), "{errors:?}");
     }
+    let wide = vec![json!(format!("n + {}", "1 + ".repeat(100) + "1")); 200];
+    let heavy = json!([{"repeat": 60_000, "steps": [step(&json!(wide))]}]);
+    let errors = resolved(&heavy).unwrap_err();
+    assert_eq!(errors[0].code, FailureCode::TooLarge, "{errors:?}");
+    assert!(errors[0].message.contains("32 MiB"), "{errors:?}");
     let many = vec![json!({"memset": "a"}); MAX_LISTED + 1];
     assert_eq!(resolved(&json!(many)).unwrap_err()[0].code, FailureCode::TooLarge);
 }
@@ -151,7 +156,7 @@ fn a_setup_uses_nothing_but_scratch_memory() {
         (json!([{"memset": "b"}]), true),
         (json!([step(&json!(["a", "x"]))]), false),
         (json!([{"memset": "y"}]), false),
-        (json!([{"copy": {"from": "x", "to": "a"}}]), false),
+        (json!([{"memcpy": {"from": "x", "to": "a"}}]), false),
     ] {
         let mut kernel = kernel(&json!([step(&json!(["x", "a", "y"]))]));
         kernel.setup = serde_json::from_value(list.clone()).unwrap();

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::listed::{self, Line, Listed, ONLY_SCRATCH, listed};
-use super::{LaunchStep, MAX_STEPS};
+use super::listed::{self, EACH, Line, Listed, ONLY_SCRATCH, listed};
+use super::{LaunchStep, MAX_SIZE, MAX_STEPS};
 use crate::error::{ContractError, Mistakes, quoted};
 use crate::expr::{Variable, evaluate};
 use crate::resolve::{Names, ResolvedLaunch, Scope, resolve_launch_of};
@@ -118,6 +118,7 @@ pub(crate) fn resolve_into(
             kernels: std::mem::take(&mut program.kernels),
             steps: Vec::new(),
             units: 0,
+            size: 0,
             is_setup,
             limits,
             at: path.clone(),
@@ -155,6 +156,8 @@ struct Unroller<'a> {
     steps: Vec<ResolvedStep>,
     /// Steps and passes so far.
     units: usize,
+    /// Size of all arguments and expressions of these, bytes.
+    size: usize,
     is_setup: bool,
     limits: &'a ContractLimits,
     /// Path of the list.
@@ -177,7 +180,7 @@ impl<'a> Unroller<'a> {
         let flag = step.while_flag.as_ref().and_then(|name| self.names.get(name.as_str()).copied());
         let mut ends = Vec::new();
         for pass in 0..passes {
-            self.spend(mistakes)?;
+            self.spend(listed.size, mistakes)?;
             self.counters.extend(step.index.as_deref().map(|index| (index, pass)));
             let done = self.once(listed, mistakes);
             if step.index.is_some() {
@@ -204,7 +207,7 @@ impl<'a> Unroller<'a> {
         if !listed.steps.is_empty() {
             return self.all(&listed.steps, mistakes);
         }
-        self.spend(mistakes)?;
+        self.spend(listed.size, mistakes)?;
         let tensor = |name: &String| self.names.get(name.as_str()).map(|&index| self.meant[index]);
         if let Some(name) = &step.kernel {
             return self.launch((listed, step), name, mistakes);
@@ -212,7 +215,7 @@ impl<'a> Unroller<'a> {
         if let Some(tensor) = step.memset.as_ref().and_then(tensor) {
             let value = step.value.unwrap_or(0);
             self.steps.push(ResolvedStep::Memset { line, tensor, value });
-        } else if let Some(copy) = &step.copy {
+        } else if let Some(copy) = &step.memcpy {
             let both = tensor(&copy.from).zip(tensor(&copy.to));
             self.steps.extend(both.map(|(from, to)| ResolvedStep::Copy { line, from, to }));
         } else if let Some([a, b]) = &step.swap
@@ -235,7 +238,10 @@ impl<'a> Unroller<'a> {
         let path = self.path(listed, "");
         let launch = resolve_launch_of(Some(&step.launch()), scope, self.limits, &path, mistakes);
         let arguments = match &step.args {
-            None => self.all_arguments(),
+            None => {
+                self.size += EACH * self.args.len();
+                self.all_arguments()
+            }
             Some(given) => {
                 let mut arguments = Vec::with_capacity(given.len());
                 for (index, value) in given.iter().enumerate() {
@@ -345,13 +351,20 @@ impl<'a> Unroller<'a> {
         Err(Mistaken)
     }
 
-    /// Counts a step or a pass.
-    fn spend(&mut self, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
+    /// Counts a step or a pass, whose arguments and expressions have this size.
+    fn spend(&mut self, size: usize, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
         self.units += 1;
-        if self.units <= MAX_STEPS {
+        self.size += size;
+        let message = if self.units > MAX_STEPS {
+            format!("more than {MAX_STEPS} steps, with the passes of all loops")
+        } else if self.size > MAX_SIZE {
+            format!(
+                "the arguments and expressions of all steps, with the passes of all loops, are larger than {} MiB",
+                MAX_SIZE >> 20
+            )
+        } else {
             return Ok(());
-        }
-        let message = format!("more than {MAX_STEPS} steps, with the passes of all loops");
+        };
         mistakes.add(self.at.as_str(), FailureCode::TooLarge, message);
         Err(Mistaken)
     }
