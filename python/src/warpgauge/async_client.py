@@ -67,6 +67,7 @@ class AsyncClient:
         constants: Mapping[str, object] | None = None,
         expected: Mapping[str, object] | None = None,
         reference: object = None,
+        setup: Sequence[Mapping[str, object]] = (),
         label: str | None = None,
         priority: int | None = None,
         **more: object,
@@ -82,7 +83,7 @@ class AsyncClient:
         """
         request = build(
             kernel, args, launch=launch, outputs=outputs, constants=constants, expected=expected,
-            reference=reference, **more,
+            reference=reference, setup=setup, **more,
         )  # fmt: skip
         return Report(await self._job("/evaluate", request.body, label, priority), request.kinds)
 
