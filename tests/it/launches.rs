@@ -364,3 +364,36 @@ fn mistakes_name_the_step_and_the_field() {
         assert!(found, "{path} {says}: {:#}", refused.json);
     }
 }
+
+#[test]
+fn scratch_memory_of_a_reference_is_checked_like_any_other() {
+    let server = Server::start();
+    let list = |own: Vec<Value>| {
+        let mut contract = breadth_first(BREADTH_FIRST, 64);
+        contract["expected"]["cost"]["kernel"] = json!({
+            "kernel_type": "cuda", "source_code": BREADTH_FIRST, "io": {"args": own},
+            "launches": steps(64),
+        });
+        contract
+    };
+    verdict(&server.evaluate(&list(own_memory())), "correct");
+    let path = "expected.cost.kernel.io.args[0]";
+    for (wrong, place, says) in [
+        (json!({"shape": [1_u64 << 62, 16], "dtype": "uint8"}), "tensor_spec.shape", ""),
+        (json!({"shape": [1_u64 << 40], "dtype": "uint8"}), "tensor_spec.shape", "at most"),
+        (Value::Null, "tensor_spec", "shape"),
+        (json!({"shape": [256], "init": {"kind": "ones"}}), "tensor_spec", "not defined"),
+    ] {
+        let mut own = own_memory();
+        own[0]["tensor_spec"] = wrong;
+        let refused = server.post_json("/evaluate", &list(own));
+        assert_eq!(refused.status, 400, "{:#}", refused.json);
+        let error = refused.json["error"].as_str().unwrap();
+        let found = refused.json["path"] == format!("{path}.{place}") && error.contains(says);
+        assert!(found, "{place} {says}: {:#}", refused.json);
+    }
+    let mut own = own_memory();
+    own[0]["name"] = json!("n");
+    let refused = server.post_json("/evaluate", &list(own));
+    assert!(refused.json["error"].as_str().unwrap().contains("named `n`"), "{:#}", refused.json);
+}

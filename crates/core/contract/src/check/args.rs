@@ -30,22 +30,33 @@ pub(super) fn check(
             return;
         }
         let path = format!("kernel.io.args[{index}]");
-        check_name(&arg.name, limits, &format!("{path}.name"), mistakes);
         if let Some(first) = first_of.insert(&arg.name, index) {
             let message = format!("args[{first}] is named `{}` too", quoted(&arg.name));
             mistakes.add(format!("{path}.name"), FailureCode::DuplicateName, message);
         }
-        triton::check_argument(arg, kernel, &path, mistakes);
-        if let Some(c_type) = &arg.c_type {
-            let fits = (1..=MAX_C_TYPE).contains(&c_type.trim().len());
-            mistakes.require(fits, format!("{path}.c_type"), FailureCode::InvalidValue, || {
-                format!("must be a C type of 1 to {MAX_C_TYPE} bytes, e.g. `float`")
-            });
-        }
-        match arg.kind {
-            ArgKind::Tensor => tensor(arg, kernel, limits, &path, mistakes),
-            _ => scalar(arg, kernel, &path, mistakes),
-        }
+        check_one(arg, kernel, limits, &path, mistakes);
+    }
+}
+
+/// Checks one argument, whose path in the request is `path`, apart from the others.
+pub(super) fn check_one(
+    arg: &ArgSpec,
+    kernel: KernelType,
+    limits: &ContractLimits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    check_name(&arg.name, limits, &format!("{path}.name"), mistakes);
+    triton::check_argument(arg, kernel, path, mistakes);
+    if let Some(c_type) = &arg.c_type {
+        let fits = (1..=MAX_C_TYPE).contains(&c_type.trim().len());
+        mistakes.require(fits, format!("{path}.c_type"), FailureCode::InvalidValue, || {
+            format!("must be a C type of 1 to {MAX_C_TYPE} bytes, e.g. `float`")
+        });
+    }
+    match arg.kind {
+        ArgKind::Tensor => tensor(arg, kernel, limits, path, mistakes),
+        _ => scalar(arg, kernel, path, mistakes),
     }
 }
 

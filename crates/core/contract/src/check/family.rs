@@ -62,18 +62,18 @@ pub(super) fn check_reference(
     match kernel.family() {
         KernelFamily::Device => {
             code::check(kernel, limits, path, mistakes);
-            outputs::check_reference_arguments(kernel, io, path, mistakes);
+            outputs::check_reference_arguments(kernel, io, limits, path, mistakes);
             launch_of_reference(kernel, (io, candidate), limits, path, mistakes);
         }
         KernelFamily::Library => {
             code::check(kernel, limits, path, mistakes);
-            outputs::check_reference_arguments(kernel, io, path, mistakes);
+            outputs::check_reference_arguments(kernel, io, limits, path, mistakes);
             launch_of_reference(kernel, (io, candidate), limits, path, mistakes);
             library::call_of(kernel, &io.args, path, mistakes);
         }
         KernelFamily::Torch => {
             torch::alone(kernel, path, limits, mistakes);
-            outputs::check_reference_arguments(kernel, io, path, mistakes);
+            outputs::check_reference_arguments(kernel, io, limits, path, mistakes);
         }
         // A program computes no outputs; another check refuses its type as a reference.
         KernelFamily::Program => (),

@@ -158,10 +158,11 @@ fn reference(
     family::check_reference(kernel, (io, candidate), limits, path, mistakes);
 }
 
-/// Checks that a reference with named arguments has the candidate's arguments.
+/// Checks that a reference with named arguments has the candidate's arguments, beside scratch memory of its own.
 pub(super) fn check_reference_arguments(
     kernel: &KernelCode,
     io: &IoContract,
+    limits: &ContractLimits,
     path: &str,
     mistakes: &mut Mistakes,
 ) {
@@ -170,9 +171,23 @@ pub(super) fn check_reference_arguments(
         let passed = args.iter().filter(|arg| !arg.is_meta && arg.role != Role::Scratch);
         passed.map(|arg| arg.name.clone()).collect::<Vec<_>>()
     };
+    if own.len() > limits.max_args {
+        let message = format!("{} arguments; at most {} are accepted", own.len(), limits.max_args);
+        mistakes.add(format!("{path}.io.args"), FailureCode::TooLarge, message);
+        return;
+    }
     for (index, arg) in own.iter().enumerate() {
         let path = format!("{path}.io.args[{index}]");
-        triton::check_argument(arg, kernel.kernel_type, &path, mistakes);
+        if arg.role != Role::Scratch {
+            triton::check_argument(arg, kernel.kernel_type, &path, mistakes);
+            continue;
+        }
+        args::check_one(arg, kernel.kernel_type, limits, &path, mistakes);
+        let others = own.iter().chain(io.args.iter().filter(|arg| arg.role != Role::Scratch));
+        let named = others.filter(|other| other.name == arg.name).count();
+        mistakes.require(named == 1, format!("{path}.name"), FailureCode::DuplicateName, || {
+            format!("another argument is named `{}` too", quoted(&arg.name))
+        });
     }
     if !names(own).is_empty() && names(own) != names(&io.args) {
         let message = "a reference kernel takes the candidate's arguments in the same order; \
@@ -256,7 +271,12 @@ fn total(
     mistakes: &mut Mistakes,
 ) {
     let compared = io.args.iter().filter(|arg| request.expected.contains_key(&arg.name));
-    let bytes = sum(io.args.iter()).saturating_add(sum(compared));
+    let references = request.expected.values().filter_map(|expected| expected.kernel.as_ref());
+    let theirs = references.filter_map(|kernel| kernel.io.as_ref());
+    let scratch = |io: &IoContract| sum(io.args.iter().filter(|arg| arg.role == Role::Scratch));
+    // Outputs mostly share one reference.
+    let scratch = theirs.map(scratch).max().unwrap_or(0);
+    let bytes = sum(io.args.iter()).saturating_add(sum(compared)).saturating_add(scratch);
     mistakes.require(
         bytes <= limits.max_total_bytes,
         "kernel.io.args",
