@@ -257,7 +257,7 @@ pub enum Role {
     /// Read and written.
     Inout,
     /// Memory that the kernel uses while it runs: its content before is not defined, and its content after is not
-    /// looked at.
+    /// verified.
     Scratch,
 }
 

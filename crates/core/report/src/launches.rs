@@ -14,8 +14,8 @@ pub struct StepReport {
     pub action: String,
     /// Number of times that one run does it.
     pub count: u32,
-    /// Median time of one, milliseconds. The device waits for the launch in no case, so that gaps between launches, which
-    /// are part of the runtime, are not in it. Absent unless the program was timed and the step was done.
+    /// Median time of one, milliseconds. It has no gaps between launches, which are part of
+    /// the runtime. Absent unless the program was timed and the step was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
     /// Time of all of one run together, milliseconds.

@@ -2,7 +2,7 @@
 
 use super::{LaunchStep, MAX_LISTED, MAX_LOOPS};
 use crate::error::{Mistakes, quoted};
-use crate::{ArgKind, ArgSpec, ContractLimits, Extent, KernelCode, Role};
+use crate::{ArgKind, ArgSpec, ContractLimits, Extent, KernelCode, Launch, Role};
 use warpgauge_model::FailureCode;
 
 /// A step of the list that does something other than loop.
@@ -12,8 +12,6 @@ pub struct Line {
     pub path: String,
     /// What the step does, such as `relax` for the launch of a kernel of this name, or `memset hist`.
     pub what: String,
-    /// Whether the step launches a kernel.
-    pub is_kernel: bool,
 }
 
 /// Returns the steps of a kernel's `launches` that are no loops, in the order of the list.
@@ -26,6 +24,8 @@ pub fn lines_of(kernel: &KernelCode) -> Vec<Line> {
 /// A step with its number among the lines.
 pub(super) struct Listed<'a> {
     pub step: &'a LaunchStep,
+    /// Launch configuration of a kernel's step.
+    pub launch: Launch,
     pub path: String,
     /// Index of its line; of the first line of a loop's steps, for a loop.
     pub line: usize,
@@ -43,16 +43,12 @@ pub(super) fn listed<'a>(
     let number = |(index, step): (usize, &'a LaunchStep)| {
         let (path, line) = (format!("{path}[{index}]"), lines.len());
         let inner = if step.steps.is_empty() {
-            lines.push(Line {
-                path: path.clone(),
-                what: what(step),
-                is_kernel: step.kernel.is_some(),
-            });
+            lines.push(Line { path: path.clone(), what: what(step) });
             Vec::new()
         } else {
             listed(&step.steps, &format!("{path}.steps"), lines)
         };
-        Listed { step, path, line, size: size(step), steps: inner }
+        Listed { step, launch: step.launch(), path, line, size: size(step), steps: inner }
     };
     steps.iter().enumerate().map(number).collect()
 }
@@ -86,7 +82,7 @@ fn what(step: &LaunchStep) -> String {
     }
 }
 
-/// Checks that only kernels that a list of launches suits have one, and which fields go with it.
+/// Checks that the kernel's type allows a list of launches, and which fields go with it.
 pub(crate) fn check_fields(kernel: &KernelCode, path: &str, mistakes: &mut Mistakes) {
     let has_any = !kernel.launches.is_empty() || !kernel.setup.is_empty();
     if !has_any {

@@ -54,7 +54,7 @@ pub struct LaunchStep {
     /// Blocks in a thread block cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Dim3>,
-    /// Cooperative launch.
+    /// Whether the launch is cooperative: the whole grid is resident and can synchronise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cooperative: bool,
     /// Name of a tensor of which every byte is set to `value`.

@@ -30,7 +30,7 @@ pub struct ResolvedProgram {
 /// A step that is done once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResolvedStep {
-    /// Launches a kernel.
+    /// Launches one of the program's kernels.
     Launch {
         /// Index among the lines.
         line: usize,
@@ -60,7 +60,7 @@ pub enum ResolvedStep {
 pub enum StepArgument {
     /// An argument of the contract, by index. For a tensor, the number of elements that are left out at its beginning.
     Given(usize, u64),
-    /// A number.
+    /// The value of a number or an expression, as JSON has it.
     Number(Value),
 }
 
@@ -236,7 +236,7 @@ impl<'a> Unroller<'a> {
         let names = Names::Given(crate::KernelType::Cuda);
         let scope = Scope { args: self.args, counters: &self.counters, names };
         let path = self.path(listed, "");
-        let launch = resolve_launch_of(Some(&step.launch()), scope, self.limits, &path, mistakes);
+        let launch = resolve_launch_of(Some(&listed.launch), scope, self.limits, &path, mistakes);
         let arguments = match &step.args {
             None => {
                 self.size += EACH * self.args.len();

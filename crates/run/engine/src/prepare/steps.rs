@@ -13,7 +13,7 @@ use warpgauge_contract::{
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_tensor::shape;
 use warpgauge_worker::protocol::{
-    Argument, KernelLaunch, Launches, Memory, Piece, Step, StepLaunch, StepProgram,
+    Argument, Launches, Memory, Piece, Step, StepLaunch, StepProgram,
 };
 
 /// Returns whether a kernel needs more than one launch of its entry, or memory beside its tensors.
@@ -39,25 +39,16 @@ pub(super) fn launches_of(
     let steps = binder.steps(&program.steps, &program.lines)?;
     let symbols = kernels.iter().map(|kernel| kernel.symbol.clone()).collect();
     let image = Image { bytes: Arc::clone(&artifact.image), format: artifact.format };
-    let is_launch = |step: &Step| match step {
+    let launch_of = |step: &Step| match step {
         Step::Launch(launch) => Some(launch.clone()),
         _ => None,
     };
-    let Some(first) = steps.iter().find_map(is_launch) else {
+    let Some(first) = steps.iter().find_map(launch_of) else {
         let message = "no step launches a kernel".to_owned();
         let problem = BindError::step("launches", FailureCode::OutOfRange, message);
         return Err(binding_failure(path, vec![problem]));
     };
-    let first = KernelLaunch {
-        image,
-        symbol: kernels[first.kernel].symbol.clone(),
-        arguments: first.arguments,
-        grid: first.grid,
-        block: first.block,
-        shared_bytes: first.shared_bytes,
-        cluster: first.cluster,
-        cooperative: first.cooperative,
-    };
+    let first = first.whole(image, &kernels[first.kernel].symbol);
     let workspaces = binder.workspaces;
     let program = StepProgram { symbols, workspaces, setup, steps, lines: program.lines.len() };
     Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::job::Argument;
+use super::job::{Argument, KernelLaunch};
+use warpgauge_model::Image;
 
 /// Steps that are done in place of one launch. All kernels are in the image of the program's first launch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub struct StepProgram {
 /// A step that is done once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Step {
-    /// Launches a kernel.
+    /// Launches one of the kernels.
     Launch(StepLaunch),
     /// Sets every byte of a piece of memory.
     Fill { line: usize, at: Piece, value: u8 },
@@ -57,6 +58,22 @@ pub struct StepLaunch {
     pub cluster: Option<[u32; 3]>,
     /// Whether the launch is cooperative.
     pub cooperative: bool,
+}
+
+impl StepLaunch {
+    /// Returns the launch with its kernel, which is in `image`.
+    pub fn whole(&self, image: Image, symbol: &str) -> KernelLaunch {
+        KernelLaunch {
+            image,
+            symbol: symbol.to_owned(),
+            arguments: self.arguments.clone(),
+            grid: self.grid,
+            block: self.block,
+            shared_bytes: self.shared_bytes,
+            cluster: self.cluster,
+            cooperative: self.cooperative,
+        }
+    }
 }
 
 /// The whole of a buffer or of scratch memory.

@@ -5,11 +5,10 @@ use super::program::BoundLaunch;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::residue::Residue;
-use crate::protocol::{
-    Blame, KernelLaunch, LineTimes, Memory, Piece, Step, StepLaunch, StepProgram,
-};
+use crate::protocol::{Blame, KernelLaunch, LineTimes, Memory, Piece, Step, StepProgram};
 use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts};
+use warpgauge_statistics::Sorted;
 
 /// Steps that are queued behind a kernel that holds the device back. The driver's queue has room for about a thousand.
 const MAX_HELD_BACK: usize = 256;
@@ -72,7 +71,7 @@ impl BoundSteps {
                         let Some(symbol) = program.symbols.get(launch.kernel) else {
                             return Err(blamed(unknown_kernel(launch.kernel)));
                         };
-                        let whole = whole_launch(first, symbol, launch);
+                        let whole = launch.whole(first.image.clone(), symbol);
                         // The driver takes microseconds for the facts of a kernel.
                         let asks = !std::mem::replace(&mut known[launch.kernel], true);
                         let place = (address, bound.workspaces.as_slice());
@@ -229,7 +228,7 @@ impl BoundSteps {
             Ok(())
         })?;
         stream.synchronize()?;
-        Ok(samples.into_iter().map(|(count, times)| line_times(count, times)).collect())
+        Ok(samples.into_iter().map(|(count, times)| line_times(count, &times)).collect())
     }
 
     pub(super) fn into_memory(self) -> Vec<DeviceBuffer> {
@@ -243,31 +242,10 @@ impl BoundSteps {
 }
 
 /// Returns the times of a line that a run did `count` times, of which some were timed.
-fn line_times(count: u32, mut times: Vec<f64>) -> LineTimes {
-    if times.is_empty() {
-        return LineTimes { count, ..LineTimes::default() };
-    }
-    let total_ms = times.iter().sum::<f64>() / times.len() as f64 * f64::from(count);
-    times.sort_by(f64::total_cmp);
-    let middle = times.len() / 2;
-    let median_ms = match times.len() % 2 {
-        0 => (times[middle - 1] + times[middle]) / 2.0,
-        _ => times[middle],
-    };
-    LineTimes { count, median_ms, total_ms }
-}
-
-fn whole_launch(first: &KernelLaunch, symbol: &str, step: &StepLaunch) -> KernelLaunch {
-    KernelLaunch {
-        image: first.image.clone(),
-        symbol: symbol.to_owned(),
-        arguments: step.arguments.clone(),
-        grid: step.grid,
-        block: step.block,
-        shared_bytes: step.shared_bytes,
-        cluster: step.cluster,
-        cooperative: step.cooperative,
-    }
+fn line_times(count: u32, times: &[f64]) -> LineTimes {
+    let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
+    let median_ms = Sorted::new(times).map_or(0.0, |sorted| sorted.median());
+    LineTimes { count, median_ms, total_ms: mean * f64::from(count) }
 }
 
 fn unknown_kernel(kernel: usize) -> DeviceError {

@@ -13,11 +13,10 @@ use crate::child::run::Run;
 use crate::child::timing::stage::Stage;
 use crate::frame::{self, FrameError};
 use crate::protocol::{
-    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, LineTimes, TimedLaunch,
-    ToRunner,
+    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, TimedLaunch, ToRunner,
 };
 use warpgauge_device::{DeviceBuffer, DeviceError};
-use warpgauge_model::{FailureCode, LaunchCounts};
+use warpgauge_model::FailureCode;
 
 /// Serves the judge whose socket was handed over, until it closes the connection or the context is lost.
 pub(crate) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
@@ -112,13 +111,7 @@ impl Served<'_> {
             ToRunner::Load { launches, constants_too, blame } => {
                 self.load(&launches, constants_too, blame)
             }
-            ToRunner::Launch { program, forget: _, how: LaunchHow::Steps } => {
-                self.time_steps(program).map(FromRunner::Steps)
-            }
-            ToRunner::Launch { program, forget, how } => {
-                let (ms, counts) = self.launch(program, forget, how)?;
-                Ok(FromRunner::Launched { ms, counts })
-            }
+            ToRunner::Launch { program, forget, how } => self.launch(program, forget, how),
             ToRunner::Report => {
                 Ok(FromRunner::Report(self.executor.emulator.and_then(|e| e.take_report())))
             }
@@ -172,16 +165,20 @@ impl Served<'_> {
         program: usize,
         forget: bool,
         how: LaunchHow,
-    ) -> Result<(f32, Option<LaunchCounts>), Refused> {
-        let arm = self.programs.get_mut(program).ok_or_else(|| not_loaded(program))?;
+    ) -> Result<FromRunner, Refused> {
+        let Some(arm) = self.programs.get_mut(program) else {
+            let text = format!("a judge wants program {program}, which it did not load");
+            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into());
+        };
+        let launched = |ms, counts| FromRunner::Launched { ms, counts };
         let stream = &self.executor.stream;
         match how {
             LaunchHow::Timed(how) => {
                 let ms = time(self.executor, arm, &self.addresses, forget, how)?;
-                return Ok((ms, None));
+                return Ok(launched(ms, None));
             }
             LaunchHow::Counted => {
-                let Some(emulator) = self.executor.emulator else { return Ok((0.0, None)) };
+                let Some(emulator) = self.executor.emulator else { return Ok(launched(0.0, None)) };
                 self.executor.suspend_checks(self.checked)?;
                 let counts = emulator.count(arm.has_steps, || {
                     arm.launch_at(&self.addresses, stream)?;
@@ -190,25 +187,22 @@ impl Served<'_> {
                 self.executor.resume_checks(self.checked)?;
                 // Variables are restored, so that the counted launch leaves no trace.
                 arm.forget(stream)?;
-                return Ok((0.0, counts?));
+                return Ok(launched(0.0, counts?));
             }
-            LaunchHow::Plain | LaunchHow::Steps => {}
+            LaunchHow::Steps => {
+                let mut aids = self.executor.timing.take();
+                let times = arm.time_steps_at(self.executor, &self.addresses, aids.as_mut());
+                self.executor.timing = aids;
+                return Ok(FromRunner::Steps(times?));
+            }
+            LaunchHow::Plain => {}
         }
         if forget {
             arm.forget(stream)?;
         }
         arm.launch_at(&self.addresses, stream)?;
         stream.synchronize()?;
-        Ok((0.0, None))
-    }
-
-    /// Does all steps of a program, each timed on its own.
-    fn time_steps(&mut self, program: usize) -> Result<Vec<LineTimes>, Refused> {
-        let arm = self.programs.get_mut(program).ok_or_else(|| not_loaded(program))?;
-        let mut aids = self.executor.timing.take();
-        let times = arm.time_steps_at(self.executor, &self.addresses, aids.as_mut());
-        self.executor.timing = aids;
-        Ok(times?)
+        Ok(launched(0.0, None))
     }
 
     /// Unloads programs and closes buffers.
@@ -219,11 +213,6 @@ impl Served<'_> {
         self.memory.clear();
         unloaded
     }
-}
-
-fn not_loaded(program: usize) -> Failed {
-    let text = format!("a judge wants program {program}, which it did not load");
-    Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }
 
 /// Returns the time of a launch between two events, milliseconds.
