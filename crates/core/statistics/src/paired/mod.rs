@@ -34,4 +34,6 @@ pub use ranking::{PairOutcome, RankError, RankedCandidate, RankedPair, Ranking, 
 pub use report::{
     BlockReport, DropCount, PairedComparison, PairedReason, PairedVerdict, RatioEstimate,
 };
-pub use verdict::{LookOutcome, conclude, decide_at_end, decide_at_look, is_hopeless};
+pub use verdict::{
+    LookOutcome, MIN_BLOCKS_HOPELESS, conclude, decide_at_end, decide_at_look, is_hopeless,
+};

@@ -110,8 +110,15 @@ fn blocks_that_vary_too_much_for_the_time_are_hopeless() {
     }
     // What is decided, or cannot be decided for another reason, is not hopeless.
     assert!(!is_hopeless(&blocks(8, 1.0, 0.001), 128, &policy));
-    assert!(!is_hopeless(&blocks(4, 1.0, 0.3), 128, &policy));
     assert!(!is_hopeless(&[], 128, &policy));
+    // Four blocks must vary more.
+    for (sd, most, ratio, hopeless) in
+        [(0.20, 16, 1.0, true), (0.20, 16, 2.0, false), (0.04, 32, 1.0, false)]
+    {
+        let few = blocks(4, ratio, sd);
+        assert_eq!(is_hopeless(&few, most, &policy), hopeless, "{sd} {most} {ratio}");
+    }
+    assert!(!is_hopeless(&blocks(3, 1.0, 0.3), 16, &policy));
 }
 
 #[test]

@@ -14,8 +14,13 @@ use crate::stats::mean;
 
 /// Fewest blocks for a verdict.
 const MIN_BLOCKS: usize = 8;
+/// Fewest blocks after which a comparison may be hopeless.
+pub const MIN_BLOCKS_HOPELESS: usize = 4;
 /// Share of the measured spread that further blocks may have.
 const SPREAD_MAY_BE: f64 = 0.9;
+/// The same share for fewer than [`MIN_BLOCKS`] blocks: the standard deviation of four normal values exceeds the true one
+/// by this factor in 5 % of cases (χ² with 3 degrees of freedom).
+const SPREAD_OF_FEW_MAY_BE: f64 = 0.62;
 /// Largest difference between logarithms of equal times, since samples are 32-bit floats.
 const ROUNDING: f64 = 1e-6;
 
@@ -70,16 +75,20 @@ fn is_futile(comparison: &PairedComparison, policy: &ComparePolicy) -> bool {
 /// a verdict.
 pub fn is_hopeless(blocks: &[PairedBlock], most: usize, policy: &ComparePolicy) -> bool {
     let comparison = evaluate(blocks, policy);
-    let Some(time) = comparison.time.filter(|_| {
-        comparison.verdict == PairedVerdict::Inconclusive
-            && comparison.reasons.contains(&PairedReason::DifferenceUnresolved)
-    }) else {
+    let (open, spread_may_be) = match blocks.len() {
+        ..MIN_BLOCKS_HOPELESS => return false,
+        ..MIN_BLOCKS => (PairedReason::TooFewBlocks, SPREAD_OF_FEW_MAY_BE),
+        _ => (PairedReason::DifferenceUnresolved, SPREAD_MAY_BE),
+    };
+    let is_open = comparison.verdict == PairedVerdict::Inconclusive;
+    let Some(time) = comparison.time.filter(|_| is_open && comparison.reasons.contains(&open))
+    else {
         return false;
     };
     let groups = f64::from(time.groups);
     let later = groups * (most.max(blocks.len()) as f64) / blocks.len().max(1) as f64;
     let half =
-        SPREAD_MAY_BE * t_quantile(1.0 - policy.alpha_per_look(), later - 1.0) * time.block_sd
+        spread_may_be * t_quantile(1.0 - policy.alpha_per_look(), later - 1.0) * time.block_sd
             / later.sqrt();
     let mean = time.ratio.ln().abs();
     let moves = time.block_sd / groups.sqrt() / 4.0;

@@ -19,8 +19,8 @@ use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 use crate::backends::torch::timing::median;
 use warpgauge_statistics::paired::{
-    Arm, BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, PairedReason,
-    PairedVerdict, decide_at_end, decide_at_look, is_hopeless,
+    Arm, BlockOrder, ComparePolicy, LookOutcome, MIN_BLOCKS_HOPELESS, PairedBlock,
+    PairedComparison, PairedReason, PairedVerdict, decide_at_end, decide_at_look, is_hopeless,
 };
 
 /// How to time both sides.
@@ -128,7 +128,8 @@ impl Pairing {
             self.blocks.push(Beside { order, turns });
             block = begun.elapsed();
             let looks = &self.wanted.policy.looks;
-            if looks.get(look).is_none_or(|at| self.blocks.len() < *at as usize) {
+            let is_look = looks.get(look).is_some_and(|at| self.blocks.len() >= *at as usize);
+            if !is_look && self.blocks.len() != MIN_BLOCKS_HOPELESS {
                 continue;
             }
             let overheads = match overheads {
@@ -137,14 +138,14 @@ impl Pairing {
             };
             let policy = resolved(self.wanted.policy.clone(), overheads);
             let blocks = blocks(&self.blocks, overheads);
-            if let LookOutcome::Done(_) = decide_at_look(&blocks, look, &policy) {
+            if is_look && matches!(decide_at_look(&blocks, look, &policy), LookOutcome::Done(_)) {
                 break;
             }
             self.hopeless = is_hopeless(&blocks, self.attainable(began.elapsed()), &policy);
             if self.hopeless {
                 break;
             }
-            look += 1;
+            look += usize::from(is_look);
         }
         Ok(())
     }
@@ -199,7 +200,8 @@ impl Pairing {
         let mut comparison = decide_at_end(&blocks, &policy);
         let is_open = comparison.verdict == PairedVerdict::Inconclusive;
         if self.hopeless && is_open {
-            comparison.reasons.retain(|reason| *reason != PairedReason::EndedEarly);
+            let follows = [PairedReason::EndedEarly, PairedReason::TooFewBlocks];
+            comparison.reasons.retain(|reason| !follows.contains(reason));
             comparison.reasons.push(PairedReason::SpreadTooWide);
         }
         Ok(Some(Compared {
