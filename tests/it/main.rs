@@ -6,6 +6,7 @@ mod needs;
 mod support;
 
 mod api;
+mod arguments;
 mod artifacts;
 mod at_server;
 mod autotune;

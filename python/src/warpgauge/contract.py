@@ -134,6 +134,10 @@ def _scalar(name: str, value: object) -> ArgSpec:
     # NumPy's scalars, and arrays of no dimension of PyTorch's, are not met here: those have `item`.
     if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "item"):
         value = value.item()
+    if isinstance(value, Mapping):
+        return {"name": name, "type": "struct", "fields": dict(value)}
+    if value is None:
+        return {"name": name, "type": "none"}
     if isinstance(value, bool):
         return {"name": name, "type": "bool", "value": value}
     if isinstance(value, int):
@@ -148,7 +152,7 @@ def _scalar(name: str, value: object) -> ArgSpec:
         return {"name": name, "type": "str", "value": value}
     raise ArgumentError(
         f"argument `{name}`: a {type(value).__name__} is no argument of a kernel; give an array of NumPy or "
-        "PyTorch, int, float, bool, str, `warpgauge.Tensor`, or "
+        "PyTorch, int, float, bool, str, None, a dict of a structure's fields, `warpgauge.Tensor`, or "
         "`warpgauge.Shared`"
     )
 

@@ -12,7 +12,7 @@ Dtype = Literal[
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 ]  # fmt: skip
 Role = Literal["input", "output", "inout", "scratch"]
-ArgKind = Literal["tensor", "int", "float", "bool", "str"]
+ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct"]
 KernelType = Literal[
     "cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel", "library",
     "program",
@@ -66,7 +66,7 @@ class TensorInit(TypedDict, total=False):
 
 
 class TensorSpec(TypedDict, total=False):
-    shape: list[int]
+    shape: list[Extent]
     dtype: Dtype
     data: TensorData
     init: TensorInit
@@ -77,6 +77,7 @@ class ArgSpec(TypedDict, total=False):
     type: ArgKind
     role: Role
     value: bool | int | float | str
+    fields: dict[str, Any]
     tensor_spec: TensorSpec
     is_meta: bool
     c_type: str

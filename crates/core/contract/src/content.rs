@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::Extent;
 use super::named::{MatrixPart, default_dtype};
 use warpgauge_tensor::{Dtype, TensorData, TensorInit};
 
@@ -11,10 +12,15 @@ use warpgauge_tensor::{Dtype, TensorData, TensorInit};
 #[serde(try_from = "GivenSpec", into = "GivenSpec")]
 #[schemars(!try_from, !into, deny_unknown_fields)]
 pub struct TensorSpec {
-    /// Extent of each dimension, slowest first (C order). Required, but beside `shape_of`, and for the
-    /// array of a matrix and a shared tensor, which have one.
-    #[schemars(default)]
+    /// Extent of each dimension, slowest first (C order): numbers, or expressions over scalars, and over the shapes of
+    /// arguments before this one, such as `2*n` or `a.shape[0]`. Required, but beside `shape_of`, and for the array of
+    /// a matrix and a shared tensor, which have one.
+    #[schemars(with = "Vec<Extent>", default)]
     pub shape: Vec<u64>,
+    /// The extents as given, while an expression among them has no value; then `shape` is empty.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub open: Vec<Extent>,
     /// In place of `shape`: a tensor like this part of a sparse matrix, such as its `x` or `y`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape_of: Option<MatrixPart>,
@@ -36,7 +42,8 @@ pub struct TensorSpec {
 impl TensorSpec {
     /// Creates a tensor without content.
     pub fn new(shape: Vec<u64>, dtype: Dtype) -> Self {
-        Self { shape, shape_of: None, dtype, init: None, data: None, dtype_follows: false }
+        let open = Vec::new();
+        Self { shape, open, shape_of: None, dtype, init: None, data: None, dtype_follows: false }
     }
 
     /// Returns the matrix and the part of it that is the tensor's content, if so.
@@ -51,7 +58,7 @@ impl TensorSpec {
 #[serde(deny_unknown_fields)]
 struct GivenSpec {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    shape: Option<Vec<u64>>,
+    shape: Option<Vec<Extent>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shape_of: Option<MatrixPart>,
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -79,15 +86,27 @@ impl TryFrom<GivenSpec> for TensorSpec {
         }
         let dtype_follows = shared && dtype.is_none();
         let dtype = dtype.unwrap_or_else(|| part.map_or_else(Dtype::default, default_dtype));
-        let shape = shape.unwrap_or_default();
-        Ok(Self { shape, shape_of, dtype, init, data, dtype_follows })
+        let given = shape.unwrap_or_default();
+        let number = |extent: &Extent| match extent {
+            Extent::Value(value) => Some(*value),
+            Extent::Expression(_) => None,
+        };
+        let (shape, open) = match given.iter().map(number).collect() {
+            Some(shape) => (shape, Vec::new()),
+            None => (Vec::new(), given),
+        };
+        Ok(Self { shape, open, shape_of, dtype, init, data, dtype_follows })
     }
 }
 
 impl From<TensorSpec> for GivenSpec {
     fn from(spec: TensorSpec) -> Self {
-        let TensorSpec { shape, shape_of, dtype, init, data, dtype_follows } = spec;
+        let TensorSpec { shape, open, shape_of, dtype, init, data, dtype_follows } = spec;
         let dtype = Some(dtype).filter(|_| !dtype_follows);
+        let shape = match open.is_empty() {
+            true => shape.into_iter().map(Extent::Value).collect(),
+            false => open,
+        };
         Self { shape: Some(shape), shape_of, dtype, init, data }
     }
 }

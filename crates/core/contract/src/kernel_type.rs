@@ -104,6 +104,7 @@ struct FamilyTraits {
     noun: &'static str,
     has_gradients: bool,
     takes_text: bool,
+    takes_none: bool,
     takes_launch: bool,
     has_metrics: bool,
 }
@@ -235,6 +236,7 @@ impl KernelFamily {
                 noun: "kernel",
                 has_gradients: false,
                 takes_text: false,
+                takes_none: true,
                 takes_launch: true,
                 has_metrics: true,
             },
@@ -243,6 +245,7 @@ impl KernelFamily {
                 noun: "kernel",
                 has_gradients: false,
                 takes_text: false,
+                takes_none: false,
                 takes_launch: false,
                 has_metrics: false,
             },
@@ -251,6 +254,7 @@ impl KernelFamily {
                 noun: "kernel",
                 has_gradients: true,
                 takes_text: true,
+                takes_none: true,
                 takes_launch: false,
                 has_metrics: true,
             },
@@ -259,6 +263,7 @@ impl KernelFamily {
                 noun: "program",
                 has_gradients: false,
                 takes_text: false,
+                takes_none: false,
                 takes_launch: false,
                 has_metrics: true,
             },
@@ -268,6 +273,7 @@ impl KernelFamily {
                 noun: "kernel",
                 has_gradients: false,
                 takes_text: false,
+                takes_none: false,
                 takes_launch: false,
                 has_metrics: false,
             },
@@ -292,6 +298,11 @@ impl KernelFamily {
     /// Returns whether a run-time argument may be a text.
     pub fn takes_text(self) -> bool {
         self.traits().takes_text
+    }
+
+    /// Returns whether an argument may have no value: a null pointer, or Python's `None`.
+    pub fn takes_none(self) -> bool {
+        self.traits().takes_none
     }
 
     /// Returns whether hardware metrics of its kernels can be collected.

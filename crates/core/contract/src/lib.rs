@@ -24,6 +24,7 @@ mod scalar;
 mod scalar_or_text;
 pub mod schema;
 mod settings;
+mod shapes;
 mod shared;
 mod sweep;
 mod triton;
@@ -44,8 +45,8 @@ pub use keep::KeepOutput;
 pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, KernelType};
 pub use languages::UsesLanguages;
 pub use launches::{
-    CopyStep, LaunchStep, Line, MAX_STEPS, ResolvedProgram, ResolvedStep, StepArgument, lines_of,
-    resolve_program,
+    CopyStep, LaunchStep, Line, MAX_FIELDS, MAX_STEPS, ResolvedProgram, ResolvedStep, StepArgument,
+    StructureField, ValueError, lines_of, resolve_program, structure_of,
 };
 pub use legacy::LegacyCompareRequest;
 pub use library::{LibraryFunction, ResolvedCall, resolve_call};

@@ -308,6 +308,10 @@ impl Scope<'_> {
 
 fn shape_of(arg: &ArgSpec) -> Result<&[u64], String> {
     match &arg.tensor_spec {
+        Some(spec) if !spec.open.is_empty() => Err(format!(
+            "the shape of `{}` is not known yet: an expression in a shape may use the arguments before it",
+            quoted(&arg.name)
+        )),
         Some(spec) => Ok(&spec.shape),
         None => Err(format!("`{}` is not a tensor, so it has no shape", quoted(&arg.name))),
     }

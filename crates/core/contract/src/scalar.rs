@@ -33,7 +33,9 @@ impl ArgSpec {
                 Value::Bool(value) => Ok(ScalarValue::Bool(*value)),
                 other => Err(format!("expected true or false, found {}", described(other))),
             },
-            ArgKind::Tensor | ArgKind::Str => Err("not a number".to_owned()),
+            ArgKind::Tensor | ArgKind::Str | ArgKind::None | ArgKind::Struct => {
+                Err("not a number".to_owned())
+            }
         }
     }
 }

@@ -62,8 +62,12 @@ impl KernelCode {
                 && self.launches.is_empty()
                 && other.launch.is_some()
                 && kind.has_launches();
-            let passed =
-                other.args.iter().filter(|arg| !arg.is_meta && (has_same || !is_scratch(arg)));
+            let is_cuda = kind == KernelType::Cuda;
+            let fits = |arg: &&ArgSpec| {
+                let is_structure = arg.kind == ArgKind::Struct;
+                !arg.is_meta && (has_same || !is_scratch(arg)) && (is_cuda || !is_structure)
+            };
+            let passed = other.args.iter().filter(fits);
             let passed = passed.cloned().chain(scratch);
             let bare =
                 |arg: ArgSpec| ArgSpec { descriptor: arg.descriptor.filter(|_| is_triton), ..arg };
@@ -74,7 +78,9 @@ impl KernelCode {
         };
         let shares = self.launches.is_empty() && kind.shares_launch_with(other_kind);
         let launch = own.launch.or_else(|| other.launch.clone().filter(|_| shares));
-        self.io = Some(IoContract { args, launch });
+        let mut io = IoContract { args, launch };
+        io.settle_shapes();
+        self.io = Some(io);
         self
     }
 }
@@ -92,6 +98,7 @@ impl ArgSpec {
             value: Some(value),
             value_of: None,
             tensor_spec: None,
+            fields: None,
             role: Role::Input,
             is_meta: true,
             c_type: None,

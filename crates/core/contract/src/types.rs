@@ -158,7 +158,8 @@ impl KernelCode {
 
 /// Arguments in the order of the kernel's parameters, and how to launch.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "GivenIo")]
+#[schemars(!from, deny_unknown_fields)]
 pub struct IoContract {
     /// Arguments, in parameter order. None for a kernel in `expected`: it gets the candidate's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -167,6 +168,24 @@ pub struct IoContract {
     /// one that is compared, has that of the kernel beside it, if both are Triton's or neither is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
+}
+
+/// Serialised form of [`IoContract`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenIo {
+    #[serde(default)]
+    args: Vec<ArgSpec>,
+    #[serde(default)]
+    launch: Option<Launch>,
+}
+
+impl From<GivenIo> for IoContract {
+    fn from(GivenIo { args, launch }: GivenIo) -> Self {
+        let mut io = Self { args, launch };
+        io.settle_shapes();
+        io
+    }
 }
 
 /// One kernel argument.
@@ -193,6 +212,10 @@ pub struct ArgSpec {
     /// Shape, element type and content of a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_spec: Option<TensorSpec>,
+    /// Values of a structure's fields by their names: numbers, names of arguments (a pointer to a tensor, or the value of
+    /// a scalar), expressions, null for a null pointer, arrays, and the fields of a structure in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<serde_json::Map<String, serde_json::Value>>,
     /// Whether the kernel reads it, writes it, or both.
     #[serde(default)]
     pub role: Role,
@@ -243,6 +266,10 @@ pub enum ArgKind {
     Bool,
     /// A string (Python kernels only).
     Str,
+    /// No value: a null pointer of a CUDA kernel, and `None` of a Triton or torch kernel.
+    None,
+    /// A structure of a CUDA kernel, passed by value.
+    Struct,
 }
 
 /// Direction of an argument.

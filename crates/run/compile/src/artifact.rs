@@ -153,6 +153,31 @@ pub struct Param {
     pub bytes: u32,
     /// Offset in the parameter block, in bytes.
     pub offset: u32,
+    /// Fields of a structure that the contract names; `None` if they are unknown.
+    #[serde(default)]
+    pub layout: Option<StructLayout>,
+}
+
+/// Where the fields of a structure lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StructLayout {
+    /// Alignment of the structure, bytes.
+    pub align: u32,
+    /// Those of the named fields that the structure has.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a structure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its path in the structure, such as `inner.scale` or `weights[2]`.
+    pub path: String,
+    /// Offset in the structure, bytes.
+    pub offset: u32,
+    /// Size, bytes.
+    pub bytes: u32,
+    pub ctype: CType,
+    pub is_array: bool,
 }
 
 /// Serialises images as byte strings instead of sequences of numbers.

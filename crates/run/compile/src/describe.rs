@@ -79,6 +79,7 @@ impl Knowledge<'_> {
                     ctype: fitting(told, &place),
                     bytes: place.bytes,
                     offset: place.offset,
+                    layout: None,
                 }
             };
             places.into_iter().enumerate().map(param).collect()

@@ -49,6 +49,8 @@ pub(crate) struct SourceJob<'a> {
     backend: Backend,
     options: CheckedOptions,
     names: Vec<String>,
+    /// Paths of the fields of structures whose layout is wanted.
+    fields: Vec<String>,
     wanted: Wanted<'a>,
     needs: Needs,
     arch: ArchOption,
@@ -76,6 +78,7 @@ impl<'a> SourceJob<'a> {
             target: *target,
             backend,
             names: name_expressions(kernel, kernel_name)?,
+            fields: kernel.field_paths(),
             wanted: Wanted { name: kernel_name, any: options.any_kernel },
             arch: ArchOption { number, suffix, machine_code: !target.emulated },
             lineinfo: options.lineinfo || checked.lineinfo,
@@ -174,6 +177,7 @@ impl Attempt<'_> {
             arch_suffix: self.job.arch.suffix,
             backend: self.job.backend,
             name_expressions: &self.job.names,
+            fields: &self.job.fields,
             kernel_name: self.job.wanted.key(),
             target: self.job.target,
             lineinfo: self.job.lineinfo,
@@ -233,7 +237,7 @@ impl Attempt<'_> {
             toolkit_headers: !include_dirs.is_empty(),
         };
         let (options, name_expressions) = (job.options.words.clone(), job.names.clone());
-        let (arch, lineinfo) = (job.arch, job.lineinfo);
+        let (arch, lineinfo, fields) = (job.arch, job.lineinfo, job.fields.clone());
         match self.compiler {
             With::Nvrtc(install) => Work::Nvrtc(NvrtcWork {
                 library: install.path.clone(),
@@ -242,6 +246,7 @@ impl Attempt<'_> {
                 include_dirs,
                 options,
                 name_expressions,
+                fields,
                 arch,
                 lineinfo,
             }),
@@ -252,6 +257,7 @@ impl Attempt<'_> {
                 include_dirs,
                 options,
                 name_expressions,
+                fields,
                 arch,
                 lineinfo,
             }),

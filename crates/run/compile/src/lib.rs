@@ -29,6 +29,7 @@ mod environment;
 mod error;
 mod exceeded;
 mod job;
+mod layout;
 mod limits;
 mod options;
 mod passthrough;
@@ -52,8 +53,8 @@ mod usage;
 mod nvrtc_tests;
 
 pub use artifact::{
-    CompileTimings, CompiledLaunch, CompiledModule, Constant, KernelInfo, Param, PassedValue,
-    Scratch,
+    CompileTimings, CompiledLaunch, CompiledModule, Constant, Field, KernelInfo, Param,
+    PassedValue, Scratch, StructLayout,
 };
 pub use build::{
     AssemblyOrder, BuildOrder, BuildOutput, ExtensionOrder, ModuleOrder, ProgramOrder, PythonHost,

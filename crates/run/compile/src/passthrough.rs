@@ -63,6 +63,7 @@ impl Passthrough {
             arch_suffix: None,
             backend: Backend::default(),
             name_expressions: &[],
+            fields: &[],
             kernel_name: wanted.key(),
             target: self.target,
             lineinfo: false,

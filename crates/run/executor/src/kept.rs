@@ -75,6 +75,7 @@ fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
             .tensor_spec
             .as_ref()
             .map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype)),
+        fields: arg.fields.clone(),
         role: arg.role,
         is_meta: arg.is_meta,
         descriptor: arg.descriptor.clone(),

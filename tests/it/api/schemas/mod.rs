@@ -45,6 +45,7 @@ fn full_kernel() -> Value {
                     "descriptor": {"block_shape": [16], "padding": "nan"}, "value_of": part,
                 },
                 {"name": "n", "type": "int", "value": 5},
+                {"name": "p", "type": "struct", "fields": {"n": 5, "x": "x", "w": [1, null]}},
             ],
             "launch": {
                 "grid": dims, "block": dims, "cluster": dims, "shared_memory_bytes": 1024,

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::error::{Mistakes, quoted};
-use crate::{ArgKind, ArgSpec, ContractLimits, KernelType, Role, TensorSpec, triton};
+use crate::{
+    ArgKind, ArgSpec, ContractLimits, KernelType, Role, TensorSpec, launches, shapes, triton,
+};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Compress, DataFormat, ElementGenerator, TensorData, shape};
 
@@ -34,12 +36,13 @@ pub(super) fn check(
             let message = format!("args[{first}] is named `{}` too", quoted(&arg.name));
             mistakes.add(format!("{path}.name"), FailureCode::DuplicateName, message);
         }
-        check_one(arg, kernel, limits, &path, mistakes);
+        check_one(args, arg, kernel, limits, &path, mistakes);
     }
 }
 
-/// Checks one argument, whose path in the request is `path`, apart from the others.
+/// Checks one of `args`, whose path in the request is `path`, apart from the others.
 pub(super) fn check_one(
+    args: &[ArgSpec],
     arg: &ArgSpec,
     kernel: KernelType,
     limits: &ContractLimits,
@@ -54,8 +57,16 @@ pub(super) fn check_one(
             format!("must be a C type of 1 to {MAX_C_TYPE} bytes, e.g. `float`")
         });
     }
+    let is_struct = arg.kind == ArgKind::Struct;
+    mistakes.require(
+        is_struct || arg.fields.is_none(),
+        format!("{path}.fields"),
+        FailureCode::WrongField,
+        || "only arguments of type `struct` have fields".to_owned(),
+    );
     match arg.kind {
-        ArgKind::Tensor => tensor(arg, kernel, limits, path, mistakes),
+        ArgKind::Struct => structure(args, arg, kernel, path, mistakes),
+        ArgKind::Tensor => tensor(args, arg, kernel, limits, path, mistakes),
         _ => scalar(arg, kernel, path, mistakes),
     }
 }
@@ -89,13 +100,59 @@ fn scalar(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes
                        shape [1]";
         mistakes.add(format!("{path}.role"), FailureCode::WrongField, message);
     }
-    if arg.kind == ArgKind::Str {
+    if arg.kind == ArgKind::None {
+        none(arg, kernel, path, mistakes);
+    } else if arg.kind == ArgKind::Str {
         text(arg, kernel, path, mistakes);
     } else if let Err(message) = arg.scalar_value() {
         let code =
             if arg.value.is_some() { FailureCode::WrongType } else { FailureCode::MissingValue };
         mistakes.add(format!("{path}.value"), code, message);
     }
+}
+
+/// Checks a structure.
+fn structure(
+    args: &[ArgSpec],
+    arg: &ArgSpec,
+    kernel: KernelType,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    let is_source = kernel == KernelType::Cuda;
+    mistakes.require(is_source, format!("{path}.type"), FailureCode::WrongType, || {
+        format!(
+            "the layout of a structure follows from CUDA C++ source, which a kernel of type {} has none of",
+            kernel.name()
+        )
+    });
+    let alone = arg.value.is_none() && arg.value_of.is_none() && arg.tensor_spec.is_none();
+    mistakes.require(alone, path, FailureCode::WrongField, || {
+        "a structure has `fields`, and no `value` and no `tensor_spec`".to_owned()
+    });
+    mistakes.require(
+        arg.role == Role::Input && !arg.is_meta,
+        path,
+        FailureCode::WrongField,
+        || "a structure is passed by value: it has no `role` and is no constant".to_owned(),
+    );
+    if let Err((code, message)) = launches::structure_of(args, arg) {
+        mistakes.add(format!("{path}.fields"), code, message);
+    }
+}
+
+/// Checks an argument that has no value.
+fn none(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) {
+    let given = arg.value.is_some() || arg.value_of.is_some();
+    mistakes.require(!given, format!("{path}.value"), FailureCode::WrongField, || {
+        "an argument of type `none` has no value: leave it out".to_owned()
+    });
+    mistakes.require(
+        kernel.family().takes_none(),
+        format!("{path}.type"),
+        FailureCode::WrongType,
+        || format!("an argument of a {} kernel has a value", kernel.name()),
+    );
 }
 
 /// Checks a text. It is an argument of a Python function or a compile-time constant, since device
@@ -115,6 +172,7 @@ fn text(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) 
 }
 
 fn tensor(
+    args: &[ArgSpec],
     arg: &ArgSpec,
     kernel: KernelType,
     limits: &ContractLimits,
@@ -142,6 +200,9 @@ fn tensor(
         mistakes.add(path, FailureCode::MissingTensorSpec, message);
         return;
     };
+    if !spec.open.is_empty() {
+        return shapes::report_open(args, spec, &path, mistakes);
+    }
     match shape::bytes(&spec.shape, spec.dtype) {
         Err(error) => {
             mistakes.add(format!("{path}.shape"), FailureCode::InvalidShape, error.to_string())

@@ -176,13 +176,16 @@ pub(super) fn check_reference_arguments(
         mistakes.add(format!("{path}.io.args"), FailureCode::TooLarge, message);
         return;
     }
+    let whole = kernel.as_reference(io, kernel.kernel_type).io.unwrap_or_default();
     for (index, arg) in own.iter().enumerate() {
         let path = format!("{path}.io.args[{index}]");
         if arg.role != Role::Scratch {
             triton::check_argument(arg, kernel.kernel_type, &path, mistakes);
             continue;
         }
-        args::check_one(arg, kernel.kernel_type, limits, &path, mistakes);
+        // Its shape may use the candidate's arguments.
+        let settled = whole.args.iter().find(|other| other.name == arg.name).unwrap_or(arg);
+        args::check_one(&whole.args, settled, kernel.kernel_type, limits, &path, mistakes);
         let others = own.iter().chain(io.args.iter().filter(|arg| arg.role != Role::Scratch));
         let named = others.filter(|other| other.name == arg.name).count();
         mistakes.require(named == 1, format!("{path}.name"), FailureCode::DuplicateName, || {

@@ -1,5 +1,7 @@
 //! Checks of a list of steps as it is written, before loops are unrolled.
 
+use serde_json::Value;
+
 use super::{LaunchStep, MAX_LISTED, MAX_LOOPS};
 use crate::error::{Mistakes, quoted};
 use crate::{ArgKind, ArgSpec, ContractLimits, Extent, KernelCode, Launch, Role};
@@ -66,8 +68,20 @@ fn size(step: &LaunchStep) -> usize {
     let extents = dims.flat_map(|dim| [&dim.x, &dim.y, &dim.z]);
     let others = [&step.shared_memory_bytes, &step.repeat, &step.most].into_iter().flatten();
     let args = step.args.iter().flatten();
-    let args = args.map(|value| EACH + value.as_str().map_or(0, str::len));
+    let args = args.map(value_size);
     extents.chain(others).map(text).chain(args).sum()
+}
+
+/// Returns the size of an argument, with the fields of a structure.
+fn value_size(value: &Value) -> usize {
+    EACH + match value {
+        Value::String(text) => text.len(),
+        Value::Array(elements) => elements.iter().map(value_size).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + value_size(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 fn what(step: &LaunchStep) -> String {

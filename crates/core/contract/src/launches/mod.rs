@@ -11,10 +11,12 @@ use crate::types::{Dim3, Extent, Launch};
 pub(crate) use listed::check_fields;
 pub use listed::{Line, lines_of};
 pub(crate) use unrolled::resolve_into;
-pub use unrolled::{ResolvedProgram, ResolvedStep, StepArgument, resolve_program};
+pub use unrolled::{ResolvedProgram, ResolvedStep, resolve_program};
+pub use values::{MAX_FIELDS, StepArgument, StructureField, ValueError, structure_of};
 
 mod listed;
 mod unrolled;
+mod values;
 
 /// Largest number of steps that one list and its loops describe.
 pub const MAX_LISTED: usize = 256;
@@ -37,8 +39,8 @@ pub struct LaunchStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Its arguments in parameter order: names of arguments of `io`, numbers, expressions over scalars, shapes and loop
-    /// indexes such as `n - i`, and tensors from an element on such as `x + i * n`. Without it, the arguments of `io` in
-    /// their order.
+    /// indexes such as `n - i`, tensors from an element on such as `x + i * n`, null, and structures, whose fields have such
+    /// values by their names. Without it, the arguments of `io` in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<serde_json::Value>>")]
     pub args: Option<Vec<serde_json::Value>>,

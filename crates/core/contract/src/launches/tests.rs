@@ -37,6 +37,7 @@ fn shown(program: &ResolvedProgram) -> Vec<String> {
         StepArgument::Given(index, 0) => format!("#{index}"),
         StepArgument::Given(index, offset) => format!("#{index}+{offset}"),
         StepArgument::Number(value) => value.to_string(),
+        StepArgument::Null | StepArgument::Structure(_) => String::new(),
     };
     let step = |step: &ResolvedStep| match step {
         ResolvedStep::Launch { arguments, .. } => {
@@ -124,7 +125,7 @@ fn what_cannot_be_done_is_named() {
         (json!({"memset": "a", "repeat": 0}), FailureCode::OutOfRange, "no pass"),
         (step(&json!(["x + 32"])), FailureCode::OutOfRange, "element 32"),
         (step(&json!(["x - 1"])), FailureCode::InvalidExpression, "tensor"),
-        (step(&json!([null])), FailureCode::WrongType, "must be"),
+        (step(&json!([[1]])), FailureCode::WrongType, "must be"),
         (json!({"kernel": "k", "grid": {"x": 1}}), FailureCode::MissingBlock, "missing"),
         (too_long, FailureCode::TooLarge, "65536 steps"),
         (empty_passes, FailureCode::OutOfRange, "no pass"),

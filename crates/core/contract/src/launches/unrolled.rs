@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::listed::{self, EACH, Line, Listed, ONLY_SCRATCH, listed};
+use super::values::{StepArgument, ValueError, Values};
 use super::{LaunchStep, MAX_SIZE, MAX_STEPS};
 use crate::error::{ContractError, Mistakes, quoted};
-use crate::expr::{Variable, evaluate};
 use crate::resolve::{Names, ResolvedLaunch, Scope, resolve_launch_of};
 use crate::{ArgKind, ArgSpec, ContractLimits, Extent, IoContract, KernelCode, Role};
 use warpgauge_model::FailureCode;
@@ -53,15 +51,6 @@ pub enum ResolvedStep {
         /// Whether no pass is left.
         is_last: bool,
     },
-}
-
-/// An argument of one launch.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StepArgument {
-    /// An argument of the contract, by index. For a tensor, the number of elements that are left out at its beginning.
-    Given(usize, u64),
-    /// The value of a number or an expression, as JSON has it.
-    Number(Value),
 }
 
 /// Resolves the program of a kernel. `path` is the kernel's path in the request. A kernel without a list of launches is
@@ -240,12 +229,18 @@ impl<'a> Unroller<'a> {
         let arguments = match &step.args {
             None => {
                 self.size += EACH * self.args.len();
-                self.all_arguments()
+                match self.all_arguments() {
+                    Ok(arguments) => arguments,
+                    Err((code, message)) => {
+                        mistakes.add(format!("{path}.args"), code, message);
+                        return Err(Mistaken);
+                    }
+                }
             }
             Some(given) => {
                 let mut arguments = Vec::with_capacity(given.len());
                 for (index, value) in given.iter().enumerate() {
-                    match self.argument(value) {
+                    match self.with_values(|values| values.argument(value)) {
                         Ok(argument) => arguments.push(argument),
                         Err((code, message)) => {
                             mistakes.add(format!("{path}.args[{index}]"), code, message);
@@ -255,10 +250,8 @@ impl<'a> Unroller<'a> {
                 arguments
             }
         };
-        let used = arguments.iter().filter_map(|argument| match argument {
-            StepArgument::Given(index, _) => Some(&self.args[*index]),
-            StepArgument::Number(_) => None,
-        });
+        self.size += arguments.iter().map(StepArgument::size).sum::<usize>();
+        let used = arguments.iter().flat_map(StepArgument::used).map(|index| &self.args[index]);
         let mut foreign =
             used.filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Scratch);
         if let Some(arg) = foreign.next().filter(|_| self.is_setup) {
@@ -276,56 +269,21 @@ impl<'a> Unroller<'a> {
         Ok(())
     }
 
-    fn all_arguments(&self) -> Vec<StepArgument> {
-        let passed = self.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta);
-        passed.map(|(index, _)| StepArgument::Given(self.meant[index], 0)).collect()
+    fn all_arguments(&self) -> Result<Vec<StepArgument>, ValueError> {
+        let mut passed = self.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta);
+        self.with_values(|values| {
+            passed.try_fold(Vec::new(), |mut made, (index, _)| {
+                made.push(values.given(index)?);
+                Ok(made)
+            })
+        })
     }
 
-    /// Returns the argument that an entry of `args` describes.
-    fn argument(&self, value: &Value) -> Result<StepArgument, (FailureCode, String)> {
-        let text = match value {
-            Value::Number(_) | Value::Bool(_) => return Ok(StepArgument::Number(value.clone())),
-            Value::String(text) => text.trim(),
-            _ => {
-                let message =
-                    "must be the name of an argument, an expression or a number".to_owned();
-                return Err((FailureCode::WrongType, message));
-            }
-        };
-        if let Some(&index) = self.names.get(text) {
-            return Ok(StepArgument::Given(self.meant[index], 0));
-        }
-        if let Some((name, offset)) = text.split_once('+')
-            && let Some(&index) = self.names.get(name.trim())
-            && let Some(spec) = &self.args[index].tensor_spec
-        {
-            let elements = spec.shape.iter().product::<u64>();
-            let offset =
-                self.number(offset).map_err(|error| (FailureCode::InvalidExpression, error))?;
-            return match u64::try_from(offset).ok().filter(|&offset| offset < elements.max(1)) {
-                Some(offset) => Ok(StepArgument::Given(self.meant[index], offset)),
-                None => {
-                    let message = format!(
-                        "element {offset} of `{}`, which has {elements} (from `{}`)",
-                        quoted(name.trim()),
-                        quoted(text)
-                    );
-                    Err((FailureCode::OutOfRange, message))
-                }
-            };
-        }
-        let number = self.number(text).map_err(|error| (FailureCode::InvalidExpression, error))?;
-        let out_of_range = || (FailureCode::OutOfRange, format!("{number} does not fit 64 bits"));
-        let small = i64::try_from(number).map(Value::from);
-        let number = small.or_else(|_| u64::try_from(number).map(Value::from));
-        number.map(StepArgument::Number).map_err(|_| out_of_range())
-    }
-
-    fn number(&self, text: &str) -> Result<i128, String> {
-        let names = Names::Given(crate::KernelType::Cuda);
-        let scope = Scope { args: self.args, counters: &self.counters, names };
-        evaluate(text, |variable: Variable<'_>| scope.lookup(variable))
-            .map_err(|error| error.to_string())
+    /// What the names in this step's values stand for.
+    fn with_values<T>(&self, use_values: impl FnOnce(&Values<'_>) -> T) -> T {
+        let index_of = |name: &str| self.names.get(name).copied();
+        let (args, meant, counters) = (self.args, &self.meant[..], &self.counters[..]);
+        use_values(&Values { args, meant, counters, index_of: &index_of })
     }
 
     /// Returns the number of passes.
@@ -338,7 +296,7 @@ impl<'a> Unroller<'a> {
     ) -> Result<u64, Mistaken> {
         let value = match extent {
             Extent::Value(value) => Ok(i128::from(*value)),
-            Extent::Expression(text) => self.number(text),
+            Extent::Expression(text) => self.with_values(|values| values.number(text)),
         };
         match value {
             Err(error) => mistakes.add(path, FailureCode::InvalidExpression, error),

@@ -110,7 +110,7 @@ fn mistakes_are_named_in_every_format() {
     let cases = [
         (with_spec(r#"{"shape": [4], "dtyp": "float32"}"#), "unknown_field", ".dtyp", "`dtype`"),
         (with_spec(r#"{"shape": [4], "dtype": "float33"}"#), "invalid_value", ".dtype", "float32"),
-        (with_spec(r#"{"shape": [4, "a"]}"#), "wrong_type", ".shape[1]", ""),
+        (with_spec(r#"{"shape": [4, {}]}"#), "wrong_type", ".shape[1]", ""),
         (with_spec(r#"{"shape": [-4]}"#), "", ".shape[0]", ""),
         (with_spec(r#"{"shape": 4}"#), "wrong_type", ".shape", ""),
         (with_spec(r#"{"dtype": "f32"}"#), "missing_field", "", "`shape`"),

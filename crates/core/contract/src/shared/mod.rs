@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes, quoted};
 use super::{
-    ArgKind, CompareRequest, EvaluateRequest, KernelCode, KernelFamily, Role, Sanitize, TensorSpec,
+    ArgKind, CompareRequest, EvaluateRequest, IoContract, KernelCode, KernelFamily, Role, Sanitize,
+    TensorSpec,
 };
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
@@ -217,6 +218,7 @@ fn into_kernel(
             into_argument(spec, &format!("{path}.io.args[{index}].tensor_spec"), name, tensor)?;
         }
     }
+    kernel.io.iter_mut().for_each(IoContract::settle_shapes);
     Ok(())
 }
 

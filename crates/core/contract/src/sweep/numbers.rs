@@ -12,9 +12,9 @@ type Result = std::result::Result<(), ContractError>;
 /// Integer scalars of the contract, by name.
 struct Scalars(Vec<(String, i128)>);
 
-/// Evaluates the expressions of a contract without references. Shapes, `init` and the settings may
-/// use the integer scalar arguments by name. Launch dimensions stay unevaluated, since the
-/// contract's own rules handle them.
+/// Evaluates the expressions of a contract without references. `init`, the shapes of data and the settings may use the
+/// integer scalar arguments by name. Shapes and launch dimensions stay unevaluated, since the contract's own rules
+/// handle them.
 pub(super) fn evaluate(contract: &mut Map<String, Value>) -> Result {
     let mut scalars = Scalars(Vec::new());
     if let Some(kernel) = contract.get_mut("kernel") {
@@ -63,11 +63,9 @@ impl Scalars {
 
     fn tensor(&self, spec: Option<&mut Value>, path: &str) -> Result {
         let Some(spec) = spec else { return Ok(()) };
-        for (pointer, field) in [("/shape", "shape"), ("/data/shape", "data.shape")] {
-            for (dimension, extent) in list(spec.pointer_mut(pointer)).enumerate() {
-                let at = || format!("{path}.tensor_spec.{field}[{dimension}]");
-                self.number(Some(extent), at)?;
-            }
+        for (dimension, extent) in list(spec.pointer_mut("/data/shape")).enumerate() {
+            let at = || format!("{path}.tensor_spec.data.shape[{dimension}]");
+            self.number(Some(extent), at)?;
         }
         let names = ["seed", "mean", "std", "low", "high", "fill_value", "start", "step"];
         self.named(spec.get_mut("init"), &names, &format!("{path}.tensor_spec.init"))

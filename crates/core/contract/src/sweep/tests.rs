@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::range;
 use super::{AxisValue, SweepPlan, SweepRequest};
-use crate::{ContractError, ContractLimits, Extent};
+use crate::{ContractError, ContractLimits, Extent, validate};
 
 use warpgauge_model::FailureCode;
 
@@ -174,7 +174,10 @@ fn mistake(change: impl FnOnce(&mut Value)) -> (String, FailureCode, String) {
     change(&mut body);
     let error = match plan(body) {
         Err(errors) => errors[0].clone(),
-        Ok(plan) => plan.request(0).unwrap_err()[0].clone(),
+        Ok(plan) => match plan.request(0) {
+            Err(errors) => errors[0].clone(),
+            Ok(request) => validate(&request, &ContractLimits::default()).unwrap_err()[0].clone(),
+        },
     };
     (error.path, error.code, error.message)
 }
@@ -201,10 +204,10 @@ fn mistakes_are_located() {
         ("kernel.metadata.compiler_options[0]", "axis_reference", |b| {
             b["kernel"]["metadata"]["compiler_options"][0] = json!("-DX=${block")
         }),
-        ("kernel.io.args[0].tensor_spec.shape[1]", "expression", |b| {
+        ("kernel.io.args[0].tensor_spec.shape[1]", "invalid_expression", |b| {
             b["kernel"]["io"]["args"][0]["tensor_spec"]["shape"][1] = json!("n")
         }),
-        ("kernel.io.args[0].tensor_spec.shape[1]", "invalid_value", |b| {
+        ("kernel.io.args[0].tensor_spec.shape[1]", "invalid_expression", |b| {
             b["kernel"]["io"]["args"][0]["tensor_spec"]["shape"][1] = json!("0 - $n")
         }),
         ("kernel.io.args[0].name", "wrong_type", |b| {

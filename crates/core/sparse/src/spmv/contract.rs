@@ -345,6 +345,7 @@ fn empty(name: &str, kind: ArgKind) -> ArgSpec {
         value: None,
         value_of: None,
         tensor_spec: None,
+        fields: None,
         role: Role::Input,
         is_meta: false,
         descriptor: None,

@@ -9,8 +9,8 @@ use super::expected::{Product, product_of};
 use super::parts::{Part, Parts};
 use crate::{Csr, packed};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, CompareRequest, CompileRequest, EvaluateRequest, KernelCode, MAX_MATRICES,
-    MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices, TensorSpec,
+    ArgKind, ArgSpec, CompareRequest, CompileRequest, EvaluateRequest, IoContract, KernelCode,
+    MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices, TensorSpec,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
@@ -83,6 +83,7 @@ impl NamedMatrix<'_> {
             self.put_shape(spec, &path)?;
             dtypes.extend(self.put_data(spec, &path, parts)?);
         }
+        kernel.io.iter_mut().for_each(IoContract::settle_shapes);
         Ok(dtypes)
     }
 

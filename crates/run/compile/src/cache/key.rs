@@ -13,7 +13,7 @@ use warpgauge_model::Target;
 use warpgauge_turns::Owner;
 
 /// Version of the encoding and of the compile stage's own transformations.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// A content address.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -77,6 +77,8 @@ pub(crate) struct KeyInputs<'a> {
     pub arch_suffix: Option<char>,
     pub backend: Backend,
     pub name_expressions: &'a [String],
+    /// Paths of the fields of structures whose layout is wanted.
+    pub fields: &'a [String],
     pub kernel_name: Option<&'a str>,
     pub target: Target,
     /// Whether line information is added.
@@ -114,6 +116,7 @@ impl KeyInputs<'_> {
         hasher.field(16, blake3::hash(self.prelude.as_bytes()).as_bytes());
         hasher.list(17, self.headers);
         hasher.field(18, self.arch_suffix.map(String::from).unwrap_or_default().as_bytes());
+        hasher.list(19, self.fields);
         Key(hasher.0.finalize())
     }
 }

@@ -13,6 +13,7 @@ fn key_with(change: impl FnOnce(&mut Owned)) -> Key {
         arch_suffix: None,
         backend: Backend::Nvrtc,
         names: texts(&["k<float>"]),
+        fields: texts(&["n"]),
         kernel_name: Some("k".into()),
         target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: false },
         lineinfo: false,
@@ -31,6 +32,7 @@ struct Owned {
     arch_suffix: Option<char>,
     backend: Backend,
     names: Vec<String>,
+    fields: Vec<String>,
     kernel_name: Option<String>,
     target: Target,
     lineinfo: bool,
@@ -48,6 +50,7 @@ impl Owned {
             arch_suffix: self.arch_suffix,
             backend: self.backend,
             name_expressions: &self.names,
+            fields: &self.fields,
             kernel_name: self.kernel_name.as_deref(),
             target: self.target,
             lineinfo: self.lineinfo,
@@ -99,6 +102,11 @@ fn the_backend_matters() {
 #[test]
 fn the_name_expressions_matter() {
     matters(|i| i.names.push("k<int>".into()));
+}
+
+#[test]
+fn the_fields_matter() {
+    matters(|i| i.fields.push("inner.n".into()));
 }
 
 #[test]

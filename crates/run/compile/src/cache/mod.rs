@@ -79,6 +79,7 @@ pub(super) mod tests {
             arch_suffix: None,
             backend: Backend::Nvrtc,
             name_expressions: &[],
+            fields: &[],
             kernel_name: None,
             target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: false },
             lineinfo: false,

@@ -1,5 +1,5 @@
-//! Compiles a source in up to three compilations: with type queries, without them, and type queries
-//! alone.
+//! Compiles a source in up to four compilations: with type queries, without them, type queries alone, and queries for
+//! the layout of structures.
 //!
 //! The queries (see [`signature`](crate::signature)) must never fail a source that compiles without them.
 //! If the compilation with them fails, the source is compiled unchanged, and that result counts. A source
@@ -13,6 +13,7 @@ use crate::artifact::KernelInfo;
 use crate::binary::{read_cubin, read_ptx};
 use crate::ctype::CType;
 use crate::describe::Knowledge;
+use crate::layout::{LayoutQueries, Offset};
 use crate::prelude::{self, HOST_HEADERS, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
 use crate::protocol::{Built, SourceText};
 use crate::signature::{self, MAX_PROBES};
@@ -49,14 +50,19 @@ pub(super) struct Attempts<'a> {
     pub source: &'a SourceText,
     /// Names that the caller requests; these must compile.
     pub name_expressions: &'a [String],
+    /// Paths of the fields of structures whose layout is wanted.
+    pub fields: &'a [String],
 }
 
 /// Names requested besides the caller's, by purpose.
-struct Extra {
+#[derive(Default)]
+struct Extra<'a> {
     /// Kernels that exist only when requested by name (`static`, unnamed namespaces).
     internal: Vec<String>,
     /// C++ name of each kernel whose type is queried, and its symbol if that is known in advance.
     probes: Vec<(String, Option<String>)>,
+    /// Queries for the layout of structures.
+    layouts: Option<LayoutQueries<'a>>,
 }
 
 /// A successful compilation: code, log and the results for the names.
@@ -65,6 +71,8 @@ struct Success {
     log: String,
     expressions: HashMap<String, String>,
     types: HashMap<String, Vec<CType>>,
+    /// Symbols with the layout of structures.
+    layouts: Vec<String>,
 }
 
 impl Attempts<'_> {
@@ -85,7 +93,7 @@ impl Attempts<'_> {
         if source == *self.source {
             return Ok(finished);
         }
-        let alone = Attempts { source: &source, name_expressions: self.name_expressions };
+        let alone = Attempts { source: &source, ..*self };
         let mut finished = alone.run_whole(compile)?;
         match &mut finished {
             Finished::Built(built) => {
@@ -103,12 +111,11 @@ impl Attempts<'_> {
         let started = Instant::now();
         let kernels = find_kernels(&self.source.whole());
         let full = self.extra(&kernels);
-        let none = Extra { internal: Vec::new(), probes: Vec::new() };
         let first = self.attempt(compile, &full)?;
         let last = match first {
             // A compilation that exhausts the memory would do so again.
             Err((fault, _)) if fault != NvrtcFault::Memory && !full.is_empty() => {
-                self.attempt(compile, &none)?
+                self.attempt(compile, &Extra::default())?
             }
             other => other,
         };
@@ -122,10 +129,18 @@ impl Attempts<'_> {
         if !untyped.is_empty() {
             let probes = untyped.iter().take(MAX_PROBES);
             let probes = probes.map(|s| ((*s).to_owned(), Some((*s).to_owned()))).collect();
-            let again = Extra { internal: Vec::new(), probes };
+            let again = Extra { probes, ..Extra::default() };
             if let Ok(answers) = self.attempt(compile, &again)? {
                 success.types.extend(answers.types);
                 infos = self.describe(&success, &kernels)?;
+            }
+        }
+        if let Some(queries) = LayoutQueries::new(self.fields, &infos) {
+            let again = Extra { layouts: Some(queries), ..Extra::default() };
+            if let Ok(answers) = self.attempt(compile, &again)?
+                && let Some(queries) = &again.layouts
+            {
+                queries.answer(answers.layouts.iter().map(String::as_str), &mut infos);
             }
         }
         let (image, format) = match success.built.cubin {
@@ -144,7 +159,7 @@ impl Attempts<'_> {
     }
 
     /// Returns the names to request besides the caller's.
-    fn extra(&self, kernels: &[SourceKernel]) -> Extra {
+    fn extra(&self, kernels: &[SourceKernel]) -> Extra<'_> {
         let internal = kernels.iter().filter(|k| k.internal && !k.template).take(MAX_PROBES);
         let instances = self.name_expressions.iter().map(|name| (name.clone(), None));
         let c_kernels = kernels
@@ -154,6 +169,7 @@ impl Attempts<'_> {
         Extra {
             internal: internal.map(|k| k.name.clone()).collect(),
             probes: instances.chain(c_kernels).take(MAX_PROBES).collect(),
+            layouts: None,
         }
     }
 
@@ -161,13 +177,16 @@ impl Attempts<'_> {
     fn attempt(
         &self,
         compile: &mut Compile<'_>,
-        extra: &Extra,
+        extra: &Extra<'_>,
     ) -> Result<Result<Success, (NvrtcFault, String)>, NvrtcError> {
         let needs = prelude::needs_of(&self.source.whole());
         let mut text = prelude::prefix(&needs, self.source.toolkit_headers);
         text.push_str(&self.source.text);
         if !extra.probes.is_empty() {
             text.push_str(&signature::suffix());
+        }
+        if let Some(queries) = &extra.layouts {
+            text.push_str(&queries.suffix(Offset::AddressOfNull));
         }
         let mut headers = vec![(PRELUDE_NAME, PRELUDE)];
         let stubs = STUB_HEADERS.iter().chain(&HOST_HEADERS).filter(|name| needs.is_empty(name));
@@ -180,6 +199,7 @@ impl Attempts<'_> {
         let mut names = self.name_expressions.to_vec();
         names.extend(extra.internal.iter().cloned());
         names.extend(extra.probes.iter().map(|(kernel, _)| signature::probe(kernel)));
+        names.extend(extra.layouts.iter().flat_map(LayoutQueries::instances));
         let outcome = compile(&text, &headers, &names)?;
         let mut built = match outcome.built {
             Ok(built) => built,
@@ -203,7 +223,8 @@ impl Attempts<'_> {
                 types.insert(symbol.to_owned(), answer);
             }
         }
-        Ok(Ok(Success { built, log: outcome.log, expressions, types }))
+        let layouts = answers.get(extra.probes.len()..).unwrap_or(&[]).to_vec();
+        Ok(Ok(Success { built, log: outcome.log, expressions, types, layouts }))
     }
 
     fn describe(
@@ -232,7 +253,7 @@ impl Attempts<'_> {
     }
 }
 
-impl Extra {
+impl Extra<'_> {
     fn is_empty(&self) -> bool {
         self.internal.is_empty() && self.probes.is_empty()
     }

@@ -16,6 +16,7 @@ use crate::artifact::KernelInfo;
 use crate::binary::{read_cubin, read_ptx};
 use crate::describe::Knowledge;
 use crate::diagnostics::{self, MAX_LOG_BYTES};
+use crate::layout::{LayoutQueries, Offset};
 use crate::prelude::SOURCE_NAME;
 use crate::protocol::{
     Built, ChildRequest, FILES, MAX_FRAME_BYTES, NvccWork, Outcome, without_directory,
@@ -92,10 +93,22 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     let image = fs::read(&output)?;
     let mut knowledge = Knowledge { source: &kernels, ..Knowledge::default() };
     knowledge.usage = ptxas::usage(&log);
-    let described = match describe(&image, work.arch.machine_code, &asked, knowledge) {
+    let mut described = match describe(&image, work.arch.machine_code, &asked, knowledge) {
         Ok(kernels) => kernels,
         Err(what) => return Ok(Outcome::Failed { what }),
     };
+    if let Some(queries) = LayoutQueries::new(&work.fields, &described) {
+        let mut suffix = queries.suffix(Offset::Builtin);
+        for instance in queries.instances() {
+            suffix.push_str(&format!("template __global__ void {instance}();\n"));
+        }
+        let (status, _, output) = attempt(job_dir, work, &suffix)?;
+        if status.success() && fs::metadata(&output)?.len() <= MAX_FRAME_BYTES as u64 {
+            let symbols = symbols_of(&fs::read(&output)?, work.arch.machine_code);
+            let symbols = symbols.unwrap_or_default();
+            queries.answer(symbols.iter().map(String::as_str), &mut described);
+        }
+    }
     Ok(Outcome::Built(Box::new(Built {
         image,
         format: if work.arch.machine_code { ImageFormat::Cubin } else { ImageFormat::Ptx },
@@ -141,6 +154,16 @@ fn attempt(
     let mut text = Vec::new();
     File::open(&log_path)?.take(4 * MAX_LOG_BYTES as u64).read_to_end(&mut text)?;
     Ok((status, without_directory(&String::from_utf8_lossy(&text)), output))
+}
+
+/// Returns the symbols of the kernels in an image.
+fn symbols_of(image: &[u8], machine_code: bool) -> Result<Vec<String>, String> {
+    if machine_code {
+        let cubin = read_cubin(image).map_err(|error| error.to_string())?;
+        return Ok(cubin.kernels.into_iter().map(|kernel| kernel.symbol).collect());
+    }
+    let ptx = read_ptx(&String::from_utf8_lossy(image)).map_err(|error| error.to_string())?;
+    Ok(ptx.kernels.into_iter().map(|kernel| kernel.symbol).collect())
 }
 
 fn describe(

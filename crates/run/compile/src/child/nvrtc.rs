@@ -86,7 +86,11 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
     if work.arch.machine_code {
         options.push("--ptxas-options=-v".into());
     }
-    let attempts = Attempts { source: &work.source, name_expressions: &work.name_expressions };
+    let attempts = Attempts {
+        source: &work.source,
+        name_expressions: &work.name_expressions,
+        fields: &work.fields,
+    };
     let mut compile = |source: &str, headers: &[(&str, &str)], names: &[String]| {
         nvrtc.compile(&NvrtcJob {
             source,

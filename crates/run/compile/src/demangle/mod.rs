@@ -10,7 +10,7 @@ mod types;
 pub(crate) use types::{Function, Type};
 
 /// Maximum length of a symbol.
-const MAX_SYMBOL: usize = 8192;
+const MAX_SYMBOL: usize = 16_384;
 
 /// Reads a mangled function symbol.
 pub(crate) fn demangle(symbol: &str) -> Option<Function> {

@@ -19,7 +19,7 @@ use warpgauge_sandbox::enforcement::Enforcement;
 pub(crate) use triton::{TritonAnswer, TritonBuilt};
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in place.
-pub(crate) const PROTOCOL_VERSION: u32 = 7;
+pub(crate) const PROTOCOL_VERSION: u32 = 8;
 
 /// Maximum size of a frame, bytes. The largest content is machine code.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -92,6 +92,8 @@ pub(crate) struct NvrtcWork {
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,
+    /// Paths of the fields of structures whose layout is wanted.
+    pub fields: Vec<String>,
     /// `sm_NN` or `compute_NN`.
     pub arch: ArchOption,
     pub lineinfo: bool,
@@ -109,6 +111,8 @@ pub(crate) struct NvccWork {
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,
+    /// Paths of the fields of structures whose layout is wanted.
+    pub fields: Vec<String>,
     pub arch: ArchOption,
     pub lineinfo: bool,
 }

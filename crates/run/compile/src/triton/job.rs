@@ -260,6 +260,7 @@ fn key(question: &str, install: &TritonInstall, target: &Target) -> Key {
         arch_suffix: None,
         backend: Backend::default(),
         name_expressions: &[],
+        fields: &[],
         kernel_name: None,
         target: *target,
         lineinfo: true,
@@ -292,7 +293,7 @@ fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
         CompileError::rejected(FailureCode::ArgumentValue, message)
     };
     Ok(match arg.kind {
-        ArgKind::Tensor => None,
+        ArgKind::Tensor | ArgKind::None | ArgKind::Struct => None,
         ArgKind::Str => arg.value.clone(),
         _ => Some(match arg.scalar_value().map_err(misfit)? {
             ScalarValue::Bool(value) => Value::Bool(value),

@@ -159,7 +159,10 @@ fn placed(layout: Vec<Unplaced>, ptx: &[PtxParam]) -> Result<Vec<Given>, String>
                     place.bytes
                 ));
             }
-            Ok((Param { name: Some(name), ctype, bytes, offset: place.offset }, passed))
+            Ok((
+                Param { name: Some(name), ctype, bytes, offset: place.offset, layout: None },
+                passed,
+            ))
         })
         .collect()
 }

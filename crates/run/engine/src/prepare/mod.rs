@@ -365,14 +365,15 @@ fn launch_of(
         return compiled_launch::bound(artifact, decided, io, limits, path);
     }
     let entry = artifact.entry_kernel();
-    let bound = bind_arguments(entry, &io.args).map_err(|errors| binding_failure(path, errors))?;
+    let arguments =
+        bind_arguments(entry, &io.args).map_err(|errors| binding_failure(path, errors))?;
     let at = format!("{path}.io.launch");
     let launch =
         warpgauge_contract::resolve_launch_at(io, kind, limits, &at).map_err(error::invalid)?;
     Ok(KernelLaunch {
         image: Image { bytes: Arc::clone(&artifact.image), format: artifact.format },
         symbol: entry.symbol.clone(),
-        arguments: bound.arguments,
+        arguments,
         grid: launch.grid,
         block: launch.block,
         shared_bytes: launch.shared_bytes,

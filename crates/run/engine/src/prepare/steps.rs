@@ -1,8 +1,9 @@
 //! Programs of several launches: the worker's form of a contract's list of steps.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::bind::{BindError, bind_arguments};
+use super::bind::{BindError, Passed, Tensors, bind_passed_list};
 use super::{binding_failure, tensor_arguments};
 use crate::error::{self, ExecError};
 use warpgauge_compile::{CompileError, CompiledModule, KernelInfo};
@@ -91,6 +92,7 @@ impl<'a> Binder<'a> {
                 value: arg.value.clone(),
                 value_of: None,
                 tensor_spec: spec,
+                fields: arg.fields.clone(),
                 role: Role::Input,
                 is_meta: arg.is_meta,
                 descriptor: None,
@@ -155,41 +157,53 @@ impl<'a> Binder<'a> {
         arguments: &[StepArgument],
         at: Option<&str>,
     ) -> Result<Vec<Argument>, ExecError> {
-        let passed = arguments.iter().enumerate().map(|(place, argument)| match argument {
-            StepArgument::Given(index, _) => self.args[*index].clone(),
-            StepArgument::Number(value) => {
-                let kind = match value {
-                    serde_json::Value::Bool(_) => ArgKind::Bool,
-                    number if number.is_f64() => ArgKind::Float,
-                    _ => ArgKind::Int,
-                };
-                let name = format!("argument {place}");
-                ArgSpec { is_meta: false, ..ArgSpec::constant(&name, kind, value.clone()) }
+        let passed = arguments.iter().enumerate().map(|(index, argument)| {
+            let named = |kind| {
+                let name = format!("argument {index}");
+                Cow::Owned(ArgSpec::constant(&name, kind, serde_json::Value::Null))
+            };
+            match argument {
+                StepArgument::Given(argument, elements) => Passed {
+                    index,
+                    arg: Cow::Borrowed(&self.args[*argument]),
+                    tensor: Some((*argument, *elements)),
+                    fields: None,
+                },
+                StepArgument::Number(value) => {
+                    Passed::number(index, &format!("argument {index}"), value)
+                }
+                StepArgument::Null => {
+                    Passed { index, arg: named(ArgKind::None), tensor: None, fields: None }
+                }
+                StepArgument::Structure(fields) => {
+                    let (arg, fields) = (named(ArgKind::Struct), Some(fields.clone()));
+                    Passed { index, arg, tensor: None, fields }
+                }
             }
         });
         let passed = passed.collect::<Vec<_>>();
-        let kernel = self.kernels[kernel];
-        let bound = bind_arguments(kernel, &passed).map_err(|errors| {
+        let place = |tensor: usize, elements: u64| self.pointer(tensor, elements);
+        let tensors = Tensors { args: &self.args, place: &place };
+        bind_passed_list(self.kernels[kernel], &passed, &tensors).map_err(|errors| {
             let located = errors.into_iter().map(|error| match at {
                 Some(at) => error.at_step(at),
                 None => error,
             });
             binding_failure(self.path, located.collect())
-        })?;
-        let placed = bound.arguments.into_iter().zip(arguments).map(|(bound, given)| {
-            let StepArgument::Given(index, elements) = given else { return bound };
-            let (Argument::Buffer(_), Some(piece)) = (&bound, self.memory[*index]) else {
-                return bound;
-            };
-            let size = self.args[*index].tensor_spec.as_ref().map_or(1, |spec| spec.dtype.size());
-            let offset = elements * size as u64;
-            match piece.memory {
-                Memory::Buffer(buffer) if offset == 0 => Argument::Buffer(buffer),
-                Memory::Buffer(buffer) => Argument::Inside(buffer, offset),
-                Memory::Workspace(index) => Argument::Workspace(index, offset),
-            }
-        });
-        Ok(placed.collect())
+        })
+    }
+
+    /// Returns the pointer to a tensor, from an element on.
+    fn pointer(&self, tensor: usize, elements: u64) -> Argument {
+        let size = self.args[tensor].tensor_spec.as_ref().map_or(1, |spec| spec.dtype.size());
+        let offset = elements * size as u64;
+        match self.memory[tensor].map(|piece| piece.memory) {
+            Some(Memory::Buffer(buffer)) if offset == 0 => Argument::Buffer(buffer),
+            Some(Memory::Buffer(buffer)) => Argument::Inside(buffer, offset),
+            Some(Memory::Workspace(index)) => Argument::Workspace(index, offset),
+            // Every tensor has memory.
+            None => Argument::Scalar(vec![0; 8]),
+        }
     }
 
     fn piece(&self, tensor: usize) -> Result<Piece, ExecError> {

@@ -27,6 +27,7 @@ fn compiled() -> Compiled {
         ctype: CType::Pointer { pointee, is_const: false },
         bytes: 8,
         offset: 0,
+        layout: None,
     };
     let kernel = KernelInfo {
         symbol: "next".to_owned(),

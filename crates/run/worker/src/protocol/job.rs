@@ -103,6 +103,8 @@ pub enum Argument {
     Workspace(usize, u64),
     /// Pointer to scratch memory of this size in bytes, which is not a buffer of the program.
     Scratch(u64),
+    /// A structure, passed by value: its bytes, and the pointers in it by their offsets.
+    Structure(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>, Vec<(u32, Argument)>),
     /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy engine of
     /// compute capability 9.0 and later reads it.
     Map(usize, Box<TensorMap>),

@@ -200,7 +200,10 @@ impl<'a> TorchSession<'a> {
         let beside = self.beside(false);
         let Judgement { mut report, compared, .. } = self.judge(&kernel, beside).await?;
         let mut paired = compared.map(|timed| Paired { timed, unconfirmed: None });
-        if let Some(paired) = paired.as_mut().filter(|paired| is_doubtful(&paired.timed)) {
+        // Times of a kernel that is not correct rank nothing.
+        let is_ranked = report.kernel_verdict() == KernelVerdict::Correct;
+        let doubtful = paired.as_mut().filter(|paired| is_ranked && is_doubtful(&paired.timed));
+        if let Some(paired) = doubtful {
             let least = decision::policy(&self.request).margin;
             let mut ratios = Vec::new();
             for _ in 0..CONFIRMATIONS {

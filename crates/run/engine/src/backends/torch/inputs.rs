@@ -73,7 +73,11 @@ impl Inputs {
     /// Fails with the argument's path if its contents or value are missing or do not fit its type.
     pub(super) fn of_contract(io: &IoContract) -> Result<Self, ExecError> {
         let (mut arguments, mut outputs) = (Vec::new(), Vec::new());
-        for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta) {
+        // Python code takes what a structure of a CUDA kernel names, and no scratch memory of that kernel.
+        let is_taken = |arg: &ArgSpec| {
+            !arg.is_meta && arg.kind != ArgKind::Struct && arg.role != Role::Scratch
+        };
+        for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| is_taken(arg)) {
             let argument = (arg.role != Role::Output).then_some(arguments.len());
             if let (ArgKind::Tensor, Some(spec)) = (arg.kind, &arg.tensor_spec) {
                 let what = TensorLayout::in_order(spec.dtype, spec.shape.clone());
@@ -255,6 +259,9 @@ fn scalar_of(arg: &ArgSpec) -> Result<Scalar, String> {
     if arg.kind == ArgKind::Str {
         let text = arg.value.as_ref().and_then(|value| value.as_str());
         return text.map(|text| Scalar::Text(text.to_owned())).ok_or("must be a string".to_owned());
+    }
+    if arg.kind == ArgKind::None {
+        return Ok(Scalar::None);
     }
     use warpgauge_contract::ScalarValue;
     Ok(match arg.scalar_value()? {

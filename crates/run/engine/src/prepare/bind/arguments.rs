@@ -1,52 +1,110 @@
 //! Binding of all arguments of a contract to all parameters of a kernel.
 
+use std::borrow::Cow;
+
 use super::error::BindError;
-use super::{ctype, pointer, scalar};
+use super::{ctype, pointer, scalar, structure};
 use warpgauge_compile::{CType, Constant, KernelInfo, Param};
-use warpgauge_contract::{ArgKind, ArgSpec, ScalarValue};
+use warpgauge_contract::{ArgKind, ArgSpec, ScalarValue, StepArgument, StructureField};
 use warpgauge_model::FailureCode;
 use warpgauge_worker::protocol::Argument;
 
-/// Arguments in parameter order, and the contract arguments that are tensors.
-#[derive(Debug, Clone)]
-pub struct BoundArguments {
-    /// Arguments to pass.
-    pub arguments: Vec<Argument>,
-    /// For each device buffer, the index of its argument in the contract.
-    pub buffers: Vec<usize>,
+/// An argument to bind.
+pub(crate) struct Passed<'a> {
+    /// Index that error messages name.
+    pub index: usize,
+    pub arg: Cow<'a, ArgSpec>,
+    /// Of a tensor: its index among the contract's arguments, and the number of elements that are left out.
+    pub tensor: Option<(usize, u64)>,
+    /// Of a structure: its fields.
+    pub fields: Option<Vec<StructureField>>,
 }
 
-/// Binds `args` to the parameters of `kernel`.
+impl Passed<'_> {
+    /// Returns a number, as JSON has it.
+    pub(crate) fn number(index: usize, name: &str, value: &serde_json::Value) -> Self {
+        let kind = match value {
+            serde_json::Value::Bool(_) => ArgKind::Bool,
+            number if number.is_f64() => ArgKind::Float,
+            _ => ArgKind::Int,
+        };
+        let arg = ArgSpec { is_meta: false, ..ArgSpec::constant(name, kind, value.clone()) };
+        Self { index, arg: Cow::Owned(arg), tensor: None, fields: None }
+    }
+}
+
+/// The arguments of a contract, and where the memory of its tensors is.
+pub(crate) struct Tensors<'a> {
+    pub args: &'a [ArgSpec],
+    /// Returns the pointer to a tensor, by its index among the arguments, from an element on.
+    pub place: &'a dyn Fn(usize, u64) -> Argument,
+}
+
+/// Binds the arguments of a contract to the parameters of `kernel`, in order. Arguments that a structure names are not
+/// passed beside it, unless the kernel has as many parameters as there are arguments.
 ///
 /// # Errors
 /// The list has every argument that does not fit, not only the first.
 pub fn bind_arguments(
     kernel: &KernelInfo,
     args: &[ArgSpec],
-) -> Result<BoundArguments, Vec<BindError>> {
-    let passed = args.iter().enumerate().filter(|(_, arg)| !arg.is_meta).collect::<Vec<_>>();
+) -> Result<Vec<Argument>, Vec<BindError>> {
+    let mut passed = Vec::new();
+    let mut named = Vec::new();
+    for (index, arg) in args.iter().enumerate().filter(|(_, arg)| !arg.is_meta) {
+        let fields = match arg.kind {
+            ArgKind::Struct => match warpgauge_contract::structure_of(args, arg) {
+                Ok(StepArgument::Structure(fields)) => Some(fields),
+                Ok(_) => None,
+                Err((code, message)) => {
+                    return Err(vec![BindError::argument(index, code, message)]);
+                }
+            },
+            _ => None,
+        };
+        named.extend(fields.iter().flatten().flat_map(|field| field.value.used()));
+        let tensor = Some((index, 0));
+        passed.push(Passed { index, arg: Cow::Borrowed(arg), tensor, fields });
+    }
+    if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
+        passed.retain(|one| !named.contains(&one.index));
+    }
+    let buffer_of = |index: usize| args[..index].iter().filter(is_buffer).count();
+    let place = |index: usize, _: u64| Argument::Buffer(buffer_of(index));
+    bind_passed_list(kernel, &passed, &Tensors { args, place: &place })
+}
+
+/// Binds arguments to the parameters of `kernel`, in order.
+///
+/// # Errors
+/// The list has every argument that does not fit, not only the first.
+pub(crate) fn bind_passed_list(
+    kernel: &KernelInfo,
+    passed: &[Passed<'_>],
+    tensors: &Tensors<'_>,
+) -> Result<Vec<Argument>, Vec<BindError>> {
     let params = match &kernel.params {
         Some(params) => params.clone(),
-        None => declared_params(&passed)?,
+        None => declared_params(passed)?,
     };
     if params.len() != passed.len() {
-        let names = passed.iter().map(|(_, arg)| arg.name.as_str()).collect::<Vec<_>>();
+        let names = passed.iter().map(|one| one.arg.name.as_str()).collect::<Vec<_>>();
         return Err(vec![BindError::count(kernel, &params, &names)]);
     }
-    let mut bound = BoundArguments { arguments: Vec::new(), buffers: Vec::new() };
+    let mut bound = Vec::new();
     let mut errors = Vec::new();
-    for ((index, arg), param) in passed.into_iter().zip(&params) {
-        match bind_one(index, arg, param, bound.buffers.len()) {
-            Ok(argument) => {
-                if matches!(argument, Argument::Buffer(_)) {
-                    bound.buffers.push(index);
-                }
-                bound.arguments.push(argument);
-            }
+    for (one, param) in passed.iter().zip(&params) {
+        match bind_value(one, param, tensors) {
+            Ok(argument) => bound.push(argument),
             Err(error) => errors.push(error),
         }
     }
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
+}
+
+/// Whether an argument is a tensor with a buffer of its own.
+fn is_buffer(arg: &&ArgSpec) -> bool {
+    arg.kind == ArgKind::Tensor && !arg.is_meta
 }
 
 /// Binds one argument of a contract, by index, to the parameter that is known to be its own.
@@ -56,7 +114,8 @@ pub(crate) fn bind_passed(
     param: &Param,
 ) -> Result<Argument, BindError> {
     let (arg, buffer) = passed(index, args)?;
-    bind_one(index, arg, param, buffer)
+    let one = Passed { index, arg: Cow::Borrowed(arg), tensor: Some((index, 0)), fields: None };
+    bind_value(&one, param, &Tensors { args, place: &|_, _| Argument::Buffer(buffer) })
 }
 
 /// Returns an argument by index, and the number of buffers before it. If it is a tensor, that is its
@@ -66,7 +125,6 @@ pub(super) fn passed(index: usize, args: &[ArgSpec]) -> Result<(&ArgSpec, usize)
         let message = "the kernel was compiled for more arguments than there are".to_owned();
         return Err(BindError::argument(index, FailureCode::ArgumentCount, message));
     };
-    let is_buffer = |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta;
     Ok((arg, args[..index].iter().filter(is_buffer).count()))
 }
 
@@ -86,18 +144,23 @@ pub(crate) fn value_bytes(value: &Constant, param: &Param) -> Result<Vec<u8>, Bi
     scalar::converted(scalar, name, 0, ArgKind::Int, param)
 }
 
-fn bind_one(
-    index: usize,
-    arg: &ArgSpec,
+/// Binds one argument to its parameter.
+pub(super) fn bind_value(
+    one: &Passed<'_>,
     param: &Param,
-    next_buffer: usize,
+    tensors: &Tensors<'_>,
 ) -> Result<Argument, BindError> {
+    let (index, arg) = (one.index, &*one.arg);
+    if let Some(fields) = &one.fields {
+        return structure::bind(one, fields, param, tensors);
+    }
     let param = with_declared_type(index, arg, param)?;
-    match (&arg.kind, &arg.tensor_spec) {
-        (ArgKind::Tensor, Some(spec)) => {
+    match (&arg.kind, &arg.tensor_spec, one.tensor) {
+        (ArgKind::Tensor, Some(spec), Some((tensor, elements))) => {
             pointer::check(index, arg, spec.dtype, &param)?;
-            Ok(Argument::Buffer(next_buffer))
+            Ok((tensors.place)(tensor, elements))
         }
+        (ArgKind::None, ..) => pointer::null(index, arg, &param).map(Argument::Scalar),
         _ => scalar::bytes(index, arg, &param).map(Argument::Scalar),
     }
 }
@@ -142,16 +205,19 @@ fn parse_declared(index: usize, arg: &ArgSpec, text: &str) -> Result<CType, Bind
 
 /// Returns the parameters as the contract declares them, for images without type information
 /// (compressed fatbins).
-fn declared_params(passed: &[(usize, &ArgSpec)]) -> Result<Vec<Param>, Vec<BindError>> {
+fn declared_params(passed: &[Passed<'_>]) -> Result<Vec<Param>, Vec<BindError>> {
     let mut params = Vec::new();
     let mut errors = Vec::new();
     let mut offset = 0;
-    for (index, arg) in passed {
+    for one in passed {
+        let (index, arg) = (one.index, &*one.arg);
         let declared = match (&arg.c_type, arg.kind) {
-            (Some(text), _) => parse_declared(*index, arg, text),
-            (None, ArgKind::Tensor) => Ok(CType::Pointer { pointee: None, is_const: false }),
+            (Some(text), _) => parse_declared(index, arg, text),
+            (None, ArgKind::Tensor | ArgKind::None) => {
+                Ok(CType::Pointer { pointee: None, is_const: false })
+            }
             (None, _) => Err(BindError::argument(
-                *index,
+                index,
                 FailureCode::UnknownCType,
                 format!(
                     "the image does not tell its kernels' parameters; give argument `{}` a \
@@ -165,7 +231,8 @@ fn declared_params(passed: &[(usize, &ArgSpec)]) -> Result<Vec<Param>, Vec<BindE
             Ok(ctype) => {
                 let bytes = ctype::scalar_size(&ctype).unwrap_or(8);
                 offset = u32::next_multiple_of(offset, bytes);
-                params.push(Param { name: Some(arg.name.clone()), ctype, bytes, offset });
+                let name = Some(arg.name.clone());
+                params.push(Param { name, ctype, bytes, offset, layout: None });
                 offset += bytes;
             }
             Err(error) => errors.push(error),

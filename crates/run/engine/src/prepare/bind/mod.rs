@@ -10,10 +10,13 @@ mod error;
 mod mapped;
 mod pointer;
 mod scalar;
+mod structure;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use arguments::{bind_arguments, bind_passed, value_bytes};
+pub(crate) use arguments::{
+    Passed, Tensors, bind_arguments, bind_passed, bind_passed_list, value_bytes,
+};
 pub(crate) use error::{BindError, type_name};
 pub(crate) use mapped::bind_map;

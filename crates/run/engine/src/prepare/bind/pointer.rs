@@ -53,6 +53,20 @@ pub(super) fn check(
     }
 }
 
+/// Returns the bytes of a null pointer, if `param` is a pointer.
+pub(super) fn null(index: usize, arg: &ArgSpec, param: &Param) -> Result<Vec<u8>, BindError> {
+    let may_be_pointer = matches!(param.ctype, CType::Integer | CType::Unknown) && param.bytes == 8;
+    if matches!(param.ctype, CType::Pointer { .. }) || may_be_pointer {
+        return Ok(vec![0; 8]);
+    }
+    let message = format!(
+        "argument `{}` (type `none`) does not fit parameter `{}`: only a pointer can be null",
+        arg.name,
+        describe(param, index)
+    );
+    Err(BindError::argument(index, FailureCode::ArgumentType, message))
+}
+
 /// Whether elements of `dtype` may be accessed through a pointer to `element`.
 ///
 /// Integers of the same size and bytes of any type may: signedness and raw access are the kernel's

@@ -58,10 +58,12 @@ pub(super) fn converted(
         },
         CType::Pointer { .. } => match scalar {
             Scalar::Int(0) => Ok(vec![0; 8]),
-            _ => Err(misfit("a pointer takes a tensor, or the integer 0 for a null pointer")),
+            _ => Err(misfit(
+                "a pointer takes a tensor, or an argument of type `none` for a null pointer",
+            )),
         },
         CType::Aggregate(_) => {
-            Err(misfit("structures passed by value cannot be given; pass a tensor by pointer"))
+            Err(misfit("a structure is an argument of type `struct`, with its `fields`"))
         }
         CType::Unknown if matches!(kind, ArgKind::Float) => match param.bytes {
             4 => Ok((float(&scalar) as f32).to_le_bytes().to_vec()),
@@ -127,7 +129,7 @@ fn read(index: usize, arg: &ArgSpec) -> Result<Scalar, BindError> {
         ArgKind::Int => "a whole number",
         ArgKind::Float => "a number",
         ArgKind::Bool => "true or false",
-        ArgKind::Str | ArgKind::Tensor => "a number or a bool",
+        ArgKind::Str | ArgKind::Tensor | ArgKind::None | ArgKind::Struct => "a number or a bool",
     };
     arg.scalar_value().map_err(|reason| {
         let text = format!("argument `{}` needs {wanted} in `value`: {reason}", arg.name);

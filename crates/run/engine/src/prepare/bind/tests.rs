@@ -15,6 +15,7 @@ fn kernel(types: &[(CType, u32)]) -> KernelInfo {
             ctype: ctype.clone(),
             bytes: *bytes,
             offset: 8 * i as u32,
+            layout: None,
         })
         .collect();
     KernelInfo { symbol: "k".into(), name: "k".into(), params: Some(params), resources: None }
@@ -26,7 +27,7 @@ fn scalar(kind: &str, value: serde_json::Value) -> ArgSpec {
 
 fn bind_scalar(ctype: CType, bytes: u32, arg: ArgSpec) -> Result<Vec<u8>, String> {
     match bind_arguments(&kernel(&[(ctype, bytes)]), &[arg]) {
-        Ok(bound) => match &bound.arguments[0] {
+        Ok(bound) => match &bound[0] {
             Argument::Scalar(bytes) => Ok(bytes.clone()),
             _ => Err("a buffer".into()),
         },
@@ -70,7 +71,7 @@ fn values_that_do_not_survive_are_refused_by_name() {
         (CType::I32, 4, scalar("float", json!(2.5)), "whole numbers"),
         (CType::F32, 4, scalar("float", json!(1e300)), "beyond float"),
         (CType::Bool, 1, scalar("int", json!(2)), "a bool is"),
-        (CType::Aggregate("P".into()), 8, scalar("int", json!(2)), "structures"),
+        (CType::Aggregate("P".into()), 8, scalar("int", json!(2)), "type `struct`"),
         (CType::I32, 4, scalar("int", json!("7")), "whole number"),
         (CType::Unknown, 2, scalar("float", json!(1.0)), "c_type"),
         (CType::Pointer { pointee: None, is_const: false }, 8, scalar("int", json!(64)), "tensor"),
@@ -134,6 +135,6 @@ fn machine_code_without_types_takes_declared_ones() {
     let mut typed = scalar("int", json!(1));
     typed.c_type = Some("int".into());
     let bound = bind_arguments(&blind, &[tensor("float32", "output"), typed]).unwrap();
-    assert_eq!(bound.buffers, [0]);
-    assert!(matches!(&bound.arguments[1], Argument::Scalar(bytes) if bytes[..] == [1, 0, 0, 0]));
+    assert!(matches!(bound[0], Argument::Buffer(0)));
+    assert!(matches!(&bound[1], Argument::Scalar(bytes) if bytes[..] == [1, 0, 0, 0]));
 }

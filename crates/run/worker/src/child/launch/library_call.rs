@@ -44,6 +44,7 @@ impl BoundCall {
                 Argument::Inside(..)
                 | Argument::Workspace(..)
                 | Argument::Scratch(_)
+                | Argument::Structure(..)
                 | Argument::Map(..) => {
                     return Err(environment(unknown(&launch.symbol)));
                 }

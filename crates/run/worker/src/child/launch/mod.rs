@@ -7,4 +7,5 @@
 pub(crate) mod library_call;
 pub(crate) mod program;
 mod steps;
+mod structures;
 pub(crate) mod tensor_maps;

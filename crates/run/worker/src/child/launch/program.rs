@@ -3,6 +3,7 @@
 use super::library_call::AddressOf;
 use super::library_call::BoundCall;
 use super::steps::BoundSteps;
+use super::structures::BoundStructure;
 use super::tensor_maps::BoundMap;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::device::ready::Ready;
@@ -93,6 +94,8 @@ pub(super) struct BoundLaunch {
     launch: PreparedLaunch,
     /// Index of each argument that is an address, of its buffer, and the offset in the buffer in bytes.
     pointers: Vec<(usize, usize, u64)>,
+    /// Arguments that are structures with pointers.
+    structures: Vec<BoundStructure>,
     /// Arguments that are tensor maps.
     maps: Vec<BoundMap>,
     /// Scratch memory of the launch.
@@ -197,6 +200,7 @@ impl LoadedProgram {
         let launch = BoundLaunch {
             launch: support.empty_launch()?,
             pointers: Vec::new(),
+            structures: Vec::new(),
             maps: Vec::new(),
             scratch: Vec::new(),
         };
@@ -439,9 +443,13 @@ impl BoundLaunch {
         let facts = facts.and_then(Result::ok);
         residue.note_local_bytes(facts.map_or(0, |facts| facts.local_bytes));
         let (mut params, mut pointers) = (Params::new(), Vec::new());
-        let (mut maps, mut scratch) = (Vec::new(), Vec::new());
+        let (mut maps, mut scratch, mut structures) = (Vec::new(), Vec::new(), Vec::new());
         let place = |index: usize, buffer: usize| {
             address(buffer).ok_or_else(|| blamed(no_buffer(&launch.symbol, index, buffer)))
+        };
+        let workspace_of = |index: usize, workspace: usize| {
+            let missing = || blamed(no_buffer(&launch.symbol, index, workspace));
+            workspaces.get(workspace).map(DeviceBuffer::address).ok_or_else(missing)
         };
         for (index, argument) in launch.arguments.iter().enumerate() {
             match argument {
@@ -463,9 +471,15 @@ impl BoundLaunch {
                     params.push_address(address + offset)
                 }
                 Argument::Workspace(workspace, offset) => {
-                    let memory = workspaces.get(*workspace);
-                    let missing = || blamed(no_buffer(&launch.symbol, index, *workspace));
-                    params.push_address(memory.ok_or_else(missing)?.address() + offset)
+                    params.push_address(workspace_of(index, *workspace)? + offset)
+                }
+                Argument::Structure(bytes, fields) => {
+                    let bound = BoundStructure::new(index, bytes, fields, address, workspaces);
+                    let bound = bound
+                        .map_err(|missing| blamed(no_buffer(&launch.symbol, index, missing)))?;
+                    params.push(&bound.bytes);
+                    structures.push(bound);
+                    &mut params
                 }
                 Argument::Map(buffer, map) => {
                     let bound = (index, *buffer, place(index, *buffer)?);
@@ -476,7 +490,7 @@ impl BoundLaunch {
             };
         }
         let launch = PreparedLaunch::new(function, shape, params).map_err(blamed)?;
-        Ok((Self { launch, pointers, maps, scratch }, facts))
+        Ok((Self { launch, pointers, structures, maps, scratch }, facts))
     }
 
     /// Queues the launch.
@@ -489,6 +503,11 @@ impl BoundLaunch {
         for &(argument, buffer, offset) in &self.pointers {
             if let Some(address) = address(buffer) {
                 self.launch.set_address(argument, address + offset);
+            }
+        }
+        for structure in &mut self.structures {
+            if structure.follow(address) {
+                self.launch.set_argument(structure.argument, &structure.bytes);
             }
         }
         for map in &mut self.maps {

@@ -1,0 +1,241 @@
+//! Values of the arguments of one launch: names, numbers, expressions, and structures of these.
+
+use serde_json::{Map, Value};
+
+use super::listed::EACH;
+use crate::error::quoted;
+use crate::expr::{Variable, evaluate};
+use crate::resolve::{Names, Scope};
+use crate::{ArgKind, ArgSpec, KernelCode, LaunchStep};
+use warpgauge_model::FailureCode;
+
+/// Largest number of fields of one structure, with those of the structures in it.
+pub const MAX_FIELDS: usize = 256;
+
+/// Deepest nesting of structures and arrays in a structure.
+const MAX_DEPTH: usize = 8;
+
+/// Longest path of a field, bytes.
+const MAX_PATH: usize = 256;
+
+/// An argument of one launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepArgument {
+    /// An argument of the contract, by index. For a tensor, the number of elements that are left out at its beginning.
+    Given(usize, u64),
+    /// The value of a number or an expression, as JSON has it.
+    Number(Value),
+    /// A null pointer.
+    Null,
+    /// A structure that is passed by value.
+    Structure(Vec<StructureField>),
+}
+
+/// A field of a structure that is no structure itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StructureField {
+    /// Where it is in the structure, as C++ writes it: `n`, `inner.scale` or `weights[2]`.
+    pub path: String,
+    /// Its value, which is no structure.
+    pub value: StepArgument,
+}
+
+/// A mistake in a value.
+pub type ValueError = (FailureCode, String);
+
+/// What the names in values stand for.
+pub(super) struct Values<'a> {
+    pub args: &'a [ArgSpec],
+    /// For each argument, the one that its name stands for.
+    pub meant: &'a [usize],
+    /// Indexes of loops with their values, from the outermost.
+    pub counters: &'a [(&'a str, u64)],
+    /// Returns the index of the argument with this name.
+    pub index_of: &'a dyn Fn(&str) -> Option<usize>,
+}
+
+impl Values<'_> {
+    /// Returns the argument that an entry of a step's `args` or a field describes.
+    pub(super) fn argument(&self, value: &Value) -> Result<StepArgument, ValueError> {
+        let text = match value {
+            Value::Number(_) | Value::Bool(_) => return Ok(StepArgument::Number(value.clone())),
+            Value::Null => return Ok(StepArgument::Null),
+            Value::String(text) => text.trim(),
+            Value::Object(fields) => return self.structure(fields),
+            Value::Array(_) => {
+                let message = "must be the name of an argument, an expression, a number, null, or a structure's \
+                               fields by their names; an array is a field of a structure"
+                    .to_owned();
+                return Err((FailureCode::WrongType, message));
+            }
+        };
+        if let Some(index) = (self.index_of)(text) {
+            return self.given(index);
+        }
+        if let Some((name, offset)) = text.split_once('+')
+            && let Some(index) = (self.index_of)(name.trim())
+            && let Some(spec) = &self.args[index].tensor_spec
+        {
+            let elements = spec.shape.iter().product::<u64>();
+            let offset =
+                self.number(offset).map_err(|error| (FailureCode::InvalidExpression, error))?;
+            return match u64::try_from(offset).ok().filter(|&offset| offset < elements.max(1)) {
+                Some(offset) => Ok(StepArgument::Given(self.meant[index], offset)),
+                None => {
+                    let message = format!(
+                        "element {offset} of `{}`, which has {elements} (from `{}`)",
+                        quoted(name.trim()),
+                        quoted(text)
+                    );
+                    Err((FailureCode::OutOfRange, message))
+                }
+            };
+        }
+        let number = self.number(text).map_err(|error| (FailureCode::InvalidExpression, error))?;
+        let out_of_range = || (FailureCode::OutOfRange, format!("{number} does not fit 64 bits"));
+        let small = i64::try_from(number).map(Value::from);
+        let number = small.or_else(|_| u64::try_from(number).map(Value::from));
+        number.map(StepArgument::Number).map_err(|_| out_of_range())
+    }
+
+    /// Returns the argument with this index, as its name in a list of arguments means it.
+    pub(super) fn given(&self, index: usize) -> Result<StepArgument, ValueError> {
+        match &self.args[index].fields {
+            Some(fields) if self.args[index].kind == ArgKind::Struct => self.structure(fields),
+            _ => Ok(StepArgument::Given(self.meant[index], 0)),
+        }
+    }
+
+    fn structure(&self, fields: &Map<String, Value>) -> Result<StepArgument, ValueError> {
+        let mut made = Vec::new();
+        for (path, value) in leaves(fields)? {
+            let at = |(code, message): ValueError| (code, format!("field `{path}`: {message}"));
+            let value = self.argument(value).map_err(at)?;
+            if let StepArgument::Structure(_) = value {
+                let message = format!(
+                    "field `{path}` names a structure: give the fields of a structure in a structure there"
+                );
+                return Err((FailureCode::WrongType, message));
+            }
+            made.push(StructureField { path, value });
+        }
+        Ok(StepArgument::Structure(made))
+    }
+
+    pub(super) fn number(&self, text: &str) -> Result<i128, String> {
+        let names = Names::Given(crate::KernelType::Cuda);
+        let scope = Scope { args: self.args, counters: self.counters, names };
+        evaluate(text, |variable: Variable<'_>| scope.lookup(variable))
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the fields of a structure that are no structures and no arrays, with their paths.
+fn leaves(fields: &Map<String, Value>) -> Result<Vec<(String, &Value)>, ValueError> {
+    let mut found = Vec::new();
+    add_fields(fields, "", MAX_DEPTH, &mut found)?;
+    if found.is_empty() {
+        return Err((FailureCode::MissingField, "a structure has at least one field".to_owned()));
+    }
+    Ok(found)
+}
+
+fn add_fields<'a>(
+    fields: &'a Map<String, Value>,
+    path: &str,
+    depth: usize,
+    found: &mut Vec<(String, &'a Value)>,
+) -> Result<(), ValueError> {
+    for (name, value) in fields {
+        let mut letters = name.chars();
+        let starts = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        if !starts || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            let message = format!("`{}` is not the name of a field", quoted(name));
+            return Err((FailureCode::InvalidName, message));
+        }
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        add_value(value, path, depth, found)?;
+    }
+    Ok(())
+}
+
+fn add_value<'a>(
+    value: &'a Value,
+    path: String,
+    depth: usize,
+    found: &mut Vec<(String, &'a Value)>,
+) -> Result<(), ValueError> {
+    if depth == 0 || path.len() > MAX_PATH || found.len() >= MAX_FIELDS {
+        let message = format!(
+            "a structure has at most {MAX_FIELDS} fields, {MAX_DEPTH} levels deep, with paths of at most {MAX_PATH} bytes"
+        );
+        return Err((FailureCode::TooLarge, message));
+    }
+    match value {
+        Value::Object(fields) => add_fields(fields, &path, depth - 1, found),
+        Value::Array(elements) => {
+            let mut elements = elements.iter().enumerate();
+            elements.try_for_each(|(at, element)| {
+                add_value(element, format!("{path}[{at}]"), depth - 1, found)
+            })
+        }
+        leaf => {
+            found.push((path, leaf));
+            Ok(())
+        }
+    }
+}
+
+/// Returns the value of one of `args` that is a structure. Names in it are those of `args`.
+///
+/// # Errors
+/// What is wrong about a field.
+pub fn structure_of(args: &[ArgSpec], arg: &ArgSpec) -> Result<StepArgument, ValueError> {
+    let Some(fields) = &arg.fields else {
+        let message = "a structure needs `fields`: their values by their names".to_owned();
+        return Err((FailureCode::MissingField, message));
+    };
+    let meant = (0..args.len()).collect::<Vec<_>>();
+    let index_of = |name: &str| args.iter().position(|arg| arg.name == name);
+    Values { args, meant: &meant, counters: &[], index_of: &index_of }.structure(fields)
+}
+
+impl StepArgument {
+    /// Size of a structure's fields, bytes.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Structure(fields) => fields.iter().map(|field| EACH + field.path.len()).sum(),
+            Self::Given(..) | Self::Number(_) | Self::Null => 0,
+        }
+    }
+
+    /// Returns the indexes of the contract's arguments that it uses.
+    pub fn used(&self) -> Vec<usize> {
+        match self {
+            Self::Given(index, _) => vec![*index],
+            Self::Number(_) | Self::Null => Vec::new(),
+            Self::Structure(fields) => fields.iter().flat_map(|field| field.value.used()).collect(),
+        }
+    }
+}
+
+impl KernelCode {
+    /// Returns the paths of all fields of the structures that it gets, each once. Those of a contract with mistakes may
+    /// lack some.
+    pub fn field_paths(&self) -> Vec<String> {
+        let mut paths = std::collections::BTreeSet::new();
+        let mut add = |fields: &Map<String, Value>| {
+            let found = leaves(fields).unwrap_or_default();
+            paths.extend(found.into_iter().map(|(path, _)| path).take(MAX_FIELDS));
+        };
+        let args = self.io.iter().flat_map(|io| &io.args);
+        args.filter_map(|arg| arg.fields.as_ref()).for_each(&mut add);
+        self.setup.iter().chain(&self.launches).for_each(|step| in_step(step, &mut add));
+        paths.into_iter().take(MAX_FIELDS).collect()
+    }
+}
+
+fn in_step(step: &LaunchStep, add: &mut dyn FnMut(&Map<String, Value>)) {
+    step.args.iter().flatten().filter_map(Value::as_object).for_each(&mut *add);
+    step.steps.iter().for_each(|inner| in_step(inner, add));
+}

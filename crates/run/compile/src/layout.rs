@@ -1,0 +1,201 @@
+//! Queries the compiler for the layout of structures that kernels take by value.
+//!
+//! For each field that a contract names, a function template is appended to the source, whose return type for a structure
+//! contains the field's offset, size and type. A kernel template that is instantiated with these types has all of them in
+//! its symbol. For a structure without the field, the return type is `void`.
+
+use std::collections::HashMap;
+
+use super::artifact::{Field, KernelInfo, StructLayout};
+use super::ctype::CType;
+use super::demangle::{Type, demangle};
+
+/// Maximum number of structures in one compilation.
+const MAX_STRUCTURES: usize = 16;
+
+const TEMPLATE: &str = "__warpgauge_layout";
+const FIELD: &str = "__warpgauge_field";
+const PLAIN: &str = "__warpgauge_plain";
+
+/// How a compiler spells the offset of a field as a constant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Offset {
+    /// NVRTC before version 13 lacks `__builtin_offsetof`, and later ones warn about it.
+    AddressOfNull,
+    /// nvcc's host compiler knows this alone.
+    Builtin,
+}
+
+impl Offset {
+    fn of(self, path: &str) -> String {
+        match self {
+            Self::AddressOfNull => format!("(int)__INTADDR__(&((T*)0)->{path})"),
+            Self::Builtin => format!("(int)__builtin_offsetof(T, {path})"),
+        }
+    }
+}
+
+/// Queries for fields of structures.
+pub(crate) struct LayoutQueries<'a> {
+    /// Paths of fields, such as `inner.scale`.
+    paths: &'a [String],
+    /// Names of structures in C++.
+    structures: Vec<String>,
+}
+
+impl<'a> LayoutQueries<'a> {
+    /// Returns the queries for the structures that `kernels` take; `None` if there are none.
+    pub(crate) fn new(paths: &'a [String], kernels: &[KernelInfo]) -> Option<Self> {
+        let mut structures: Vec<String> = Vec::new();
+        for param in kernels.iter().flat_map(|kernel| kernel.params.iter().flatten()) {
+            let CType::Aggregate(name) = &param.ctype else { continue };
+            let name = in_source(name);
+            if structures.len() < MAX_STRUCTURES && !structures.contains(&name) {
+                structures.push(name);
+            }
+        }
+        (!paths.is_empty() && !structures.is_empty()).then_some(Self { paths, structures })
+    }
+
+    /// Returns the text to append to a source.
+    pub(crate) fn suffix(&self, offset: Offset) -> String {
+        let mut text = format!(
+            "\n#line 1 \"warpgauge/layout.cuh\"\n\
+             template <class T, bool = __is_enum(T)> struct {PLAIN} {{ typedef T type; }};\n\
+             template <class T> struct {PLAIN}<T, true> {{ typedef __underlying_type(T) type; }};\n\
+             template <class T> struct {PLAIN}<T&, false> : {PLAIN}<T> {{}};\n\
+             template <int I, class Whole, class... F> __global__ void {TEMPLATE}() {{}}\n"
+        );
+        for (index, path) in self.paths.iter().enumerate() {
+            let at = offset.of(path);
+            text.push_str(&format!(
+                "template <class T> __device__ auto {FIELD}_{index}(int) -> void (*)(char (*)[{at} + 1], \
+                 char (*)[sizeof(((T*)0)->{path})], typename {PLAIN}<decltype(((T*)0)->{path})>::type*);\n\
+                 template <class T> __device__ void {FIELD}_{index}(...);\n"
+            ));
+        }
+        text
+    }
+
+    /// Returns the names of the instances whose symbols have the answers.
+    pub(crate) fn instances(&self) -> Vec<String> {
+        let instance = |(index, name): (usize, &String)| {
+            let field = |path| format!(", decltype({FIELD}_{path}<{name}>(0))");
+            let fields = (0..self.paths.len()).map(field).collect::<String>();
+            format!("{TEMPLATE}<{index}, void (*)(char (*)[alignof({name})]){fields}>")
+        };
+        self.structures.iter().enumerate().map(instance).collect()
+    }
+
+    /// Puts the layouts into the parameters of `kernels`. `symbols` are those of the instances, among others.
+    pub(crate) fn answer<'s>(
+        &self,
+        symbols: impl Iterator<Item = &'s str>,
+        kernels: &mut [KernelInfo],
+    ) {
+        let found = symbols.filter_map(|symbol| self.layout(symbol));
+        let layouts: HashMap<&str, StructLayout> =
+            found.map(|(index, layout)| (self.structures[index].as_str(), layout)).collect();
+        for param in kernels.iter_mut().flat_map(|kernel| kernel.params.iter_mut().flatten()) {
+            if let CType::Aggregate(name) = &param.ctype {
+                param.layout = layouts.get(in_source(name).as_str()).cloned();
+            }
+        }
+    }
+
+    /// Returns a structure's index and its layout, by a symbol.
+    fn layout(&self, symbol: &str) -> Option<(usize, StructLayout)> {
+        let function = demangle(symbol).filter(|f| f.name.starts_with(TEMPLATE))?;
+        let [Type::Value(index), whole, rest @ ..] = function.template_args.as_slice() else {
+            return None;
+        };
+        let index = index.parse().ok().filter(|index| *index < self.structures.len())?;
+        let align = extent(whole.function_params()?.first()?)?;
+        let answers = match rest {
+            [Type::Pack(answers)] => answers.as_slice(),
+            answers => answers,
+        };
+        let fields = self.paths.iter().zip(answers).filter_map(|(path, answer)| {
+            let [at, bytes, to] = answer.function_params()? else { return None };
+            let Type::Pointer(field) = to else { return None };
+            Some(Field {
+                path: path.clone(),
+                offset: extent(at)?.checked_sub(1)?,
+                bytes: extent(bytes)?,
+                ctype: field.ctype(),
+                is_array: matches!(**field, Type::Array(..)),
+            })
+        });
+        Some((index, StructLayout { align, fields: fields.collect() }))
+    }
+}
+
+/// Returns the extent of the array that a type points to.
+fn extent(pointer: &Type) -> Option<u32> {
+    let Type::Pointer(to) = pointer else { return None };
+    let Type::Array(_, extent) = &**to else { return None };
+    extent.parse().ok()
+}
+
+/// Returns a type's name as the source can use it.
+fn in_source(name: &str) -> String {
+    name.replace("(anonymous namespace)::", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::Param;
+
+    fn kernel(ctype: CType) -> KernelInfo {
+        let param = Param { name: None, ctype, bytes: 16, offset: 0, layout: None };
+        KernelInfo {
+            symbol: "k".to_owned(),
+            name: "k".to_owned(),
+            params: Some(vec![param]),
+            resources: None,
+        }
+    }
+
+    #[test]
+    fn the_layout_is_read_off_the_symbol() {
+        let paths = ["n".to_owned(), "lacks".to_owned(), "x".to_owned(), "w".to_owned()];
+        let mut kernels = [kernel(CType::Aggregate("(anonymous namespace)::P".to_owned()))];
+        let queries = LayoutQueries::new(&paths, &kernels).unwrap();
+        assert!(
+            queries.instances()[0]
+                .starts_with("__warpgauge_layout<0, void (*)(char (*)[alignof(P)])")
+        );
+        let symbol = "_Z18__warpgauge_layoutILi0EPFvPA8_cEJPFvPA5_cPA4_cPiEvPFvPA9_cPA8_cPPfEPFvPA1_cPA8_cPA2_iEEEvv";
+        queries.answer([symbol].into_iter(), &mut kernels);
+        let layout = kernels[0].params.as_ref().unwrap()[0].layout.clone().unwrap();
+        assert_eq!(layout.align, 8);
+        let shown = layout.fields.iter().map(|f| (f.path.as_str(), f.offset, f.bytes, f.is_array));
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [("n", 4, 4, false), ("x", 8, 8, false), ("w", 0, 8, true)]
+        );
+        assert_eq!(layout.fields[0].ctype, CType::I32);
+        let pointer = CType::Pointer { pointee: Some(Box::new(CType::F32)), is_const: false };
+        assert_eq!(layout.fields[1].ctype, pointer);
+    }
+
+    #[test]
+    fn symbols_with_repeated_types_are_read() {
+        let paths = ["n", "x"].map(str::to_owned);
+        let mut kernels = [kernel(CType::Aggregate("P".to_owned()))];
+        let queries = LayoutQueries::new(&paths, &kernels).unwrap();
+        let symbol = "_Z18__warpgauge_layoutILi0EPFvPA4_cEJPFvPA1_cS1_PiEPFvPA9_cPA8_cPPKfEEEvv";
+        queries.answer([symbol].into_iter(), &mut kernels);
+        let layout = kernels[0].params.as_ref().unwrap()[0].layout.clone().unwrap();
+        let fields = layout.fields.iter().map(|field| (field.offset, field.bytes));
+        assert_eq!(fields.collect::<Vec<_>>(), [(0, 4), (8, 8)]);
+    }
+
+    #[test]
+    fn without_structures_or_fields_nothing_is_asked() {
+        let paths = ["n".to_owned()];
+        assert!(LayoutQueries::new(&paths, &[kernel(CType::F32)]).is_none());
+        assert!(LayoutQueries::new(&[], &[kernel(CType::Aggregate("P".to_owned()))]).is_none());
+    }
+}

@@ -1,0 +1,308 @@
+//! Arguments: shapes by expressions, and arguments without a value.
+
+use serde_json::{Value, json};
+
+use crate::server::Server;
+use crate::support::{has_nvcc, has_torch, has_triton};
+
+const PRODUCT: &str = r#"
+extern "C" __global__ void product(const float* a, const float* b, float* c, int m, int n, int k) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= m * n) return;
+    float sum = 0;
+    for (int l = 0; l < k; ++l) sum += a[i / n * k + l] * b[l * n + i % n];
+    c[i] = sum;
+}"#;
+
+fn tensor(name: &str, role: &str, shape: Value) -> Value {
+    let mut spec = json!({"shape": shape, "dtype": "float32"});
+    if role == "input" {
+        spec["init"] = json!({"kind": "randn", "seed": name.len()});
+    }
+    json!({"name": name, "type": "tensor", "role": role, "tensor_spec": spec})
+}
+
+fn product() -> Value {
+    json!({
+        "kernel": {
+            "kernel_type": "cuda", "source_code": PRODUCT,
+            "io": {
+                "args": [
+                    tensor("a", "input", json!(["m", "2*n"])),
+                    tensor("b", "input", json!(["a.shape[1]", "n"])),
+                    tensor("c", "output", json!(["m", "n"])),
+                    {"name": "m", "type": "int", "value": 24},
+                    {"name": "n", "type": "int", "value": 16},
+                    {"name": "k", "type": "int", "value": 32},
+                ],
+                "launch": {"grid": {"x": "cdiv(c.size, 128)"}, "block": {"x": 128}}
+            }
+        },
+        "expected": {"c": {"kernel": {"kernel_type": "torch",
+            "source_code": "def reference(a, b, *rest):\n    return a @ b\n"}}},
+        "num_trials": 3,
+        "return_outputs": "all",
+    })
+}
+
+#[test]
+fn shapes_follow_scalars_and_shapes_of_arguments_before_them() {
+    let server = Server::start();
+    let mut contract = product();
+    contract.as_object_mut().unwrap().remove("expected");
+    let report = server.evaluate(&contract);
+    assert_eq!(report["verdict"], "not_checked", "{report:#}");
+    assert_eq!(report["outputs"]["c"]["shape"], json!([24, 16]), "{report:#}");
+
+    // A sweep replaces the scalars, and the shapes follow.
+    contract["kernel"]["io"]["args"][3]["value"] = json!("$m");
+    contract["axes"] = json!({"m": [8, 40]});
+    contract.as_object_mut().unwrap().remove("return_outputs");
+    let swept = server.post_json("/sweep", &contract);
+    assert_eq!(swept.status, 200, "{}", swept.text);
+    let points = swept.json["points"].as_array().unwrap();
+    let counts = points.iter().map(|point| point["counted"]["warp_instructions"].as_u64());
+    let [Some(few), Some(many)] = counts.collect::<Vec<_>>()[..] else { panic!("{}", swept.json) };
+    assert!(many > 4 * few, "{few} {many}: five times as many rows");
+}
+
+#[test]
+fn a_shape_without_a_value_is_reported_where_it_stands() {
+    let server = Server::start();
+    for (extents, at, why) in [
+        (json!(["m", "width"]), "kernel.io.args[0].tensor_spec.shape[1]", "no argument `width`"),
+        (json!(["m - 25", 1]), "kernel.io.args[0].tensor_spec.shape[0]", "is -1"),
+        (json!(["m / 0"]), "kernel.io.args[0].tensor_spec.shape[0]", "division by zero"),
+        (json!(["b.shape[0]"]), "kernel.io.args[0].tensor_spec.shape[0]", "not known yet"),
+        (json!(["a.size"]), "kernel.io.args[0].tensor_spec.shape[0]", "not known yet"),
+        (json!(vec!["m"; 40]), "kernel.io.args[0].tensor_spec.shape", "40 dimensions"),
+    ] {
+        let mut contract = product();
+        contract["kernel"]["io"]["args"][0] = tensor("a", "input", extents.clone());
+        let answer = server.post_json("/evaluate", &contract);
+        assert_eq!(answer.status, 400, "{}", answer.text);
+        let says = |text: &str| answer.text.contains(text);
+        assert!(says(&format!("{at}:")) && says(why), "{extents}: {}", answer.text);
+    }
+}
+
+#[test]
+fn scratch_memory_of_a_reference_has_the_size_of_the_candidate_s_arguments() {
+    let server = Server::start();
+    let args = json!([tensor("x", "input", json!(["n"])), tensor("y", "output", json!(["n"])),
+                      {"name": "n", "type": "int", "value": 300}]);
+    let launch = json!({"grid": {"x": "cdiv(n, 64)"}, "block": {"x": 64}});
+    let one = "extern \"C\" __global__ void one(const float* x, float* y, int n) {\n\
+        int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = 4 * x[i]; }";
+    let two = "extern \"C\" __global__ void twice(const float* x, float* y, int n) {\n\
+        int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = 2 * x[i]; }";
+    let step = |args: Value| {
+        json!({"kernel": "twice", "args": args, "grid": {"x": "cdiv(n, 64)"},
+                                    "block": {"x": 64}})
+    };
+    let contract = json!({
+        "kernel": {"kernel_type": "cuda", "source_code": one, "io": {"args": args, "launch": launch}},
+        "expected": {"y": {"kernel": {"kernel_type": "cuda", "source_code": two,
+            "io": {"args": [{"name": "half", "type": "tensor", "role": "scratch",
+                             "tensor_spec": {"shape": ["n"], "dtype": "float32"}}]},
+            "launches": [step(json!(["x", "half", "n"])), step(json!(["half", "y", "n"]))]}}},
+        "num_trials": 3,
+    });
+    let report = server.evaluate(&contract);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+}
+
+const BIASED: &str = r#"
+extern "C" __global__ void biased(const float* x, const float* bias, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 3 * x[i] + (bias ? bias[i] : 0.0f);
+}"#;
+
+fn biased(kernel: Value) -> Value {
+    let mut kernel = kernel;
+    let own = kernel["io"].take();
+    kernel["io"] = json!({"args": [
+        tensor("x", "input", json!([256])), {"name": "bias", "type": "none"},
+        tensor("y", "output", json!([256])), {"name": "n", "type": "int", "value": 256},
+    ]});
+    if let Value::Array(more) = &own["args"] {
+        kernel["io"]["args"].as_array_mut().unwrap().extend(more.clone());
+    }
+    kernel["io"]["launch"] = own["launch"].clone();
+    let reference = "extern \"C\" __global__ void triple(const float* x, const float* bias, float* y, int n) {\n\
+        int i = blockIdx.x * 256 + threadIdx.x; if (!bias && i < n) y[i] = 3 * x[i]; }";
+    json!({
+        "kernel": kernel,
+        "expected": {"y": {"kernel": {"kernel_type": "cuda", "source_code": reference,
+            "io": {"launch": {"grid": {"x": 1}, "block": {"x": 256}}}}}},
+        "num_trials": 3,
+    })
+}
+
+#[test]
+fn an_argument_without_a_value_is_a_null_pointer() {
+    let server = Server::start();
+    let launch = json!({"launch": {"grid": {"x": 2}, "block": {"x": 128}}});
+    let contract =
+        biased(json!({"kernel_type": "cuda", "source_code": BIASED, "io": launch.clone()}));
+    let report = server.evaluate(&contract);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+
+    let mut given = contract.clone();
+    given["kernel"]["io"]["args"][1]["value"] = json!(0);
+    let answer = server.post_json("/evaluate", &given);
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    assert!(answer.text.contains("kernel.io.args[1].value"), "{}", answer.text);
+
+    let source = BIASED.replace("const float* bias", "long long bias").replace("bias[i]", "1");
+    let wrong = biased(json!({"kernel_type": "cuda", "source_code": source, "io": launch}));
+    let answer = server.post_json("/evaluate", &wrong);
+    assert!(answer.text.contains("only a pointer can be null"), "{}", answer.text);
+}
+
+#[test]
+fn an_argument_without_a_value_is_none_in_triton() {
+    needs!("Triton", has_triton());
+    let server = Server::start();
+    let source = "import triton\nimport triton.language as tl\n\n\n@triton.jit\n\
+        def biased(x, bias, y, n, BLOCK: tl.constexpr):\n    \
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    \
+        value = 3 * tl.load(x + at, mask=at < n)\n    \
+        if bias is not None:\n        value += tl.load(bias + at, mask=at < n)\n    \
+        tl.store(y + at, value, mask=at < n)\n";
+    let io = json!({"args": [{"name": "BLOCK", "type": "int", "value": 64, "is_meta": true}],
+                    "launch": {"grid": {"x": "cdiv(n, BLOCK)"}}});
+    let contract = biased(json!({"kernel_type": "triton", "source_code": source, "io": io}));
+    let report = server.evaluate(&contract);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+}
+
+#[test]
+fn an_argument_without_a_value_is_none_in_torch() {
+    needs!("PyTorch", has_torch());
+    let server = Server::start();
+    let args = json!([tensor("x", "input", json!(["n"])), {"name": "bias", "type": "none"},
+                      {"name": "n", "type": "int", "value": 64}]);
+    let of = |body: &str| {
+        json!({"kernel_type": "torch", "io": {"args": args},
+               "source_code": format!("def kernel(x, bias, n):\n    return {body}\n")})
+    };
+    let request = json!({"ref_kernel": of("x * 3 if bias is None else x"),
+                         "custom_kernel": of("x + x + x"), "num_trials": 3});
+    let report = server.post_json("/compare", &request).json;
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+}
+
+const STRUCTURED: &str = r#"
+namespace shapes { template <typename T, int N> struct Weights { T w[N]; bool on; }; }
+enum class Mode : short { plain, doubled };
+struct Base { int n; };
+struct Params : Base {
+    const float* x;
+    float* y;
+    shapes::Weights<float, 3> weights;
+    Mode mode;
+    float4 shift;
+    float* spare[2];
+    unsigned long long big;
+};
+namespace { struct Hidden { double factor; }; }
+__global__ void structured(Params p, Hidden hidden, dim3 tile) {
+    int i = blockIdx.x * tile.x + threadIdx.x;
+    if (i >= p.n || threadIdx.x >= tile.x) return;
+    float weight = p.weights.on ? p.weights.w[i % 3] : 0.0f;
+    float value = p.x[i] * weight * float(hidden.factor) + p.shift.z;
+    if (p.mode == Mode::doubled) value *= 2;
+    if (p.spare[0] || p.spare[1] != p.y || p.big != 1ull << 40) value = -1;
+    p.y[i] = value;
+}"#;
+
+fn structured() -> Value {
+    let fields = json!({
+        "n": "n", "x": "x", "y": "y",
+        "weights": {"w": [1, 2.5, -3], "on": true},
+        "mode": 1,
+        "shift": {"x": 0, "y": 0, "z": 0.5, "w": 0},
+        "spare": [null, "y"],
+        "big": "1024 * 1024 * 1024 * 1024",
+    });
+    let reference = "extern \"C\" __global__ void k(const float* x, float* y, int n) {\n\
+        int i = blockIdx.x * 64 + threadIdx.x; const float w[3] = {1, 2.5f, -3};\n\
+        if (i < n) y[i] = 2 * (x[i] * w[i % 3] * 1.5f + 0.5f); }";
+    json!({
+        "kernel": {"kernel_type": "cuda", "source_code": STRUCTURED, "io": {
+            "args": [
+                {"name": "p", "type": "struct", "fields": fields},
+                {"name": "hidden", "type": "struct", "fields": {"factor": 1.5}},
+                {"name": "tile", "type": "struct", "fields": {"x": 64, "y": 1, "z": 1}},
+                tensor("x", "input", json!(["n"])),
+                tensor("y", "output", json!(["n"])),
+                {"name": "n", "type": "int", "value": 300},
+            ],
+            "launch": {"grid": {"x": "cdiv(n, 64)"}, "block": {"x": 64}},
+        }},
+        "expected": {"y": {"kernel": {"kernel_type": "cuda", "source_code": reference,
+            "launches": [{"kernel": "k", "args": ["x", "y", "n"], "grid": {"x": "cdiv(n, 64)"},
+                          "block": {"x": 64}}]}}},
+        "num_trials": 3,
+    })
+}
+
+#[test]
+fn structures_are_passed_by_value_with_pointers_and_structures_in_them() {
+    let server = Server::start();
+    let contract = structured();
+    for isolation in ["warm", "sealed"] {
+        let mut contract = contract.clone();
+        contract["isolation"] = json!(isolation);
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], "correct", "{report:#}");
+        assert_eq!(report["measurement"]["inputs"], "fresh", "{report:#}");
+    }
+    let mut wrong = contract.clone();
+    wrong["kernel"]["io"]["args"][0]["fields"]["weights"]["w"][1] = json!(2.25);
+    assert_eq!(server.evaluate(&wrong)["verdict"], "wrong");
+
+    // A step of a list takes them, too, by name or as they are.
+    let mut steps = contract.clone();
+    let kernel = &mut steps["kernel"];
+    kernel["io"].as_object_mut().unwrap().remove("launch");
+    kernel["launches"] = json!([{"kernel": "structured", "args": ["p", {"factor": 1.5}, "tile"],
+                                 "grid": {"x": "cdiv(n, 64)"}, "block": {"x": 64}}]);
+    let report = server.evaluate(&steps);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+}
+
+#[test]
+fn nvcc_tells_the_layout_of_structures_too() {
+    needs!("nvcc", has_nvcc());
+    let server = Server::start();
+    let mut contract = structured();
+    contract["kernel"]["metadata"] = json!({"backend": "nvcc"});
+    let report = server.evaluate(&contract);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+}
+
+#[test]
+fn a_structure_that_does_not_fit_is_reported_by_its_field() {
+    let server = Server::start();
+    let says = |change: &dyn Fn(&mut Value), why: &str| {
+        let mut contract = structured();
+        change(&mut contract["kernel"]["io"]["args"][0]["fields"]);
+        let answer = server.post_json("/evaluate", &contract);
+        assert!(answer.text.contains(why), "{why}: {}", answer.text);
+        assert_eq!(answer.status, 400, "{}", answer.text);
+    };
+    says(&|fields| fields["lacks"] = json!(1), "no field `lacks`");
+    says(&|fields| fields["mode"] = json!(1.5), "whole numbers");
+    says(&|fields| fields["spare"][0] = json!(7), "a pointer takes a tensor");
+    says(&|fields| fields["x"] = json!("y"), "(p, hidden, tile, x)");
+    says(&|fields| fields["mode"] = json!("x"), "is passed as a pointer");
+    says(&|fields| fields["weights"]["w"] = json!(1), "is an array");
+    says(&|fields| fields["weights"] = json!(1), "give its fields");
+    says(&|fields| fields["x"] = json!("nothing"), "no argument `nothing`");
+    says(&|fields| fields["bad name"] = json!(1), "not the name of a field");
+    says(&|fields| drop(fields.as_object_mut().unwrap().remove("weights")), "not among `fields`");
+    says(&|fields| drop(fields.as_object_mut().unwrap().remove("big")), "not among `fields`");
+    says(&|fields| fields["weights"]["w"] = json!(vec![1; 300]), "at most 256 fields");
+}
