@@ -306,3 +306,114 @@ fn a_structure_that_does_not_fit_is_reported_by_its_field() {
     says(&|fields| drop(fields.as_object_mut().unwrap().remove("big")), "not among `fields`");
     says(&|fields| fields["weights"]["w"] = json!(vec![1; 300]), "at most 256 fields");
 }
+
+const FILTERED: &str = r#"
+namespace filters { __constant__ float taps[5]; }
+namespace { __device__ int positive; }
+extern "C" __global__ void filtered(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int t = 0; t < 5; ++t) sum += filters::taps[t] * x[(i + t) % n];
+    y[i] = sum;
+    if (x[i] > 0) atomicAdd(&positive, 1);
+}"#;
+
+/// Takes what `FILTERED` has in variables as parameters.
+const PLAIN_FILTER: &str = r#"
+extern "C" __global__ void plain(const float* x, const float* taps, float* y, int* positive, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int t = 0; t < 5; ++t) sum += taps[t] * x[(i + t) % n];
+    y[i] = sum;
+    if (x[i] > 0) atomicAdd(positive, 1);
+}"#;
+
+fn filtered() -> Value {
+    let mut taps = tensor("taps", "input", json!([5]));
+    taps["symbol"] = json!("filters::taps");
+    let positive = json!({"name": "positive", "type": "tensor", "role": "inout", "symbol": "positive",
+        "tensor_spec": {"shape": [1], "dtype": "int32", "init": {"kind": "zeros"}}});
+    let reference = json!({"kernel_type": "cuda", "source_code": PLAIN_FILTER});
+    json!({
+        "kernel": {"kernel_type": "cuda", "source_code": FILTERED, "io": {
+            "args": [tensor("x", "input", json!(["n"])), taps, tensor("y", "output", json!(["n"])),
+                     positive, {"name": "n", "type": "int", "value": 300}],
+            "launch": {"grid": {"x": "cdiv(n, 64)"}, "block": {"x": 64}},
+        }},
+        "expected": {"y": {"kernel": reference}, "positive": {"kernel": reference}},
+        "num_trials": 5,
+    })
+}
+
+#[test]
+fn variables_of_the_image_are_filled_before_each_launch_and_read_after_it() {
+    let server = Server::start();
+    for isolation in ["warm", "sealed"] {
+        let mut contract = filtered();
+        contract["isolation"] = json!(isolation);
+        contract["return_outputs"] = json!(["positive"]);
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], "correct", "{report:#}");
+        assert_eq!(report["measurement"]["inputs"], "fresh", "{report:#}");
+    }
+    // The reference has the variables, and the candidate takes parameters.
+    let kernel = filtered()["kernel"].clone();
+    let request = json!({"ref_kernel": kernel, "custom_kernel":
+        {"kernel_type": "cuda", "source_code": PLAIN_FILTER}, "num_trials": 3});
+    let report = server.post_json("/compare", &request).json;
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+
+    for (from, to) in [("taps[t] *", "taps[4 - t] *"), ("x[i] > 0", "x[i] > 0.01f")] {
+        let mut wrong = filtered();
+        wrong["kernel"]["source_code"] = json!(FILTERED.replace(from, to));
+        assert_eq!(server.evaluate(&wrong)["verdict"], "wrong", "{to}");
+    }
+    // A step of a list, and a memory check.
+    let mut steps = filtered();
+    let launch = steps["kernel"]["io"].as_object_mut().unwrap().remove("launch").unwrap();
+    let mut step = json!({"kernel": "filtered", "args": ["x", "y", "n"]});
+    step.as_object_mut().unwrap().extend(launch.as_object().unwrap().clone());
+    steps["kernel"]["launches"] = json!([step]);
+    for expected in steps["expected"].as_object_mut().unwrap().values_mut() {
+        expected["kernel"]["io"] = json!({"launch": launch});
+    }
+    steps["sanitize"] = json!(true);
+    let report = server.evaluate(&steps);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+}
+
+#[test]
+fn constant_memory_that_nothing_fills_is_reported() {
+    let server = Server::start();
+    let mut contract = filtered();
+    let warns = |report: &Value| {
+        let diagnostics = report["compile"]["diagnostics"].as_array().cloned().unwrap_or_default();
+        diagnostics.iter().any(|one| one["message"].as_str().unwrap().contains("`filters::taps`"))
+    };
+    assert!(!warns(&server.evaluate(&contract)));
+    let args = contract["kernel"]["io"]["args"].as_array_mut().unwrap();
+    args.remove(1);
+    contract.as_object_mut().unwrap().remove("expected");
+    assert!(warns(&server.evaluate(&contract)));
+}
+
+#[test]
+fn a_variable_that_is_not_there_is_reported_with_those_that_are() {
+    let server = Server::start();
+    let says = |change: &dyn Fn(&mut Value), why: &str| {
+        let mut contract = filtered();
+        change(&mut contract["kernel"]["io"]["args"][1]);
+        let answer = server.post_json("/evaluate", &contract);
+        assert!(answer.text.contains(why), "{why}: {}", answer.text);
+        assert_eq!(answer.status, 400, "{}", answer.text);
+    };
+    says(&|taps| taps["symbol"] = json!("filters::tap"), "`filters::taps`");
+    says(&|taps| taps["tensor_spec"]["shape"] = json!([6]), "has 20 bytes, and tensor `taps` 24");
+    says(&|taps| taps["symbol"] = json!(" "), "name of a variable");
+    says(
+        &|taps| *taps = json!({"name": "taps", "type": "int", "value": 1, "symbol": "taps"}),
+        "filled from a tensor",
+    );
+}

@@ -79,6 +79,7 @@ class ArgSpec(TypedDict, total=False):
     value: bool | int | float | str
     fields: dict[str, Any]
     tensor_spec: TensorSpec
+    symbol: str
     is_meta: bool
     c_type: str
 

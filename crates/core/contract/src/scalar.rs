@@ -20,6 +20,11 @@ pub enum ScalarValue {
 }
 
 impl ArgSpec {
+    /// Returns whether it is passed as a parameter, and is no compile-time constant and no variable of the image.
+    pub fn is_parameter(&self) -> bool {
+        !self.is_meta && self.symbol.is_none()
+    }
+
     /// Returns the value of an `int`, `float` or `bool` argument. The error has the expected and
     /// the actual value.
     pub fn scalar_value(&self) -> Result<ScalarValue, String> {

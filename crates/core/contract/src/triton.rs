@@ -99,6 +99,7 @@ impl ArgSpec {
             value_of: None,
             tensor_spec: None,
             fields: None,
+            symbol: None,
             role: Role::Input,
             is_meta: true,
             c_type: None,

@@ -216,6 +216,10 @@ pub struct ArgSpec {
     /// a scalar), expressions, null for a null pointer, arrays, and the fields of a structure in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<serde_json::Map<String, serde_json::Value>>,
+    /// CUDA: the `__constant__` or `__device__` variable that holds the tensor, such as `ns::filter`, in place of a
+    /// parameter. It is filled before each launch, and read after it if the tensor is an output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
     /// Whether the kernel reads it, writes it, or both.
     #[serde(default)]
     pub role: Role,

@@ -38,7 +38,7 @@ fn full_kernel() -> Value {
         "io": {
             "args": [
                 {
-                    "name": "x", "type": "tensor", "role": "inout", "is_meta": true, "c_type": "float*",
+                    "name": "x", "type": "tensor", "role": "inout", "is_meta": true, "symbol": "s", "c_type": "float*",
                     "tensor_spec": {
                         "shape": [1], "shape_of": part, "dtype": "float8_e4m3", "init": init, "data": data,
                     },

@@ -65,7 +65,7 @@ pub const TABLES: &[Table] = &[
             ("ctype", &[]),
             ("demangle", &["ctype"]),
             ("diagnostics", &[]),
-            ("binary", &["ctype", "diagnostics"]),
+            ("binary", &["ctype", "demangle", "diagnostics"]),
             ("artifact", &["binary", "ctype"]),
             ("limits", &[]),
             ("cub", &[]),

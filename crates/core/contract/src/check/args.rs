@@ -64,6 +64,9 @@ pub(super) fn check_one(
         FailureCode::WrongField,
         || "only arguments of type `struct` have fields".to_owned(),
     );
+    if let Some(symbol) = &arg.symbol {
+        check_symbol(arg, symbol, kernel, limits, path, mistakes);
+    }
     match arg.kind {
         ArgKind::Struct => structure(args, arg, kernel, path, mistakes),
         ArgKind::Tensor => tensor(args, arg, kernel, limits, path, mistakes),
@@ -109,6 +112,35 @@ fn scalar(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes
             if arg.value.is_some() { FailureCode::WrongType } else { FailureCode::MissingValue };
         mistakes.add(format!("{path}.value"), code, message);
     }
+}
+
+/// Checks the variable of an image that holds a tensor.
+fn check_symbol(
+    arg: &ArgSpec,
+    symbol: &str,
+    kernel: KernelType,
+    limits: &ContractLimits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    let path = format!("{path}.symbol");
+    let is_tensor = arg.kind == ArgKind::Tensor && arg.role != Role::Scratch;
+    mistakes.require(is_tensor, path.clone(), FailureCode::WrongField, || {
+        "a variable is filled from a tensor of role input, output or inout".to_owned()
+    });
+    let has_variables = matches!(kernel, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin);
+    mistakes.require(has_variables, path.clone(), FailureCode::WrongField, || {
+        format!(
+            "the variables of kernels of the types cuda, ptx and cubin can be filled, not those of {}",
+            kernel.name()
+        )
+    });
+    let fits = !symbol.trim().is_empty()
+        && symbol.len() <= limits.max_name_len
+        && !symbol.contains(warpgauge_model::is_hidden);
+    mistakes.require(fits, path, FailureCode::InvalidName, || {
+        format!("must be the name of a variable, of 1 to {} bytes", limits.max_name_len)
+    });
 }
 
 /// Checks a structure.

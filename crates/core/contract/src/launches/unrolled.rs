@@ -72,7 +72,7 @@ pub fn resolve_program(
     let at = format!("{path}.io.launch");
     let names = Names::Given(kernel.kernel_type);
     let launch = crate::resolve::resolve_into(io, names, limits, &at, &mut mistakes);
-    let passed = io.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta);
+    let passed = io.args.iter().enumerate().filter(|(_, arg)| arg.is_parameter());
     let arguments = passed.map(|(index, _)| StepArgument::Given(index, 0)).collect();
     let only = ResolvedStep::Launch { line: 0, kernel: 0, arguments, launch };
     let program = ResolvedProgram { steps: vec![only], ..ResolvedProgram::default() };
@@ -270,7 +270,7 @@ impl<'a> Unroller<'a> {
     }
 
     fn all_arguments(&self) -> Result<Vec<StepArgument>, ValueError> {
-        let mut passed = self.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta);
+        let mut passed = self.args.iter().enumerate().filter(|(_, arg)| arg.is_parameter());
         self.with_values(|values| {
             passed.try_fold(Vec::new(), |mut made, (index, _)| {
                 made.push(values.given(index)?);

@@ -346,6 +346,7 @@ fn empty(name: &str, kind: ArgKind) -> ArgSpec {
         value_of: None,
         tensor_spec: None,
         fields: None,
+        symbol: None,
         role: Role::Input,
         is_meta: false,
         descriptor: None,

@@ -77,7 +77,7 @@ pub fn is_hopeless(blocks: &[PairedBlock], most: usize, policy: &ComparePolicy) 
     let comparison = evaluate(blocks, policy);
     let (open, spread_may_be) = match blocks.len() {
         ..MIN_BLOCKS_HOPELESS => return false,
-        ..MIN_BLOCKS => (PairedReason::TooFewBlocks, SPREAD_OF_FEW_MAY_BE),
+        MIN_BLOCKS_HOPELESS..MIN_BLOCKS => (PairedReason::TooFewBlocks, SPREAD_OF_FEW_MAY_BE),
         _ => (PairedReason::DifferenceUnresolved, SPREAD_MAY_BE),
     };
     let is_open = comparison.verdict == PairedVerdict::Inconclusive;

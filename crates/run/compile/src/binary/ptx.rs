@@ -221,6 +221,11 @@ fn scalar(word: &str) -> Option<(CType, u32)> {
     })
 }
 
+/// Returns the size of a scalar type, bytes.
+pub(super) fn size_of(word: &str) -> Option<u32> {
+    scalar(word).map(|(_, bytes)| bytes)
+}
+
 /// Returns the CUDA release that introduced a PTX version, as `cuDriverGetVersion` counts (13000 = 13.0).
 pub(crate) fn cuda_version_of((major, minor): (u32, u32)) -> i32 {
     let (cuda_major, cuda_minor) = match (major, minor) {

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use crate::error::{self, ExecError, Problem, chain};
 use crate::room::RoomShare;
 use bind::{BindError, bind_arguments};
+use globals::Globals;
+pub(crate) use globals::unfilled;
 use warpgauge_compile::{CompileError, CompileFailure, CompileOptions, CompiledModule, Compiler};
 use warpgauge_contract::{
     ArgKind, ArgSpec, CodeForm, ContractLimits, EvaluateRequest, IoContract, KernelCode,
@@ -27,6 +29,7 @@ use warpgauge_worker::protocol::{
 
 pub(crate) mod bind;
 mod compiled_launch;
+mod globals;
 pub(crate) mod libraries;
 mod steps;
 
@@ -343,21 +346,22 @@ fn launches_of(
     limits: &ContractLimits,
     path: &str,
 ) -> Result<Launches, ExecError> {
-    if steps::are_needed(code, io) {
-        return steps::launches_of(artifact, code, io, limits, path);
+    let globals = Globals::new(artifact, io, path)?;
+    if steps::are_needed(code, &globals) {
+        return steps::launches_of(artifact, code, &globals, limits, path);
     }
-    launch_of(artifact, code, io, limits, path).map(Launches::from)
+    launch_of(artifact, code, &globals, limits, path).map(Launches::from)
 }
 
 /// Returns the launch of `artifact`'s entry with the arguments and the dimensions of `io`.
 fn launch_of(
     artifact: &CompiledModule,
     code: &KernelCode,
-    io: &IoContract,
+    globals: &Globals<'_>,
     limits: &ContractLimits,
     path: &str,
 ) -> Result<KernelLaunch, ExecError> {
-    let kind = code.kernel_type;
+    let (kind, io) = (code.kernel_type, &*globals.io);
     if code.kernel_type.code_form() == CodeForm::Absent {
         return libraries::launch(code, artifact, io, path);
     }
@@ -365,8 +369,8 @@ fn launch_of(
         return compiled_launch::bound(artifact, decided, io, limits, path);
     }
     let entry = artifact.entry_kernel();
-    let arguments =
-        bind_arguments(entry, &io.args).map_err(|errors| binding_failure(path, errors))?;
+    let arguments = bind_arguments(entry, &io.args)
+        .map_err(|errors| binding_failure(path, globals.explain(errors)))?;
     let at = format!("{path}.io.launch");
     let launch =
         warpgauge_contract::resolve_launch_at(io, kind, limits, &at).map_err(error::invalid)?;

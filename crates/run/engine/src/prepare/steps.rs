@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::bind::{BindError, Passed, Tensors, bind_passed_list};
+use super::bind::{BindError, Passed, Tensors, bind_passed_list, parameters_of};
+use super::globals::Globals;
 use super::{binding_failure, tensor_arguments};
 use crate::error::{self, ExecError};
 use warpgauge_compile::{CompileError, CompiledModule, KernelInfo};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, ContractLimits, IoContract, KernelCode, Line, ResolvedLaunch, ResolvedStep,
-    Role, StepArgument, TensorSpec, resolve_program,
+    ArgKind, ArgSpec, ContractLimits, KernelCode, Line, ResolvedLaunch, ResolvedStep, Role,
+    StepArgument, TensorSpec, resolve_program,
 };
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_tensor::shape;
@@ -18,24 +19,27 @@ use warpgauge_worker::protocol::{
 };
 
 /// Returns whether a kernel needs more than one launch of its entry, or memory beside its tensors.
-pub(super) fn are_needed(code: &KernelCode, io: &IoContract) -> bool {
-    !code.launches.is_empty() || io.args.iter().any(|arg| arg.role == Role::Scratch)
+pub(super) fn are_needed(code: &KernelCode, globals: &Globals<'_>) -> bool {
+    !code.launches.is_empty()
+        || !globals.variables.is_empty()
+        || globals.io.args.iter().any(|arg| arg.role == Role::Scratch)
 }
 
 /// Returns the steps of a kernel, bound to the parameters of the kernels of `artifact`.
 pub(super) fn launches_of(
     artifact: &CompiledModule,
     code: &KernelCode,
-    io: &IoContract,
+    globals: &Globals<'_>,
     limits: &ContractLimits,
     path: &str,
 ) -> Result<Launches, ExecError> {
+    let io = &*globals.io;
     let program = resolve_program(code, io, limits, path).map_err(error::invalid)?;
     let kernels = match code.launches.is_empty() {
         true => vec![artifact.entry_kernel()],
         false => kernels_of(artifact, &program.kernels, path)?,
     };
-    let binder = Binder::new(io, &kernels, path);
+    let binder = Binder::new(globals, &kernels, path, !code.launches.is_empty());
     let setup = binder.steps(&program.setup, &program.setup_lines)?;
     let steps = binder.steps(&program.steps, &program.lines)?;
     let symbols = kernels.iter().map(|kernel| kernel.symbol.clone()).collect();
@@ -51,7 +55,14 @@ pub(super) fn launches_of(
     };
     let first = first.whole(image, &kernels[first.kernel].symbol);
     let workspaces = binder.workspaces;
-    let program = StepProgram { symbols, workspaces, setup, steps, lines: program.lines.len() };
+    let program = StepProgram {
+        symbols,
+        workspaces,
+        globals: globals.variables.clone(),
+        setup,
+        steps,
+        lines: program.lines.len(),
+    };
     Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
 }
 
@@ -77,11 +88,20 @@ struct Binder<'a> {
     /// Memory of each argument that is a tensor.
     memory: Vec<Option<Piece>>,
     workspaces: Vec<u64>,
+    globals: &'a Globals<'a>,
     path: &'a str,
+    /// Whether each step lists its arguments.
+    is_list: bool,
 }
 
 impl<'a> Binder<'a> {
-    fn new(io: &IoContract, kernels: &'a [&'a KernelInfo], path: &'a str) -> Self {
+    fn new(
+        globals: &'a Globals<'a>,
+        kernels: &'a [&'a KernelInfo],
+        path: &'a str,
+        is_list: bool,
+    ) -> Self {
+        let io = &*globals.io;
         let bare = |arg: &ArgSpec| {
             let spec = arg.tensor_spec.as_ref();
             // What one step writes, another reads: the role says nothing about a parameter.
@@ -93,6 +113,7 @@ impl<'a> Binder<'a> {
                 value_of: None,
                 tensor_spec: spec,
                 fields: arg.fields.clone(),
+                symbol: arg.symbol.clone(),
                 role: Role::Input,
                 is_meta: arg.is_meta,
                 descriptor: None,
@@ -114,7 +135,8 @@ impl<'a> Binder<'a> {
             memory[index] = Some(Piece { memory: memory_of, bytes: bytes(arg) });
             workspaces.push(bytes(arg));
         }
-        Self { args: io.args.iter().map(bare).collect(), kernels, memory, workspaces, path }
+        let args = io.args.iter().map(bare).collect();
+        Self { args, kernels, memory, workspaces, globals, path, is_list }
     }
 
     fn steps(&self, steps: &[ResolvedStep], lines: &[Line]) -> Result<Vec<Step>, ExecError> {
@@ -181,7 +203,11 @@ impl<'a> Binder<'a> {
                 }
             }
         });
-        let passed = passed.collect::<Vec<_>>();
+        let passed = match self.is_list {
+            true => passed.collect::<Vec<_>>(),
+            false => parameters_of(self.kernels[kernel], &self.args)
+                .map_err(|error| binding_failure(self.path, vec![error]))?,
+        };
         let place = |tensor: usize, elements: u64| self.pointer(tensor, elements);
         let tensors = Tensors { args: &self.args, place: &place };
         bind_passed_list(self.kernels[kernel], &passed, &tensors).map_err(|errors| {
@@ -189,7 +215,7 @@ impl<'a> Binder<'a> {
                 Some(at) => error.at_step(at),
                 None => error,
             });
-            binding_failure(self.path, located.collect())
+            binding_failure(self.path, self.globals.explain(located.collect()))
         })
     }
 

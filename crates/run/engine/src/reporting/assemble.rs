@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader};
 
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, unfilled};
 use crate::profiling::analysed;
 use crate::profiling::profiled;
 use crate::profiling::sanitized;
@@ -180,6 +180,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     let why = validation.reasons.first().map(|reason| reason.message.clone());
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;
+    compile.diagnostics.extend(unfilled(&prepared.artifact, request.kernel.io.as_ref()));
     Ok(EvaluateResponse {
         job_id: job_id.to_owned(),
         status: if ours { ResponseStatus::Error } else { ResponseStatus::Success },

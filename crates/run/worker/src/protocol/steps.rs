@@ -12,6 +12,8 @@ pub struct StepProgram {
     pub symbols: Vec<String>,
     /// Sizes of the scratch memory that steps share, bytes.
     pub workspaces: Vec<u64>,
+    /// Variables of the image that hold buffers.
+    pub globals: Vec<GlobalVariable>,
     /// Steps that fill the scratch memory before inputs exist. What they leave there is the scratch memory's content
     /// before each run.
     pub setup: Vec<Step>,
@@ -19,6 +21,18 @@ pub struct StepProgram {
     pub steps: Vec<Step>,
     /// Number of lines of the list that the steps come from.
     pub lines: usize,
+}
+
+/// A variable of the image that holds a buffer during a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GlobalVariable {
+    pub symbol: String,
+    /// Index of the buffer, which has the size of the variable.
+    pub buffer: usize,
+    /// Size, bytes.
+    pub bytes: u64,
+    /// Whether the buffer gets the variable's content after a run.
+    pub is_written: bool,
 }
 
 /// A step that is done once.

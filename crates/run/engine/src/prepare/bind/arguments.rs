@@ -40,8 +40,7 @@ pub(crate) struct Tensors<'a> {
     pub place: &'a dyn Fn(usize, u64) -> Argument,
 }
 
-/// Binds the arguments of a contract to the parameters of `kernel`, in order. Arguments that a structure names are not
-/// passed beside it, unless the kernel has as many parameters as there are arguments.
+/// Binds the arguments of a contract to the parameters of `kernel`, in order.
 ///
 /// # Errors
 /// The list has every argument that does not fit, not only the first.
@@ -49,16 +48,26 @@ pub fn bind_arguments(
     kernel: &KernelInfo,
     args: &[ArgSpec],
 ) -> Result<Vec<Argument>, Vec<BindError>> {
+    let passed = parameters_of(kernel, args).map_err(|error| vec![error])?;
+    let buffer_of = |index: usize| args[..index].iter().filter(is_buffer).count();
+    let place = |index: usize, _: u64| Argument::Buffer(buffer_of(index));
+    bind_passed_list(kernel, &passed, &Tensors { args, place: &place })
+}
+
+/// Returns the arguments that a kernel without a list of launches gets. Those that a structure names are not among them,
+/// unless the kernel has as many parameters as there are arguments.
+pub(crate) fn parameters_of<'a>(
+    kernel: &KernelInfo,
+    args: &'a [ArgSpec],
+) -> Result<Vec<Passed<'a>>, BindError> {
     let mut passed = Vec::new();
     let mut named = Vec::new();
-    for (index, arg) in args.iter().enumerate().filter(|(_, arg)| !arg.is_meta) {
+    for (index, arg) in args.iter().enumerate().filter(|(_, arg)| arg.is_parameter()) {
         let fields = match arg.kind {
             ArgKind::Struct => match warpgauge_contract::structure_of(args, arg) {
                 Ok(StepArgument::Structure(fields)) => Some(fields),
                 Ok(_) => None,
-                Err((code, message)) => {
-                    return Err(vec![BindError::argument(index, code, message)]);
-                }
+                Err((code, message)) => return Err(BindError::argument(index, code, message)),
             },
             _ => None,
         };
@@ -69,9 +78,7 @@ pub fn bind_arguments(
     if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
         passed.retain(|one| !named.contains(&one.index));
     }
-    let buffer_of = |index: usize| args[..index].iter().filter(is_buffer).count();
-    let place = |index: usize, _: u64| Argument::Buffer(buffer_of(index));
-    bind_passed_list(kernel, &passed, &Tensors { args, place: &place })
+    Ok(passed)
 }
 
 /// Binds arguments to the parameters of `kernel`, in order.

@@ -27,6 +27,11 @@ impl BindError {
         Self { path: format!("{step}.{field}"), ..self }
     }
 
+    /// Returns whether the kernel takes another number of arguments.
+    pub(crate) fn is_about_count(&self) -> bool {
+        self.code == FailureCode::ArgumentCount
+    }
+
     pub(super) fn argument(index: usize, code: FailureCode, message: String) -> Self {
         Self { path: format!("io.args[{index}]"), code, message }
     }

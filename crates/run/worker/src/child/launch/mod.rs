@@ -1,9 +1,13 @@
 //! A program, loaded and bound to buffers.
 //!
+//! - `kernel`: the launch of one kernel
 //! - `library_call`: functions of NVIDIA's libraries in place of kernels
-//! - `program`: modules, arguments, launches
+//! - `program`: modules, launches, and the variables that they restore
+//! - `steps`: lists of launches
+//! - `structures`: arguments that are structures with pointers
 //! - `tensor_maps`: arguments that are tensor maps
 
+mod kernel;
 pub(crate) mod library_call;
 pub(crate) mod program;
 mod steps;

@@ -1,10 +1,9 @@
 //! A program that is ready to be launched on a job's buffers.
 
+use super::kernel::BoundLaunch;
 use super::library_call::AddressOf;
 use super::library_call::BoundCall;
 use super::steps::BoundSteps;
-use super::structures::BoundStructure;
-use super::tensor_maps::BoundMap;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::device::ready::Ready;
 use crate::child::device::runners::RemoteProgram;
@@ -13,13 +12,10 @@ use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::residue::Residue;
 use crate::child::memory::variables::Restored;
 use crate::child::memory::variables::Variables;
-use crate::protocol::{Argument, Blame, KernelLaunch, Launches, LineTimes};
+use crate::protocol::{Blame, Launches, LineTimes};
 use warpgauge_device::support::Support;
-use warpgauge_device::{
-    DeviceBuffer, DeviceError, LaunchShape, Module, Params, PreparedLaunch, Stream,
-    VariableSnapshot,
-};
-use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
+use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream, VariableSnapshot};
+use warpgauge_model::{FunctionFacts, Image, ImageFormat};
 
 /// A program whose modules are loaded: its launches with their arguments, and the initial content of the
 /// modules' variables.
@@ -64,18 +60,26 @@ impl Bound {
         }
     }
 
-    /// Queues writing the content that scratch memory of steps has before a run.
-    fn renew(&self, stream: &Stream) -> Result<(), DeviceError> {
+    /// Queues writing the content that scratch memory and variables of steps have before a run.
+    fn renew(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         match self {
             Bound::Kernel(_) | Bound::Library(_) => Ok(()),
-            Bound::Steps(steps) => steps.renew(stream),
+            Bound::Steps(steps) => steps.renew(address, stream),
+        }
+    }
+
+    /// Copies the variables that a run of steps wrote to their buffers.
+    fn collect(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+        match self {
+            Bound::Kernel(_) | Bound::Library(_) => Ok(()),
+            Bound::Steps(steps) => steps.collect(address, stream),
         }
     }
 
     /// Returns the launch's scratch memory, which may hold state. A library manages its own.
     fn scratch(&self) -> &[DeviceBuffer] {
         match self {
-            Bound::Kernel(launch) => &launch.scratch,
+            Bound::Kernel(launch) => launch.scratch(),
             // Scratch memory of steps is renewed before each run.
             Bound::Library(_) | Bound::Steps(_) => &[],
         }
@@ -83,23 +87,11 @@ impl Bound {
 
     fn into_memory(self) -> Vec<DeviceBuffer> {
         match self {
-            Bound::Kernel(launch) => launch.scratch,
+            Bound::Kernel(launch) => launch.into_scratch(),
             Bound::Library(call) => vec![call.into_memory()],
             Bound::Steps(steps) => steps.into_memory(),
         }
     }
-}
-
-pub(super) struct BoundLaunch {
-    launch: PreparedLaunch,
-    /// Index of each argument that is an address, of its buffer, and the offset in the buffer in bytes.
-    pointers: Vec<(usize, usize, u64)>,
-    /// Arguments that are structures with pointers.
-    structures: Vec<BoundStructure>,
-    /// Arguments that are tensor maps.
-    maps: Vec<BoundMap>,
-    /// Scratch memory of the launch.
-    scratch: Vec<DeviceBuffer>,
 }
 
 /// A callback for a module and its variables.
@@ -197,13 +189,7 @@ impl LoadedProgram {
 
     /// Returns a program of one empty kernel.
     pub(crate) fn empty(support: &Support) -> Result<Self, DeviceError> {
-        let launch = BoundLaunch {
-            launch: support.empty_launch()?,
-            pointers: Vec::new(),
-            structures: Vec::new(),
-            maps: Vec::new(),
-            scratch: Vec::new(),
-        };
+        let launch = BoundLaunch::bare(support.empty_launch()?);
         let launches = vec![Bound::Kernel(Box::new(launch))];
         let variables = Ok(Vec::new());
         Ok(Self {
@@ -219,27 +205,45 @@ impl LoadedProgram {
         buffers: &[JobBuffer<'_>],
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        self.renew(stream)?;
-        self.launch_renewed(buffers, stream)
+        self.launch_whole(&|index: usize| buffers.get(index).map(JobBuffer::address), stream)
     }
 
-    /// Like [`Self::launch`], but leaves scratch memory to the caller, who has called [`Self::renew`].
-    pub(crate) fn launch_renewed(
+    /// Like [`Self::launch`], on buffers of which only the addresses are known.
+    pub(crate) fn launch_at(
         &mut self,
-        buffers: &[JobBuffer<'_>],
+        addresses: &[u64],
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
-        self.launch_on(&address, stream)
+        self.launch_whole(&|index: usize| addresses.get(index).copied(), stream)
     }
 
-    /// Queues writing the content that the program's scratch memory has before a run.
-    pub(crate) fn renew(&self, stream: &Stream) -> Result<(), DeviceError> {
+    fn launch_whole(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+        self.renew(address, stream)?;
+        self.launch_renewed(address, stream)?;
+        self.collect(address, stream)
+    }
+
+    /// Queues writing the content that the program's scratch memory and its variables have before a run.
+    pub(crate) fn renew(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         match &self.place {
             Place::Here { launches, .. } => {
-                launches.iter().try_for_each(|launch| launch.renew(stream))
+                launches.iter().try_for_each(|launch| launch.renew(address, stream))
             }
-            // The runner renews it.
+            // The runner renews them.
+            Place::There(_) => Ok(()),
+        }
+    }
+
+    /// Copies the variables that a run wrote to their buffers.
+    pub(crate) fn collect(
+        &self,
+        address: AddressOf<'_>,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        match &self.place {
+            Place::Here { launches, .. } => {
+                launches.iter().try_for_each(|launch| launch.collect(address, stream))
+            }
             Place::There(_) => Ok(()),
         }
     }
@@ -255,26 +259,13 @@ impl LoadedProgram {
         }
     }
 
-    /// Like [`Self::launch`], on buffers of which only the addresses are known.
-    pub(crate) fn launch_at(
+    /// Like [`Self::launch`], but leaves scratch memory and variables to the caller, who calls [`Self::renew`] before and
+    /// [`Self::collect`] after it.
+    pub(crate) fn launch_renewed(
         &mut self,
-        addresses: &[u64],
+        address: AddressOf<'_>,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        self.renew(stream)?;
-        self.launch_renewed_at(addresses, stream)
-    }
-
-    /// Like [`Self::launch_renewed`], on buffers of which only the addresses are known.
-    pub(crate) fn launch_renewed_at(
-        &mut self,
-        addresses: &[u64],
-        stream: &Stream,
-    ) -> Result<(), DeviceError> {
-        self.launch_on(&|index: usize| addresses.get(index).copied(), stream)
-    }
-
-    fn launch_on(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         match &mut self.place {
             Place::Here { launches, .. } => {
                 launches.iter_mut().try_for_each(|launch| launch.queue(address, stream))
@@ -423,118 +414,4 @@ fn bind(
         bound.push(Bound::Kernel(Box::new(launch)));
     }
     Ok((bound, first))
-}
-
-impl BoundLaunch {
-    /// Binds a kernel to the buffers and the scratch memory that it uses. `wants_facts`: whether the driver is asked for
-    /// facts about the kernel.
-    pub(super) fn new(
-        executor: &Executor,
-        module: &Module,
-        launch: &KernelLaunch,
-        (address, workspaces): (AddressOf<'_>, &[DeviceBuffer]),
-        residue: &mut Residue,
-        (blame, wants_facts): (Blame, bool),
-    ) -> JobResult<(Self, Option<FunctionFacts>)> {
-        let blamed = |error| Failed::device(error, blame);
-        let function = module.function(&launch.symbol).map_err(blamed)?;
-        let shape = shape_of(launch);
-        let facts = wants_facts.then(|| function.facts(shape.block_threads(), shape.shared_bytes));
-        let facts = facts.and_then(Result::ok);
-        residue.note_local_bytes(facts.map_or(0, |facts| facts.local_bytes));
-        let (mut params, mut pointers) = (Params::new(), Vec::new());
-        let (mut maps, mut scratch, mut structures) = (Vec::new(), Vec::new(), Vec::new());
-        let place = |index: usize, buffer: usize| {
-            address(buffer).ok_or_else(|| blamed(no_buffer(&launch.symbol, index, buffer)))
-        };
-        let workspace_of = |index: usize, workspace: usize| {
-            let missing = || blamed(no_buffer(&launch.symbol, index, workspace));
-            workspaces.get(workspace).map(DeviceBuffer::address).ok_or_else(missing)
-        };
-        for (index, argument) in launch.arguments.iter().enumerate() {
-            match argument {
-                Argument::Scalar(bytes) => params.push(bytes),
-                Argument::Scratch(bytes) => {
-                    let what = "scratch memory of the kernel";
-                    let memory = DeviceBuffer::new(&executor.context, *bytes, what);
-                    let memory = memory.map_err(blamed)?;
-                    memory.fill(0, &executor.stream).map_err(blamed)?;
-                    let address = memory.address();
-                    scratch.push(memory);
-                    params.push_address(address)
-                }
-                Argument::Buffer(buffer) | Argument::Inside(buffer, _) => {
-                    let offset =
-                        if let Argument::Inside(_, offset) = argument { *offset } else { 0 };
-                    let address = place(index, *buffer)?;
-                    pointers.push((index, *buffer, offset));
-                    params.push_address(address + offset)
-                }
-                Argument::Workspace(workspace, offset) => {
-                    params.push_address(workspace_of(index, *workspace)? + offset)
-                }
-                Argument::Structure(bytes, fields) => {
-                    let bound = BoundStructure::new(index, bytes, fields, address, workspaces);
-                    let bound = bound
-                        .map_err(|missing| blamed(no_buffer(&launch.symbol, index, missing)))?;
-                    params.push(&bound.bytes);
-                    structures.push(bound);
-                    &mut params
-                }
-                Argument::Map(buffer, map) => {
-                    let bound = (index, *buffer, place(index, *buffer)?);
-                    let (bound, bytes) = BoundMap::new(executor, bound, map).map_err(blamed)?;
-                    maps.push(bound);
-                    params.push(&bytes)
-                }
-            };
-        }
-        let launch = PreparedLaunch::new(function, shape, params).map_err(blamed)?;
-        Ok((Self { launch, pointers, structures, maps, scratch }, facts))
-    }
-
-    /// Queues the launch.
-    pub(super) fn queue(
-        &mut self,
-        address: AddressOf<'_>,
-        stream: &Stream,
-    ) -> Result<(), DeviceError> {
-        // Each buffer existed when it was bound.
-        for &(argument, buffer, offset) in &self.pointers {
-            if let Some(address) = address(buffer) {
-                self.launch.set_address(argument, address + offset);
-            }
-        }
-        for structure in &mut self.structures {
-            if structure.follow(address) {
-                self.launch.set_argument(structure.argument, &structure.bytes);
-            }
-        }
-        for map in &mut self.maps {
-            if let Some(address) = address(map.buffer) {
-                map.follow(address, &mut self.launch)?;
-            }
-        }
-        self.launch.launch(stream)
-    }
-
-    pub(super) fn into_scratch(self) -> Vec<DeviceBuffer> {
-        self.scratch
-    }
-}
-
-pub(super) fn no_buffer(symbol: &str, argument: usize, buffer: usize) -> DeviceError {
-    let text = format!("argument {argument} is buffer {buffer}, which does not exist");
-    DeviceError::local(format!("launch {symbol}"), FailureCode::InvalidValue, text)
-}
-
-/// Returns the shape of a launch.
-pub(crate) fn shape_of(launch: &KernelLaunch) -> LaunchShape {
-    LaunchShape {
-        grid: launch.grid,
-        block: launch.block,
-        shared_bytes: launch.shared_bytes,
-        cluster: launch.cluster,
-        cooperative: launch.cooperative,
-    }
 }

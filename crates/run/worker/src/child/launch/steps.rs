@@ -1,11 +1,13 @@
 //! Programs of several launches: bound to the memory that they use, and run step by step.
 
+use super::kernel::{BoundLaunch, no_buffer};
 use super::library_call::AddressOf;
-use super::program::BoundLaunch;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::residue::Residue;
-use crate::protocol::{Blame, KernelLaunch, LineTimes, Memory, Piece, Step, StepProgram};
+use crate::protocol::{
+    Blame, GlobalVariable, KernelLaunch, LineTimes, Memory, Piece, Step, StepProgram,
+};
 use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts};
 use warpgauge_statistics::Sorted;
@@ -30,8 +32,30 @@ pub(super) struct BoundSteps {
     steps: Vec<BoundStep>,
     lines: usize,
     workspaces: Vec<DeviceBuffer>,
+    globals: Vec<BoundGlobal>,
     /// Content of the scratch memory after the setup, if there is one.
     prepared: Vec<DeviceBuffer>,
+}
+
+/// A variable of the module that holds a buffer during a run.
+struct BoundGlobal {
+    address: u64,
+    bytes: u64,
+    buffer: usize,
+    is_written: bool,
+}
+
+impl BoundGlobal {
+    fn new(module: &Module, global: &GlobalVariable) -> Result<Self, DeviceError> {
+        let GlobalVariable { symbol, buffer, bytes, is_written } = global;
+        let found = module.variable(symbol)?.filter(|range| range.bytes == *bytes);
+        let range = found.ok_or_else(|| {
+            let text = format!("the module has no variable `{symbol}` of {bytes} bytes");
+            DeviceError::local("find a variable", FailureCode::InvalidValue, text)
+        })?;
+        let (buffer, is_written) = (*buffer, *is_written);
+        Ok(Self { address: range.address, bytes: *bytes, buffer, is_written })
+    }
 }
 
 enum BoundStep {
@@ -55,10 +79,13 @@ impl BoundSteps {
         let blamed = |error| Failed::device(error, blame);
         let allocate = |bytes: &u64| DeviceBuffer::new(&executor.context, *bytes, "scratch memory");
         let workspaces = program.workspaces.iter().map(allocate).collect::<Result<Vec<_>, _>>();
+        let globals = program.globals.iter().map(|global| BoundGlobal::new(module, global));
+        let globals = globals.collect::<Result<Vec<_>, _>>();
         let mut bound = Self {
             steps: Vec::new(),
             lines: program.lines,
             workspaces: workspaces.map_err(blamed)?,
+            globals: globals.map_err(blamed)?,
             prepared: Vec::new(),
         };
         let mut facts = None;
@@ -97,7 +124,7 @@ impl BoundSteps {
         bound.steps = bind(&bound, &program.steps)?;
         if !setup.is_empty() {
             let stream = &executor.stream;
-            bound.renew(stream).map_err(blamed)?;
+            bound.renew_scratch(stream).map_err(blamed)?;
             let steps = std::mem::replace(&mut bound.steps, setup);
             let done = bound.queue(address, stream).and_then(|()| stream.synchronize());
             bound.steps = steps;
@@ -117,8 +144,32 @@ impl BoundSteps {
         self.workspaces.iter().map(copied).collect()
     }
 
-    /// Queues writing the content that scratch memory has before a run.
-    pub(super) fn renew(&self, stream: &Stream) -> Result<(), DeviceError> {
+    /// Queues writing the content that scratch memory and variables have before a run.
+    pub(super) fn renew(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+        self.renew_scratch(stream)?;
+        self.globals.iter().try_for_each(|global| {
+            stream.copy_at(buffer_of(global, address)?, global.address, global.bytes)
+        })
+    }
+
+    /// Copies the variables that a run wrote to their buffers, and waits for that: another process may read the buffers
+    /// next.
+    pub(super) fn collect(
+        &self,
+        address: AddressOf<'_>,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let mut written = self.globals.iter().filter(|global| global.is_written).peekable();
+        if written.peek().is_none() {
+            return Ok(());
+        }
+        written.try_for_each(|global| {
+            stream.copy_at(global.address, buffer_of(global, address)?, global.bytes)
+        })?;
+        stream.synchronize()
+    }
+
+    fn renew_scratch(&self, stream: &Stream) -> Result<(), DeviceError> {
         for (index, memory) in self.workspaces.iter().enumerate() {
             match self.prepared.get(index) {
                 Some(prepared) => {
@@ -148,13 +199,11 @@ impl BoundSteps {
     ) -> Result<(), DeviceError> {
         let Self { steps, workspaces, .. } = self;
         let place = |piece: &Piece| match piece.memory {
-            Memory::Buffer(buffer) => {
-                address(buffer).ok_or_else(|| super::program::no_buffer("a step", 0, buffer))
-            }
+            Memory::Buffer(buffer) => address(buffer).ok_or_else(|| no_buffer("a step", 0, buffer)),
             Memory::Workspace(index) => workspaces
                 .get(index)
                 .map(DeviceBuffer::address)
-                .ok_or_else(|| super::program::no_buffer("a step", 0, index)),
+                .ok_or_else(|| no_buffer("a step", 0, index)),
         };
         let mut at = 0;
         while let Some(bound) = steps.get_mut(at) {
@@ -206,7 +255,7 @@ impl BoundSteps {
         };
         let mut samples = vec![(0u32, Vec::new()); self.lines];
         let mut timed = 0;
-        self.renew(stream)?;
+        self.renew(address, stream)?;
         self.each(address, stream, &mut |line, queue| {
             let Some((count, times)) = samples.get_mut(line) else { return queue() };
             *count += 1;
@@ -239,6 +288,11 @@ impl BoundSteps {
         let scratch = launches.flat_map(|launch| launch.into_scratch());
         self.workspaces.into_iter().chain(self.prepared).chain(scratch).collect()
     }
+}
+
+fn buffer_of(global: &BoundGlobal, address: AddressOf<'_>) -> Result<u64, DeviceError> {
+    let buffer = global.buffer;
+    address(buffer).ok_or_else(|| no_buffer("a variable", 0, buffer))
 }
 
 /// Returns the times of a line that a run did `count` times, of which some were timed.

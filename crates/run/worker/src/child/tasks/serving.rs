@@ -230,9 +230,8 @@ fn time(
         let (stream, support) = (tools.stream, tools.support);
         let flush = executor.flush.as_ref();
         let mut stage = Stage { stream, support, flush, aids: aids.as_mut() };
-        stage.queue(arm, forget, how, [start, end], |arm, stream| {
-            arm.launch_renewed_at(addresses, stream)
-        })?;
+        let address = |index: usize| addresses.get(index).copied();
+        stage.queue(arm, &address, (forget, how), [start, end])?;
         end.synchronize()?;
         Ok(end.elapsed_ms_since(start)?)
     })();

@@ -13,7 +13,7 @@ use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::tools::Tools;
 use crate::protocol::{LineTimes, TimedLaunch};
 use warpgauge_device::{
-    ClockReading, DeviceError, EmulatorControl, Event, Staging, Stamp, Stream, clock_between,
+    ClockReading, DeviceError, EmulatorControl, Event, Staging, Stamp, clock_between,
 };
 use warpgauge_model::{CacheState, LaunchCounts};
 use warpgauge_validate::Filling;
@@ -264,9 +264,8 @@ impl Rig<'_, '_> {
         }
         let flush = self.executor.flush.as_ref();
         let mut stage = Stage { stream: tools.stream, support: tools.support, flush, aids };
-        let launch =
-            |arm: &mut LoadedProgram, stream: &Stream| arm.launch_renewed(self.buffers, stream);
-        stage.queue(arm, wiped, how, [start, end], launch)?;
+        let address = |index: usize| self.buffers.get(index).map(JobBuffer::address);
+        stage.queue(arm, &address, (wiped, how), [start, end])?;
         end.synchronize()?;
         end.elapsed_ms_since(start)
     }

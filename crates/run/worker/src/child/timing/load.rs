@@ -251,12 +251,16 @@ impl Ground<'_, '_> {
             let flush = self.executor.flush.as_ref();
             let (stream, support) = (tools.stream, tools.support);
             let mut stage = Stage { stream, support, flush, aids: self.aids.as_deref_mut() };
-            stage.clear(arm, true, how)?;
+            let address = |index: usize| self.buffers.get(index).map(JobBuffer::address);
+            stage.clear(arm, &address, true, how)?;
             if is_last {
                 start.record(stream)?;
             }
-            arm.launch_renewed(self.buffers, stream)?;
-            if is_last { end.record(stream) } else { Ok(()) }
+            arm.launch_renewed(&address, stream)?;
+            if is_last {
+                end.record(stream)?;
+            }
+            arm.collect(&address, stream)
         };
         for launch in 1..=launches {
             filling = self.inputs.filling();

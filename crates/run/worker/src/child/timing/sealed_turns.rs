@@ -133,8 +133,8 @@ impl Turns {
             let (stream, support) = (tools.stream, tools.support);
             let flush = executor.flush.as_ref();
             let mut stage = Stage { stream, support, flush, aids: aids.as_deref_mut() };
-            let launch = |arm: &mut LoadedProgram, stream: &_| arm.launch_renewed(buffers, stream);
-            let timed = stage.queue(arm, forget, how, [start, end], launch).and_then(|()| {
+            let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+            let timed = stage.queue(arm, &address, (forget, how), [start, end]).and_then(|()| {
                 end.synchronize()?;
                 end.elapsed_ms_since(start)
             });

@@ -1,6 +1,7 @@
 //! One launch between two events, with the preparation right before it.
 
 use crate::child::device::executor::TimingAids;
+use crate::child::launch::library_call::AddressOf;
 use crate::child::launch::program::LoadedProgram;
 use crate::protocol::TimedLaunch;
 use warpgauge_device::support::Support;
@@ -22,6 +23,7 @@ impl Stage<'_> {
     pub(in crate::child) fn clear(
         &mut self,
         arm: &mut LoadedProgram,
+        address: AddressOf<'_>,
         forget: bool,
         how: TimedLaunch,
     ) -> Result<(), DeviceError> {
@@ -29,7 +31,7 @@ impl Stage<'_> {
         if forget {
             arm.forget(stream)?;
         }
-        arm.renew(stream)?;
+        arm.renew(address, stream)?;
         if let (true, Some(aids)) = (how.wipe_shared, &mut self.aids) {
             aids.wipe.queue(stream)?;
         }
@@ -39,18 +41,17 @@ impl Stage<'_> {
         }
     }
 
-    /// Queues one launch on prepared buffers: the preparation as requested, and then the launch between its
-    /// events.
+    /// Queues one launch on the buffers at these addresses: the preparation as requested, the launch between its events, and
+    /// copying the variables that it wrote.
     pub(in crate::child) fn queue(
         &mut self,
         arm: &mut LoadedProgram,
-        forget: bool,
-        how: TimedLaunch,
+        address: AddressOf<'_>,
+        (forget, how): (bool, TimedLaunch),
         [start, end]: [&Event; 2],
-        launch: impl FnOnce(&mut LoadedProgram, &Stream) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let stream = self.stream;
-        self.clear(arm, forget, how)?;
+        self.clear(arm, address, forget, how)?;
         // A program that reads a flag of the device, or has more launches than the driver queues, would wait for ever.
         let waits = arm.can_wait();
         if let Some(aids) = self.aids.as_mut().filter(|_| waits) {
@@ -60,11 +61,11 @@ impl Stage<'_> {
             aids.blocking_kernel.launch(self.support, stream)?;
         }
         start.record(stream)?;
-        launch(arm, stream)?;
+        arm.launch_renewed(address, stream)?;
         end.record(stream)?;
         if let Some(aids) = &self.aids {
             aids.blocking_kernel.release();
         }
-        Ok(())
+        arm.collect(address, stream)
     }
 }
