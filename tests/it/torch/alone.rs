@@ -49,7 +49,7 @@ def f(x):
 
 fn submission(source: &str) -> TorchSubmission {
     let entry = EntryPoint { function: Some("f".to_owned()), ..EntryPoint::default() };
-    TorchSubmission { source: source.to_owned(), entry, preferred: Vec::new() }
+    TorchSubmission { source: source.to_owned(), entry, preferred: Vec::new(), given: Vec::new() }
 }
 
 /// Starts one under `env`, in the place of a tool, which leaves a descriptor open as tools do, and asks it.

@@ -189,3 +189,97 @@ fn one_against_one(server: &Server) {
     assert_eq!(answer.status, 400, "{}", answer.text);
     assert!(answer.text.contains("expected.y.kernel"), "{}", answer.text);
 }
+
+const SUBTRACT: &str = r#"
+extern "C" __global__ void subtract(const float* a, const float* b, float* c, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] - b[i];
+}"#;
+
+/// A CUDA kernel with all its arguments, and a launch.
+fn subtract(source: &str) -> Value {
+    let tensor = |name: &str, role: &str, seed: u64| {
+        let mut spec = json!({"shape": [700], "dtype": "float32"});
+        if role == "input" {
+            spec["init"] = json!({"kind": "randn", "seed": seed});
+        }
+        json!({"name": name, "type": "tensor", "role": role, "tensor_spec": spec})
+    };
+    let mut kernel = cuda(source);
+    kernel["io"]["args"] = json!([
+        tensor("a", "input", 1), tensor("b", "input", 2), tensor("c", "output", 0),
+        {"name": "n", "type": "int", "value": 700},
+    ]);
+    kernel
+}
+
+/// A module whose `forward` has these parameters and returns this expression.
+fn module(parameters: &str, returned: &str) -> Value {
+    torch(&format!(
+        "class Model(nn.Module):\n    def forward(self, {parameters}):\n        return {returned}\n"
+    ))
+}
+
+#[test]
+fn a_reference_in_python_takes_the_arguments_that_its_parameters_name() {
+    needs!("PyTorch", available());
+    let server = Server::start();
+    for (parameters, returned) in [
+        ("a, b", "a - b"),
+        ("b, a", "a - b"),
+        ("x, y", "x - y"),
+        ("b, x", "x - b"),
+        ("a, b, n", "(a - b)[:n]"),
+        ("a, b, scale=1.0, *, n", "(a - b)[:n] * scale"),
+        ("a, *rest", "a - rest[0]"),
+        ("a, b, **options", "a - b"),
+    ] {
+        let reference = module(parameters, returned);
+        let mut contract = json!({"kernel": subtract(SUBTRACT), "num_trials": 2,
+                                  "expected": {"c": {"kernel": reference}}});
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], "correct", "{parameters}: {report:#}");
+        contract["kernel"]["source_code"] = json!(SUBTRACT.replace("a[i] - b[i]", "b[i] - a[i]"));
+        assert_eq!(server.evaluate(&contract)["verdict"], "wrong", "{parameters}");
+    }
+    for (parameters, why) in [
+        (
+            "a, b, mask, n",
+            "the parameter `mask` of Model.forward has no argument: there are a, b, n",
+        ),
+        ("a", "no parameter for the tensor `b`"),
+    ] {
+        let contract = json!({"kernel": subtract(SUBTRACT), "num_trials": 2,
+                              "expected": {"c": {"kernel": module(parameters, "a")}}});
+        let answer = server.post_json("/evaluate", &contract);
+        assert!(answer.text.contains(why), "{parameters}: {}", answer.text);
+    }
+}
+
+#[test]
+fn a_reference_in_python_needs_no_contract_beside_a_kernel_that_has_one() {
+    needs!("PyTorch", available());
+    let server = Server::start();
+    let wrong = SUBTRACT.replace(" - ", " + ");
+    let candidates = [("right", subtract(SUBTRACT)), ("wrong", subtract(&wrong))];
+    let expected = [("right".to_owned(), json!(true)), ("wrong".to_owned(), json!(false))];
+    let bare = module("a, b", "a - b");
+    assert_eq!(verdicts(&compared(&server, &bare, &candidates)), expected);
+    // It may list what it takes, and what it returns.
+    let all = subtract("")["io"]["args"].as_array().unwrap().clone();
+    for listed in [&all[..2], &all[..3], &all[..]] {
+        let mut reference = bare.clone();
+        reference["io"] = json!({"args": listed});
+        assert_eq!(verdicts(&compared(&server, &reference, &candidates)), expected);
+    }
+    // What differs is no longer the same problem.
+    let mut reference = bare.clone();
+    reference["io"] = json!({"args": all[..2]});
+    reference["io"]["args"][0]["tensor_spec"]["init"]["seed"] = json!(5);
+    let body = json!({"ref_kernel": reference, "custom_kernel": subtract(SUBTRACT)});
+    let answer = server.post_json("/compare", &body);
+    assert_eq!((answer.status, answer.json["code"].as_str()), (400, Some("invalid_contract")));
+    // Python code beside a reference in CUDA.
+    let candidates = [("right", module("a, b", "a - b")), ("wrong", module("a, b", "b - a"))];
+    assert_eq!(verdicts(&compared(&server, &subtract(SUBTRACT), &candidates)), expected);
+}

@@ -13,6 +13,9 @@ pub trait Rules {
     /// # Errors
     /// Every mistake, up to `limits.max_errors`.
     fn check(&self, limits: &ContractLimits) -> Result<(), Vec<ContractError>>;
+
+    /// Fills in what one part of the request leaves to another.
+    fn settle(&mut self) {}
 }
 
 impl Rules for EvaluateRequest {
@@ -25,6 +28,10 @@ impl Rules for CompareRequest {
     fn check(&self, limits: &ContractLimits) -> Result<(), Vec<ContractError>> {
         validate_compare(self, limits)
     }
+
+    fn settle(&mut self) {
+        self.settle_arguments();
+    }
 }
 
 /// A request that satisfies the contract's rules. A function that takes one need not check it.
@@ -32,11 +39,12 @@ impl Rules for CompareRequest {
 pub struct Checked<T>(T);
 
 impl<T: Rules> Checked<T> {
-    /// Checks a request.
+    /// Settles and checks a request.
     ///
     /// # Errors
     /// Every mistake, up to `limits.max_errors`.
-    pub fn new(request: T, limits: &ContractLimits) -> Result<Self, Vec<ContractError>> {
+    pub fn new(mut request: T, limits: &ContractLimits) -> Result<Self, Vec<ContractError>> {
+        request.settle();
         request.check(limits)?;
         Ok(Self(request))
     }

@@ -49,8 +49,8 @@ pub use locked::{LockedCall, LockedOrder, RunnerGate};
 pub use memory::{ProcessMemory, SubmissionMemory};
 pub use runners::{RunnerPermit, RunnerUnavailable, Runners, RunnersConfig};
 pub use session::{
-    CallBatch, CompletedBatch, CompletedCall, LentTensor, NotBegun, RunnerSession, TensorLayout,
-    TorchSubmission,
+    CallBatch, CompletedBatch, CompletedCall, GivenArgument, LentTensor, NotBegun, RunnerSession,
+    TensorLayout, TorchSubmission,
 };
 pub use wire::{
     DeviceTrace, EntryPoint, ExtensionSettings, GradientInput, LoadedModule, MAX_FRAME_BYTES,

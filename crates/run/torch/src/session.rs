@@ -94,6 +94,18 @@ pub struct TorchSubmission {
     pub entry: EntryPoint,
     /// Classes to choose from if the contract names none, best first.
     pub preferred: Vec<String>,
+    /// Arguments of the kernel for a device beside it, from which its parameters are bound; empty if the arguments are its
+    /// own.
+    pub given: Vec<GivenArgument>,
+}
+
+/// An argument of a kernel for a device, which Python code may take.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GivenArgument {
+    pub name: String,
+    pub is_tensor: bool,
+    /// Whether the kernel writes it.
+    pub is_written: bool,
 }
 
 /// Result of a call.
@@ -253,8 +265,8 @@ impl RunnerSession {
         init: Option<&TreeOf<()>>,
         seed: u64,
     ) -> Result<LoadedModule, RunnerFault> {
-        let TorchSubmission { source, entry, preferred } = submission;
-        match self.ask(Question::Load { source, entry, preferred, init, seed })?.0 {
+        let TorchSubmission { source, entry, preferred, given } = submission;
+        match self.ask(Question::Load { source, entry, preferred, given, init, seed })?.0 {
             Answer::Loaded(loaded) => Ok(loaded),
             other => Err(unasked(&other)),
         }

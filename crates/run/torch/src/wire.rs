@@ -196,6 +196,8 @@ pub(crate) enum Question<'a> {
         entry: &'a EntryPoint,
         /// Classes to choose from if the contract names none.
         preferred: &'a [String],
+        /// Arguments to choose from by the names of parameters; empty if the arguments are the source's own.
+        given: &'a [super::session::GivenArgument],
         /// Arguments of the constructor, in place of the module's own.
         init: Option<&'a TreeOf<()>>,
         seed: u64,

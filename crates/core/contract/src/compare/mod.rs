@@ -11,8 +11,8 @@ use super::{
     MeasureSpec, ProfileSpec, ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
 };
 use super::{NamesMatrices, NamesTensors, named, shared};
-use crate::KernelRuntime;
 use crate::check::program;
+use crate::{ArgKind, KernelFamily, KernelRuntime};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
@@ -159,6 +159,33 @@ fn default_true() -> bool {
 }
 
 impl CompareRequest {
+    /// Gives a Python reference the arguments of the first kernel for a device beside it, if it lists none, or only some of
+    /// these. Python code takes those that its parameters name.
+    pub fn settle_arguments(&mut self) {
+        if self.ref_kernel.family() != KernelFamily::Torch {
+            return;
+        }
+        let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
+        let for_device = self
+            .custom_kernel
+            .iter()
+            .chain(candidates)
+            .filter(|kernel| kernel.family().runtime() == KernelRuntime::Worker);
+        let theirs = for_device.filter_map(|kernel| kernel.io.as_ref()).map(|io| &io.args);
+        let Some(theirs) = theirs.into_iter().find(|args| !args.is_empty()) else { return };
+        let own = self.ref_kernel.io.as_ref().map_or(&[][..], |io| &io.args);
+        let is_theirs = |own: &super::ArgSpec| {
+            let same = theirs.iter().find(|theirs| theirs.name == own.name);
+            same.is_some_and(|theirs| describes(own, theirs))
+        };
+        if own.len() >= theirs.len() || !own.iter().all(is_theirs) {
+            return;
+        }
+        let args = theirs.iter().filter(|arg| is_compared(arg)).cloned();
+        let args = args.map(|arg| super::ArgSpec { descriptor: None, symbol: None, ..arg });
+        self.ref_kernel.io = Some(IoContract { args: args.collect(), launch: None });
+    }
+
     /// Returns the candidates by name. A candidate without `io` gets the reference's.
     pub fn named_candidates(&self) -> Vec<Candidate> {
         let custom = self
@@ -348,10 +375,8 @@ fn same_arguments(
     let mut mistakes = Mistakes::new(limits.max_errors);
     // Compile-time constants may differ, and so may the form in which a kernel takes a tensor.
     let passed = |args: &[super::ArgSpec]| -> Vec<super::ArgSpec> {
-        let bare = |arg: super::ArgSpec| super::ArgSpec { descriptor: None, ..arg };
-        // Scratch memory is a matter of each kernel.
-        let compared = args.iter().filter(|arg| !arg.is_meta && arg.role != Role::Scratch);
-        compared.cloned().map(bare).collect()
+        let bare = |arg: super::ArgSpec| super::ArgSpec { descriptor: None, symbol: None, ..arg };
+        args.iter().filter(|arg| is_compared(arg)).cloned().map(bare).collect()
     };
     let (reference, candidate) = (passed(reference), passed(candidate));
     mistakes.require(
@@ -382,6 +407,29 @@ fn same_arguments(
         );
     }
     mistakes.into_result()
+}
+
+/// Returns whether an argument is one that kernels of a comparison share. Constants, scratch memory and structures are a
+/// matter of each kernel.
+fn is_compared(arg: &super::ArgSpec) -> bool {
+    !arg.is_meta && arg.role != Role::Scratch && arg.kind != ArgKind::Struct
+}
+
+/// Returns whether an argument of a reference says nothing else than the candidate's argument of that name.
+fn describes(own: &super::ArgSpec, theirs: &super::ArgSpec) -> bool {
+    let (Some(spec), Some(their_spec)) = (&own.tensor_spec, &theirs.tensor_spec) else {
+        return own.kind == theirs.kind && own.value == theirs.value;
+    };
+    let has_content = spec.init.is_some() || spec.data.is_some();
+    let same_content = !has_content || same_argument(&with_role_of(theirs, own), theirs);
+    (&spec.shape, spec.dtype) == (&their_spec.shape, their_spec.dtype) && same_content
+}
+
+/// Returns `own` with what a reference need not repeat of the candidate's argument.
+fn with_role_of(theirs: &super::ArgSpec, own: &super::ArgSpec) -> super::ArgSpec {
+    let (descriptor, symbol) = (theirs.descriptor.clone(), theirs.symbol.clone());
+    let (role, c_type) = (theirs.role, theirs.c_type.clone());
+    super::ArgSpec { role, descriptor, symbol, c_type, ..own.clone() }
 }
 
 /// Compares two arguments. Large content is compared in place, without a copy as text.

@@ -41,6 +41,8 @@ class Target:
     def __init__(self, name, function=None, cls=None, method=None):
         self.name, self.function, self.cls, self.method = name, function, cls, method
         self.model = None
+        # Which arguments of a kernel for a device the parameters get: indexes in order, and by name.
+        self.chosen = None
 
     def construct(self, init):
         if self.cls is None:
@@ -61,7 +63,59 @@ class Target:
             self.function = getattr(self.model, self.method)
 
     def call(self, *arguments):
-        return self.function(*arguments)
+        if self.chosen is None:
+            return self.function(*arguments)
+        positional, named = self.chosen
+        return self.function(
+            *[arguments[index] for index in positional],
+            **{name: arguments[index] for name, index in named.items()},
+        )
+
+    def choose(self, given):
+        """Binds the parameters to arguments of a kernel for a device: by name, and then to its tensors in order."""
+        parameters = list(self.signature().parameters.values())
+        kinds = inspect.Parameter
+        if not given or any(one.kind == kinds.VAR_POSITIONAL for one in parameters):
+            return
+        names = {argument["name"]: index for index, argument in enumerate(given)}
+        parameters = [one for one in parameters if one.kind != kinds.VAR_KEYWORD]
+        bound = {one.name: names[one.name] for one in parameters if one.name in names}
+        required = [one.name for one in parameters if one.default is kinds.empty]
+        if not bound and len(required) <= len(given) <= len(parameters):
+            return
+        left = [index for index in range(len(given)) if index not in bound.values()]
+        # A kernel's counters and sums are written, too: a reference rather takes what is only read.
+        left.sort(key=lambda index: (not given[index]["is_tensor"], given[index]["is_written"]))
+        for name in required:
+            if name not in bound and left:
+                bound[name] = left.pop(0)
+        listed = ", ".join(names) or "none"
+        missing = [name for name in required if name not in bound]
+        if missing:
+            raise Refused(
+                "different_arguments",
+                f"the parameter `{missing[0]}` of {self.name} has no argument: there are {listed}",
+            )
+        unused = [
+            given[index]["name"]
+            for index in left
+            if given[index]["is_tensor"] and not given[index]["is_written"]
+        ]
+        if unused:
+            raise Refused(
+                "different_arguments",
+                f"{self.name} has no parameter for the tensor `{unused[0]}`: name a parameter so, or take `*rest`",
+            )
+        positional, named = [], {}
+        for one in parameters:
+            if one.name not in bound:
+                continue
+            in_order = one.kind == kinds.POSITIONAL_ONLY or one.kind == kinds.POSITIONAL_OR_KEYWORD
+            if in_order and not named and len(positional) == parameters.index(one):
+                positional.append(bound[one.name])
+            else:
+                named[one.name] = bound[one.name]
+        self.chosen = positional, named
 
     def signature(self):
         function = getattr(self.model, self.method) if self.cls is not None else self.function

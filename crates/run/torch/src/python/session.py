@@ -144,6 +144,7 @@ class Runner:
         init = asked["init"]
         init = self.values.made(init, self.values.allocated) if init is not None else init_inputs(self.module)
         on_device = self.constructed(init, asked["seed"])
+        self.target.choose(asked["given"])
         return {
             "loaded": {
                 "entry": self.target.name,

@@ -81,7 +81,10 @@ impl Acceptance {
         };
         let here = matches!(placement, Ok(Placement::Here));
         let copies = if short && here { Copies::MayStay } else { Copies::ThroughHost };
-        let request = self.inputs.with_named(request, owner, left, copies).await?;
+        let mut request = self.inputs.with_named(request, owner, left, copies).await?;
+        if let JobRequest::Compare(request) = &mut request {
+            request.settle_arguments();
+        }
         // Problems of the request are reported before a lack of processes that could run it.
         self.check_request(&request, owner).await?;
         Ok((Accepted { request, requirements: requirements? }, placement?))

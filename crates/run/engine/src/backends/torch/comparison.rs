@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::TorchBackend;
 use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
 use super::gpu::beside::{Compared as Timed, SideBySide};
-use super::player::{CANDIDATE, REFERENCE, submission};
+use super::player::{CANDIDATE, REFERENCE, submission_for};
 use super::reused::ReferenceReports;
 use super::runs::Entered;
 use crate::backend::{
@@ -159,14 +159,16 @@ impl<'a> TorchSession<'a> {
         let plan = Some(plan_of(&request));
         let against = beside.is_some();
         let beside = beside.filter(|_| !self.request.is_mixed());
+        // Beside kernels for a device, Python code takes their arguments.
+        let io = self.request.ref_kernel.io.as_ref().filter(|_| self.request.is_mixed());
         let reference = || Oracle {
-            submission: submission(&self.request.ref_kernel, REFERENCE),
+            submission: submission_for(&self.request.ref_kernel, REFERENCE, io),
             outputs: None,
             path: REFERENCE_PATH.to_owned(),
             lends_init: true,
         };
         let case = Case {
-            submission: submission(kernel, if against { CANDIDATE } else { REFERENCE }),
+            submission: submission_for(kernel, if against { CANDIDATE } else { REFERENCE }, io),
             oracles: if against { vec![reference()] } else { Vec::new() },
             plan,
             beside: beside.filter(|_| entered.device.is_some()),

@@ -17,7 +17,7 @@ use super::gpu::calls::Extras;
 use super::gpu::{Gpu, JudgeDevice};
 use super::inputs::Inputs;
 use super::judge::{Judge, Judged};
-use super::player::{CANDIDATE, Player, REFERENCE, submission};
+use super::player::{CANDIDATE, Player, REFERENCE, submission, submission_for};
 use super::players::Players;
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
@@ -131,8 +131,9 @@ impl TorchBackend {
             false => self.enter_for(&request, job.owner()).await?,
         };
         let plan = (purpose != Purpose::Execute).then(|| plan_of(&request));
+        let io = request.kernel.io.as_ref().filter(|_| beside_device);
         let case = Case {
-            submission: submission(&request.kernel, CANDIDATE),
+            submission: submission_for(&request.kernel, CANDIDATE, io),
             oracles: oracles(&request),
             plan,
             beside: None,

@@ -15,7 +15,7 @@ use super::TorchBackend;
 use super::evaluate::{reference_failed, seed};
 use super::fault::Failed;
 use super::inputs::Inputs;
-use super::player::{Player, REFERENCE, submission};
+use super::player::{Player, REFERENCE, submission_for};
 use super::process::{Answer, Order};
 use super::runs::no_verdict;
 use super::values::{Named, Value};
@@ -74,7 +74,9 @@ pub(crate) async fn expectations(
             continue;
         };
         let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());
-        let new = || Wanted { submission: submission(kernel, REFERENCE), outputs: Vec::new() };
+        let io = request.kernel.io.as_ref();
+        let submission = || submission_for(kernel, REFERENCE, io);
+        let new = || Wanted { submission: submission(), outputs: Vec::new() };
         wanted.entry(identity).or_insert_with(new).outputs.push(name.clone());
     }
     if wanted.is_empty() {

@@ -66,28 +66,37 @@ pub(super) enum Inputs {
     Made,
 }
 
+/// Returns whether Python code sees an argument: it takes what a structure of a CUDA kernel names, and no scratch memory of
+/// that kernel.
+fn is_seen(arg: &ArgSpec) -> bool {
+    !arg.is_meta && arg.kind != ArgKind::Struct && arg.role != Role::Scratch
+}
+
+/// Returns the arguments that Python code gets, with their indexes in the contract.
+pub(super) fn passed_to_python(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
+    let seen = io.args.iter().enumerate().filter(|(_, arg)| is_seen(arg));
+    seen.filter(|(_, arg)| arg.role != Role::Output).collect()
+}
+
 impl Inputs {
     /// Builds the arguments and outputs of a contract, and decodes data. Blocking.
     ///
     /// # Errors
     /// Fails with the argument's path if its contents or value are missing or do not fit its type.
     pub(super) fn of_contract(io: &IoContract) -> Result<Self, ExecError> {
-        let (mut arguments, mut outputs) = (Vec::new(), Vec::new());
-        // Python code takes what a structure of a CUDA kernel names, and no scratch memory of that kernel.
-        let is_taken = |arg: &ArgSpec| {
-            !arg.is_meta && arg.kind != ArgKind::Struct && arg.role != Role::Scratch
-        };
-        for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| is_taken(arg)) {
-            let argument = (arg.role != Role::Output).then_some(arguments.len());
+        let (mut arguments, mut outputs, mut read) = (Vec::new(), Vec::new(), 0);
+        for arg in io.args.iter().filter(|arg| is_seen(arg)) {
+            let argument = (arg.role != Role::Output).then_some(read);
+            read += usize::from(arg.role != Role::Output);
             if let (ArgKind::Tensor, Some(spec)) = (arg.kind, &arg.tensor_spec) {
                 let what = TensorLayout::in_order(spec.dtype, spec.shape.clone());
                 if arg.role != Role::Input {
                     outputs.push(Output { name: arg.name.clone(), what, argument });
                 }
             }
-            if arg.role != Role::Output {
-                arguments.push(argument_of(index, arg)?);
-            }
+        }
+        for (index, arg) in passed_to_python(io) {
+            arguments.push(argument_of(index, arg)?);
         }
         Ok(Self::Given { arguments, outputs, source: TorchInputSource::Contract, rule: None })
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use warpgauge_contract::{KernelCode, KernelMetadata};
+use warpgauge_contract::{ArgKind, IoContract, KernelCode, KernelMetadata};
 use warpgauge_torch::{
-    EntryPoint, GradientInput, LoadedModule, ModuleParameter, RunnerFault, RunnerSession, TensorAt,
-    TorchSubmission, TreeOf,
+    EntryPoint, GivenArgument, GradientInput, LoadedModule, ModuleParameter, RunnerFault,
+    RunnerSession, TensorAt, TorchSubmission, TreeOf,
 };
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -33,7 +33,24 @@ pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> TorchSubmis
             method: metadata.method_name.clone(),
         },
         preferred: preferred.iter().map(|&name| name.to_owned()).collect(),
+        given: Vec::new(),
     }
+}
+
+/// The same for Python code that takes the arguments of a kernel for a device: each parameter gets the argument of its
+/// name, or else the next tensor that is read.
+pub(super) fn submission_for(
+    kernel: &KernelCode,
+    preferred: &[&str],
+    io: Option<&IoContract>,
+) -> TorchSubmission {
+    let arguments = io.map(inputs::passed_to_python).unwrap_or_default().into_iter();
+    let given = arguments.map(|(_, arg)| GivenArgument {
+        name: arg.name.clone(),
+        is_tensor: arg.kind == ArgKind::Tensor,
+        is_written: arg.is_output(),
+    });
+    TorchSubmission { given: given.collect(), ..submission(kernel, preferred) }
 }
 
 /// A loaded submission.
