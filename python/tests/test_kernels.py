@@ -8,10 +8,11 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import ROOT, needs
 
-from warpgauge import ArgumentError, Kernel
+from warpgauge import ArgumentError, Kernel, Tensor
 from warpgauge.contract import build, load
 from warpgauge.kernels import code_of
 from warpgauge.yaml_core import parse
@@ -180,3 +181,25 @@ def test_import_is_quick_and_brings_nothing() -> None:
         "heavy = {'numpy', 'torch', 'triton', 'yaml'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_structures_null_pointers_and_variables_of_the_image() -> None:
+    args = {
+        "p": {"n": np.int32(4), "x": "x", "inner": {"w": [1, 2.5, None]}, "pair": (1, True)},
+        "nothing": None,
+        "taps": Tensor((5,), symbol="ns::taps", init={"kind": "ones"}),
+        "x": Tensor(("2*n",), init={"kind": "randn"}),
+        "n": 4,
+    }
+    request = build("__global__ void k(P p, int* nothing, int n) {}", args, launch={"grid": 1, "block": 1})
+    made = request.body["kernel"]["io"]["args"]
+    assert made[0] == {
+        "name": "p",
+        "type": "struct",
+        "fields": {"n": 4, "x": "x", "inner": {"w": [1, 2.5, None]}, "pair": [1, True]},
+    }
+    assert made[1] == {"name": "nothing", "type": "none"}
+    assert (made[2]["symbol"], made[3]["tensor_spec"]["shape"]) == ("ns::taps", ["2*n"])
+    assert "symbol" not in made[3]
+    with pytest.raises(ArgumentError, match="no field of a structure"):
+        build("__global__ void k(P p) {}", {"p": {"x": object()}}, launch={"grid": 1, "block": 1})

@@ -114,7 +114,8 @@ def _tensor(name: str, value: object, is_output: bool, where: str) -> ArgSpec:
         if value.init is not None:
             described["init"] = value.init
         role = "output" if is_output and value.role == "input" else value.role
-        return cast(ArgSpec, {"name": name, "type": "tensor", "role": role, "tensor_spec": described})
+        whole = {"name": name, "type": "tensor", "role": role, "tensor_spec": described}
+        return cast(ArgSpec, whole if value.symbol is None else {**whole, "symbol": value.symbol})
     if isinstance(value, Shared):
         named: dict[str, Any] = {"data": {"tensor_id": value.tensor_id}}
         if value.shape is not None:
@@ -135,7 +136,7 @@ def _scalar(name: str, value: object) -> ArgSpec:
     if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, Mapping):
-        return {"name": name, "type": "struct", "fields": dict(value)}
+        return {"name": name, "type": "struct", "fields": {key: _field(name, one) for key, one in value.items()}}
     if value is None:
         return {"name": name, "type": "none"}
     if isinstance(value, bool):
@@ -154,6 +155,22 @@ def _scalar(name: str, value: object) -> ArgSpec:
         f"argument `{name}`: a {type(value).__name__} is no argument of a kernel; give an array of NumPy or "
         "PyTorch, int, float, bool, str, None, a dict of a structure's fields, `warpgauge.Tensor`, or "
         "`warpgauge.Shared`"
+    )
+
+
+def _field(name: str, value: object) -> object:
+    """A field of a structure: a number, the name of an argument, None, a list, or the fields of a structure in it."""
+    if isinstance(value, Mapping):
+        return {key: _field(name, one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_field(name, one) for one in value]
+    if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "item"):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ArgumentError(
+        f"argument `{name}`: a {type(value).__name__} is no field of a structure; give a number, None, a list, a "
+        "dict, or the name of an argument that is a tensor"
     )
 
 

@@ -39,6 +39,8 @@ class Tensor:
     dtype: str = "float32"
     role: Role = "input"
     init: TensorInit | None = None
+    # The `__constant__` or `__device__` variable that holds it, in place of a parameter.
+    symbol: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def spec_of(array: object, where: str, with_data: bool = True) -> TensorSpec:
             f"{where}: shape {tuple(shape)} has no elements; the server takes tensors of at least one "
             "element, so leave the argument's work out or pad it"
         )
-    spec: TensorSpec = {"shape": shape, "dtype": dtype}
+    spec: TensorSpec = {"shape": [*shape], "dtype": dtype}
     if with_data:
         raw = _numpy_bytes(array) if kind == "numpy" else _torch_bytes(array, where)
         spec["data"] = {"data_b64": base64.b64encode(raw).decode("ascii")}
@@ -101,7 +103,8 @@ def spec_of(array: object, where: str, with_data: bool = True) -> TensorSpec:
 def data_of(array: object, where: str) -> TensorData:
     """Content of an array, with its shape and element type."""
     spec = spec_of(array, where)
-    return {"data_b64": spec["data"]["data_b64"], "dtype": spec["dtype"], "shape": spec["shape"]}
+    shape = [int(n) for n in spec["shape"]]
+    return {"data_b64": spec["data"]["data_b64"], "dtype": spec["dtype"], "shape": shape}
 
 
 def _dtype_of(array: Any, kind: str, where: str) -> Dtype:
