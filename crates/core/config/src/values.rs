@@ -129,6 +129,10 @@ impl SettingKind {
             (SettingKind::Hosts, Array(hosts)) => {
                 hosts.len() <= MAX_HOSTS && hosts.iter().all(is_host)
             }
+            (SettingKind::LogFilter, String(text)) if text.len() <= MAX_TEXT_BYTES => {
+                let text = with_own_levels(text);
+                return is_log_filter(&text).then_some(String(text));
+            }
             (kind, String(text)) => text.len() <= MAX_TEXT_BYTES && kind.text_fits(text),
             _ => false,
         };
@@ -178,6 +182,22 @@ fn is_host(value: &toml::Value) -> bool {
     value.as_str().is_some_and(|text| HostPattern::parse(text).is_some())
 }
 
+/// Replaces the names that Python gives to levels by those of this program.
+fn with_own_levels(text: &str) -> String {
+    let own = |directive: &str| {
+        let (target, level) =
+            directive.rsplit_once('=').map_or((None, directive), |(t, l)| (Some(t), l));
+        let level = match level.trim().to_ascii_lowercase().as_str() {
+            "warning" => "warn",
+            "critical" | "fatal" => "error",
+            "notset" => "trace",
+            _ => level,
+        };
+        target.map_or_else(|| level.to_owned(), |target| format!("{target}={level}"))
+    };
+    text.split(',').map(own).collect::<Vec<_>>().join(",")
+}
+
 /// Returns whether every directive is a level, or names a target and a level. The parser itself
 /// takes a misspelt level for a target, and then logs nothing else.
 fn is_log_filter(text: &str) -> bool {
@@ -210,6 +230,16 @@ mod tests {
     fn log_filters() {
         for right in ["info", "WARN", "off", "info,warpgauge=debug", "warpgauge::api=trace"] {
             assert!(is_log_filter(right), "{right:?}");
+        }
+        for (theirs, own) in [
+            ("WARNING", "warn"),
+            ("CRITICAL", "error"),
+            ("notset", "trace"),
+            ("info,a::b=Warning", "info,a::b=warn"),
+            ("DEBUG", "DEBUG"),
+        ] {
+            let kept = SettingKind::LogFilter.parse(theirs);
+            assert_eq!(kept, Some(toml::Value::String(own.to_owned())), "{theirs:?}");
         }
         for wrong in ["", "inof", "info,", "warpgauge=loud", "info debug"] {
             assert!(!is_log_filter(wrong), "{wrong:?}");
