@@ -301,6 +301,8 @@ fn a_structure_that_does_not_fit_is_reported_by_its_field() {
     says(&|fields| fields["weights"]["w"] = json!(1), "is an array");
     says(&|fields| fields["weights"] = json!(1), "give its fields");
     says(&|fields| fields["x"] = json!("nothing"), "no argument `nothing`");
+    says(&|fields| fields["n"] = json!("p"), "names a structure");
+    says(&|fields| fields["n"] = json!("hidden"), "names a structure");
     says(&|fields| fields["bad name"] = json!(1), "not the name of a field");
     says(&|fields| drop(fields.as_object_mut().unwrap().remove("weights")), "not among `fields`");
     says(&|fields| drop(fields.as_object_mut().unwrap().remove("big")), "not among `fields`");
@@ -412,6 +414,13 @@ fn a_variable_that_is_not_there_is_reported_with_those_that_are() {
     says(&|taps| taps["symbol"] = json!("filters::tap"), "`filters::taps`");
     says(&|taps| taps["tensor_spec"]["shape"] = json!([6]), "has 20 bytes, and tensor `taps` 24");
     says(&|taps| taps["symbol"] = json!(" "), "name of a variable");
+    let mut twice = filtered();
+    let mut other = twice["kernel"]["io"]["args"][1].clone();
+    other["name"] = json!("other");
+    twice["kernel"]["io"]["args"].as_array_mut().unwrap().push(other);
+    twice.as_object_mut().unwrap().remove("expected");
+    let answer = server.post_json("/evaluate", &twice);
+    assert!(answer.status == 400 && answer.text.contains("another tensor"), "{}", answer.text);
     says(
         &|taps| *taps = json!({"name": "taps", "type": "int", "value": 1, "symbol": "taps"}),
         "filled from a tensor",

@@ -13,6 +13,9 @@ use super::demangle::{Type, demangle};
 /// Maximum number of structures in one compilation.
 const MAX_STRUCTURES: usize = 16;
 
+/// Maximum number of fields in the layouts of all parameters: a source may have thousands of kernels.
+const MAX_PLACED: usize = 1 << 16;
+
 const TEMPLATE: &str = "__warpgauge_layout";
 const FIELD: &str = "__warpgauge_field";
 const PLAIN: &str = "__warpgauge_plain";
@@ -96,9 +99,14 @@ impl<'a> LayoutQueries<'a> {
         let found = symbols.filter_map(|symbol| self.layout(symbol));
         let layouts: HashMap<&str, StructLayout> =
             found.map(|(index, layout)| (self.structures[index].as_str(), layout)).collect();
+        let mut placed = 0;
         for param in kernels.iter_mut().flat_map(|kernel| kernel.params.iter_mut().flatten()) {
-            if let CType::Aggregate(name) = &param.ctype {
-                param.layout = layouts.get(in_source(name).as_str()).cloned();
+            if let CType::Aggregate(name) = &param.ctype
+                && let Some(layout) = layouts.get(in_source(name).as_str())
+                && placed + layout.fields.len() <= MAX_PLACED
+            {
+                placed += layout.fields.len();
+                param.layout = Some(layout.clone());
             }
         }
     }

@@ -76,7 +76,9 @@ impl Values<'_> {
             && let Some(index) = (self.index_of)(name.trim())
             && let Some(spec) = &self.args[index].tensor_spec
         {
-            let elements = spec.shape.iter().product::<u64>();
+            let mut extents = spec.shape.iter();
+            let elements = extents.try_fold(1u64, |all, extent| all.checked_mul(*extent));
+            let elements = elements.unwrap_or(u64::MAX);
             let offset =
                 self.number(offset).map_err(|error| (FailureCode::InvalidExpression, error))?;
             return match u64::try_from(offset).ok().filter(|&offset| offset < elements.max(1)) {
@@ -110,13 +112,13 @@ impl Values<'_> {
         let mut made = Vec::new();
         for (path, value) in leaves(fields)? {
             let at = |(code, message): ValueError| (code, format!("field `{path}`: {message}"));
-            let value = self.argument(value).map_err(at)?;
-            if let StepArgument::Structure(_) = value {
-                let message = format!(
-                    "field `{path}` names a structure: give the fields of a structure in a structure there"
-                );
-                return Err((FailureCode::WrongType, message));
+            // A structure that named another one could name itself through it.
+            let named = value.as_str().and_then(|name| (self.index_of)(name.trim()));
+            if named.is_some_and(|index| self.args[index].kind == ArgKind::Struct) {
+                let message = "names a structure: give its fields here".to_owned();
+                return Err(at((FailureCode::WrongType, message)));
             }
+            let value = self.argument(value).map_err(at)?;
             made.push(StructureField { path, value });
         }
         Ok(StepArgument::Structure(made))

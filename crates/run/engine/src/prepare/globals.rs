@@ -44,6 +44,13 @@ impl<'a> Globals<'a> {
         for (buffer, (index, arg)) in tensor_arguments(io).into_iter().enumerate() {
             let Some(symbol) = &arg.symbol else { continue };
             match (found(&known, symbol), bytes(arg)) {
+                (Some(variable), _)
+                    if settled.variables.iter().any(|one| one.symbol == variable.symbol) =>
+                {
+                    let message = format!("another tensor fills variable `{symbol}`, too");
+                    let at = format!("io.args[{index}].symbol");
+                    errors.push(BindError::step(&at, FailureCode::DuplicateName, message));
+                }
                 (Some(variable), bytes) if variable.bytes == bytes => {
                     settled.variables.push(GlobalVariable {
                         symbol: variable.symbol.clone(),
