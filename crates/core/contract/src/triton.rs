@@ -98,7 +98,7 @@ impl ArgSpec {
             value: Some(value),
             value_of: None,
             tensor_spec: None,
-            fields: None,
+            fields: serde_json::Map::new(),
             symbol: None,
             role: Role::Input,
             is_meta: true,

@@ -214,8 +214,8 @@ pub struct ArgSpec {
     pub tensor_spec: Option<TensorSpec>,
     /// Values of a structure's fields by their names: numbers, names of arguments (a pointer to a tensor, or the value of
     /// a scalar), expressions, null for a null pointer, arrays, and the fields of a structure in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fields: Option<serde_json::Map<String, serde_json::Value>>,
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub fields: serde_json::Map<String, serde_json::Value>,
     /// CUDA: the `__constant__` or `__device__` variable that holds the tensor, such as `ns::filter`, in place of a
     /// parameter. It is filled before each launch, and read after it if the tensor is an output.
     #[serde(default, skip_serializing_if = "Option::is_none")]

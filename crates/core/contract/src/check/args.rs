@@ -59,7 +59,7 @@ pub(super) fn check_one(
     }
     let is_struct = arg.kind == ArgKind::Struct;
     mistakes.require(
-        is_struct || arg.fields.is_none(),
+        is_struct || arg.fields.is_empty(),
         format!("{path}.fields"),
         FailureCode::WrongField,
         || "only arguments of type `struct` have fields".to_owned(),

@@ -102,8 +102,9 @@ impl Values<'_> {
 
     /// Returns the argument with this index, as its name in a list of arguments means it.
     pub(super) fn given(&self, index: usize) -> Result<StepArgument, ValueError> {
-        match &self.args[index].fields {
-            Some(fields) if self.args[index].kind == ArgKind::Struct => self.structure(fields),
+        let arg = &self.args[index];
+        match arg.kind {
+            ArgKind::Struct => self.structure(&arg.fields),
             _ => Ok(StepArgument::Given(self.meant[index], 0)),
         }
     }
@@ -137,7 +138,10 @@ fn leaves(fields: &Map<String, Value>) -> Result<Vec<(String, &Value)>, ValueErr
     let mut found = Vec::new();
     add_fields(fields, "", MAX_DEPTH, &mut found)?;
     if found.is_empty() {
-        return Err((FailureCode::MissingField, "a structure has at least one field".to_owned()));
+        return Err((
+            FailureCode::MissingField,
+            "a structure needs `fields`: their values by their names".to_owned(),
+        ));
     }
     Ok(found)
 }
@@ -193,13 +197,9 @@ fn add_value<'a>(
 /// # Errors
 /// What is wrong about a field.
 pub fn structure_of(args: &[ArgSpec], arg: &ArgSpec) -> Result<StepArgument, ValueError> {
-    let Some(fields) = &arg.fields else {
-        let message = "a structure needs `fields`: their values by their names".to_owned();
-        return Err((FailureCode::MissingField, message));
-    };
     let meant = (0..args.len()).collect::<Vec<_>>();
     let index_of = |name: &str| args.iter().position(|arg| arg.name == name);
-    Values { args, meant: &meant, counters: &[], index_of: &index_of }.structure(fields)
+    Values { args, meant: &meant, counters: &[], index_of: &index_of }.structure(&arg.fields)
 }
 
 impl StepArgument {
@@ -231,7 +231,7 @@ impl KernelCode {
             paths.extend(found.into_iter().map(|(path, _)| path).take(MAX_FIELDS));
         };
         let args = self.io.iter().flat_map(|io| &io.args);
-        args.filter_map(|arg| arg.fields.as_ref()).for_each(&mut add);
+        args.map(|arg| &arg.fields).for_each(&mut add);
         self.setup.iter().chain(&self.launches).for_each(|step| in_step(step, &mut add));
         paths.into_iter().take(MAX_FIELDS).collect()
     }

@@ -345,7 +345,7 @@ fn empty(name: &str, kind: ArgKind) -> ArgSpec {
         value: None,
         value_of: None,
         tensor_spec: None,
-        fields: None,
+        fields: Default::default(),
         symbol: None,
         role: Role::Input,
         is_meta: false,
