@@ -60,6 +60,8 @@ def problem(hint: Any, schema: dict[str, Any]) -> str | None:
         return problem(args[0], schema["items"]) if schema.get("type") == "array" else "a list"
     if origin is dict:
         values = schema.get("additionalProperties")
+        if schema.get("type") == "object" and values is True:
+            return None if args[1] is Any else f"{args[1]} for any values"
         if schema.get("type") != "object" or not isinstance(values, dict):
             return "a dict"
         return problem(args[1], values) if args[1] is not Any else None
