@@ -276,6 +276,11 @@ impl Scope<'_> {
         self.args.iter().any(|arg| arg.name == name)
     }
 
+    /// Returns the value of an expression, or why it has none.
+    pub(super) fn evaluate(&self, text: &str) -> Result<i128, String> {
+        evaluate(text, |variable| self.lookup(variable)).map_err(|error| error.to_string())
+    }
+
     /// Returns the value of a variable, or why it has none.
     pub(super) fn lookup(&self, variable: Variable<'_>) -> Result<i128, String> {
         let name = name_of(variable);

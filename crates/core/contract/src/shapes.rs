@@ -1,7 +1,6 @@
 //! Shapes whose extents are expressions. The main function is [`IoContract::settle_shapes`].
 
 use super::error::Mistakes;
-use super::expr::evaluate;
 use super::resolve::Scope;
 use super::{ArgSpec, Extent, IoContract, KernelType, Names, TensorSpec};
 
@@ -61,6 +60,6 @@ fn value_of(extent: &Extent, args: &[ArgSpec]) -> Result<u64, String> {
     };
     let names = Names::Given(KernelType::Cuda);
     let scope = Scope { args, counters: &[], names };
-    let value = evaluate(text, |name| scope.lookup(name)).map_err(|error| error.to_string())?;
+    let value = scope.evaluate(text)?;
     u64::try_from(value).map_err(|_| format!("is {value}: an extent is 0 or more, below 2^64"))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::binary::ImageVariable;
 use super::ctype::CType;
 use warpgauge_model::{Diagnostic, ImageFormat, Resources, TensorMap};
 
@@ -16,6 +17,9 @@ pub struct CompiledModule {
     pub format: ImageFormat,
     /// Kernels in the image, in symbol-table order.
     pub kernels: Vec<KernelInfo>,
+    /// Variables that tensors of a contract can fill; none if the image does not list them.
+    #[serde(default)]
+    pub variables: Vec<ImageVariable>,
     /// Index in `kernels` of the kernel to run.
     pub entry: usize,
     /// Compiler and version, e.g. `nvrtc 13.0.88`; `passthrough` for binaries.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::artifact::{CompileTimings, CompiledModule};
+use super::binary::variables_of;
 use super::cache::{Key, KeyCompiler, KeyInputs};
 use super::environment::{Environment, Headers};
 use super::error::{CompileError, REMEDY};
@@ -275,6 +276,7 @@ impl Attempt<'_> {
                 let source = find_kernels(&self.job.source.whole());
                 let entry = self.job.wanted.of(&built.kernels, &source)?;
                 Ok(CompiledModule {
+                    variables: variables_of(&built.image, built.format),
                     image: built.image.into(),
                     format: built.format,
                     kernels: built.kernels,

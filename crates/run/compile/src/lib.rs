@@ -56,7 +56,7 @@ pub use artifact::{
     CompileTimings, CompiledLaunch, CompiledModule, Constant, Field, KernelInfo, Param,
     PassedValue, Scratch, StructLayout,
 };
-pub use binary::{ImageVariable, variables_of};
+pub use binary::ImageVariable;
 pub use build::{
     AssemblyOrder, BuildOrder, BuildOutput, ExtensionOrder, ModuleOrder, ProgramOrder, PythonHost,
 };

@@ -3,6 +3,7 @@
 use super::artifact::{CompileTimings, CompiledModule, KernelInfo};
 use super::binary::{
     Cubin, FatbinEntry, FatbinKind, Ptx, cuda_version_of, read_cubin, read_fatbin, read_ptx,
+    variables_of,
 };
 use super::cache::KeyInputs;
 use super::describe::Knowledge;
@@ -282,6 +283,7 @@ fn artifact(
     entry: usize,
 ) -> CompiledModule {
     CompiledModule {
+        variables: variables_of(image, format),
         image: image.into(),
         format,
         kernels,

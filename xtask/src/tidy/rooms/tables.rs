@@ -115,6 +115,7 @@ pub const TABLES: &[Table] = &[
                 "job",
                 &[
                     "artifact",
+                    "binary",
                     "cache",
                     "environment",
                     "error",

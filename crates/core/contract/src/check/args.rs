@@ -143,7 +143,7 @@ fn check_symbol(
     });
 }
 
-/// Checks a structure.
+/// Checks an argument of type `struct`: its fields, and that it is passed by value to CUDA C++ source.
 fn structure(
     args: &[ArgSpec],
     arg: &ArgSpec,

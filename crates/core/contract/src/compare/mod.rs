@@ -415,7 +415,7 @@ fn is_compared(arg: &super::ArgSpec) -> bool {
     !arg.is_meta && arg.role != Role::Scratch && arg.kind != ArgKind::Struct
 }
 
-/// Returns whether an argument of a reference says nothing else than the candidate's argument of that name.
+/// Returns whether an argument of a reference agrees with the candidate's argument of that name.
 fn describes(own: &super::ArgSpec, theirs: &super::ArgSpec) -> bool {
     let (Some(spec), Some(their_spec)) = (&own.tensor_spec, &theirs.tensor_spec) else {
         return own.kind == theirs.kind && own.value == theirs.value;

@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use super::listed::EACH;
 use crate::error::quoted;
-use crate::expr::{Variable, evaluate};
 use crate::resolve::{Names, Scope};
 use crate::{ArgKind, ArgSpec, KernelCode, LaunchStep};
 use warpgauge_model::FailureCode;
@@ -25,7 +24,7 @@ pub enum StepArgument {
     Given(usize, u64),
     /// The value of a number or an expression, as JSON has it.
     Number(Value),
-    /// A null pointer.
+    /// No value, which a pointer takes as a null pointer.
     Null,
     /// A structure that is passed by value.
     Structure(Vec<StructureField>),
@@ -128,8 +127,7 @@ impl Values<'_> {
     pub(super) fn number(&self, text: &str) -> Result<i128, String> {
         let names = Names::Given(crate::KernelType::Cuda);
         let scope = Scope { args: self.args, counters: self.counters, names };
-        evaluate(text, |variable: Variable<'_>| scope.lookup(variable))
-            .map_err(|error| error.to_string())
+        scope.evaluate(text)
     }
 }
 

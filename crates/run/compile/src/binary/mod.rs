@@ -10,6 +10,6 @@ mod variables;
 pub(crate) use code::{same_code, same_image};
 pub(crate) use cubin::{Cubin, RawKernel, RawParam, read_cubin};
 pub(crate) use fatbin::{FatbinEntry, FatbinKind, read_fatbin};
-pub use variables::{ImageVariable, variables_of};
-
 pub(crate) use ptx::{Ptx, PtxKernel, PtxParam, cuda_version_of, read_ptx};
+pub use variables::ImageVariable;
+pub(crate) use variables::variables_of;

@@ -4,6 +4,8 @@ use object::LittleEndian;
 use object::elf::{FileHeader64, STT_OBJECT};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 
+use serde::{Deserialize, Serialize};
+
 use super::ptx::size_of;
 use crate::demangle::demangle;
 use warpgauge_code::source::{Token, TokenKind, tokenize};
@@ -12,8 +14,8 @@ use warpgauge_model::ImageFormat;
 /// Maximum number of variables read.
 const MAX_VARIABLES: usize = 4096;
 
-/// A global variable.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A `__constant__` or `__device__` variable of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageVariable {
     /// Symbol in the image.
     pub symbol: String,
@@ -37,7 +39,7 @@ impl ImageVariable {
 }
 
 /// Returns the variables of an image; none if the image does not list them.
-pub fn variables_of(image: &[u8], format: ImageFormat) -> Vec<ImageVariable> {
+pub(crate) fn variables_of(image: &[u8], format: ImageFormat) -> Vec<ImageVariable> {
     match format {
         ImageFormat::Ptx => in_ptx(&String::from_utf8_lossy(image)),
         ImageFormat::Cubin => in_cubin(image).unwrap_or_default(),

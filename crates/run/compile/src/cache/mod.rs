@@ -95,6 +95,7 @@ pub(super) mod tests {
         let kernel =
             KernelInfo { symbol: "k".into(), name: "k".into(), params: None, resources: None };
         CompiledModule {
+            variables: Vec::new(),
             image: vec![7; image_bytes].into(),
             format: ImageFormat::Cubin,
             kernels: vec![kernel],

@@ -75,6 +75,7 @@ pub(super) fn artifact(
     };
     let launch = launch(&built, passed);
     Ok(CompiledModule {
+        variables: Vec::new(),
         image,
         format,
         kernels: vec![kernel],

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::bind::BindError;
 use super::{binding_failure, tensor_arguments};
 use crate::error::ExecError;
-use warpgauge_compile::{CompiledModule, ImageVariable, variables_of};
+use warpgauge_compile::{CompiledModule, ImageVariable};
 use warpgauge_contract::{ArgSpec, IoContract};
 use warpgauge_model::{Diagnostic, FailureCode, Severity};
 use warpgauge_tensor::shape;
@@ -38,12 +38,11 @@ impl<'a> Globals<'a> {
         if io.args.iter().all(|arg| arg.symbol.is_none()) {
             return Ok(none);
         }
-        let known = variables_of(&artifact.image, artifact.format);
         let mut settled = none;
         let mut errors = Vec::new();
         for (buffer, (index, arg)) in tensor_arguments(io).into_iter().enumerate() {
             let Some(symbol) = &arg.symbol else { continue };
-            match (found(&known, symbol), bytes(arg)) {
+            match (found(&artifact.variables, symbol), bytes(arg)) {
                 (Some(variable), _)
                     if settled.variables.iter().any(|one| one.symbol == variable.symbol) =>
                 {
@@ -68,7 +67,7 @@ impl<'a> Globals<'a> {
                     errors.push(BindError::step(&at, FailureCode::SizeMismatch, message));
                 }
                 (None, _) => {
-                    settled.missing = Some(absent(symbol, &known));
+                    settled.missing = Some(absent(symbol, &artifact.variables));
                     settled.io.to_mut().args[index].symbol = None;
                 }
             }
@@ -90,9 +89,9 @@ impl<'a> Globals<'a> {
 
 /// Returns a warning about `__constant__` variables that neither the source nor the contract fills.
 pub(crate) fn unfilled(artifact: &CompiledModule, io: Option<&IoContract>) -> Option<Diagnostic> {
-    let known = variables_of(&artifact.image, artifact.format);
+    let known = &artifact.variables;
     let symbols = io.iter().flat_map(|io| &io.args).filter_map(|arg| arg.symbol.as_deref());
-    let filled = symbols.filter_map(|symbol| found(&known, symbol)).collect::<Vec<_>>();
+    let filled = symbols.filter_map(|symbol| found(known, symbol)).collect::<Vec<_>>();
     let is_empty = |variable: &&ImageVariable| {
         variable.is_constant && !variable.is_initialised && !filled.contains(variable)
     };

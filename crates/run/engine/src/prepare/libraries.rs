@@ -69,6 +69,7 @@ pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule
         resources: None,
     };
     Ok(CompiledModule {
+        variables: Vec::new(),
         key: blake3_of(&bytes),
         image: bytes,
         format,

@@ -1,6 +1,5 @@
 //! Programs of several launches: the worker's form of a contract's list of steps.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::bind::{BindError, Passed, Tensors, bind_passed_list, parameters_of};
@@ -9,8 +8,8 @@ use super::{binding_failure, tensor_arguments};
 use crate::error::{self, ExecError};
 use warpgauge_compile::{CompileError, CompiledModule, KernelInfo};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, ContractLimits, KernelCode, Line, ResolvedLaunch, ResolvedStep, Role,
-    StepArgument, TensorSpec, resolve_program,
+    ArgSpec, ContractLimits, KernelCode, Line, ResolvedLaunch, ResolvedStep, Role, StepArgument,
+    TensorSpec, resolve_program,
 };
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_tensor::shape;
@@ -179,32 +178,13 @@ impl<'a> Binder<'a> {
         arguments: &[StepArgument],
         at: Option<&str>,
     ) -> Result<Vec<Argument>, ExecError> {
-        let passed = arguments.iter().enumerate().map(|(index, argument)| {
-            let named = |kind| {
-                let name = format!("argument {index}");
-                Cow::Owned(ArgSpec::constant(&name, kind, serde_json::Value::Null))
-            };
-            match argument {
-                StepArgument::Given(argument, elements) => Passed {
-                    index,
-                    arg: Cow::Borrowed(&self.args[*argument]),
-                    tensor: Some((*argument, *elements)),
-                    fields: None,
-                },
-                StepArgument::Number(value) => {
-                    Passed::number(index, &format!("argument {index}"), value)
-                }
-                StepArgument::Null => {
-                    Passed { index, arg: named(ArgKind::None), tensor: None, fields: None }
-                }
-                StepArgument::Structure(fields) => {
-                    let (arg, fields) = (named(ArgKind::Struct), Some(fields.clone()));
-                    Passed { index, arg, tensor: None, fields }
-                }
-            }
-        });
         let passed = match self.is_list {
-            true => passed.collect::<Vec<_>>(),
+            true => {
+                let each = arguments.iter().enumerate().map(|(index, argument)| {
+                    Passed::new(index, &format!("argument {index}"), argument, &self.args)
+                });
+                each.collect()
+            }
             false => parameters_of(self.kernels[kernel], &self.args)
                 .map_err(|error| binding_failure(self.path, vec![error]))?,
         };
@@ -219,17 +199,15 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// Returns the pointer to a tensor, from an element on.
-    fn pointer(&self, tensor: usize, elements: u64) -> Argument {
+    /// Returns the pointer to a tensor, from an element on; `None` if it has no memory.
+    fn pointer(&self, tensor: usize, elements: u64) -> Option<Argument> {
         let size = self.args[tensor].tensor_spec.as_ref().map_or(1, |spec| spec.dtype.size());
         let offset = elements * size as u64;
-        match self.memory[tensor].map(|piece| piece.memory) {
-            Some(Memory::Buffer(buffer)) if offset == 0 => Argument::Buffer(buffer),
-            Some(Memory::Buffer(buffer)) => Argument::Inside(buffer, offset),
-            Some(Memory::Workspace(index)) => Argument::Workspace(index, offset),
-            // Every tensor has memory.
-            None => Argument::Scalar(vec![0; 8]),
-        }
+        Some(match self.memory[tensor]?.memory {
+            Memory::Buffer(buffer) if offset == 0 => Argument::Buffer(buffer),
+            Memory::Buffer(buffer) => Argument::Inside(buffer, offset),
+            Memory::Workspace(index) => Argument::Workspace(index, offset),
+        })
     }
 
     fn piece(&self, tensor: usize) -> Result<Piece, ExecError> {

@@ -36,6 +36,7 @@ fn compiled() -> Compiled {
         resources: None,
     };
     let candidate = CompiledModule {
+        variables: Vec::new(),
         image: Vec::new().into(),
         format: ImageFormat::Ptx,
         kernels: vec![kernel],

@@ -27,9 +27,9 @@ pub struct StepProgram {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GlobalVariable {
     pub symbol: String,
-    /// Index of the buffer, which has the size of the variable.
+    /// Index of the buffer.
     pub buffer: usize,
-    /// Size, bytes.
+    /// Size of the buffer and of the variable, bytes.
     pub bytes: u64,
     /// Whether the buffer gets the variable's content after a run.
     pub is_written: bool,

@@ -72,10 +72,9 @@ fn is_seen(arg: &ArgSpec) -> bool {
     !arg.is_meta && arg.kind != ArgKind::Struct && arg.role != Role::Scratch
 }
 
-/// Returns the arguments that Python code gets, with their indexes in the contract.
-pub(super) fn passed_to_python(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
-    let seen = io.args.iter().enumerate().filter(|(_, arg)| is_seen(arg));
-    seen.filter(|(_, arg)| arg.role != Role::Output).collect()
+/// Returns the arguments that Python code gets.
+pub(super) fn passed_to_python(io: &IoContract) -> impl Iterator<Item = &ArgSpec> {
+    io.args.iter().filter(|arg| is_seen(arg) && arg.role != Role::Output)
 }
 
 impl Inputs {
@@ -84,19 +83,18 @@ impl Inputs {
     /// # Errors
     /// Fails with the argument's path if its contents or value are missing or do not fit its type.
     pub(super) fn of_contract(io: &IoContract) -> Result<Self, ExecError> {
-        let (mut arguments, mut outputs, mut read) = (Vec::new(), Vec::new(), 0);
-        for arg in io.args.iter().filter(|arg| is_seen(arg)) {
-            let argument = (arg.role != Role::Output).then_some(read);
-            read += usize::from(arg.role != Role::Output);
+        let (mut arguments, mut outputs) = (Vec::new(), Vec::new());
+        for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| is_seen(arg)) {
+            let argument = (arg.role != Role::Output).then_some(arguments.len());
             if let (ArgKind::Tensor, Some(spec)) = (arg.kind, &arg.tensor_spec) {
                 let what = TensorLayout::in_order(spec.dtype, spec.shape.clone());
                 if arg.role != Role::Input {
                     outputs.push(Output { name: arg.name.clone(), what, argument });
                 }
             }
-        }
-        for (index, arg) in passed_to_python(io) {
-            arguments.push(argument_of(index, arg)?);
+            if argument.is_some() {
+                arguments.push(argument_of(index, arg)?);
+            }
         }
         Ok(Self::Given { arguments, outputs, source: TorchInputSource::Contract, rule: None })
     }

@@ -44,8 +44,7 @@ pub(super) fn submission_for(
     preferred: &[&str],
     io: Option<&IoContract>,
 ) -> TorchSubmission {
-    let arguments = io.map(inputs::passed_to_python).unwrap_or_default().into_iter();
-    let given = arguments.map(|(_, arg)| GivenArgument {
+    let given = io.into_iter().flat_map(inputs::passed_to_python).map(|arg| GivenArgument {
         name: arg.name.clone(),
         is_tensor: arg.kind == ArgKind::Tensor,
         is_written: arg.is_output(),

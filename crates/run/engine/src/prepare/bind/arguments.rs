@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::error::BindError;
+use serde_json::Value;
+
+use super::error::{BindError, describe};
 use super::{ctype, pointer, scalar, structure};
 use warpgauge_compile::{CType, Constant, KernelInfo, Param};
 use warpgauge_contract::{ArgKind, ArgSpec, ScalarValue, StepArgument, StructureField};
@@ -12,32 +14,73 @@ use warpgauge_worker::protocol::Argument;
 /// An argument to bind.
 pub(crate) struct Passed<'a> {
     /// Index that error messages name.
-    pub index: usize,
-    pub arg: Cow<'a, ArgSpec>,
+    index: usize,
+    arg: Cow<'a, ArgSpec>,
     /// Of a tensor: its index among the contract's arguments, and the number of elements that are left out.
-    pub tensor: Option<(usize, u64)>,
+    tensor: Option<(usize, u64)>,
     /// Of a structure: its fields.
-    pub fields: Option<Vec<StructureField>>,
+    fields: Option<Cow<'a, [StructureField]>>,
 }
 
-impl Passed<'_> {
-    /// Returns a number, as JSON has it.
-    pub(crate) fn number(index: usize, name: &str, value: &serde_json::Value) -> Self {
-        let kind = match value {
-            serde_json::Value::Bool(_) => ArgKind::Bool,
-            number if number.is_f64() => ArgKind::Float,
-            _ => ArgKind::Int,
+impl<'a> Passed<'a> {
+    /// Returns one of the contract's arguments, from an element on.
+    fn given(index: usize, (at, elements): (usize, u64), args: &'a [ArgSpec]) -> Self {
+        let (arg, tensor) = (Cow::Borrowed(&args[at]), Some((at, elements)));
+        Self { index, arg, tensor, fields: None }
+    }
+
+    /// Returns an argument of a step, or a field of a structure. `name` is for one that is not among the contract's `args`.
+    pub(crate) fn new(
+        index: usize,
+        name: &str,
+        argument: &'a StepArgument,
+        args: &'a [ArgSpec],
+    ) -> Self {
+        let (kind, value, fields) = match argument {
+            StepArgument::Given(at, elements) => return Self::given(index, (*at, *elements), args),
+            StepArgument::Number(value) => (kind_of(value), value.clone(), None),
+            StepArgument::Null => (ArgKind::None, Value::Null, None),
+            StepArgument::Structure(fields) => {
+                (ArgKind::Struct, Value::Null, Some(Cow::Borrowed(fields.as_slice())))
+            }
         };
-        let arg = ArgSpec { is_meta: false, ..ArgSpec::constant(name, kind, value.clone()) };
-        Self { index, arg: Cow::Owned(arg), tensor: None, fields: None }
+        let arg = ArgSpec { is_meta: false, ..ArgSpec::constant(name, kind, value) };
+        Self { index, arg: Cow::Owned(arg), tensor: None, fields }
+    }
+
+    /// Returns an error about a structure that does not fit its parameter.
+    pub(super) fn misfit(&self, param: &Param, why: &str) -> BindError {
+        let message = format!(
+            "structure `{}` does not fit parameter `{}`: {why}",
+            self.arg.name,
+            describe(param, self.index)
+        );
+        BindError::argument(self.index, FailureCode::ArgumentType, message)
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.arg.name
+    }
+}
+
+/// Returns the kind of a number or a bool, as JSON has it.
+fn kind_of(value: &Value) -> ArgKind {
+    match value {
+        Value::Bool(_) => ArgKind::Bool,
+        number if number.is_f64() => ArgKind::Float,
+        _ => ArgKind::Int,
     }
 }
 
 /// The arguments of a contract, and where the memory of its tensors is.
 pub(crate) struct Tensors<'a> {
     pub args: &'a [ArgSpec],
-    /// Returns the pointer to a tensor, by its index among the arguments, from an element on.
-    pub place: &'a dyn Fn(usize, u64) -> Argument,
+    /// Returns the pointer to a tensor, by its index among the arguments, from an element on; `None` if it has no memory.
+    pub place: &'a dyn Fn(usize, u64) -> Option<Argument>,
 }
 
 /// Binds the arguments of a contract to the parameters of `kernel`, in order.
@@ -50,7 +93,7 @@ pub fn bind_arguments(
 ) -> Result<Vec<Argument>, Vec<BindError>> {
     let passed = parameters_of(kernel, args).map_err(|error| vec![error])?;
     let buffer_of = |index: usize| args[..index].iter().filter(is_buffer).count();
-    let place = |index: usize, _: u64| Argument::Buffer(buffer_of(index));
+    let place = |index: usize, _: u64| Some(Argument::Buffer(buffer_of(index)));
     bind_passed_list(kernel, &passed, &Tensors { args, place: &place })
 }
 
@@ -63,17 +106,17 @@ pub(crate) fn parameters_of<'a>(
     let mut passed = Vec::new();
     let mut named = Vec::new();
     for (index, arg) in args.iter().enumerate().filter(|(_, arg)| arg.is_parameter()) {
-        let fields = match arg.kind {
+        let fields: Option<Cow<'_, [StructureField]>> = match arg.kind {
             ArgKind::Struct => match warpgauge_contract::structure_of(args, arg) {
-                Ok(StepArgument::Structure(fields)) => Some(fields),
+                Ok(StepArgument::Structure(fields)) => Some(Cow::Owned(fields)),
                 Ok(_) => None,
                 Err((code, message)) => return Err(BindError::argument(index, code, message)),
             },
             _ => None,
         };
-        named.extend(fields.iter().flatten().flat_map(|field| field.value.used()));
-        let tensor = Some((index, 0));
-        passed.push(Passed { index, arg: Cow::Borrowed(arg), tensor, fields });
+        let own = fields.iter().flat_map(|fields| fields.iter());
+        named.extend(own.flat_map(|field| field.value.used()));
+        passed.push(Passed { fields, ..Passed::given(index, (index, 0), args) });
     }
     if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
         passed.retain(|one| !named.contains(&one.index));
@@ -91,8 +134,8 @@ pub(crate) fn bind_passed_list(
     tensors: &Tensors<'_>,
 ) -> Result<Vec<Argument>, Vec<BindError>> {
     let params = match &kernel.params {
-        Some(params) => params.clone(),
-        None => declared_params(passed)?,
+        Some(params) => Cow::Borrowed(params),
+        None => Cow::Owned(declared_params(passed)?),
     };
     if params.len() != passed.len() {
         let names = passed.iter().map(|one| one.arg.name.as_str()).collect::<Vec<_>>();
@@ -100,7 +143,7 @@ pub(crate) fn bind_passed_list(
     }
     let mut bound = Vec::new();
     let mut errors = Vec::new();
-    for (one, param) in passed.iter().zip(&params) {
+    for (one, param) in passed.iter().zip(&*params) {
         match bind_value(one, param, tensors) {
             Ok(argument) => bound.push(argument),
             Err(error) => errors.push(error),
@@ -120,9 +163,9 @@ pub(crate) fn bind_passed(
     args: &[ArgSpec],
     param: &Param,
 ) -> Result<Argument, BindError> {
-    let (arg, buffer) = passed(index, args)?;
-    let one = Passed { index, arg: Cow::Borrowed(arg), tensor: Some((index, 0)), fields: None };
-    bind_value(&one, param, &Tensors { args, place: &|_, _| Argument::Buffer(buffer) })
+    let (_, buffer) = passed(index, args)?;
+    let one = Passed::given(index, (index, 0), args);
+    bind_value(&one, param, &Tensors { args, place: &|_, _| Some(Argument::Buffer(buffer)) })
 }
 
 /// Returns an argument by index, and the number of buffers before it. If it is a tensor, that is its
@@ -165,7 +208,11 @@ pub(super) fn bind_value(
     match (&arg.kind, &arg.tensor_spec, one.tensor) {
         (ArgKind::Tensor, Some(spec), Some((tensor, elements))) => {
             pointer::check(index, arg, spec.dtype, &param)?;
-            Ok((tensors.place)(tensor, elements))
+            (tensors.place)(tensor, elements).ok_or_else(|| {
+                let message =
+                    format!("tensor `{}` is a constant (`is_meta`) and has no memory", arg.name);
+                BindError::argument(index, FailureCode::ArgumentType, message)
+            })
         }
         (ArgKind::None, ..) => pointer::null(index, arg, &param).map(Argument::Scalar),
         _ => scalar::bytes(index, arg, &param).map(Argument::Scalar),

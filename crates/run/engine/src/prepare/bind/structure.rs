@@ -1,12 +1,9 @@
 //! Structures that are passed by value: their bytes, by the layout that the compiler gave.
 
-use std::borrow::Cow;
-
 use super::arguments::{Passed, Tensors, bind_value};
-use super::error::{BindError, describe};
+use super::error::BindError;
 use warpgauge_compile::{CType, Field, Param, StructLayout};
-use warpgauge_contract::{ArgKind, ArgSpec, StepArgument, StructureField};
-use warpgauge_model::FailureCode;
+use warpgauge_contract::StructureField;
 use warpgauge_worker::protocol::Argument;
 
 /// Binds the fields of a structure to the parameter that it is passed as.
@@ -16,21 +13,13 @@ pub(super) fn bind(
     param: &Param,
     tensors: &Tensors<'_>,
 ) -> Result<Argument, BindError> {
-    let index = passed.index;
-    let misfit = |why: String| {
-        let message = format!(
-            "structure `{}` does not fit parameter `{}`: {why}",
-            passed.arg.name,
-            describe(param, index)
-        );
-        BindError::argument(index, FailureCode::ArgumentType, message)
-    };
+    let misfit = |why: String| passed.misfit(param, &why);
     let CType::Aggregate(name) = &param.ctype else {
         return Err(misfit("the parameter is not a structure".to_owned()));
     };
     let Some(layout) = &param.layout else {
         return Err(misfit(format!(
-            "the compiler did not tell where the fields of `{name}` lie: make it a named structure that can be used \
+            "the compiler did not report where the fields of `{name}` lie: make it a named structure that can be used \
              outside of functions, in CUDA C++ source"
         )));
     };
@@ -55,30 +44,13 @@ pub(super) fn bind(
             return Err(misfit(format!("field `{path}` lies outside of it")));
         };
         let leaf = Param {
-            name: Some(format!("{}.{path}", passed.arg.name)),
+            name: Some(format!("{}.{path}", passed.name())),
             ctype: field.ctype.clone(),
             bytes: field.bytes,
             offset: field.offset,
             layout: None,
         };
-        let given = match value {
-            StepArgument::Given(argument, elements) => Passed {
-                index,
-                arg: Cow::Borrowed(&tensors.args[*argument]),
-                tensor: Some((*argument, *elements)),
-                fields: None,
-            },
-            StepArgument::Number(value) => Passed::number(index, path, value),
-            StepArgument::Null => {
-                let none = ArgSpec::constant(path, ArgKind::None, serde_json::Value::Null);
-                Passed { index, arg: Cow::Owned(none), tensor: None, fields: None }
-            }
-            StepArgument::Structure(_) => {
-                return Err(misfit(format!(
-                    "field `{path}` is a structure: give its fields there"
-                )));
-            }
-        };
+        let given = Passed::new(passed.index(), path, value, tensors.args);
         match bind_value(&given, &leaf, tensors)? {
             Argument::Scalar(value) if value.len() == place.len() => place.copy_from_slice(&value),
             Argument::Scalar(_) => {

@@ -8,7 +8,7 @@ use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::device::ready::Ready;
 use crate::child::device::runners::RemoteProgram;
 use crate::child::failure::{Failed, JobResult};
-use crate::child::memory::buffers::JobBuffer;
+use crate::child::memory::buffers::{JobBuffer, addresses_of};
 use crate::child::memory::residue::Residue;
 use crate::child::memory::variables::Restored;
 use crate::child::memory::variables::Variables;
@@ -121,7 +121,7 @@ impl LoadedProgram {
             let (program, facts) = RemoteProgram::load(runner, launches, buffers, how)?;
             return Ok(Self { place: Place::There(program), has_steps, facts });
         }
-        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        let address = addresses_of(buffers);
         Self::load_here(executor, launches, &address, residue, (blame, restored))
     }
 
@@ -174,7 +174,7 @@ impl LoadedProgram {
         buffers: &[JobBuffer<'_>],
         residue: &mut Residue,
     ) -> JobResult<Self> {
-        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        let address = addresses_of(buffers);
         let has_steps = launches.program.is_some();
         let (launches, facts) =
             bind(executor, launches, &address, residue, (Blame::Candidate, &mut |_, _| Ok(())))?;
@@ -205,7 +205,7 @@ impl LoadedProgram {
         buffers: &[JobBuffer<'_>],
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        self.launch_whole(&|index: usize| buffers.get(index).map(JobBuffer::address), stream)
+        self.launch_whole(&addresses_of(buffers), stream)
     }
 
     /// Like [`Self::launch`], on buffers of which only the addresses are known.
@@ -281,7 +281,7 @@ impl LoadedProgram {
         buffers: &[JobBuffer<'_>],
         aids: Option<&mut TimingAids>,
     ) -> Result<Vec<LineTimes>, DeviceError> {
-        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        let address = addresses_of(buffers);
         self.time_steps_on(executor, &address, aids)
     }
 

@@ -428,3 +428,7 @@ pub(crate) fn bytes_of(spec: &BufferSpec) -> JobResult<u64> {
         Failed::new(FailureCode::OutOfMemory, text, Blame::Candidate)
     })
 }
+/// Returns the function from a buffer's index to the address that a kernel gets.
+pub(crate) fn addresses_of(buffers: &[JobBuffer<'_>]) -> impl Fn(usize) -> Option<u64> {
+    |index| buffers.get(index).map(JobBuffer::address)
+}

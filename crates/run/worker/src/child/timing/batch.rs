@@ -9,7 +9,7 @@ use crate::child::device::executor::BATCH;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::JobBuffer;
+use crate::child::memory::buffers::{JobBuffer, addresses_of};
 use crate::child::memory::tools::Tools;
 use crate::protocol::{LineTimes, TimedLaunch};
 use warpgauge_device::{
@@ -264,7 +264,7 @@ impl Rig<'_, '_> {
         }
         let flush = self.executor.flush.as_ref();
         let mut stage = Stage { stream: tools.stream, support: tools.support, flush, aids };
-        let address = |index: usize| self.buffers.get(index).map(JobBuffer::address);
+        let address = addresses_of(self.buffers);
         stage.queue(arm, &address, (wiped, how), [start, end])?;
         end.synchronize()?;
         end.elapsed_ms_since(start)

@@ -18,7 +18,7 @@ use super::stage::Stage;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{JobBuffer, restore_all};
+use crate::child::memory::buffers::{JobBuffer, addresses_of, restore_all};
 use crate::child::memory::write_batch::Writes;
 use crate::protocol::{LoadFacts, TimedLaunch};
 use warpgauge_device::{DeviceError, Event};
@@ -251,7 +251,7 @@ impl Ground<'_, '_> {
             let flush = self.executor.flush.as_ref();
             let (stream, support) = (tools.stream, tools.support);
             let mut stage = Stage { stream, support, flush, aids: self.aids.as_deref_mut() };
-            let address = |index: usize| self.buffers.get(index).map(JobBuffer::address);
+            let address = addresses_of(self.buffers);
             stage.clear(arm, &address, true, how)?;
             if is_last {
                 start.record(stream)?;

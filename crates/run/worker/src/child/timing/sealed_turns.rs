@@ -13,7 +13,7 @@ use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{Failed, JobResult, candidate, environment};
 use crate::child::io::link::Link;
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::JobBuffer;
+use crate::child::memory::buffers::{JobBuffer, addresses_of};
 use crate::child::memory::tools::Tools;
 use crate::frame;
 use crate::protocol::{Blame, BufferSpec, FromRunner, LaunchHow, ToRunner};
@@ -133,7 +133,7 @@ impl Turns {
             let (stream, support) = (tools.stream, tools.support);
             let flush = executor.flush.as_ref();
             let mut stage = Stage { stream, support, flush, aids: aids.as_deref_mut() };
-            let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+            let address = addresses_of(buffers);
             let timed = stage.queue(arm, &address, (forget, how), [start, end]).and_then(|()| {
                 end.synchronize()?;
                 end.elapsed_ms_since(start)
