@@ -206,7 +206,11 @@ fn an_argument_without_a_value_is_none_in_torch() {
 }
 
 const STRUCTURED: &str = r#"
-namespace shapes { template <typename T, int N> struct Weights { T w[N]; bool on; }; }
+namespace shapes {
+template <typename T, int N> struct Weights { T w[N]; bool on; };
+template <typename T, int N>
+struct AnItemWithAVeryLongNameOfWhichSeveralStandInTheSameStructureAsIsUsualInTemplateLibraries { T w[N]; };
+}
 enum class Mode : short { plain, doubled };
 struct Base { int n; };
 struct Params : Base {
@@ -217,6 +221,8 @@ struct Params : Base {
     float4 shift;
     float* spare[2];
     unsigned long long big;
+    const shapes::AnItemWithAVeryLongNameOfWhichSeveralStandInTheSameStructureAsIsUsualInTemplateLibraries<float, 3>* first;
+    shapes::AnItemWithAVeryLongNameOfWhichSeveralStandInTheSameStructureAsIsUsualInTemplateLibraries<double, 3>* second;
 };
 namespace { struct Hidden { double factor; }; }
 __global__ void structured(Params p, Hidden hidden, dim3 tile) {
@@ -225,7 +231,7 @@ __global__ void structured(Params p, Hidden hidden, dim3 tile) {
     float weight = p.weights.on ? p.weights.w[i % 3] : 0.0f;
     float value = p.x[i] * weight * float(hidden.factor) + p.shift.z;
     if (p.mode == Mode::doubled) value *= 2;
-    if (p.spare[0] || p.spare[1] != p.y || p.big != 1ull << 40) value = -1;
+    if (p.spare[0] || p.spare[1] != p.y || p.big != 1ull << 40 || p.first) value = -1;
     p.y[i] = value;
 }"#;
 
@@ -237,6 +243,7 @@ fn structured() -> Value {
         "shift": {"x": 0, "y": 0, "z": 0.5, "w": 0},
         "spare": [null, "y"],
         "big": "1024 * 1024 * 1024 * 1024",
+        "first": null, "second": "y",
     });
     let reference = "extern \"C\" __global__ void k(const float* x, float* y, int n) {\n\
         int i = blockIdx.x * 64 + threadIdx.x; const float w[3] = {1, 2.5f, -3};\n\
@@ -277,6 +284,77 @@ fn structures_are_passed_by_value_with_pointers_and_structures_in_them() {
                                  "grid": {"x": "cdiv(n, 64)"}, "block": {"x": 64}}]);
     let report = server.evaluate(&steps);
     assert_eq!(report["verdict"], "correct", "{report:#}");
+}
+
+#[test]
+fn kernels_with_structures_and_kernels_without_stand_beside_each_other() {
+    let server = Server::start();
+    let source = "struct P { const float* x; float* y; int n; };\n\
+        extern \"C\" __global__ void whole(P p) {\n\
+        int i = blockIdx.x * 64 + threadIdx.x; if (i < p.n) p.y[i] = 2 * p.x[i]; }";
+    let plain = "extern \"C\" __global__ void plain(const float* x, float* y, int n) {\n\
+        int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = 2 * x[i]; }";
+    let structure =
+        json!({"name": "p", "type": "struct", "fields": {"x": "x", "y": "y", "n": "n"}});
+    let others = [
+        tensor("x", "input", json!(["n"])),
+        tensor("y", "output", json!(["n"])),
+        json!({"name": "n", "type": "int", "value": 300}),
+    ];
+    let kernel = |source: &str, args: Vec<Value>| {
+        json!({"kernel_type": "cuda", "source_code": source, "io": {"args": args,
+               "launch": {"grid": {"x": "cdiv(n, 64)"}, "block": {"x": 64}}}})
+    };
+    let whole = kernel(source, [vec![structure.clone()], others.to_vec()].concat());
+    let with_args = kernel(plain, others.to_vec());
+    let (bare_whole, bare) = (kernel(source, vec![structure]), kernel(plain, Vec::new()));
+    for (candidate, reference) in [(&whole, &bare), (&with_args, &bare_whole)] {
+        let contract =
+            json!({"kernel": candidate, "expected": {"y": {"kernel": reference}}, "num_trials": 2});
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], "correct", "{report:#}");
+        let wrong = contract.to_string().replace("= 2 *", "= 3 *").replacen("= 3 *", "= 2 *", 1);
+        let report = server.evaluate(&serde_json::from_str(&wrong).unwrap());
+        assert_eq!(report["verdict"], "wrong", "{report:#}");
+    }
+    for (reference, candidate) in [(&whole, &with_args), (&whole, &bare), (&with_args, &whole)] {
+        let request = json!({"ref_kernel": reference, "custom_kernel": candidate, "num_trials": 2});
+        let report = server.post_json("/compare", &request).json;
+        assert_eq!(report["verdict"], "correct", "{report:#}");
+    }
+}
+
+#[test]
+fn structures_have_up_to_256_fields() {
+    let server = Server::start();
+    let of = |count: usize| {
+        let members = (0..count).map(|at| format!("int f{at};")).collect::<String>();
+        let source = format!(
+            "struct P {{ {members} }};\n__global__ void k(P p, int* y) {{ y[0] = p.f{}; }}",
+            count - 1
+        );
+        let fields: Value = (0..count)
+            .map(|at| (format!("f{at}"), json!(at)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        let y = json!({"name": "y", "type": "tensor", "role": "output", "tensor_spec": {"shape": [1], "dtype": "int32"}});
+        json!({"kernel": {"kernel_type": "cuda", "source_code": source, "io": {
+            "args": [{"name": "p", "type": "struct", "fields": fields}, y],
+            "launch": {"grid": {"x": 1}, "block": {"x": 1}}}}, "num_trials": 1, "return_outputs": "all"})
+    };
+    let report = server.evaluate(&of(256));
+    let data = report["outputs"]["y"]["data"]["data_b64"].as_str();
+    assert_eq!(
+        data.or(report["outputs"]["y"]["data_b64"].as_str()),
+        Some("/wAAAA=="),
+        "{report:#}"
+    );
+    let mut two = of(200);
+    let second = json!({"name": "q", "type": "struct",
+        "fields": (0..100).map(|at| (format!("g{at}"), json!(at))).collect::<serde_json::Map<_, _>>()});
+    two["kernel"]["io"]["args"].as_array_mut().unwrap().push(second);
+    let answer = server.post_json("/evaluate", &two);
+    assert!(answer.text.contains("300 different fields"), "{}", answer.text);
 }
 
 #[test]
@@ -365,6 +443,16 @@ fn variables_of_the_image_are_filled_before_each_launch_and_read_after_it() {
     let kernel = filtered()["kernel"].clone();
     let request = json!({"ref_kernel": kernel, "custom_kernel":
         {"kernel_type": "cuda", "source_code": PLAIN_FILTER}, "num_trials": 3});
+    let report = server.post_json("/compare", &request).json;
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+
+    // The candidate lists its arguments, and has no variables.
+    let mut candidate =
+        json!({"kernel_type": "cuda", "source_code": PLAIN_FILTER, "io": kernel["io"]});
+    for arg in candidate["io"]["args"].as_array_mut().unwrap() {
+        arg.as_object_mut().unwrap().remove("symbol");
+    }
+    let request = json!({"ref_kernel": kernel, "custom_kernel": candidate, "num_trials": 3});
     let report = server.post_json("/compare", &request).json;
     assert_eq!(report["verdict"], "correct", "{report:#}");
 

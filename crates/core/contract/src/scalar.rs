@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::quoted;
-use super::{ArgKind, ArgSpec};
+use super::{ArgKind, ArgSpec, Role};
 
 /// 2^53: f64 represents every integer up to it exactly.
 const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
@@ -23,6 +23,11 @@ impl ArgSpec {
     /// Returns whether it is passed as a parameter, and is no compile-time constant and no variable of the image.
     pub fn is_parameter(&self) -> bool {
         !self.is_meta && self.symbol.is_none()
+    }
+
+    /// Returns whether it belongs to one kernel alone, and not to those beside it: scratch memory, or a structure.
+    pub fn is_private(&self) -> bool {
+        self.role == Role::Scratch || self.kind == ArgKind::Struct
     }
 
     /// Returns the value of an `int`, `float` or `bool` argument. The error has the expected and

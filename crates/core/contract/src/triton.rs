@@ -20,19 +20,21 @@ impl KernelCode {
         let mut kernel = self.clone();
         let mut descriptors = Vec::new();
         if let Some(own) = &mut kernel.io {
-            let passed = own.args.iter().filter(|arg| !arg.is_meta && !is_scratch(arg));
+            let passed = own.args.iter().filter(|arg| !arg.is_meta && !arg.is_private());
             let passed = passed.collect::<Vec<_>>();
             if self.kernel_type.has_launches() && !passed.is_empty() {
-                // Its own list says whether, and where, scratch memory is among its parameters.
-                for arg in own.args.iter_mut().filter(|arg| !arg.is_meta && !is_scratch(arg)) {
+                // Its own list says where scratch memory and structures are among its parameters, and which tensors its
+                // variables hold.
+                for arg in own.args.iter_mut().filter(|arg| !arg.is_meta && !arg.is_private()) {
                     if let Some(theirs) = other.args.iter().find(|theirs| theirs.name == arg.name) {
-                        *arg = ArgSpec { descriptor: None, ..theirs.clone() };
+                        let symbol = arg.symbol.take();
+                        *arg = ArgSpec { descriptor: None, symbol, ..theirs.clone() };
                     }
                 }
                 return kernel.beside(other, other_kind);
             }
             descriptors = passed.iter().map(|arg| arg.descriptor.clone()).collect();
-            own.args.retain(|arg| arg.is_meta || is_scratch(arg));
+            own.args.retain(|arg| arg.is_meta || arg.is_private());
         }
         let mut kernel = kernel.beside(other, other_kind);
         // The data are the other kernel's, but this kernel decides the form in which it takes them.
@@ -45,7 +47,7 @@ impl KernelCode {
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
         let own = self.io.take().unwrap_or_default();
-        let is_own = |arg: &ArgSpec| !arg.is_meta && !is_scratch(arg);
+        let is_own = |arg: &ArgSpec| !arg.is_meta && !arg.is_private();
         let brings_arguments = own.args.iter().any(is_own);
         let args = if brings_arguments {
             own.args
@@ -54,21 +56,21 @@ impl KernelCode {
             let constants = |args: &[ArgSpec]| {
                 args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
             };
-            // Scratch memory belongs to the kernel that needs it. Beside a kernel of one launch, a kernel of one launch
-            // that lists nothing has the same parameters.
-            let scratch = own.args.iter().filter(|arg| is_scratch(arg)).cloned();
-            let scratch = scratch.collect::<Vec<_>>();
-            let has_same = scratch.is_empty()
+            // Scratch memory and structures belong to the kernel that lists them. Beside a kernel of one launch, a kernel of
+            // one launch that lists none has the same parameters.
+            let private = own.args.iter().filter(|arg| arg.is_private()).cloned();
+            let private = private.collect::<Vec<_>>();
+            let has_same = private.is_empty()
                 && self.launches.is_empty()
                 && other.launch.is_some()
                 && kind.has_launches();
             let is_cuda = kind == KernelType::Cuda;
             let fits = |arg: &&ArgSpec| {
                 let is_structure = arg.kind == ArgKind::Struct;
-                !arg.is_meta && (has_same || !is_scratch(arg)) && (is_cuda || !is_structure)
+                !arg.is_meta && (has_same || !arg.is_private()) && (is_cuda || !is_structure)
             };
             let passed = other.args.iter().filter(fits);
-            let passed = passed.cloned().chain(scratch);
+            let passed = passed.cloned().chain(private);
             let bare =
                 |arg: ArgSpec| ArgSpec { descriptor: arg.descriptor.filter(|_| is_triton), ..arg };
             let mut args: Vec<ArgSpec> = passed.map(bare).collect();
@@ -83,10 +85,6 @@ impl KernelCode {
         self.io = Some(io);
         self
     }
-}
-
-fn is_scratch(arg: &ArgSpec) -> bool {
-    arg.role == Role::Scratch
 }
 
 impl ArgSpec {

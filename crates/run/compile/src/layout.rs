@@ -1,8 +1,8 @@
 //! Queries the compiler for the layout of structures that kernels take by value.
 //!
 //! For each field that a contract names, a function template is appended to the source, whose return type for a structure
-//! contains the field's offset, size and type. A kernel template that is instantiated with these types has all of them in
-//! its symbol. For a structure without the field, the return type is `void`.
+//! contains the field's offset, size and type. A kernel template that is instantiated with this type has it in its symbol.
+//! For a structure without the field, the return type is `void`.
 
 use std::collections::HashMap;
 
@@ -67,7 +67,7 @@ impl<'a> LayoutQueries<'a> {
              template <class T, bool = __is_enum(T)> struct {PLAIN} {{ typedef T type; }};\n\
              template <class T> struct {PLAIN}<T, true> {{ typedef __underlying_type(T) type; }};\n\
              template <class T> struct {PLAIN}<T&, false> : {PLAIN}<T> {{}};\n\
-             template <int I, class Whole, class... F> __global__ void {TEMPLATE}() {{}}\n"
+             template <int I, int Path, class Whole, class F> __global__ void {TEMPLATE}() {{}}\n"
         );
         for (index, path) in self.paths.iter().enumerate() {
             let at = offset.of(path);
@@ -80,14 +80,17 @@ impl<'a> LayoutQueries<'a> {
         text
     }
 
-    /// Returns the names of the instances whose symbols have the answers.
+    /// Returns the names of the instances whose symbols have the answers: one for each structure and field, since a name of
+    /// more than 1024 bytes is not read.
     pub(crate) fn instances(&self) -> Vec<String> {
-        let instance = |(index, name): (usize, &String)| {
-            let field = |path| format!(", decltype({FIELD}_{path}<{name}>(0))");
-            let fields = (0..self.paths.len()).map(field).collect::<String>();
-            format!("{TEMPLATE}<{index}, void (*)(char (*)[alignof({name})]){fields}>")
+        let of_structure = |(index, name): (usize, &String)| {
+            let align = format!("void (*)(char (*)[alignof({name})])");
+            let instance = |path| {
+                format!("{TEMPLATE}<{index}, {path}, {align}, decltype({FIELD}_{path}<{name}>(0))>")
+            };
+            (0..self.paths.len()).map(instance).collect::<Vec<_>>()
         };
-        self.structures.iter().enumerate().map(instance).collect()
+        self.structures.iter().enumerate().flat_map(of_structure).collect()
     }
 
     /// Puts the layouts into the parameters of `kernels`. `symbols` are those of the instances, among others.
@@ -96,9 +99,12 @@ impl<'a> LayoutQueries<'a> {
         symbols: impl Iterator<Item = &'s str>,
         kernels: &mut [KernelInfo],
     ) {
-        let found = symbols.filter_map(|symbol| self.layout(symbol));
-        let layouts: HashMap<&str, StructLayout> =
-            found.map(|(index, layout)| (self.structures[index].as_str(), layout)).collect();
+        let mut layouts: HashMap<&str, StructLayout> = HashMap::new();
+        for (index, align, field) in symbols.filter_map(|symbol| self.field(symbol)) {
+            let layout = layouts.entry(&self.structures[index]);
+            let whole = layout.or_insert_with(|| StructLayout { align, fields: Vec::new() });
+            whole.fields.push(field);
+        }
         let mut placed = 0;
         for param in kernels.iter_mut().flat_map(|kernel| kernel.params.iter_mut().flatten()) {
             if let CType::Aggregate(name) = &param.ctype
@@ -111,30 +117,25 @@ impl<'a> LayoutQueries<'a> {
         }
     }
 
-    /// Returns a structure's index and its layout, by a symbol.
-    fn layout(&self, symbol: &str) -> Option<(usize, StructLayout)> {
+    /// Returns a structure's index, its alignment and one of its fields, by a symbol.
+    fn field(&self, symbol: &str) -> Option<(usize, u32, Field)> {
         let function = demangle(symbol).filter(|f| f.name.starts_with(TEMPLATE))?;
-        let [Type::Value(index), whole, rest @ ..] = function.template_args.as_slice() else {
+        let [Type::Value(index), Type::Value(path), whole, answer] =
+            function.template_args.as_slice()
+        else {
             return None;
         };
         let index = index.parse().ok().filter(|index| *index < self.structures.len())?;
         let align = extent(whole.function_params()?.first()?)?;
-        let answers = match rest {
-            [Type::Pack(answers)] => answers.as_slice(),
-            answers => answers,
+        let [at, bytes, Type::Pointer(field)] = answer.function_params()? else { return None };
+        let field = Field {
+            path: self.paths.get(path.parse::<usize>().ok()?)?.clone(),
+            offset: extent(at)?.checked_sub(1)?,
+            bytes: extent(bytes)?,
+            ctype: field.ctype(),
+            is_array: matches!(**field, Type::Array(..)),
         };
-        let fields = self.paths.iter().zip(answers).filter_map(|(path, answer)| {
-            let [at, bytes, to] = answer.function_params()? else { return None };
-            let Type::Pointer(field) = to else { return None };
-            Some(Field {
-                path: path.clone(),
-                offset: extent(at)?.checked_sub(1)?,
-                bytes: extent(bytes)?,
-                ctype: field.ctype(),
-                is_array: matches!(**field, Type::Array(..)),
-            })
-        });
-        Some((index, StructLayout { align, fields: fields.collect() }))
+        Some((index, align, field))
     }
 }
 
@@ -166,16 +167,23 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_read_off_the_symbol() {
-        let paths = ["n".to_owned(), "lacks".to_owned(), "x".to_owned(), "w".to_owned()];
+    fn the_layout_is_read_off_the_symbols() {
+        let paths = ["n", "lacks", "x", "w"].map(str::to_owned);
         let mut kernels = [kernel(CType::Aggregate("(anonymous namespace)::P".to_owned()))];
         let queries = LayoutQueries::new(&paths, &kernels).unwrap();
-        assert!(
-            queries.instances()[0]
-                .starts_with("__warpgauge_layout<0, void (*)(char (*)[alignof(P)])")
-        );
-        let symbol = "_Z18__warpgauge_layoutILi0EPFvPA8_cEJPFvPA5_cPA4_cPiEvPFvPA9_cPA8_cPPfEPFvPA1_cPA8_cPA2_iEEEvv";
-        queries.answer([symbol].into_iter(), &mut kernels);
+        let instances = queries.instances();
+        let first = "__warpgauge_layout<0, 0, void (*)(char (*)[alignof(P)]), decltype(__warpgauge_field_0<P>(0))>";
+        assert_eq!((instances.len(), instances[0].as_str()), (4, first));
+        let symbols = [
+            "_Z18__warpgauge_layoutILi0ELi0EPFvPA8_cEPFvPA5_cPA4_cPiEEvv",
+            "_Z18__warpgauge_layoutILi0ELi1EPFvPA8_cEvEvv",
+            "_Z18__warpgauge_layoutILi0ELi2EPFvPA8_cEPFvPA9_cS1_PPKfEEvv",
+            "_Z18__warpgauge_layoutILi0ELi3EPFvPA8_cEPFvPA1_cS1_PA2_iEEvv",
+            "_Z18__warpgauge_layoutILi9ELi0EPFvPA8_cEPFvPA5_cPA4_cPiEEvv",
+            "_Z18__warpgauge_layoutILi0ELi9EPFvPA8_cEPFvPA5_cPA4_cPiEEvv",
+            "_Z1kPf",
+        ];
+        queries.answer(symbols.into_iter(), &mut kernels);
         let layout = kernels[0].params.as_ref().unwrap()[0].layout.clone().unwrap();
         assert_eq!(layout.align, 8);
         let shown = layout.fields.iter().map(|f| (f.path.as_str(), f.offset, f.bytes, f.is_array));
@@ -184,20 +192,8 @@ mod tests {
             [("n", 4, 4, false), ("x", 8, 8, false), ("w", 0, 8, true)]
         );
         assert_eq!(layout.fields[0].ctype, CType::I32);
-        let pointer = CType::Pointer { pointee: Some(Box::new(CType::F32)), is_const: false };
+        let pointer = CType::Pointer { pointee: Some(Box::new(CType::F32)), is_const: true };
         assert_eq!(layout.fields[1].ctype, pointer);
-    }
-
-    #[test]
-    fn symbols_with_repeated_types_are_read() {
-        let paths = ["n", "x"].map(str::to_owned);
-        let mut kernels = [kernel(CType::Aggregate("P".to_owned()))];
-        let queries = LayoutQueries::new(&paths, &kernels).unwrap();
-        let symbol = "_Z18__warpgauge_layoutILi0EPFvPA4_cEJPFvPA1_cS1_PiEPFvPA9_cPA8_cPPKfEEEvv";
-        queries.answer([symbol].into_iter(), &mut kernels);
-        let layout = kernels[0].params.as_ref().unwrap()[0].layout.clone().unwrap();
-        let fields = layout.fields.iter().map(|field| (field.offset, field.bytes));
-        assert_eq!(fields.collect::<Vec<_>>(), [(0, 4), (8, 8)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Checks of a kernel's code and metadata.
 
 use super::family;
+use crate::MAX_FIELDS;
 use crate::error::{Mistakes, quoted};
 use crate::{CodeForm, ContractLimits, KernelCode, KernelMetadata, launches, library};
 
@@ -20,6 +21,17 @@ pub(super) fn check(
     }
     super::files::check(kernel, limits, path, mistakes);
     launches::check_fields(kernel, path, mistakes);
+    let fields = kernel.field_paths().len();
+    mistakes.require(
+        fields <= MAX_FIELDS,
+        format!("{path}.io.args"),
+        FailureCode::TooLarge,
+        || {
+            format!(
+                "its structures have {fields} different fields; at most {MAX_FIELDS} are passed"
+            )
+        },
+    );
     if let Some(metadata) = &kernel.metadata {
         let at = format!("{path}.metadata");
         family::check_metadata(kernel.family(), metadata, &at, mistakes);

@@ -168,7 +168,7 @@ pub(super) fn check_reference_arguments(
 ) {
     let own = kernel.io.as_ref().map_or(&[][..], |own| &own.args);
     let names = |args: &[ArgSpec]| {
-        let passed = args.iter().filter(|arg| !arg.is_meta && arg.role != Role::Scratch);
+        let passed = args.iter().filter(|arg| !arg.is_meta && !arg.is_private());
         passed.map(|arg| arg.name.clone()).collect::<Vec<_>>()
     };
     if own.len() > limits.max_args {
@@ -179,14 +179,14 @@ pub(super) fn check_reference_arguments(
     let whole = kernel.as_reference(io, kernel.kernel_type).io.unwrap_or_default();
     for (index, arg) in own.iter().enumerate() {
         let path = format!("{path}.io.args[{index}]");
-        if arg.role != Role::Scratch {
+        if !arg.is_private() {
             triton::check_argument(arg, kernel.kernel_type, &path, mistakes);
             continue;
         }
-        // Its shape may use the candidate's arguments.
+        // Its shape and its fields may use the candidate's arguments.
         let settled = whole.args.iter().find(|other| other.name == arg.name).unwrap_or(arg);
         args::check_one(&whole.args, settled, kernel.kernel_type, limits, &path, mistakes);
-        let others = own.iter().chain(io.args.iter().filter(|arg| arg.role != Role::Scratch));
+        let others = own.iter().chain(io.args.iter().filter(|arg| !arg.is_private()));
         let named = others.filter(|other| other.name == arg.name).count();
         mistakes.require(named == 1, format!("{path}.name"), FailureCode::DuplicateName, || {
             format!("another argument is named `{}` too", quoted(&arg.name))

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::error::{ContractError, Mistakes};
 use super::{
     ContractLimits, EvaluateRequest, Expected, IoContract, Isolation, KernelCode, MatrixUsed,
-    MeasureSpec, ProfileSpec, ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
+    MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, TensorUsed, Tolerance, validate,
 };
 use super::{NamesMatrices, NamesTensors, named, shared};
 use crate::check::program;
-use crate::{ArgKind, KernelFamily, KernelRuntime};
+use crate::{KernelFamily, KernelRuntime};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
@@ -241,8 +241,9 @@ impl CompareRequest {
         let described = [&oracle, kernel].into_iter().filter_map(|kernel| kernel.io.as_ref());
         let described = described.flat_map(|io| &io.args).any(|arg| arg.descriptor.is_some());
         if let Some(io) = &mut oracle.io {
-            let has_scratch = io.args.iter().any(|arg| arg.role == Role::Scratch);
-            io.args.retain(|arg| arg.is_meta || described || has_scratch);
+            // Each kernel has its own scratch memory, structures and variables.
+            let has_own = io.args.iter().any(|arg| arg.is_private() || arg.symbol.is_some());
+            io.args.retain(|arg| arg.is_meta || described || has_own);
         }
         let empty = IoContract::default();
         let args = &self.ref_kernel.io.as_ref().unwrap_or(&empty).args;
@@ -412,7 +413,7 @@ fn same_arguments(
 /// Returns whether an argument is one that kernels of a comparison share. Constants, scratch memory and structures are a
 /// matter of each kernel.
 fn is_compared(arg: &super::ArgSpec) -> bool {
-    !arg.is_meta && arg.role != Role::Scratch && arg.kind != ArgKind::Struct
+    !arg.is_meta && !arg.is_private()
 }
 
 /// Returns whether an argument of a reference agrees with the candidate's argument of that name.

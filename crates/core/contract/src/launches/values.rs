@@ -8,7 +8,8 @@ use crate::resolve::{Names, Scope};
 use crate::{ArgKind, ArgSpec, KernelCode, LaunchStep};
 use warpgauge_model::FailureCode;
 
-/// Largest number of fields of one structure, with those of the structures in it.
+/// Largest number of fields of one structure, with those of the structures in it, and of different fields of all
+/// structures of a kernel.
 pub const MAX_FIELDS: usize = 256;
 
 /// Deepest nesting of structures and arrays in a structure.
@@ -226,12 +227,12 @@ impl KernelCode {
         let mut paths = std::collections::BTreeSet::new();
         let mut add = |fields: &Map<String, Value>| {
             let found = leaves(fields).unwrap_or_default();
-            paths.extend(found.into_iter().map(|(path, _)| path).take(MAX_FIELDS));
+            paths.extend(found.into_iter().map(|(path, _)| path));
         };
         let args = self.io.iter().flat_map(|io| &io.args);
         args.map(|arg| &arg.fields).for_each(&mut add);
         self.setup.iter().chain(&self.launches).for_each(|step| in_step(step, &mut add));
-        paths.into_iter().take(MAX_FIELDS).collect()
+        paths.into_iter().collect()
     }
 }
 

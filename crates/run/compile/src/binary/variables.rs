@@ -87,6 +87,10 @@ fn declared(tokens: &[Token<'_>], is_constant: bool) -> Option<ImageVariable> {
     let (mut element, mut rest) = (None, tokens);
     let symbol = loop {
         match rest {
+            // `.attribute(.managed)`
+            [dot, word, tail @ ..] if dot.text == "." && word.text == "attribute" => {
+                rest = tail.get(tail.iter().position(|token| token.text == ")")? + 1..)?;
+            }
             [dot, word, tail @ ..] if dot.text == "." => {
                 element = size_of(word.text).or(element);
                 rest = if word.text == "align" { tail.get(1..)? } else { tail };
@@ -150,7 +154,8 @@ mod tests {
             .global .align 4 .f32 square[3][5];\n\
             .global .align 4 .u32 _ZN30_INTERNAL_00000000_4_a_cu_init32_GLOBAL__N__00000000_4_a_cu_init6hiddenE;\n\
             .visible .entry k(.param .u64 p) { .shared .align 4 .b8 s[4]; ld.const.u32 %r1, [count]; ret; }\n\
-            .extern .global .align 4 .f32 last;\n";
+            .extern .global .align 4 .f32 last;\n\
+            .global .attribute(.managed) .align 4 .b8 shared[16];\n";
         let found = in_ptx(text);
         let shown = found.iter().map(|one| (one.name.as_str(), one.bytes, one.is_constant));
         assert_eq!(
@@ -164,6 +169,7 @@ mod tests {
                 ("square", 60, false),
                 ("hidden", 4, false),
                 ("last", 4, false),
+                ("shared", 16, false),
             ]
         );
         let initialised = found.iter().filter(|one| one.is_initialised);
@@ -172,9 +178,14 @@ mod tests {
 
     #[test]
     fn cut_declarations_are_no_variables() {
-        for text in
-            [".const", ".const .align", ".const .align 4 .b8", ".global .b8 x[", ".global x"]
-        {
+        for text in [
+            ".const",
+            ".const .align",
+            ".const .align 4 .b8",
+            ".global .b8 x[",
+            ".global x",
+            ".global .attribute(",
+        ] {
             let found = in_ptx(text);
             assert!(found.iter().all(|one| one.bytes <= 1), "{text}: {found:?}");
         }

@@ -69,7 +69,7 @@ pub(super) enum Inputs {
 /// Returns whether Python code sees an argument: it takes what a structure of a CUDA kernel names, and no scratch memory of
 /// that kernel.
 fn is_seen(arg: &ArgSpec) -> bool {
-    !arg.is_meta && arg.kind != ArgKind::Struct && arg.role != Role::Scratch
+    !arg.is_meta && !arg.is_private()
 }
 
 /// Returns the arguments that Python code gets.

@@ -98,7 +98,8 @@ pub fn bind_arguments(
 }
 
 /// Returns the arguments that a kernel without a list of launches gets. Those that a structure names are not among them,
-/// unless the kernel has as many parameters as there are arguments.
+/// unless the kernel has as many parameters as there are arguments. A kernel that takes no structure gets none: those are
+/// of a kernel beside it.
 pub(crate) fn parameters_of<'a>(
     kernel: &KernelInfo,
     args: &'a [ArgSpec],
@@ -118,7 +119,10 @@ pub(crate) fn parameters_of<'a>(
         named.extend(own.flat_map(|field| field.value.used()));
         passed.push(Passed { fields, ..Passed::given(index, (index, 0), args) });
     }
-    if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
+    let is_structure = |param: &Param| matches!(param.ctype, CType::Aggregate(_));
+    if kernel.params.as_ref().is_some_and(|params| !params.iter().any(is_structure)) {
+        passed.retain(|one| one.fields.is_none());
+    } else if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
         passed.retain(|one| !named.contains(&one.index));
     }
     Ok(passed)
