@@ -70,14 +70,18 @@ def compare(reference, candidate, trials=10):
     return report, time.monotonic() - began
 
 
+def stages(report):
+    """The stages that took 20 ms and more, in milliseconds."""
+    return {stage: round(ms) for stage, ms in (report.get("timings") or {}).items() if ms >= 20}
+
+
 def line(name, kind, report, took):
     candidate = (report.get("candidates") or [{}])[0]
     comparison = candidate.get("comparison") or {}
     ratio = (comparison.get("time") or {}).get("ratio")
     compared = comparison.get("verdict") if ratio is None else f"{comparison.get('verdict')} ({ratio:.4f})"
-    stages = {stage: round(ms) for stage, ms in (report.get("timings") or {}).items() if ms >= 20}
     why = report.get("error") or candidate.get("not_compared") or ""
-    return f"{name:44} {kind:6} {report.get('verdict')} {compared} {took:.2f} s {stages} {why[:160]}"
+    return f"{name:44} {kind:6} {report.get('verdict')} {compared} {took:.2f} s {stages(report)} {why[:160]}"
 
 
 def problems_in(folder):

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from kernelbench import SAME, compare, problems_in, serving
+from kernelbench import SAME, compare, problems_in, serving, stages
 
 HARNESS = """
 import pathlib, sys
@@ -37,6 +37,8 @@ def harness(repository, problem, scratch):
     )
     took = time.monotonic() - began
     last = (ran.stdout.strip().splitlines() or ran.stderr.strip().splitlines() or [""])[-1]
+    if ran.returncode:
+        raise SystemExit(f"KernelBench's harness ended with code {ran.returncode}: {last}")
     return took, last
 
 
@@ -63,7 +65,8 @@ def main():
             ratios["first"].append(theirs / first_took)
             ratios["second"].append(theirs / second_took)
             print(f"{path.parent.name}/{path.name[:32]:32} harness {theirs:.2f} s, first {first_took:.2f} s "
-                  f"{first.get('verdict')}, second {second_took:.2f} s {second.get('verdict')} | {said[:120]}", flush=True)
+                  f"{first.get('verdict')} {stages(first)}, second {second_took:.2f} s {second.get('verdict')} | "
+                  f"{said[:80]}", flush=True)
     for name, all_of in ratios.items():
         if all_of:
             print(f"{name}: {len(all_of)} problems, harness over server: median {statistics.median(all_of):.2f}, "

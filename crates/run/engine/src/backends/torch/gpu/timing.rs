@@ -1,6 +1,6 @@
 //! Timed calls of the candidate: locked calls by the judge's clock, and batches with events around each call.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::batches::{Batches, Quiet};
 use super::turn::Turn;
@@ -8,7 +8,7 @@ use crate::backends::torch::fault::Stop;
 use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Seeds;
 use crate::backends::torch::timing::{Clocks, Plan, Timed};
-use warpgauge_statistics::StopReason;
+use warpgauge_statistics::{Sorted, StopReason};
 use warpgauge_torch::RunnerFault;
 
 /// Limit on the calls of a batch that events time.
@@ -21,6 +21,11 @@ const EVENTS_OF_LARGE: u32 = 2;
 /// others need.
 const TURNS: usize = 3;
 const PILOT: u32 = 4;
+
+/// Fewest large calls that the judge's clock times, and the half-width of the interval of their median, as a part of it,
+/// from which on no further ones are made. Each takes tens of milliseconds with its inputs and its verification.
+const LEAST_LARGE: usize = 12;
+const PRECISE: f64 = 0.0025;
 
 /// The same numbers for large calls. Their further turns are those beside the reference.
 const TURNS_OF_LARGE: usize = 1;
@@ -106,6 +111,10 @@ impl<'t> DeviceTiming<'t> {
                 self.turns.push(turn);
                 continue;
             }
+            if done < plan.trials && self.is_precise() {
+                self.timed.stopped = Some(StopReason::Precise);
+                return Ok(());
+            }
             if let Some(why) = self.end(done, plan.trials, plan) {
                 self.timed.stopped = Some(why);
                 return Ok(());
@@ -117,6 +126,17 @@ impl<'t> DeviceTiming<'t> {
             };
             self.turns.push(turn);
         }
+    }
+
+    /// Whether the median of the locked calls is known well enough.
+    fn is_precise(&self) -> bool {
+        let calls = self.turns.iter().flat_map(|turn| &turn.calls);
+        let seconds = calls.map(Duration::as_secs_f64).collect::<Vec<_>>();
+        let sorted = Sorted::new(&seconds).filter(|_| seconds.len() >= LEAST_LARGE);
+        sorted.is_some_and(|sorted| {
+            let interval = sorted.median_ci95();
+            interval.is_some_and(|(low, high)| high - low <= 2.0 * PRECISE * sorted.median())
+        })
     }
 
     /// Why timing ends after `done` of `trials` calls, if it does.
