@@ -4,12 +4,17 @@ import numpy as np
 INT_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
 
 
-def words(seed, name, first, n):
-    """Words first .. first+n-1 of the argument's random stream; element i uses word i."""
-    h = 0xCBF29CE484222325  # FNV-1a of the argument's name
+def fnv1a64(name):
+    h = 0xCBF29CE484222325
     for byte in name.encode():
         h = ((h ^ byte) * 0x100000001B3) % 2**64
-    bits = np.random.Philox(key=np.array([seed, h], dtype=np.uint64), counter=first // 4)
+    return h
+
+
+def words(seed, name, first, n):
+    """Words first .. first+n-1 of the argument's random stream; element i uses word i."""
+    key = np.array([seed, fnv1a64(name)], dtype=np.uint64)
+    bits = np.random.Philox(key=key, counter=first // 4)
     return bits.random_raw(first % 4 + n)[first % 4 :]
 
 
@@ -102,16 +107,97 @@ def convert(x, dtype):
         return single.astype(dtype).tobytes()
 
 
+def node_words(key, nodes):
+    """SplitMix64 of the numbers of nodes and both halves of a key (uint64)."""
+    x = key[0] + nodes * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> 30)) * np.uint64(0xBF58476D1CE4E5B9) ^ key[1]
+    x = (x ^ (x >> 27)) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> 31)
+
+
+def permuted(key, span, i):
+    """Images of the indices i under the permutation of 0 .. span-1."""
+    half = np.uint64((max((span - 1).bit_length(), 2) + 1) // 2)
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    x, todo = i.astype(np.uint64), np.ones(len(i), dtype=bool)
+    while todo.any():
+        left, right = x[todo] >> half, x[todo] & mask
+        for r in range(1, 7):
+            word = node_words(key, np.uint64(r << 32) | right) >> np.uint64(32)
+            left, right = right, left ^ (word & mask)
+        x[todo] = left << half | right
+        todo = x >= span
+    return x
+
+
+def rising(key, points, top, wanted, by_value=False):
+    """Values at the indices `wanted` of the sequence with points+1 values from 0 to top; or, by_value, the
+    indices of the last values that are at most `wanted`."""
+    found, drawn = [], {}
+    for k in wanted:
+        first, last, low, high = 0, points, 0, top
+        while last - first > 1:
+            middle, height = first + (last - first) // 2, high - low
+            if middle not in drawn:
+                width = height >> (((last - first).bit_length() - 1) // 2)
+                word = int(node_words(key, np.array([middle], dtype=np.uint64))[0])
+                drawn[middle] = low + (height - width) // 2 + ((word * (width + 1)) >> 64)
+            value = drawn[middle]
+            if k < (value if by_value else middle):
+                last, high = middle, value
+            else:
+                first, low = middle, value
+        found.append(first if by_value else high if k == last else low)
+    return found
+
+
 def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, high=None,
-           fill_value=None, start=0.0, step=1.0):
-    """Bytes of elements first .. first+n-1 of the tensor argument `name`."""
+           fill_value=None, start=0.0, step=1.0, values=(), columns=(), unique=False,
+           elements=None, offsets=None):
+    """Bytes of elements first .. first+n-1 of the tensor argument `name`, which has `elements` in all.
+
+    `offsets`, for lengths and segments: seed, name, number of elements and last value less the first of
+    the tensor of offsets."""
     is_int = dtype in INT_TYPES
+    as_type = np.uint8 if dtype == "bool" else np.dtype(dtype if is_int else "float64")
+    exactly = lambda x: np.array([int(v) % 2**64 for v in x], dtype=np.uint64).astype(as_type).tobytes()
+    index = np.arange(first, first + n, dtype=np.uint64)
+    elements = first + n if elements is None else elements
     if kind in ("zeros", "ones", "full"):
         value = {"zeros": 0.0, "ones": 1.0, "full": fill_value}[kind]
         return convert(np.full(n, value, dtype=np.float64), dtype)
     if kind == "arange":
         return convert(start + np.arange(first, first + n).astype(np.float64) * step, dtype)
+    if kind in ("permutation", "sorted", "offsets", "lengths", "segments"):
+        if offsets:
+            seed, name, elements, top = offsets
+        key = np.array([seed, fnv1a64(name)], dtype=np.uint64)
+        low, at = 0 if low is None else low, [int(i) for i in index]
+        if kind == "permutation":
+            span = elements if high is None else int(high - low)
+            return exactly(int(low) + int(k) for k in permuted(key, span, index))
+        if kind == "sorted" and not is_int:
+            r = rising(key, elements + 1, 2**53, [i + 1 for i in at])
+            return convert(low + np.array(r, dtype=np.float64) * 2.0**-53 * ((1.0 if high is None else high) - low), dtype)
+        if kind == "sorted":
+            high = (2 if dtype == "bool" else 100) if high is None else high
+            top = int(high - low) - (elements if unique else 1)
+            r = rising(key, elements + 1, top, [i + 1 for i in at])
+            return exactly(int(low) + v + (i if unique else 0) for v, i in zip(r, at))
+        if kind == "offsets":
+            return exactly(int(low) + v for v in rising(key, max(elements - 1, 1), int(high - low), at))
+        points = max(elements - 1, 1)
+        if kind == "segments":
+            return exactly(rising(key, points, top, at, by_value=True))
+        ends = rising(key, points, top, at + [first + n])
+        return exactly(b - a for a, b in zip(ends, ends[1:]))
     w = words(seed, name, first, n)
+    if kind == "choice":
+        return convert(np.array(values, dtype=np.float64)[integers(w, 0, len(values)).astype(int)], dtype)
+    if columns:
+        pieces = [tensor(kind, dtype, name, n, seed, first, low=l, high=h) for l, h in columns]
+        pieces = [np.frombuffer(p, dtype=np.uint8).reshape(n, -1) for p in pieces]
+        return np.stack(pieces)[index % np.uint64(len(columns)), np.arange(n)].tobytes()
     if is_int:
         if kind == "randn":
             info = np.iinfo("uint8" if dtype == "bool" else dtype)
@@ -120,7 +206,6 @@ def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, h
                          "uint64": (0, 10**6)}.get(dtype, (low, high))
         low = 0 if low is None else low
         high = (2 if dtype == "bool" else 100) if high is None else high
-        as_type = np.uint8 if dtype == "bool" else np.dtype(dtype)
         return integers(w, int(low), int(high)).astype(as_type).tobytes()
     if kind == "uniform":
         low, high = (0.0 if low is None else low), (1.0 if high is None else high)

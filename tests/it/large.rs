@@ -15,7 +15,7 @@ fn elements(dtype: Dtype, count: usize, seed: u64) -> Vec<u8> {
         serde_json::json!({"kind": if dtype.is_float() { "randn" } else { "randint" }, "seed": 1});
     let init = serde_json::from_value(init).unwrap();
     let mut bytes = vec![0; count * dtype.size()];
-    warpgauge_tensor::fill(&init, dtype, "x", 0, &mut bytes).unwrap();
+    warpgauge_tensor::fill(&init, (dtype, &[]), "x", 0, &mut bytes).unwrap();
     let special = match dtype {
         Dtype::Float32 => {
             Some([f32::NAN.to_le_bytes().to_vec(), f32::INFINITY.to_le_bytes().to_vec()])

@@ -29,6 +29,7 @@ mod faults;
 mod functions;
 mod gate;
 mod import;
+mod inputs;
 mod jobs;
 mod large;
 mod lasting;

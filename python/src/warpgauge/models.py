@@ -53,6 +53,11 @@ class TensorData(TypedDict, total=False):
     format: DataFormat
 
 
+class ColumnRange(TypedDict):
+    low: float
+    high: float
+
+
 class TensorInit(TypedDict, total=False):
     kind: str
     seed: int
@@ -63,6 +68,10 @@ class TensorInit(TypedDict, total=False):
     fill_value: float
     start: float
     step: float
+    values: list[float]
+    columns: list[ColumnRange]
+    unique: bool
+    of: str
 
 
 class TensorSpec(TypedDict, total=False):

@@ -7,6 +7,7 @@ mod checked;
 mod compare;
 mod compile;
 mod content;
+mod dependent;
 mod error;
 pub mod expr;
 pub mod functions;
@@ -40,6 +41,7 @@ pub use compare::{
 };
 pub use compile::CompileRequest;
 pub use content::TensorSpec;
+pub use dependent::settled_init;
 pub use error::ContractError;
 pub use keep::KeepOutput;
 pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, KernelType};

@@ -20,10 +20,12 @@ pub struct TensorInit {
     /// `randn`: standard deviation, default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
-    /// `uniform`: lower bound, default 0; `randint`: smallest value, default 0.
+    /// `uniform` and `sorted`: lower bound, default 0; `randint` and `permutation`: smallest value, default 0;
+    /// `offsets`: first value, default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// `uniform`: upper bound, default 1 (100 for integers); `randint`: first value above the range.
+    /// `uniform` and `sorted`: upper bound, default 1 (100 for integers); `randint`: first value above the range;
+    /// `permutation`: first value above the range, default `low` + number of elements; `offsets`: last value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
     /// `full`: the value.
@@ -35,6 +37,54 @@ pub struct TensorInit {
     /// `arange`: difference between neighbours, default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
+    /// `choice`: the values that occur, with equal probability, at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
+    /// `uniform` and `randint`: a range for each index of the last dimension, in place of `low` and `high`, at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ColumnRange>,
+    /// `sorted`: whether no value occurs twice (integers); default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unique: bool,
+    /// Name of another tensor. `randint` and `permutation`: values are indices into its first dimension; `offsets`: the
+    /// last value is its number of elements; `lengths` and `segments`: the tensor of kind `offsets` that they belong
+    /// to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// `lengths` and `segments`: what the tensor that `of` names holds. The contract fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub offsets: Option<Box<OffsetsInit>>,
+}
+
+/// A range of values of one column: those of `low` and `high` beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnRange {
+    /// Lower bound, inclusive.
+    pub low: f64,
+    /// Upper bound, exclusive.
+    pub high: f64,
+}
+
+/// Content of a tensor of kind `offsets`, on which that of another tensor depends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OffsetsInit {
+    /// Name of the tensor.
+    pub name: String,
+    /// Its number of elements.
+    pub elements: u64,
+    /// Difference between its last and its first value.
+    pub top: u64,
+    /// Its seed; default 0.
+    pub seed: Option<u64>,
+}
+
+impl OffsetsInit {
+    /// Returns the number of steps of its rising sequence, at least 1.
+    pub fn points(&self) -> u64 {
+        self.elements.saturating_sub(1).max(1)
+    }
 }
 
 impl TensorInit {
@@ -50,7 +100,22 @@ impl TensorInit {
             fill_value: None,
             start: None,
             step: None,
+            values: Vec::new(),
+            columns: Vec::new(),
+            unique: false,
+            of: None,
+            offsets: None,
         }
+    }
+
+    /// Returns the same content from another seed. All tensors of a launch get the same seed, so those that depend on
+    /// each other still match.
+    pub fn reseeded(&self, seed: u64) -> Self {
+        let mut init = Self { seed: Some(seed), ..self.clone() };
+        if let Some(offsets) = &mut init.offsets {
+            offsets.seed = Some(seed);
+        }
+        init
     }
 }
 
@@ -72,6 +137,44 @@ pub enum InitKind {
     Randn,
     /// Uniform integers in [`low`, `high`).
     Randint,
+    /// Different integers in [`low`, `high`), in random order.
+    Permutation,
+    /// Values in [`low`, `high`) that never fall, with gaps as between sorted uniform numbers.
+    Sorted,
+    /// Row offsets: integers from `low` to `high` that never fall; the first and the last are these.
+    Offsets,
+    /// Lengths of the rows that the tensor `of` has the offsets of.
+    Lengths,
+    /// For each position below the last offset of the tensor `of`: the row that it belongs to.
+    Segments,
+    /// Independent choices among `values`.
+    Choice,
+}
+
+impl InitKind {
+    /// Returns the name in a contract.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zeros => "zeros",
+            Self::Ones => "ones",
+            Self::Full => "full",
+            Self::Arange => "arange",
+            Self::Uniform => "uniform",
+            Self::Randn => "randn",
+            Self::Randint => "randint",
+            Self::Permutation => "permutation",
+            Self::Sorted => "sorted",
+            Self::Offsets => "offsets",
+            Self::Lengths => "lengths",
+            Self::Segments => "segments",
+            Self::Choice => "choice",
+        }
+    }
+
+    /// Whether another seed gives other content.
+    pub fn is_random(self) -> bool {
+        !matches!(self, Self::Zeros | Self::Ones | Self::Full | Self::Arange)
+    }
 }
 
 /// Tensor content on the wire: bytes, little-endian, C order; or, by name, an array of a sparse matrix or a

@@ -4,7 +4,15 @@
 use thiserror::Error;
 
 use super::Dtype;
-use crate::{InitKind, TensorInit};
+use super::ordered::MAX_SPAN;
+use super::philox::Philox;
+use crate::{ColumnRange, InitKind, OffsetsInit, TensorInit};
+
+/// Most values of `choice`.
+pub const MAX_VALUES: usize = 32;
+
+/// Most ranges of `columns`.
+pub const MAX_COLUMNS: usize = 16;
 
 /// Reason why an `init` cannot be used with its element type.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -22,9 +30,9 @@ impl InitError {
     }
 }
 
-/// Formula of the elements of a tensor. Element `i` depends only on `i` and, for the random kinds,
-/// on word `i` of the argument's stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Formula of the elements of a tensor. Element `i` depends only on `i` and, for the random kinds, on word `i` of the
+/// argument's stream, or on its key.
+#[derive(Debug, Clone, PartialEq)]
 pub enum ElementGenerator {
     /// Equal elements with this value.
     Constant(f64),
@@ -34,8 +42,8 @@ pub enum ElementGenerator {
         /// Difference between neighbours.
         step: f64,
     },
-    /// `low + u * (high - low)` with u in [0, 1).
-    Uniform { low: f64, high: f64 },
+    /// `low + u * width` with u in [0, 1).
+    Uniform { low: f64, width: f64 },
     /// `mean + std * z` with a standard normal z.
     Normal {
         mean: f64,
@@ -49,6 +57,49 @@ pub enum ElementGenerator {
         /// Number of values, at least 1.
         span: u64,
     },
+    /// `low` plus a permutation of 0 … span − 1 at `i`.
+    Permutation {
+        /// Smallest value.
+        low: i128,
+        /// Number of values, at least that of the elements.
+        span: u64,
+    },
+    /// `low` plus the value at `i + 1` of a rising sequence, plus `i` if no value occurs twice.
+    Sorted {
+        /// Smallest value.
+        low: i128,
+        /// Steps of the sequence: the number of elements plus 1.
+        points: u64,
+        /// Last value of the sequence.
+        top: u64,
+        unique: bool,
+    },
+    /// `low + r * 2^-53 * width`, where r is the value at `i + 1` of a rising sequence from 0 to 2^53.
+    SortedFloats {
+        low: f64,
+        width: f64,
+        /// Steps of the sequence: the number of elements plus 1.
+        points: u64,
+    },
+    /// `low` plus the value at `i` of a rising sequence.
+    Offsets {
+        /// First value.
+        low: i128,
+        /// Steps of the sequence: the number of elements less 1.
+        points: u64,
+        /// Last value of the sequence.
+        top: u64,
+    },
+    /// Differences of neighbours in the rising sequence of another tensor.
+    Lengths(OffsetsInit),
+    /// Indices of the last values that are at most `i` in the rising sequence of another tensor.
+    Segments(OffsetsInit),
+    /// One of these values.
+    Choice(Vec<f64>),
+    /// Like `Uniform`, with a lower bound and a width for each column.
+    UniformColumns(Vec<(f64, f64)>),
+    /// Like `Integers`, with a smallest value and a span for each column.
+    IntegerColumns(Vec<(i128, u64)>),
 }
 
 impl Dtype {
@@ -70,9 +121,9 @@ impl Dtype {
 }
 
 impl ElementGenerator {
-    /// Fills in the defaults and checks the parameters. Parameters that a kind does not use are
+    /// Fills in the defaults for a tensor of a shape, and checks the parameters. Numbers that a kind does not use are
     /// ignored, as in the CUDA Evaluation Server.
-    pub fn new(init: &TensorInit, dtype: Dtype) -> Result<Self, InitError> {
+    pub fn new(init: &TensorInit, dtype: Dtype, shape: &[u64]) -> Result<Self, InitError> {
         for (field, value) in [
             ("mean", init.mean),
             ("std", init.std),
@@ -85,23 +136,246 @@ impl ElementGenerator {
                 return Err(InitError::new(field, format!("`{field}` must be a finite number")));
             }
         }
+        only_for(init)?;
+        let elements = shape.iter().fold(1, |all: u64, &extent| all.saturating_mul(extent));
         match init.kind {
             InitKind::Zeros => Ok(ElementGenerator::Constant(0.0)),
             InitKind::Ones => Ok(ElementGenerator::Constant(1.0)),
             InitKind::Full => full(init, dtype),
             InitKind::Arange => arange(init),
+            InitKind::Choice => choice(init, dtype),
+            InitKind::Uniform | InitKind::Randint if !init.columns.is_empty() => {
+                by_column(init, dtype, shape)
+            }
             InitKind::Uniform if dtype.is_float() => uniform(init),
             InitKind::Randn if dtype.is_float() => normal(init),
-            InitKind::Randint if dtype.is_float() => Err(InitError::new(
+            InitKind::Sorted if dtype.is_float() => sorted_floats(init, elements),
+            kind if dtype.is_float() => Err(InitError::new(
                 "kind",
                 format!(
-                    "`randint` makes integers and the tensor holds {dtype}; use `uniform`, or an \
-                     integer dtype"
+                    "`{}` makes integers and the tensor holds {dtype}; use `uniform` or `sorted`, or an integer \
+                     dtype",
+                    kind.name()
                 ),
             )),
-            InitKind::Uniform | InitKind::Randint => integers(init, dtype),
+            InitKind::Uniform | InitKind::Randint => {
+                let (low, span) = integers(init, dtype)?;
+                Ok(ElementGenerator::Integers { low, span })
+            }
             InitKind::Randn => Ok(integer_normal(dtype)),
+            InitKind::Permutation => permutation(init, dtype, elements),
+            InitKind::Sorted => sorted(init, dtype, elements),
+            InitKind::Offsets => offsets(init, dtype, elements),
+            InitKind::Lengths => lengths(init, dtype, elements),
+            InitKind::Segments => segments(init, dtype, elements),
         }
+    }
+
+    /// Returns the stream that the elements come from: the argument's own, or that of the tensor on which they depend.
+    pub fn stream(&self, seed: u64, name: &str) -> Philox {
+        match self {
+            Self::Lengths(of) | Self::Segments(of) => {
+                Philox::for_argument(of.seed.unwrap_or(0), &of.name)
+            }
+            _ => Philox::for_argument(seed, name),
+        }
+    }
+}
+
+/// Rejects fields that have a meaning for other kinds only, and would be ignored.
+fn only_for(init: &TensorInit) -> Result<(), InitError> {
+    use InitKind::{Choice, Lengths, Offsets, Permutation, Randint, Segments, Sorted, Uniform};
+    let kind = init.kind;
+    let given = [
+        ("values", !init.values.is_empty(), kind == Choice, "`choice`"),
+        (
+            "columns",
+            !init.columns.is_empty(),
+            matches!(kind, Uniform | Randint),
+            "`uniform` and `randint`",
+        ),
+        (
+            "unique",
+            init.unique,
+            kind == Sorted,
+            "`sorted`; `permutation` has different values, too",
+        ),
+        (
+            "of",
+            init.of.is_some(),
+            matches!(kind, Randint | Permutation | Offsets | Lengths | Segments),
+            "`randint`, `permutation`, `offsets`, `lengths` and `segments`",
+        ),
+    ];
+    match given.into_iter().find(|(_, given, allowed, _)| *given && !allowed) {
+        Some((field, .., kinds)) => {
+            Err(InitError::new(field, format!("`{field}` is for the kind {kinds}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn choice(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
+    let wrong = |message| Err(InitError::new("values", message));
+    if init.values.is_empty() || init.values.len() > MAX_VALUES {
+        return wrong(format!(
+            "`choice` takes 1 to {MAX_VALUES} `values`, not {}; send more as `data`",
+            init.values.len()
+        ));
+    }
+    for &value in &init.values {
+        let fits = dtype.integer_range().is_none_or(|(lowest, highest)| {
+            value.fract() == 0.0 && value >= lowest as f64 && (value as i128) <= highest
+        });
+        if !fits {
+            return wrong(format!("{value} is no value of {dtype}"));
+        }
+    }
+    Ok(ElementGenerator::Choice(init.values.clone()))
+}
+
+fn by_column(
+    init: &TensorInit,
+    dtype: Dtype,
+    shape: &[u64],
+) -> Result<ElementGenerator, InitError> {
+    let last = shape.last().copied().unwrap_or(1);
+    let count = init.columns.len();
+    if count > MAX_COLUMNS || count as u64 != last {
+        let message = format!(
+            "gives {count} ranges, but the last dimension has {last} (at most {MAX_COLUMNS} are possible)"
+        );
+        return Err(InitError::new("columns", message));
+    }
+    if init.low.is_some() || init.high.is_some() {
+        let message = "give `columns`, or `low` and `high`, not both".to_owned();
+        return Err(InitError::new("columns", message));
+    }
+    let one = |range: &ColumnRange| TensorInit {
+        low: Some(range.low),
+        high: Some(range.high),
+        ..TensorInit::of_kind(init.kind)
+    };
+    let at = |error: InitError| InitError::new("columns", error.message);
+    if dtype.is_float() {
+        if init.kind == InitKind::Randint {
+            let message =
+                format!("`randint` makes integers and the tensor holds {dtype}; use `uniform`");
+            return Err(InitError::new("kind", message));
+        }
+        let all: Result<_, InitError> =
+            init.columns.iter().map(|range| bounds(&one(range))).collect();
+        return all.map(ElementGenerator::UniformColumns).map_err(at);
+    }
+    let all: Result<_, InitError> =
+        init.columns.iter().map(|range| integers(&one(range), dtype)).collect();
+    all.map(ElementGenerator::IntegerColumns).map_err(at)
+}
+
+fn sorted_floats(init: &TensorInit, elements: u64) -> Result<ElementGenerator, InitError> {
+    if init.unique {
+        let message = "`unique` is for integers: floating-point numbers are rounded".to_owned();
+        return Err(InitError::new("unique", message));
+    }
+    let (low, width) = bounds(init)?;
+    Ok(ElementGenerator::SortedFloats { low, width, points: elements.saturating_add(1) })
+}
+
+fn permutation(
+    init: &TensorInit,
+    dtype: Dtype,
+    elements: u64,
+) -> Result<ElementGenerator, InitError> {
+    let high = init.high.unwrap_or(init.low.unwrap_or(0.0) + elements.max(1) as f64);
+    let (low, span) = spanned(&TensorInit { high: Some(high), ..init.clone() }, dtype)?;
+    if span < elements {
+        let message = format!(
+            "{elements} elements cannot all be different among the {span} integers from `low` to `high`"
+        );
+        return Err(InitError::new("high", message));
+    }
+    Ok(ElementGenerator::Permutation { low, span })
+}
+
+fn sorted(init: &TensorInit, dtype: Dtype, elements: u64) -> Result<ElementGenerator, InitError> {
+    let (low, span) = spanned(init, dtype)?;
+    let taken = if init.unique { elements } else { 1 };
+    let Some(top) = span.checked_sub(taken) else {
+        let message = format!(
+            "{elements} elements cannot all be different among the {span} integers from `low` to `high`"
+        );
+        return Err(InitError::new("high", message));
+    };
+    let points = elements.saturating_add(1);
+    Ok(ElementGenerator::Sorted { low, points, top, unique: init.unique })
+}
+
+fn offsets(init: &TensorInit, dtype: Dtype, elements: u64) -> Result<ElementGenerator, InitError> {
+    let Some(high) = init.high else {
+        let message =
+            "`offsets` needs `high`, the last value, or `of`, the tensor that they point into";
+        return Err(InitError::new("high", message.to_owned()));
+    };
+    let low = whole("low", init.low.unwrap_or(0.0), dtype)?;
+    let high = whole("high", high, dtype)?;
+    let top = u64::try_from(high - low).ok().filter(|&top| top <= MAX_SPAN).ok_or_else(|| {
+        let message = format!("leads from {low} to {high}; offsets rise, by at most 2^63");
+        InitError::new("high", message)
+    })?;
+    if elements < 2 && top > 0 {
+        let message = format!("{elements} elements cannot lead from {low} to {high}; 2 or more do");
+        return Err(InitError::new("high", message));
+    }
+    Ok(ElementGenerator::Offsets { low, points: elements.saturating_sub(1).max(1), top })
+}
+
+/// Returns a bound as an integer of an element type.
+fn whole(field: &'static str, value: f64, dtype: Dtype) -> Result<i128, InitError> {
+    let (lowest, highest) = dtype.integer_range().unwrap_or((0, 0));
+    let fits = value.fract() == 0.0 && (lowest..=highest).contains(&(value as i128));
+    fits.then_some(value as i128).ok_or_else(|| {
+        let message =
+            format!("`{field}` is {value}; {dtype} holds integers from {lowest} to {highest}");
+        InitError::new(field, message)
+    })
+}
+
+fn lengths(init: &TensorInit, dtype: Dtype, elements: u64) -> Result<ElementGenerator, InitError> {
+    let of = depended_on(init)?;
+    if elements + 1 != of.elements {
+        let message = format!(
+            "{} has {} offsets and so {} lengths, not {elements}",
+            of.name,
+            of.elements,
+            of.elements.saturating_sub(1)
+        );
+        return Err(InitError::new("of", message));
+    }
+    holds_up_to(of.top, dtype)?;
+    Ok(ElementGenerator::Lengths(of))
+}
+
+fn segments(init: &TensorInit, dtype: Dtype, elements: u64) -> Result<ElementGenerator, InitError> {
+    let of = depended_on(init)?;
+    if elements != of.top {
+        let message = format!("{} covers {} positions, not {elements}", of.name, of.top);
+        return Err(InitError::new("of", message));
+    }
+    holds_up_to(of.elements.saturating_sub(2), dtype)?;
+    Ok(ElementGenerator::Segments(of))
+}
+
+fn depended_on(init: &TensorInit) -> Result<OffsetsInit, InitError> {
+    init.offsets.as_deref().cloned().ok_or_else(|| {
+        let message = "needs `of`, the name of a tensor of the kind `offsets`".to_owned();
+        InitError::new("of", message)
+    })
+}
+
+fn holds_up_to(largest: u64, dtype: Dtype) -> Result<(), InitError> {
+    match dtype.integer_range() {
+        Some((_, highest)) if i128::from(largest) <= highest => Ok(()),
+        _ => Err(InitError::new("kind", format!("values up to {largest} do not fit {dtype}"))),
     }
 }
 
@@ -130,13 +404,19 @@ fn arange(init: &TensorInit) -> Result<ElementGenerator, InitError> {
 }
 
 fn uniform(init: &TensorInit) -> Result<ElementGenerator, InitError> {
+    let (low, width) = bounds(init)?;
+    Ok(ElementGenerator::Uniform { low, width })
+}
+
+/// Returns the lower bound and the width of a range of floating-point numbers.
+fn bounds(init: &TensorInit) -> Result<(f64, f64), InitError> {
     let (low, high) = (init.low.unwrap_or(0.0), init.high.unwrap_or(1.0));
     ordered(low, high)?;
     if !(high - low).is_finite() {
         let message = format!("`high` - `low` overflows float64 ({low} to {high})");
         return Err(InitError::new("high", message));
     }
-    Ok(ElementGenerator::Uniform { low, high })
+    Ok((low, high - low))
 }
 
 fn normal(init: &TensorInit) -> Result<ElementGenerator, InitError> {
@@ -148,7 +428,18 @@ fn normal(init: &TensorInit) -> Result<ElementGenerator, InitError> {
     Ok(ElementGenerator::Normal { mean: init.mean.unwrap_or(0.0), std })
 }
 
-fn integers(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
+/// Like [`integers`], for the kinds that cover their range by positions.
+fn spanned(init: &TensorInit, dtype: Dtype) -> Result<(i128, u64), InitError> {
+    let (low, span) = integers(init, dtype)?;
+    if span > MAX_SPAN {
+        let message = format!("`high` - `low` must be at most 2^63 here, not {span}");
+        return Err(InitError::new("high", message));
+    }
+    Ok((low, span))
+}
+
+/// Returns the smallest value and the number of values of a range of integers.
+fn integers(init: &TensorInit, dtype: Dtype) -> Result<(i128, u64), InitError> {
     let (lowest, highest) = dtype.integer_range().unwrap_or((0, 0));
     let default_high = if dtype == Dtype::Bool { 2.0 } else { 100.0 };
     let (low, high) = (init.low.unwrap_or(0.0), init.high.unwrap_or(default_high));
@@ -178,7 +469,7 @@ fn integers(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitErr
         let message = format!("`high` - `low` must be below 2^64, not {}", high - low);
         InitError::new("high", message)
     })?;
-    Ok(ElementGenerator::Integers { low, span })
+    Ok((low, span))
 }
 
 /// Replaces the normal distribution for integers, as the CUDA Evaluation Server does: uniform over

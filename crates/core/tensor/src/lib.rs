@@ -16,6 +16,7 @@ mod init;
 mod normal;
 mod nudge;
 mod on_device;
+mod ordered;
 mod philox;
 mod schema;
 pub mod shape;
@@ -23,9 +24,12 @@ pub mod shape;
 pub use apart::{put_back, set_apart};
 pub use base64_stream::{Base64Error, encode as base64};
 pub use blob::{Blob, BlobError, PayloadForm};
-pub use content::{Compress, DataFormat, InitKind, OutputEncoding, TensorData, TensorInit};
+pub use content::{
+    ColumnRange, Compress, DataFormat, InitKind, OffsetsInit, OutputEncoding, TensorData,
+    TensorInit,
+};
 pub use dtype::Dtype;
-pub use generator::{ElementGenerator, InitError};
+pub use generator::{ElementGenerator, InitError, MAX_COLUMNS, MAX_VALUES};
 pub use init::{fill, fill_parallel};
 pub use normal::{inverse_normal_cdf, standard_normal};
 pub use nudge::{can_nudge, nudge};

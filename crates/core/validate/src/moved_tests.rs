@@ -8,7 +8,7 @@ use warpgauge_tensor::element::Element;
 pub(super) fn random(count: usize, name: &str) -> Vec<f32> {
     let init = serde_json::from_value(serde_json::json!({"kind": "randn", "seed": 1})).unwrap();
     let mut bytes = vec![0; 4 * count];
-    warpgauge_tensor::fill(&init, Dtype::Float32, name, 0, &mut bytes).unwrap();
+    warpgauge_tensor::fill(&init, (Dtype::Float32, &[]), name, 0, &mut bytes).unwrap();
     numbers(&bytes)
 }
 

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_ranges_of_a_launch_have_the_layout_of_the_kernel() {
-        assert_eq!((size_of::<RangeContent>(), size_of::<RangeContents>()), (96, 800));
+        assert_eq!((size_of::<RangeContent>(), size_of::<RangeContents>()), (360, 2912));
         assert!(SOURCE.contains(&format!("enum {{ CONTENTS = {TOGETHER} }};")));
     }
 

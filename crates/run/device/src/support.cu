@@ -18,10 +18,30 @@ struct InitParams {
     u32 generator;   // see below
     u32 dtype;       // see below
     u32 secret;      // whether nobody else draws these numbers: see `secret_words`
-    u32 unused;
+    u32 columns;     // number of columns with ranges of their own
+    u64 points;      // rising sequences: number of steps
+    u64 table[32];   // choice: bytes of the elements; columns: low and high - low (doubles), or low and span
 };
 
-enum { CONSTANT, ARANGE, UNIFORM, NORMAL, INTEGERS, QUICK_NORMAL };
+enum {
+    CONSTANT,
+    ARANGE,
+    UNIFORM,
+    NORMAL,
+    INTEGERS,
+    QUICK_NORMAL,
+    CHOICE,
+    UNIFORM_COLUMNS,
+    INTEGER_COLUMNS,
+    // Those from here on use no words.
+    PERMUTATION,
+    SORTED,
+    SORTED_UNIQUE,
+    SORTED_FLOATS,
+    OFFSETS,
+    LENGTHS,
+    SEGMENTS
+};
 enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL };
 
 // Philox4x64-10.
@@ -197,16 +217,91 @@ static __device__ u64 element(double x, u32 dtype) {
     }
 }
 
+// Permutations and rising sequences: see docs/seeded-data.md. These are calls, so that the other kinds need no
+// registers for them, and take numbers, so that the parameters are not copied to local memory.
+
+static __device__ u64 node_word(u64 key0, u64 key1, u64 node) {
+    u64 x = key0 + node * 0x9E3779B97F4A7C15ull;
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull) ^ key1;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+static __device__ __noinline__ u64 permuted(u64 index, u64 span, u64 key0, u64 key1) {
+    int bits = 64 - __clzll((i64)(span - 1));
+    int half = ((bits < 2 ? 2 : bits) + 1) / 2;
+    u64 mask = (1ull << half) - 1, x = index;
+    // Elements past the end of a tensor are computed, too, and not used.
+    if (index >= span) return 0;
+    do {
+        u64 left = x >> half, right = x & mask;
+        for (u64 round = 1; round <= 6; round++) {
+            u64 word = node_word(key0, key1, round << 32 | right) >> 32;
+            u64 next = left ^ (word & mask);
+            left = right;
+            right = next;
+        }
+        x = left << half | right;
+    } while (x >= span);
+    return x;
+}
+
+// The value at index `wanted`; or, if `by_value`, the index of the last value that is at most `wanted`.
+static __device__ __noinline__ u64 rising(u64 wanted, bool by_value, u64 points, u64 top, u64 key0, u64 key1) {
+    u64 first = 0, last = points, low = 0, high = top;
+    while (last - first > 1) {
+        u64 steps = last - first, middle = first + steps / 2, height = high - low;
+        u64 width = height >> ((63 - __clzll((i64)steps)) / 2);
+        u64 value = low + (height - width) / 2 + __umul64hi(node_word(key0, key1, middle), width + 1);
+        if (wanted < (by_value ? value : middle)) {
+            last = middle;
+            high = value;
+        } else {
+            first = middle;
+            low = value;
+        }
+    }
+    return by_value ? first : wanted >= last ? high : low;
+}
+
+static __device__ u64 scaled_down(u64 word, u64 span) {
+    return span <= 1ull << 32 ? ((word >> 32) * span) >> 32 : __umul64hi(word, span);
+}
+
+static __device__ u64 uniform(u64 word, double low, double width, u32 dtype) {
+    return element(low + (double)(word >> 11) * 1.1102230246251565e-16 * width, dtype);
+}
+
 static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
     switch (p.generator) {
         case CONSTANT: return p.pattern;
         case ARANGE: return element(p.a + (double)index * p.b, p.dtype);
-        case UNIFORM:
-            return element(p.a + (double)(word >> 11) * 1.1102230246251565e-16 * p.b, p.dtype);
+        case UNIFORM: return uniform(word, p.a, p.b, p.dtype);
         case NORMAL: return element(p.a + p.b * standard_normal(word), p.dtype);
-        default:
-            return p.low + (p.span <= 1ull << 32 ? ((word >> 32) * p.span) >> 32
-                                                 : __umul64hi(word, p.span));
+        case CHOICE: return p.table[scaled_down(word, p.span)];
+        case UNIFORM_COLUMNS: {
+            u64 column = 2 * (index % p.columns);
+            double low = __longlong_as_double((i64)p.table[column]);
+            return uniform(word, low, __longlong_as_double((i64)p.table[column + 1]), p.dtype);
+        }
+        case INTEGER_COLUMNS: {
+            u64 column = 2 * (index % p.columns);
+            return p.table[column] + scaled_down(word, p.table[column + 1]);
+        }
+        case PERMUTATION: return p.low + permuted(index, p.span, p.key0, p.key1);
+        case SORTED: case SORTED_UNIQUE:
+            return p.low + rising(index + 1, false, p.points, p.span, p.key0, p.key1) +
+                   (p.generator == SORTED_UNIQUE ? index : 0);
+        case SORTED_FLOATS: {
+            double part = (double)rising(index + 1, false, p.points, p.span, p.key0, p.key1);
+            return element(p.a + part * 1.1102230246251565e-16 * p.b, p.dtype);
+        }
+        case OFFSETS: return p.low + rising(index, false, p.points, p.span, p.key0, p.key1);
+        case LENGTHS:
+            return rising(index + 1, false, p.points, p.span, p.key0, p.key1) -
+                   rising(index, false, p.points, p.span, p.key0, p.key1);
+        case SEGMENTS: return rising(index, true, p.points, p.span, p.key0, p.key1);
+        default: return p.low + scaled_down(word, p.span);
     }
 }
 
@@ -346,7 +441,7 @@ static __device__ void four(u64 block, const Content& c, u64* bits) {
         return;
     }
     Words words = {{0, 0, 0, 0}};
-    if (p.generator != CONSTANT && p.generator != ARANGE) {
+    if (p.generator != CONSTANT && p.generator != ARANGE && p.generator < PERMUTATION) {
         words = p.secret ? secret_words(index / 4, p) : philox(index / 4, p.key0, p.key1);
     }
 #pragma unroll

@@ -9,7 +9,7 @@ use super::memory::DeviceBuffer;
 use super::module::{KernelFunction, Module};
 use super::{Context, DeviceError, LaunchShape, Params, PreparedLaunch, Stream};
 use warpgauge_model::{DeviceInfo, Image};
-use warpgauge_tensor::{Dtype, ElementGenerator, InitError, Philox, TensorInit};
+use warpgauge_tensor::{Dtype, ElementGenerator, InitError, InitKind, TensorInit};
 
 /// Source of the kernels, for the compile stage.
 pub const SOURCE: &str = include_str!("support.cu");
@@ -40,7 +40,9 @@ pub struct InitParams {
     generator: u32,
     dtype: u32,
     secret: u32,
-    unused: u32,
+    columns: u32,
+    points: u64,
+    table: [u64; 32],
 }
 
 /// `QUICK_NORMAL` in support.cu.
@@ -56,24 +58,29 @@ impl InitParams {
     /// Returns the kernel's parameters to fill a tensor argument as [`warpgauge_tensor::fill`] does.
     ///
     /// # Errors
-    /// Fails if the `init` does not fit the element type.
-    pub fn new(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
+    /// Fails if the `init` does not fit the element type or the shape.
+    pub fn new(
+        init: &TensorInit,
+        (dtype, shape): (Dtype, &[u64]),
+        name: &str,
+    ) -> Result<Self, InitError> {
         let mut params = Self::zeroed();
-        params.key = Philox::for_argument(init.seed.unwrap_or(0), name).key();
+        let generator = ElementGenerator::new(init, dtype, shape)?;
+        params.key = generator.stream(init.seed.unwrap_or(0), name).key();
         params.dtype = dtype_number(dtype);
-        match ElementGenerator::new(init, dtype)? {
+        match generator {
             ElementGenerator::Constant(_) => {
                 let mut pattern = [0; 8];
                 pattern.chunks_exact_mut(dtype.size()).try_for_each(|element| {
-                    warpgauge_tensor::fill(init, dtype, name, 0, element)
+                    warpgauge_tensor::fill(init, (dtype, shape), name, 0, element)
                 })?;
                 params.pattern = u64::from_le_bytes(pattern);
             }
             ElementGenerator::Arange { start, step } => {
                 (params.generator, params.a, params.b) = (1, start, step);
             }
-            ElementGenerator::Uniform { low, high } => {
-                (params.generator, params.a, params.b) = (2, low, high - low);
+            ElementGenerator::Uniform { low, width } => {
+                (params.generator, params.a, params.b) = (2, low, width);
             }
             ElementGenerator::Normal { mean, std } => {
                 (params.generator, params.a, params.b) = (3, mean, std);
@@ -82,6 +89,41 @@ impl InitParams {
                 // In two's complement the kernel's sum wraps to the same bits.
                 (params.generator, params.low, params.span) = (4, low as u64, span);
             }
+            ElementGenerator::Choice(values) => {
+                (params.generator, params.span) = (6, values.len() as u64);
+                for (slot, &value) in params.table.iter_mut().zip(&values) {
+                    let mut element = [0; 8];
+                    let constant = TensorInit {
+                        fill_value: Some(value),
+                        ..TensorInit::of_kind(InitKind::Full)
+                    };
+                    let bytes = &mut element[..dtype.size()];
+                    warpgauge_tensor::fill(&constant, (dtype, &[1]), name, 0, bytes)?;
+                    *slot = u64::from_le_bytes(element);
+                }
+            }
+            ElementGenerator::UniformColumns(columns) => {
+                let words = columns.iter().map(|(low, width)| [low.to_bits(), width.to_bits()]);
+                params.set_columns(7, words);
+            }
+            ElementGenerator::IntegerColumns(columns) => {
+                params.set_columns(8, columns.iter().map(|&(low, span)| [low as u64, span]));
+            }
+            ElementGenerator::Permutation { low, span } => {
+                (params.generator, params.low, params.span) = (9, low as u64, span);
+            }
+            ElementGenerator::Sorted { low, points, top, unique } => {
+                params.set_rising(if unique { 11 } else { 10 }, low, points, top);
+            }
+            ElementGenerator::SortedFloats { low, width, points } => {
+                params.set_rising(12, 0, points, 1 << 53);
+                (params.a, params.b) = (low, width);
+            }
+            ElementGenerator::Offsets { low, points, top } => {
+                params.set_rising(13, low, points, top);
+            }
+            ElementGenerator::Lengths(of) => params.set_rising(14, 0, of.points(), of.top),
+            ElementGenerator::Segments(of) => params.set_rising(15, 0, of.points(), of.top),
         }
         Ok(params)
     }
@@ -92,10 +134,14 @@ impl InitParams {
     ///
     /// # Errors
     /// Fails if the `init` does not fit the element type.
-    pub fn secret(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
-        let mut params = Self::new(init, dtype, name)?;
+    pub fn secret(
+        init: &TensorInit,
+        (dtype, shape): (Dtype, &[u64]),
+        name: &str,
+    ) -> Result<Self, InitError> {
+        let mut params = Self::new(init, (dtype, shape), name)?;
         params.secret = 1;
-        if let ElementGenerator::Normal { mean, std } = ElementGenerator::new(init, dtype)?
+        if let ElementGenerator::Normal { mean, std } = ElementGenerator::new(init, dtype, shape)?
             && dtype.is_float()
             && dtype.size() <= 4
             && mean.abs() + 10.0 * std.abs() < QUICK_RANGE
@@ -104,6 +150,18 @@ impl InitParams {
             params.generator = QUICK_NORMAL;
         }
         Ok(params)
+    }
+
+    fn set_columns(&mut self, generator: u32, ranges: impl ExactSizeIterator<Item = [u64; 2]>) {
+        (self.generator, self.columns) = (generator, ranges.len() as u32);
+        for (slot, word) in self.table.iter_mut().zip(ranges.flatten()) {
+            *slot = word;
+        }
+    }
+
+    fn set_rising(&mut self, generator: u32, low: i128, points: u64, top: u64) {
+        (self.generator, self.low) = (generator, low as u64);
+        (self.points, self.span) = (points, top);
     }
 
     /// Returns parameters for eight bytes (the lowest first), repeated.
@@ -347,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_parameter_block_has_the_layout_of_the_kernel() {
-        assert_eq!(size_of::<InitParams>(), 72);
+        assert_eq!(size_of::<InitParams>(), 336);
         let declared = SOURCE.split("enum { F64").nth(1).unwrap();
         let names: Vec<&str> = declared.split(" }").next().unwrap().split(", ").skip(1).collect();
         let ours = ["F32", "F16", "BF16", "E4M3", "E5M2", "I8", "I16", "I32", "I64", "U8", "U16"];

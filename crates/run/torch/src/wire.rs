@@ -358,7 +358,7 @@ pub enum SuggestedInput {
         dtype: Dtype,
         shape: Vec<u64>,
         /// Its content, without the seed.
-        init: TensorInit,
+        init: Box<TensorInit>,
     },
     Value {
         /// Name of the parameter.

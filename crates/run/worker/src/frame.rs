@@ -158,7 +158,7 @@ pub async fn receive<S: AsyncRead + Unpin, T: DeserializeOwned>(
 mod tests {
     use super::*;
     use crate::protocol::{BufferContent, FromWorker, ToWorker};
-    use warpgauge_tensor::{InitKind, TensorInit};
+    use warpgauge_tensor::{InitKind, OffsetsInit, TensorInit};
 
     #[test]
     fn frames_survive_the_way_and_the_end_is_told_from_a_break() {
@@ -176,16 +176,13 @@ mod tests {
 
     #[test]
     fn fields_that_are_left_out_come_back() {
+        let of = OffsetsInit { name: "rows".to_owned(), elements: 5, top: 9, seed: None };
         let init = TensorInit {
-            kind: InitKind::Randn,
-            seed: None,
-            mean: None,
             std: Some(2.0),
-            low: None,
-            high: None,
-            fill_value: None,
-            start: None,
             step: Some(3.0),
+            values: vec![1.0],
+            offsets: Some(Box::new(of)),
+            ..TensorInit::of_kind(InitKind::Randn)
         };
         let frame = encode(&BufferContent::Init(init.clone())).unwrap();
         assert!(matches!(decode(&frame[4..]).unwrap(), BufferContent::Init(back) if back == init));

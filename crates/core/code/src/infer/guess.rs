@@ -423,8 +423,9 @@ impl<'w> Work<'w> {
         spec.insert("dtype".to_owned(), json!(dtype));
         let seed = index + 1;
         let (init, content) = if rows {
-            let each = format!("rows of {PER_ROW} entries each");
-            (json!({"kind": "arange", "start": 0, "step": PER_ROW}), each)
+            let each = format!("row offsets, with {PER_ROW} entries a row on average");
+            let high = self.rows(known) * PER_ROW;
+            (json!({"kind": "offsets", "low": 0, "high": high, "seed": seed}), each)
         } else if used.atomic {
             (json!({"kind": "zeros"}), "zeros, as it is added to".to_owned())
         } else if let Some(high) = known.contents.get(name.as_str()) {

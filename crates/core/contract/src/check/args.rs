@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::error::{Mistakes, quoted};
 use crate::{
-    ArgKind, ArgSpec, ContractLimits, KernelType, Role, TensorSpec, launches, shapes, triton,
+    ArgKind, ArgSpec, ContractLimits, KernelType, Role, TensorSpec, launches, settled_init, shapes,
+    triton,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Compress, DataFormat, ElementGenerator, TensorData, shape};
@@ -249,10 +250,10 @@ fn tensor(
         ),
         Ok(_) => (),
     }
-    content(arg.role, spec, &path, mistakes);
+    content(args, arg.role, spec, &path, mistakes);
 }
 
-fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
+fn content(args: &[ArgSpec], role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
     match (&spec.init, &spec.data) {
         (Some(_), Some(_)) => {
             mistakes.add(path, FailureCode::ConflictingFields, "give `init` or `data`, not both");
@@ -273,7 +274,8 @@ fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
         _ => (),
     }
     if let Some(init) = &spec.init
-        && let Err(error) = ElementGenerator::new(init, spec.dtype)
+        && let Err(error) = settled_init(init, args)
+            .and_then(|init| ElementGenerator::new(&init, spec.dtype, &spec.shape))
     {
         mistakes.add(
             format!("{path}.init.{}", error.field),

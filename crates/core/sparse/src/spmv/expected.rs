@@ -112,10 +112,12 @@ fn vector(name: &str, spec: &TensorSpec, path: &str) -> Result<Vec<f64>, SpmvErr
             // The caller has compared the length with the number of columns.
             let elements: u64 = spec.shape.iter().product();
             let mut bytes = vec![0; elements as usize * spec.dtype.size()];
-            fill_parallel(init, spec.dtype, name, 0, &mut bytes).map_err(|error| {
-                let field = format!(".init.{}", error.field);
-                problem(&field, FailureCode::InvalidInit, error.message)
-            })?;
+            fill_parallel(init, (spec.dtype, &spec.shape), name, 0, &mut bytes).map_err(
+                |error| {
+                    let field = format!(".init.{}", error.field);
+                    problem(&field, FailureCode::InvalidInit, error.message)
+                },
+            )?;
             bytes
         }
         (None, Some(given)) => encoding::decode_to_vec(given, spec.dtype, &spec.shape)

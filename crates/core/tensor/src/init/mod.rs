@@ -9,6 +9,7 @@ use super::Dtype;
 use super::element::{Element, for_dtype};
 use super::generator::{ElementGenerator, InitError};
 use super::normal::standard_normal;
+use super::ordered::{Permutation, Rising};
 use super::philox::{Philox, WORDS_PER_BLOCK};
 use crate::TensorInit;
 
@@ -16,33 +17,42 @@ use crate::TensorInit;
 /// load.
 const CHUNK: usize = 1 << 16;
 
-/// Writes the elements of a tensor argument from `first_element` on into `out`, little-endian.
+/// Writes the elements of a tensor argument of this shape from `first_element` on into `out`, little-endian.
 ///
 /// `name` is the argument's name, which gives half of the random key. If `out` ends with a part of
 /// an element, that part is unchanged.
+///
+/// # Errors
+/// Fails if the `init` does not fit the element type or the shape.
 pub fn fill(
     init: &TensorInit,
-    dtype: Dtype,
+    (dtype, shape): (Dtype, &[u64]),
     name: &str,
     first_element: u64,
     out: &mut [u8],
 ) -> Result<(), InitError> {
-    let generator = ElementGenerator::new(init, dtype)?;
-    let stream = Philox::for_argument(init.seed.unwrap_or(0), name);
-    for_dtype!(dtype, fill_as(&generator, &stream, first_element, out));
+    let generator = ElementGenerator::new(init, dtype, shape)?;
+    let stream = generator.stream(init.seed.unwrap_or(0), name);
+    for (index, chunk) in out.chunks_mut(CHUNK * dtype.size()).enumerate() {
+        let first = first_element + (index * CHUNK) as u64;
+        for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
+    }
     Ok(())
 }
 
 /// Fills like [`fill`], on all cores.
+///
+/// # Errors
+/// As [`fill`].
 pub fn fill_parallel(
     init: &TensorInit,
-    dtype: Dtype,
+    (dtype, shape): (Dtype, &[u64]),
     name: &str,
     first_element: u64,
     out: &mut [u8],
 ) -> Result<(), InitError> {
-    let generator = ElementGenerator::new(init, dtype)?;
-    let stream = Philox::for_argument(init.seed.unwrap_or(0), name);
+    let generator = ElementGenerator::new(init, dtype, shape)?;
+    let stream = generator.stream(init.seed.unwrap_or(0), name);
     out.par_chunks_mut(CHUNK * dtype.size()).enumerate().for_each(|(index, chunk)| {
         let first = first_element + (index * CHUNK) as u64;
         for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
@@ -51,32 +61,99 @@ pub fn fill_parallel(
 }
 
 fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64, out: &mut [u8]) {
-    match *generator {
-        ElementGenerator::Constant(value) => {
-            let element = T::from_f64(value);
-            out.chunks_exact_mut(T::SIZE).for_each(|slot| element.write(slot));
+    match generator {
+        &ElementGenerator::Constant(value) => by_index(first, out, |_| T::from_f64(value)),
+        &ElementGenerator::Arange { start, step } => by_index(first, out, |i| {
+            let offset = i as f64 * step;
+            T::from_f64(start + offset)
+        }),
+        &ElementGenerator::Uniform { low, width } => {
+            from_words(stream, first, out, |_, word| uniform::<T>(word, low, width));
         }
-        ElementGenerator::Arange { start, step } => {
-            for (slot, i) in out.chunks_exact_mut(T::SIZE).zip(first..) {
-                let offset = i as f64 * step;
-                T::from_f64(start + offset).write(slot);
-            }
-        }
-        ElementGenerator::Uniform { low, high } => {
-            let width = high - low;
-            from_words::<T>(stream, first, out, |word| {
-                let u = (word >> 11) as f64 * 2f64.powi(-53);
-                let scaled = u * width;
-                T::from_f64(low + scaled)
-            });
-        }
-        ElementGenerator::Normal { mean, std } => from_words::<T>(stream, first, out, |word| {
+        &ElementGenerator::Normal { mean, std } => from_words(stream, first, out, |_, word| {
             let scaled = std * standard_normal(word);
             T::from_f64(mean + scaled)
         }),
-        ElementGenerator::Integers { low, span } => from_words::<T>(stream, first, out, |word| {
-            T::from_i128(low + i128::from(scale_down(word, span)))
+        &ElementGenerator::Integers { low, span } => {
+            from_words(stream, first, out, |_, word| integer::<T>(word, low, span));
+        }
+        ElementGenerator::UniformColumns(columns) => from_words(stream, first, out, |i, word| {
+            let (low, width) = columns[(i % columns.len() as u64) as usize];
+            uniform::<T>(word, low, width)
         }),
+        ElementGenerator::IntegerColumns(columns) => from_words(stream, first, out, |i, word| {
+            let (low, span) = columns[(i % columns.len() as u64) as usize];
+            integer::<T>(word, low, span)
+        }),
+        ElementGenerator::Choice(values) => from_words(stream, first, out, |_, word| {
+            T::from_f64(values[scale_down(word, values.len() as u64) as usize])
+        }),
+        &ElementGenerator::Permutation { low, span } => {
+            let permutation = Permutation::new(stream, span);
+            by_index(first, out, |i| T::from_i128(low + i128::from(permutation.at(i))));
+        }
+        &ElementGenerator::Sorted { low, points, top, unique } => {
+            let rising = Rising::new(stream, points, top);
+            rises(&rising, first + 1, out, |values, k| {
+                let before = if unique { first + k as u64 } else { 0 };
+                T::from_i128(low + i128::from(values[k]) + i128::from(before))
+            });
+        }
+        &ElementGenerator::SortedFloats { low, width, points } => {
+            let rising = Rising::new(stream, points, 1 << 53);
+            rises(&rising, first + 1, out, |values, k| {
+                let scaled = values[k] as f64 * 2f64.powi(-53) * width;
+                T::from_f64(low + scaled)
+            });
+        }
+        &ElementGenerator::Offsets { low, points, top } => {
+            let rising = Rising::new(stream, points, top);
+            rises(&rising, first, out, |values, k| T::from_i128(low + i128::from(values[k])));
+        }
+        ElementGenerator::Lengths(of) => {
+            let rising = Rising::new(stream, of.points(), of.top);
+            rises(&rising, first, out, |values, k| {
+                T::from_i128(i128::from(values[k + 1]) - i128::from(values[k]))
+            });
+        }
+        ElementGenerator::Segments(of) => {
+            let rising = Rising::new(stream, of.points(), of.top);
+            by_index(first, out, |i| T::from_i128(i128::from(rising.segment_of(i))));
+        }
+    }
+}
+
+#[inline]
+fn uniform<T: Element>(word: u64, low: f64, width: f64) -> T {
+    let u = (word >> 11) as f64 * 2f64.powi(-53);
+    let scaled = u * width;
+    T::from_f64(low + scaled)
+}
+
+#[inline]
+fn integer<T: Element>(word: u64, low: i128, span: u64) -> T {
+    T::from_i128(low + i128::from(scale_down(word, span)))
+}
+
+/// Computes each element from its index.
+fn by_index<T: Element>(first: u64, out: &mut [u8], element: impl Fn(u64) -> T) {
+    for (slot, i) in out.chunks_exact_mut(T::SIZE).zip(first..) {
+        element(i).write(slot);
+    }
+}
+
+/// Computes each element from the values of a rising sequence from `first` on, by its place among the elements of `out`.
+/// One more value is there if the sequence has it.
+fn rises<T: Element>(
+    rising: &Rising,
+    first: u64,
+    out: &mut [u8],
+    element: impl Fn(&[u64], usize) -> T,
+) {
+    let mut values = Vec::new();
+    rising.values(first, out.len() / T::SIZE + 1, &mut values);
+    for (k, slot) in out.chunks_exact_mut(T::SIZE).enumerate() {
+        element(&values, k).write(slot);
     }
 }
 
@@ -91,8 +168,14 @@ fn scale_down(word: u64, span: u64) -> u64 {
     }
 }
 
-/// Computes each element from its word, four words at a time.
-fn from_words<T: Element>(stream: &Philox, first: u64, out: &mut [u8], element: impl Fn(u64) -> T) {
+/// Computes each element from its index and its word, four words at a time.
+fn from_words<T: Element>(
+    stream: &Philox,
+    first: u64,
+    out: &mut [u8],
+    element: impl Fn(u64, u64) -> T,
+) {
+    let mut index = first;
     let mut skip = (first % WORDS_PER_BLOCK) as usize;
     let mut block = first / WORDS_PER_BLOCK;
     let mut rest = out;
@@ -101,7 +184,8 @@ fn from_words<T: Element>(stream: &Philox, first: u64, out: &mut [u8], element: 
         let here = words.len().min(rest.len() / T::SIZE) * T::SIZE;
         let (slots, after) = rest.split_at_mut(here);
         for (slot, &word) in slots.chunks_exact_mut(T::SIZE).zip(words) {
-            element(word).write(slot);
+            element(index, word).write(slot);
+            index += 1;
         }
         rest = after;
         skip = 0;

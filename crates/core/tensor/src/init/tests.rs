@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::InitKind;
 use crate::philox::fnv1a64;
+use crate::{ColumnRange, InitKind};
 
 /// Golden values written by numpy; see `tests/fixtures/seeded/make_golden.py`.
 const GOLDEN: &str = include_str!("../../../../../tests/fixtures/seeded/golden.txt");
@@ -13,17 +13,7 @@ fn dtype_named(name: &str) -> Dtype {
 }
 
 fn init(kind: InitKind) -> TensorInit {
-    TensorInit {
-        kind,
-        seed: Some(11),
-        mean: None,
-        std: None,
-        low: None,
-        high: None,
-        fill_value: None,
-        start: None,
-        step: None,
-    }
+    TensorInit { seed: Some(11), ..TensorInit::of_kind(kind) }
 }
 
 #[test]
@@ -31,12 +21,17 @@ fn every_dtype_and_kind_equals_numpy() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for line in GOLDEN.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [dtype_name, name, first, json, head, hash] = fields[..] else { panic!("{line}") };
+        let [dtype_name, name, first, shape, json, head, hash] = fields[..] else {
+            panic!("{line}")
+        };
+        let shape: Vec<u64> = shape.split(',').map(|extent| extent.parse().unwrap()).collect();
         let dtype = dtype_named(dtype_name);
         let init: TensorInit = serde_json::from_str(json).unwrap();
-        let first = first.parse().unwrap();
-        let mut out = vec![0; GOLDEN_ELEMENTS * dtype.size()];
-        fill_parallel(&init, dtype, name, first, &mut out).unwrap();
+        let first: u64 = first.parse().unwrap();
+        let left = shape.iter().product::<u64>() - first;
+        let count = GOLDEN_ELEMENTS.min(left as usize);
+        let mut out = vec![0; count * dtype.size()];
+        fill_parallel(&init, (dtype, &shape), name, first, &mut out).unwrap();
         let got: String =
             out[..64 * dtype.size()].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(got, head, "first elements of {dtype} {json}");
@@ -52,11 +47,12 @@ fn any_range_can_be_computed_alone() {
     for dtype in [Dtype::Float32, Dtype::Int8, Dtype::Float64] {
         let size = dtype.size();
         let mut whole = vec![0; 100 * size];
-        fill(&init(InitKind::Randn), dtype, "a", 0, &mut whole).unwrap();
+        fill(&init(InitKind::Randn), (dtype, &[1 << 20]), "a", 0, &mut whole).unwrap();
         for first in 0..12 {
             for count in [1, 2, 3, 4, 5, 9] {
                 let mut part = vec![0; count * size];
-                fill(&init(InitKind::Randn), dtype, "a", first as u64, &mut part).unwrap();
+                fill(&init(InitKind::Randn), (dtype, &[1 << 20]), "a", first as u64, &mut part)
+                    .unwrap();
                 assert_eq!(part, whole[first * size..(first + count) * size], "{first}+{count}");
             }
         }
@@ -67,15 +63,15 @@ fn any_range_can_be_computed_alone() {
 fn parallel_equals_sequential() {
     let mut a = vec![0; 4 * 200_003];
     let mut b = a.clone();
-    fill(&init(InitKind::Uniform), Dtype::Float32, "a", 7, &mut a).unwrap();
-    fill_parallel(&init(InitKind::Uniform), Dtype::Float32, "a", 7, &mut b).unwrap();
+    fill(&init(InitKind::Uniform), (Dtype::Float32, &[1 << 20]), "a", 7, &mut a).unwrap();
+    fill_parallel(&init(InitKind::Uniform), (Dtype::Float32, &[1 << 20]), "a", 7, &mut b).unwrap();
     assert!(a == b);
 }
 
 #[test]
 fn normals_are_normal() {
     let mut out = vec![0; 8 * 100_000];
-    fill(&init(InitKind::Randn), Dtype::Float64, "a", 0, &mut out).unwrap();
+    fill(&init(InitKind::Randn), (Dtype::Float64, &[1 << 20]), "a", 0, &mut out).unwrap();
     let values: Vec<f64> = out.chunks_exact(8).map(f64::read).collect();
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -91,7 +87,7 @@ fn integers_stay_in_range_and_reach_both_ends() {
     let mut spec = init(InitKind::Randint);
     (spec.low, spec.high) = (Some(-3.0), Some(4.0));
     let mut out = vec![0; 10_000];
-    fill(&spec, Dtype::Int8, "a", 0, &mut out).unwrap();
+    fill(&spec, (Dtype::Int8, &[1 << 20]), "a", 0, &mut out).unwrap();
     let values: Vec<i8> = out.iter().map(|&byte| byte as i8).collect();
     assert_eq!(values.iter().min(), Some(&-3));
     assert_eq!(values.iter().max(), Some(&3));
@@ -104,7 +100,8 @@ fn bad_parameters_are_named() {
         change(&mut spec);
         spec
     };
-    let cases: [(TensorInit, Dtype, &str); 13] = [
+    let range = |low, high| ColumnRange { low, high };
+    let cases = [
         (with(InitKind::Full, |_| ()), Dtype::Float32, "fill_value"),
         (with(InitKind::Full, |i| i.fill_value = Some(300.0)), Dtype::Uint8, "fill_value"),
         (with(InitKind::Full, |i| i.fill_value = Some(0.5)), Dtype::Int32, "fill_value"),
@@ -118,11 +115,48 @@ fn bad_parameters_are_named() {
         (with(InitKind::Randint, |i| i.high = Some(257.0)), Dtype::Uint8, "high"),
         (with(InitKind::Randint, |i| i.low = Some(-1.0)), Dtype::Uint8, "low"),
         (with(InitKind::Randint, |i| i.high = Some(1.5)), Dtype::Uint8, "high"),
+        (with(InitKind::Permutation, |i| i.high = Some(199.0)), Dtype::Int32, "high"),
+        (with(InitKind::Permutation, |_| ()), Dtype::Int8, "high"),
+        (with(InitKind::Permutation, |_| ()), Dtype::Float32, "kind"),
+        (with(InitKind::Sorted, |i| i.unique = true), Dtype::Int32, "high"),
+        (with(InitKind::Sorted, |i| i.unique = true), Dtype::Float32, "unique"),
+        (with(InitKind::Offsets, |_| ()), Dtype::Int32, "high"),
+        (with(InitKind::Offsets, |i| i.high = Some(-1.0)), Dtype::Int32, "high"),
+        (with(InitKind::Offsets, |i| i.high = Some(128.0)), Dtype::Int8, "high"),
+        (with(InitKind::Lengths, |_| ()), Dtype::Int32, "of"),
+        (with(InitKind::Segments, |_| ()), Dtype::Int32, "of"),
+        (with(InitKind::Choice, |_| ()), Dtype::Int32, "values"),
+        (with(InitKind::Choice, |i| i.values = vec![0.5]), Dtype::Int32, "values"),
+        (with(InitKind::Choice, |i| i.values = vec![0.0; 33]), Dtype::Int32, "values"),
+        (with(InitKind::Randint, |i| i.values = vec![0.0]), Dtype::Int32, "values"),
+        (with(InitKind::Randn, |i| i.of = Some("x".to_owned())), Dtype::Int32, "of"),
+        (with(InitKind::Randn, |i| i.unique = true), Dtype::Int32, "unique"),
+        (
+            TensorInit { columns: vec![range(0.0, 1.0)], ..init(InitKind::Uniform) },
+            Dtype::Float32,
+            "columns",
+        ),
+        (
+            TensorInit {
+                columns: vec![range(0.0, 1.0), range(1.0, 1.0)],
+                ..init(InitKind::Uniform)
+            },
+            Dtype::Float32,
+            "columns",
+        ),
+        (
+            TensorInit {
+                columns: vec![range(0.0, 1.0), range(0.0, 1.5)],
+                ..init(InitKind::Randint)
+            },
+            Dtype::Int32,
+            "columns",
+        ),
     ];
     for (spec, dtype, field) in cases {
-        let error = ElementGenerator::new(&spec, dtype).unwrap_err();
+        let error = ElementGenerator::new(&spec, dtype, &[100, 2]).unwrap_err();
         assert_eq!(error.field, field, "{spec:?} of {dtype}: {error}");
-        assert!(fill(&spec, dtype, "a", 0, &mut [0; 8]).is_err());
+        assert!(fill(&spec, (dtype, &[100, 2]), "a", 0, &mut [0; 8]).is_err());
     }
 }
 

@@ -7,7 +7,7 @@ fn normal(dtype: Dtype, elements: usize, seed: u64) -> Vec<u8> {
     let kind = if dtype.is_float() { InitKind::Randn } else { InitKind::Randint };
     let init = TensorInit { seed: Some(seed), ..TensorInit::of_kind(kind) };
     let mut out = vec![0; elements * dtype.size()];
-    fill(&init, dtype, "x", 0, &mut out).unwrap();
+    fill(&init, (dtype, &[]), "x", 0, &mut out).unwrap();
     out
 }
 

@@ -20,7 +20,7 @@ use warpgauge_contract::{
     KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, TensorSpec,
 };
 use warpgauge_model::{FailureCode, Image, Target};
-use warpgauge_tensor::{Dtype, OnDevice, TensorData, can_nudge, encoding};
+use warpgauge_tensor::{Dtype, OnDevice, TensorData, TensorInit, can_nudge, encoding};
 use warpgauge_turns::Owner;
 use warpgauge_worker::protocol::{
     BufferContent, BufferSpec, Checks, EvaluatePlan, KernelLaunch, KernelProgram, Launches,
@@ -253,8 +253,8 @@ pub(crate) fn lay_out(
     let launches = launches_of(&compiled.candidate, &request.kernel, io, &layout.limits, "kernel")?;
     let buffers_of = tensor_arguments(io);
     let mut buffers = Vec::new();
-    for (index, arg) in &buffers_of {
-        buffers.push(buffer(directory, *index, arg)?);
+    for (index, _) in &buffers_of {
+        buffers.push(buffer(directory, *index, &io.args)?);
     }
     let position = |name: &str| buffers_of.iter().position(|(_, arg)| arg.name == name);
 
@@ -395,7 +395,21 @@ pub(crate) fn binding_failure(path: &str, errors: Vec<BindError>) -> ExecError {
     ExecError::Invalid(errors.into_iter().map(problem).collect())
 }
 
-fn buffer(directory: &Path, index: usize, arg: &ArgSpec) -> Result<BufferSpec, ExecError> {
+/// Returns an `init` with what it takes from other arguments.
+pub(crate) fn settled(
+    init: &TensorInit,
+    args: &[ArgSpec],
+    index: usize,
+) -> Result<TensorInit, ExecError> {
+    warpgauge_contract::settled_init(init, args).map_err(|error| {
+        let path = format!("kernel.io.args[{index}].tensor_spec.init.{}", error.field);
+        let (code, message) = (FailureCode::InvalidInit, error.message);
+        ExecError::Invalid(vec![Problem { path, code, message }])
+    })
+}
+
+fn buffer(directory: &Path, index: usize, args: &[ArgSpec]) -> Result<BufferSpec, ExecError> {
+    let arg = &args[index];
     let Some(spec) = &arg.tensor_spec else {
         return Err(ExecError::Invalid(vec![Problem {
             path: format!("kernel.io.args[{index}]"),
@@ -404,7 +418,7 @@ fn buffer(directory: &Path, index: usize, arg: &ArgSpec) -> Result<BufferSpec, E
         }]));
     };
     let content = match (&spec.init, &spec.data) {
-        (Some(init), _) => BufferContent::Init(init.clone()),
+        (Some(init), _) => BufferContent::Init(settled(init, args, index)?),
         (None, Some(data)) => match data.data_b64.on_device() {
             Some(OnDevice { handle, allocation_bytes, .. }) => {
                 BufferContent::Shared { handle: handle.clone(), bytes: *allocation_bytes }

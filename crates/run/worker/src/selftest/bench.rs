@@ -131,17 +131,7 @@ impl Bench {
 
 /// Returns an `init` with a kind and a seed only.
 pub(super) fn init(kind: InitKind) -> TensorInit {
-    TensorInit {
-        kind,
-        seed: Some(7),
-        mean: None,
-        std: None,
-        low: None,
-        high: None,
-        fill_value: None,
-        start: None,
-        step: None,
-    }
+    TensorInit { seed: Some(7), ..TensorInit::of_kind(kind) }
 }
 
 /// Returns a one-dimensional buffer.

@@ -7,7 +7,7 @@ use crate::protocol::{Argument, BufferContent, EvaluatePlan, WorkerJob};
 use warpgauge_contract::Role;
 use warpgauge_device::support::InitParams;
 use warpgauge_device::{RangeContent, RangeContents};
-use warpgauge_tensor::{Dtype, InitKind, TensorInit};
+use warpgauge_tensor::{Dtype, InitKind, OffsetsInit, TensorInit};
 
 /// Number of blocks that write or compare a tensor.
 pub(super) const BLOCKS: u32 = 4;
@@ -29,30 +29,55 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
     let mut compared = 0;
     for dtype in Dtype::ALL {
         for kind in KINDS {
-            let mut spec = init(kind);
-            spec.fill_value = Some(1.0);
-            spec.start = dtype.is_float().then_some(-1000.5);
-            spec.step = dtype.is_float().then_some(0.37);
-            let Ok(params) = InitParams::new(&spec, dtype, "tensor") else {
+            let spec = spec_of(kind, dtype, ELEMENTS);
+            if InitParams::new(&spec, (dtype, &[ELEMENTS]), "tensor").is_err() {
                 continue;
-            };
+            }
             let content = BufferContent::Init(spec.clone());
             let buffers = vec![buffer("tensor", dtype, ELEMENTS, Role::Inout, content)];
             let launch = bench.launch("st_nothing", vec![Argument::Buffer(0)], 1);
             let job = bench.job(launch, buffers);
             has_bits(bench, job, &spec, dtype, 0).await?;
             let elements = ELEMENTS / 10;
-            let content = described(params, FIRST, elements, dtype);
-            let arguments = vec![Argument::Buffer(0), content];
-            let launch = bench.support("wg_write", arguments, BLOCKS);
-            let undefined = BufferContent::Undefined;
-            let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
-            has_bits(bench, bench.job(launch, buffers), &spec, dtype, FIRST).await?;
-            is_known_again(bench, &spec, dtype, ELEMENTS / 100).await?;
+            let spec = spec_of(kind, dtype, FIRST + elements);
+            let shape = [FIRST + elements];
+            if let Ok(params) = InitParams::new(&spec, (dtype, &shape), "tensor") {
+                let content = described(params, FIRST, elements, dtype);
+                let arguments = vec![Argument::Buffer(0), content];
+                let launch = bench.support("wg_write", arguments, BLOCKS);
+                let undefined = BufferContent::Undefined;
+                let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
+                has_bits(bench, bench.job(launch, buffers), &spec, dtype, FIRST).await?;
+            }
+            let few = ELEMENTS / 100;
+            is_known_again(bench, &spec_of(kind, dtype, few), dtype, few).await?;
             compared += 1;
         }
     }
     Ok(format!("{compared} combinations are equal to the CPU's"))
+}
+
+/// Returns content of a kind for a tensor of one dimension.
+fn spec_of(kind: InitKind, dtype: Dtype, elements: u64) -> TensorInit {
+    let mut spec = init(kind);
+    spec.fill_value = Some(1.0);
+    spec.start = dtype.is_float().then_some(-1000.5);
+    spec.step = dtype.is_float().then_some(0.37);
+    let offsets = |elements, top| {
+        let (name, seed) = ("offsets".to_owned(), Some(3));
+        Some(Box::new(OffsetsInit { name, elements, top, seed }))
+    };
+    match kind {
+        InitKind::Choice => spec.values = vec![1.0, 0.0, 1.0],
+        InitKind::Sorted if dtype.size() == 8 => {
+            (spec.high, spec.unique) = (Some(2f64.powi(61)), !dtype.is_float());
+        }
+        InitKind::Offsets => spec.high = Some(if dtype.size() > 2 { 1_000_000.0 } else { 100.0 }),
+        InitKind::Lengths => spec.offsets = offsets(elements + 1, 3 * elements),
+        InitKind::Segments => spec.offsets = offsets(elements / 3, elements),
+        _ => (),
+    }
+    spec
 }
 
 /// Checks that the worker's kernel finds no difference in a tensor's content, and finds one where the
@@ -66,13 +91,16 @@ async fn is_known_again(
     const NOTHING: u64 = 1 << 40;
     let mut nothing = init(InitKind::Full);
     nothing.fill_value = Some(NOTHING as f64);
-    let params = InitParams::new(spec, dtype, "tensor").map_err(|error| error.to_string())?;
+    let params =
+        InitParams::new(spec, (dtype, &[elements]), "tensor").map_err(|error| error.to_string())?;
     for first in [0, 4] {
         // In uniform content every part equals the first.
         let uniform = matches!(spec.kind, InitKind::Zeros | InitKind::Ones | InitKind::Full);
         // The sequence begins far below the smallest number of a one-byte type.
         let saturated = spec.kind == InitKind::Arange && dtype.is_float() && dtype.size() == 1;
-        if first > 0 && (uniform || saturated || dtype == Dtype::Bool) {
+        // These are not computed beyond the end of the tensor.
+        let ends = matches!(spec.kind, InitKind::Segments | InitKind::Sorted);
+        if first > 0 && (uniform || saturated || ends || dtype == Dtype::Bool) {
             continue;
         }
         let buffers = vec![
@@ -96,7 +124,7 @@ async fn is_known_again(
     Ok(())
 }
 
-const KINDS: [InitKind; 7] = [
+const KINDS: [InitKind; 13] = [
     InitKind::Zeros,
     InitKind::Ones,
     InitKind::Full,
@@ -104,6 +132,12 @@ const KINDS: [InitKind; 7] = [
     InitKind::Uniform,
     InitKind::Randn,
     InitKind::Randint,
+    InitKind::Permutation,
+    InitKind::Sorted,
+    InitKind::Offsets,
+    InitKind::Lengths,
+    InitKind::Segments,
+    InitKind::Choice,
 ];
 
 /// Checks that the job's only buffer ends with the content of `spec` from element `first` on.
@@ -117,7 +151,8 @@ async fn has_bits(
     job.task.keep_outputs.clear();
     let elements = job.program.buffers[0].shape[0] as usize;
     let mut expected = vec![0; elements * dtype.size()];
-    warpgauge_tensor::fill_parallel(spec, dtype, "tensor", first, &mut expected)
+    let shape = [first + elements as u64];
+    warpgauge_tensor::fill_parallel(spec, (dtype, &shape), "tensor", first, &mut expected)
         .map_err(|error| error.to_string())?;
     let outcome = bench.succeed(job).await?;
     let actual = outcome.told.outputs.first().map(|output| output.blake3.as_str());

@@ -45,7 +45,8 @@ pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
             let what = |text: &str| format!("{dtype} {kind:?}: {text}");
             let (words, found) = write_and_look(bench, params, params, dtype).await?;
             ensure(found == NOTHING, || what("what was just written is not known again"))?;
-            let contract = InitParams::new(&spec, dtype, "tensor").map_err(|e| e.to_string())?;
+            let contract =
+                InitParams::new(&spec, (dtype, &[]), "tensor").map_err(|e| e.to_string())?;
             let seed = spec.seed.map(|seed| seed + 1);
             let reseeded = TensorInit { seed, ..spec.clone() };
             let others =
@@ -71,7 +72,7 @@ pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
 }
 
 fn secret(spec: &TensorInit, dtype: Dtype, name: &str) -> Result<InitParams, String> {
-    InitParams::secret(spec, dtype, name).map_err(|error| error.to_string())
+    InitParams::secret(spec, (dtype, &[]), name).map_err(|error| error.to_string())
 }
 
 /// Writes a tensor and compares it with described content. Returns its 32-bit words and the index of the

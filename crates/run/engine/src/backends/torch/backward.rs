@@ -16,7 +16,7 @@ pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
             let init = TensorInit { seed: Some(seed), ..TensorInit::of_kind(InitKind::Randn) };
             let what = TensorLayout::in_order(one.dtype, one.shape.clone());
             let name = format!("upstream.{}", one.place);
-            Argument::Tensor { name, what, content: Content::Init(init) }
+            Argument::Tensor { name, what, content: Content::Init(Box::new(init)) }
         };
         arguments.extend(upstream.iter().map(argument));
     }

@@ -147,7 +147,7 @@ impl Executor {
         let staging = [WARM_BYTES, WARM_BYTES].map(|bytes| self.pinned.take(bytes));
         let memory = DeviceBuffer::new(&self.context, WARM_BYTES as u64, "warming up")?;
         let init = TensorInit::of_kind(InitKind::Randn);
-        if let Ok(params) = InitParams::secret(&init, Dtype::Float32, "warm_up") {
+        if let Ok(params) = InitParams::secret(&init, (Dtype::Float32, &[]), "warm_up") {
             let address = memory.address();
             let content = [RangeContent::tensor(params, 0, (address, WARM_BYTES))];
             support.write(&content, &self.stream)?;

@@ -294,7 +294,7 @@ impl<'job> JobBuffer<'job> {
                 writes.fill(&self.memory, (at, self.bytes), word)
             }
             Source::Device(params) => {
-                writes.generate(*params, (self.address(), self.bytes));
+                writes.generate(**params, (self.address(), self.bytes));
                 Ok(())
             }
             Source::Host(bytes) => self.memory.copy_from_host(at, bytes, stream),
@@ -403,7 +403,7 @@ impl<'job> JobBuffer<'job> {
     pub(crate) fn held(&self, kind: DeviceKind) -> Option<RangeContent> {
         let range = (self.address(), self.bytes);
         match &self.source {
-            Source::Device(params) => Some(RangeContent::tensor(*params, 0, range)),
+            Source::Device(params) => Some(RangeContent::tensor(**params, 0, range)),
             Source::Byte(byte) if kind == DeviceKind::Cuda => {
                 Some(RangeContent::byte(byte.unwrap_or(POISON_BYTE), range))
             }

@@ -92,7 +92,7 @@ impl Arena {
                 Argument::Tensor { name, what, content } => (name, what, content),
             };
             let init = match content {
-                Content::Init(init) => Some((init.clone(), content.is_random())),
+                Content::Init(init) => Some(((**init).clone(), content.is_random())),
                 Content::Bytes(bytes) => {
                     contents.push((offset, bytes.clone()));
                     None
@@ -510,8 +510,10 @@ impl Slot {
 
     fn params(&self, seed: Option<u64>) -> Result<Option<InitParams>, NotShelved> {
         let Some((init, random)) = &self.init else { return Ok(None) };
-        let seed = seed.filter(|_| *random).or(init.seed);
-        let init = TensorInit { seed, ..init.clone() };
-        InitParams::new(&init, self.dtype, &self.name).map(Some).map_err(broken)
+        let init = match seed.filter(|_| *random) {
+            Some(seed) => init.reseeded(seed),
+            None => init.clone(),
+        };
+        InitParams::new(&init, (self.dtype, &self.lies.shape), &self.name).map(Some).map_err(broken)
     }
 }

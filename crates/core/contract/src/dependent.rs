@@ -1,0 +1,90 @@
+//! Generated content that depends on another tensor of the contract. The main function is [`settled_init`].
+
+use super::ArgSpec;
+use super::error::quoted;
+use crate::TensorSpec;
+
+use warpgauge_tensor::{ElementGenerator, InitError, InitKind, OffsetsInit, TensorInit};
+
+/// Returns an `init` in which what it takes from the tensor that `of` names is filled in.
+///
+/// # Errors
+/// Fails if there is no such tensor among the arguments, or if it is not of the kind that is needed.
+pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, InitError> {
+    let mut settled = TensorInit { offsets: None, ..init.clone() };
+    let Some(of) = &init.of else { return Ok(settled) };
+    let other = tensor_named(of, args)?;
+    match init.kind {
+        InitKind::Randint | InitKind::Permutation => {
+            let Some(&extent) = other.shape.first() else {
+                return wrong(format!(
+                    "`{}` is a single number: nothing can be an index into it",
+                    quoted(of)
+                ));
+            };
+            settled.high = Some(up_to(init, extent)?);
+            if extent == 0 {
+                return wrong(format!(
+                    "`{}` has no elements, so there are no indices into it",
+                    quoted(of)
+                ));
+            }
+        }
+        InitKind::Offsets => {
+            let elements = other.shape.iter().product();
+            settled.high = Some(up_to(init, elements)?);
+        }
+        InitKind::Lengths | InitKind::Segments => {
+            settled.offsets = Some(Box::new(offsets_of(of, other, args)?));
+        }
+        // The generator rejects `of` for the other kinds.
+        _ => (),
+    }
+    Ok(settled)
+}
+
+/// Returns a bound that is taken from another tensor, unless one is given.
+fn up_to(init: &TensorInit, bound: u64) -> Result<f64, InitError> {
+    match init.high {
+        None => Ok(bound as f64),
+        Some(_) => wrong("give `of` or `high`, not both: `of` gives the upper bound".to_owned()),
+    }
+}
+
+fn offsets_of(of: &str, spec: &TensorSpec, args: &[ArgSpec]) -> Result<OffsetsInit, InitError> {
+    let kind = spec.init.as_ref().filter(|init| init.kind == InitKind::Offsets);
+    let Some(init) = kind else {
+        return wrong(format!(
+            "`{}` is not generated as `kind: offsets`, on which lengths and segments depend",
+            quoted(of)
+        ));
+    };
+    let init = settled_init(init, args)?;
+    match ElementGenerator::new(&init, spec.dtype, &spec.shape) {
+        Ok(ElementGenerator::Offsets { top, .. }) => Ok(OffsetsInit {
+            name: of.to_owned(),
+            elements: spec.shape.iter().product(),
+            top,
+            seed: init.seed,
+        }),
+        _ => wrong(format!("the content of `{}` is invalid itself", quoted(of))),
+    }
+}
+
+fn tensor_named<'a>(of: &str, args: &'a [ArgSpec]) -> Result<&'a TensorSpec, InitError> {
+    let spec = args.iter().find(|arg| arg.name == of).and_then(|arg| arg.tensor_spec.as_ref());
+    match spec {
+        Some(spec)
+            if spec.open.is_empty()
+                && warpgauge_tensor::shape::bytes(&spec.shape, spec.dtype).is_ok() =>
+        {
+            Ok(spec)
+        }
+        Some(_) => wrong(format!("the shape of `{}` is not known", quoted(of))),
+        None => wrong(format!("there is no tensor `{}` among the arguments", quoted(of))),
+    }
+}
+
+fn wrong<T>(message: String) -> Result<T, InitError> {
+    Err(InitError { field: "of", message })
+}
