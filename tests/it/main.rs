@@ -7,6 +7,7 @@ mod support;
 
 mod api;
 mod arguments;
+mod arranged;
 mod artifacts;
 mod at_server;
 mod autotune;

@@ -174,6 +174,17 @@ class Tolerance(TypedDict, total=False):
     required_matched_ratio: float
 
 
+class CompareAs(TypedDict, total=False):
+    any_order: bool
+    segments: str
+    equal: str
+    along: list[str]
+    up_to: str
+    mask: str
+    empty: float
+    through: str
+
+
 class EvaluateRequest(TypedDict, total=False):
     kernel: KernelCode
     expected: dict[str, Expected]
@@ -181,6 +192,7 @@ class EvaluateRequest(TypedDict, total=False):
     return_outputs: Literal["none", "all"] | list[str]
     timeout: float
     tolerance: Tolerance
+    compare_as: dict[str, CompareAs]
     allow_weak: bool
 
 

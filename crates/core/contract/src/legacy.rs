@@ -57,6 +57,7 @@ impl From<LegacyCompareRequest> for CompareRequest {
             rtol: None,
             required_matched_ratio: None,
             allow_non_finite: None,
+            compare_as: BTreeMap::new(),
             allow_weak: false,
             work: None,
             measure: MeasureSpec::default(),

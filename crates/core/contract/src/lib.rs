@@ -5,6 +5,7 @@
 mod check;
 mod checked;
 mod compare;
+mod compare_as;
 mod compile;
 mod content;
 mod dependent;
@@ -39,6 +40,7 @@ pub use compare::{
     CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
     validate_compare,
 };
+pub use compare_as::CompareAs;
 pub use compile::CompileRequest;
 pub use content::TensorSpec;
 pub use dependent::settled_init;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::compare_as::CompareAs;
 use super::content::TensorSpec;
 use super::keep::KeepOutput;
 use super::kernel_type::{KernelFamily, KernelType};
@@ -42,6 +43,9 @@ pub struct EvaluateRequest {
     /// How close is close enough. Defaults depend on the element type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
+    /// How outputs are compared that are right in more than one way, by argument name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub compare_as: BTreeMap<String, CompareAs>,
     /// Whether a kernel that passes is called correct although a useless one would pass too, by what the
     /// contract expects. If not, the verdict is `weak`.
     #[serde(default)]

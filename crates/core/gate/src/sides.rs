@@ -64,6 +64,7 @@ impl CasePair {
             rtol: tolerance.rtol,
             required_matched_ratio: tolerance.required_matched_ratio,
             allow_non_finite: tolerance.allow_non_finite,
+            compare_as: candidate.compare_as,
             allow_weak: candidate.allow_weak,
             work: candidate.work,
             measure,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use warpgauge_tensor::Dtype;
 
+mod arrangement;
 mod compare;
 mod elements;
 mod filling;
@@ -29,6 +30,7 @@ mod corpora_tests;
 #[cfg(test)]
 mod moved_tests;
 
+pub use arrangement::{Arrangement, Content, Contents, Rearranged, RowCount, RowOrder};
 pub use compare::{CountedErrors, Expectation, JoinedComparison, compare, compare_traced, placed};
 pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};

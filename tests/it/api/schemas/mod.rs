@@ -81,7 +81,7 @@ fn full_contract() -> Value {
         "tolerance": {
             "atol": 0.5, "rtol": 0.25, "required_matched_ratio": 0.5, "allow_non_finite": true,
         },
-        "allow_weak": true, "work": {"bytes": 8.0, "flops": 1.0},
+        "compare_as": full_compare_as(), "allow_weak": true, "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
             "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
             "min_warmup_time": 0.5, "max_time": 2.0, "rank_unlisted_state": true,
@@ -93,6 +93,13 @@ fn full_contract() -> Value {
             "cuda_device": -1, "sample_rate": 8000, "name": "n", "ttl_s": 1.5, "evict": true,
         }},
     })
+}
+
+fn full_compare_as() -> Value {
+    json!({"x": {
+        "any_order": true, "segments": "s", "equal": "e", "along": ["w"], "up_to": "n", "mask": "m", "empty": -1.0,
+        "through": "t",
+    }})
 }
 
 fn full_requirements() -> Value {
@@ -120,7 +127,7 @@ fn comparison_requests() {
         "candidates": [{"name": "a", "kernel": full_kernel()}],
         "num_trials": 5, "timeout": 1.5, "atol": 0.5, "rtol": 0.25,
         "required_matched_ratio": 0.5, "allow_non_finite": true, "allow_weak": true,
-        "work": {"bytes": 8.0, "flops": 1.0},
+        "compare_as": full_compare_as(), "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
             "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
             "min_warmup_time": 0.5, "max_time": 2.0, "rank_unlisted_state": true,
@@ -139,7 +146,7 @@ fn sweeps() {
     let full = json!({
         "axes": {"n": [1, 0.5, true, "2^4..2^8 by x2"]}, "include_reports": true, "kernel": any,
         "num_trials": any, "timeout": any, "expected": any, "tolerance": any, "work": any,
-        "allow_weak": any,
+        "allow_weak": any, "compare_as": any,
         "measure": any, "profile": any, "sanitize": any, "return_outputs": any,
         "output_encoding": any, "isolation": any, "requires": full_requirements(),
     });

@@ -4,7 +4,7 @@ use super::{args, family, program};
 use crate::error::{Mistakes, quoted};
 use crate::{
     ArgKind, ArgSpec, ContractLimits, EvaluateRequest, Expected, IoContract, KernelCode,
-    KernelRuntime, KernelType, ReturnOutputs, Role, TensorSpec, triton,
+    KernelRuntime, KernelType, ReturnOutputs, Role, TensorSpec, compare_as, triton,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, TensorData, shape};
@@ -25,6 +25,14 @@ pub(super) fn check(
             check_expected(expected, arg, (io, candidate), limits, &path, mistakes);
         }
     }
+    let has_expectation = |name: &str| request.expected.contains_key(name);
+    compare_as::check(
+        &request.compare_as,
+        &io.args,
+        request.kernel.kernel_type,
+        has_expectation,
+        mistakes,
+    );
     returned(request, io, limits, mistakes);
     kept(request, io, limits, mistakes);
     total(request, io, limits, mistakes);

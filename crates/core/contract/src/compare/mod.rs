@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes};
 use super::{
-    ContractLimits, EvaluateRequest, Expected, IoContract, Isolation, KernelCode, MatrixUsed,
-    MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, TensorUsed, Tolerance, validate,
+    CompareAs, ContractLimits, EvaluateRequest, Expected, IoContract, Isolation, KernelCode,
+    MatrixUsed, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, TensorUsed, Tolerance, validate,
 };
 use super::{NamesMatrices, NamesTensors, named, shared};
 use crate::check::program;
@@ -36,7 +36,8 @@ pub struct CompareRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
     /// Timed launches of each kernel on its own, 1–10000. Without it, as many as the preset's
-    /// precision needs. The blocks of the comparison are the preset's in any case.
+    /// precision needs. The blocks of the comparison are the preset's in any case. Of large calls of torch kernels on a
+    /// GPU fewer are made where they show the median precisely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_trials: Option<u32>,
@@ -58,6 +59,9 @@ pub struct CompareRequest {
     /// Whether NaN matches NaN and an infinity an equal one; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_non_finite: Option<bool>,
+    /// How outputs are compared that are right in more than one way, by argument name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub compare_as: BTreeMap<String, CompareAs>,
     /// Whether kernels are compared although a useless one would pass too, by what the reference gives.
     /// If not, the verdict on each is `weak`.
     #[serde(default)]
@@ -264,6 +268,11 @@ impl CompareRequest {
                 required_matched_ratio: self.required_matched_ratio,
                 allow_non_finite: self.allow_non_finite,
             }),
+            // A torch kernel beside a device kernel is its reference alone.
+            compare_as: match kernel.family() == KernelFamily::Device {
+                true => self.compare_as.clone(),
+                false => BTreeMap::new(),
+            },
             allow_weak: self.allow_weak,
             work: self.work.clone(),
             measure: self.measure.clone(),

@@ -50,6 +50,9 @@ pub struct SweepRequest {
     pub tolerance: Option<Value>,
     /// As in `POST /evaluate`, with references to axes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compare_as: Option<Value>,
+    /// As in `POST /evaluate`, with references to axes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_weak: Option<Value>,
     /// As in `POST /evaluate`, with references to axes. It gives each point its throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,6 +242,7 @@ fn contract_of(request: SweepRequest) -> (Map<String, Value>, Matrices, Tensors)
         timeout,
         expected,
         tolerance,
+        compare_as,
         allow_weak,
         work,
         measure,
@@ -257,6 +261,7 @@ fn contract_of(request: SweepRequest) -> (Map<String, Value>, Matrices, Tensors)
         ("timeout", timeout),
         ("expected", expected),
         ("tolerance", tolerance),
+        ("compare_as", compare_as),
         ("allow_weak", allow_weak),
         ("work", work),
         ("measure", measure),

@@ -214,6 +214,7 @@ pub fn contract_of(
             required_matched_ratio: None,
             allow_non_finite: Some(false),
         }),
+        compare_as: BTreeMap::new(),
         allow_weak: options.allow_weak,
         work: Some(work(csr, dtype)),
         measure: options.measure.clone().unwrap_or_default(),

@@ -16,12 +16,13 @@ use globals::Globals;
 pub(crate) use globals::unfilled;
 use warpgauge_compile::{CompileError, CompileFailure, CompileOptions, CompiledModule, Compiler};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, CodeForm, ContractLimits, EvaluateRequest, IoContract, KernelCode,
-    KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, TensorSpec,
+    ArgKind, ArgSpec, CodeForm, CompareAs, ContractLimits, EvaluateRequest, IoContract, KernelCode,
+    KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, ScalarValue, TensorSpec,
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, OnDevice, TensorData, TensorInit, can_nudge, encoding};
 use warpgauge_turns::Owner;
+use warpgauge_validate::{Arrangement, RowCount, RowOrder};
 use warpgauge_worker::protocol::{
     BufferContent, BufferSpec, Checks, EvaluatePlan, KernelLaunch, KernelProgram, Launches,
     ReferenceRun, Tolerances, TrialPlan, WorkerJob,
@@ -309,7 +310,10 @@ pub(crate) fn lay_out(
         .collect();
     let drawn = layout.computed.drawn;
     let tolerances = Tolerances(tolerances);
-    let checks = Checks { references, files, drawn, bounds, tolerances, open };
+    let arrangements = request.compare_as.iter();
+    let arrangements = arrangements.filter_map(|(name, how)| arrangement(name, how, io, &position));
+    let arrangements = arrangements.collect();
+    let checks = Checks { references, files, drawn, bounds, tolerances, open, arrangements };
     let job = WorkerJob {
         id: layout.job_id,
         directory: directory.to_owned(),
@@ -393,6 +397,38 @@ pub(crate) fn binding_failure(path: &str, errors: Vec<BindError>) -> ExecError {
         message: error.message,
     };
     ExecError::Invalid(errors.into_iter().map(problem).collect())
+}
+
+/// Returns how an output is compared, by numbers of buffers. The contract was checked.
+fn arrangement(
+    name: &str,
+    how: &CompareAs,
+    io: &IoContract,
+    position: &impl Fn(&str) -> Option<usize>,
+) -> Option<Arrangement> {
+    let of = |name: &Option<String>| name.as_deref().and_then(position);
+    let count = |name: &String| {
+        let scalar = io.args.iter().find(|arg| arg.name == *name && arg.kind == ArgKind::Int);
+        match scalar.map(ArgSpec::scalar_value) {
+            Some(Ok(ScalarValue::Int(rows))) => Some(RowCount::Rows(rows.try_into().unwrap_or(0))),
+            Some(_) => None,
+            None => position(name).map(RowCount::Buffer),
+        }
+    };
+    Some(Arrangement {
+        output: position(name)?,
+        along: how.along.iter().filter_map(|name| position(name)).collect(),
+        order: match (how.any_order, of(&how.segments), of(&how.equal)) {
+            (true, ..) => RowOrder::Any,
+            (_, Some(offsets), _) => RowOrder::Segments(offsets),
+            (.., Some(keys)) => RowOrder::Equal(keys),
+            _ => RowOrder::Given,
+        },
+        up_to: how.up_to.as_ref().and_then(count),
+        mask: of(&how.mask),
+        empty: how.empty,
+        through: of(&how.through),
+    })
 }
 
 /// Returns an `init` with what it takes from other arguments.

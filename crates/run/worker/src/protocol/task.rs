@@ -13,7 +13,7 @@ use warpgauge_contract::Tolerance;
 use warpgauge_model::{CacheState, Regime};
 use warpgauge_statistics::StopRule;
 use warpgauge_statistics::paired::ComparePolicy;
-use warpgauge_validate::ResolvedTolerance;
+use warpgauge_validate::{Arrangement, ResolvedTolerance};
 
 /// A task of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -139,6 +139,8 @@ pub struct Checks {
     /// Buffers whose tolerance is derived, wholly or in part, from the expected outputs: buffer index and
     /// the part that the caller gives.
     pub open: Vec<(usize, Option<Tolerance>)>,
+    /// How outputs are compared that are right in more than one way.
+    pub arrangements: Vec<Arrangement>,
 }
 
 impl Checks {
@@ -146,6 +148,11 @@ impl Checks {
     pub fn measures_tolerances(&self) -> bool {
         let is_open = |output: &usize| self.open.iter().any(|(open, _)| open == output);
         self.references.iter().any(|reference| reference.outputs.iter().any(is_open))
+    }
+
+    /// Returns whether an output is right in more than one order.
+    pub fn is_arranged(&self, buffer: usize) -> bool {
+        self.arrangements.iter().any(|one| one.outputs().any(|output| output == buffer))
     }
 
     /// Adopts the tolerances that an evaluation derived.
@@ -222,6 +229,8 @@ pub struct PairPlan {
     /// Tolerance between the candidate's outputs and the program's, by buffer index. Buffers without a
     /// tolerance are not compared.
     pub tolerances: Tolerances,
+    /// How outputs are compared that are right in more than one way.
+    pub arrangements: Vec<Arrangement>,
     /// Rule for when enough blocks are measured.
     pub policy: ComparePolicy,
     /// Number of timed launches in each of a block's four slots.

@@ -12,6 +12,7 @@ use super::gpu::beside::{Compared as Timed, SideBySide};
 use super::player::{CANDIDATE, REFERENCE, submission_for};
 use super::reused::ReferenceReports;
 use super::runs::Entered;
+use super::timing::Plan;
 use crate::backend::{
     Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, different_clocks,
 };
@@ -156,7 +157,7 @@ impl<'a> TorchSession<'a> {
         beside: Option<SideBySide>,
         arrived: Instant,
     ) -> Result<Judgement, ExecError> {
-        let plan = Some(plan_of(&request));
+        let plan = Some(Plan { fewer: true, ..plan_of(&request) });
         let against = beside.is_some();
         let beside = beside.filter(|_| !self.request.is_mixed());
         // Beside kernels for a device, Python code takes their arguments.

@@ -254,13 +254,13 @@ pub(super) fn seed() -> u64 {
 
 /// Returns the number of calls to time, and the time limit for them.
 pub(super) fn plan_of(request: &EvaluateRequest) -> Plan {
-    let max_time = request.measure.max_time;
     let unbounded = request.num_trials.map(|_| request.timeout);
-    let seconds = max_time.or(unbounded).unwrap_or(MAX_TIME_S);
+    let seconds = request.measure.max_time.or(unbounded).unwrap_or(MAX_TIME_S);
     Plan {
         trials: request.num_trials.unwrap_or(TRIALS),
         max_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
         fresh: request.measure.inputs == InputChoice::Fresh,
+        fewer: request.num_trials.is_none(),
     }
 }
 

@@ -16,6 +16,9 @@ pub(super) struct Plan {
     pub max_time: Duration,
     /// Whether each call gets new inputs.
     pub fresh: bool,
+    /// Whether fewer trials suffice where they show the median precisely: in a comparison, which has a verdict of its
+    /// own on the times.
+    pub fewer: bool,
 }
 
 /// Times of the timed calls.

@@ -277,7 +277,8 @@ fn lint(
         }
         let expect = |shown| Ok((shown, oracle.references.expect(executor, buffers, shown)?));
         let others = others.into_iter().map(expect).collect::<JobResult<Vec<_>>>()?;
-        told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, &others)?;
+        let checks = oracle.checks;
+        told.weaknesses = lint::weaknesses(executor, buffers, checks, &canonical, &others)?;
         Ok(())
     })
 }

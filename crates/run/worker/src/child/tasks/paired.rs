@@ -17,8 +17,9 @@ use crate::child::secret::Secret;
 use crate::child::timing::batch::{NoJudge, Rig};
 use crate::child::timing::inputs::{Inputs, all_move, present};
 use crate::child::timing::judge::{Audit, Judge};
-use crate::child::verify::{comparison, outputs, references, surroundings, ties};
-use crate::protocol::{Blame, FromWorker, KernelProgram, PairPlan, PairedRun, Tolerances};
+use crate::child::verify::expectations::{Expectations, Expected, elements};
+use crate::child::verify::{arranged, comparison, outputs, references, surroundings, ties};
+use crate::protocol::{Blame, FromWorker, KernelProgram, PairPlan, PairedRun};
 use warpgauge_model::WorkerTimings;
 use warpgauge_statistics::paired::{
     Arm as PairedArm, BlockOrder, LookOutcome, MAX_BLOCKS, PairedBlock, decide_at_look,
@@ -173,7 +174,7 @@ struct Slots {
 
 /// Verifies one launch of the candidate with the reference beside it.
 struct Witness<'a> {
-    tolerances: &'a Tolerances,
+    plan: &'a PairPlan,
     reference: &'a mut LoadedProgram,
     /// Index in the batch of the launch to verify.
     place: usize,
@@ -194,10 +195,10 @@ impl Judge for Witness<'_> {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<bool> {
-        let Self { tolerances, reference, filling, .. } = self;
+        let Self { plan, reference, filling, .. } = self;
         let work = || {
             surroundings::guards_intact(executor, buffers)?;
-            check(executor, buffers, tolerances, (reference, *filling), audit)
+            check(executor, buffers, plan, (reference, *filling), audit)
         };
         let verified = timed(&mut self.verify_ms, work);
         if !self.moving {
@@ -277,9 +278,9 @@ fn slots(
         let batch = match arm {
             PairedArm::A => rig.run(a, trials, &mut NoJudge)?,
             PairedArm::B if audited && *nth == audited_slot => {
-                let (tolerances, place) = (&plan.tolerances, secret.below(trials));
+                let place = secret.below(trials);
                 let mut witness = Witness {
-                    tolerances,
+                    plan,
                     reference: a,
                     place,
                     moving,
@@ -306,7 +307,7 @@ fn slots(
 fn check(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
-    tolerances: &Tolerances,
+    plan: &PairPlan,
     (reference, filling): (&mut LoadedProgram, Filling),
     audit: Audit,
 ) -> JobResult<()> {
@@ -314,13 +315,20 @@ fn check(
     present(audit.shown, buffers, executor.tools()?)?;
     references::launch(executor, reference, buffers, filling)?;
     let expected = outputs::copy_outputs(executor, buffers)?;
-    let beside: Vec<(usize, &[u8])> =
-        expected.iter().map(|(buffer, expected)| (*buffer, expected.bytes())).collect();
+    let mut expected: Expectations = expected
+        .into_iter()
+        .map(|(buffer, content)| (buffer, Expected::Computed(content, filling)))
+        .collect();
+    let (arrangements, shown) = (&plan.arrangements, audit.shown);
+    arranged::clear(executor, buffers, arrangements, (shown, &mut expected))?;
+    let beside = elements(&expected);
+    let in_order = arranged::arranged(executor, buffers, arrangements, shown, (&left, &beside))?;
+    let left = in_order.unwrap_or(left);
     let tied = ties::tied(executor, buffers, audit.shown, (&left, &beside))?;
     // Changes that the reference makes to inputs are no fault of the candidate.
     rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
     for (buffer, actual) in &left {
-        let Some(tolerance) = tolerances.of(*buffer) else { continue };
+        let Some(tolerance) = plan.tolerances.of(*buffer) else { continue };
         let Some((_, expected)) = expected.iter().find(|(index, _)| index == buffer) else {
             continue;
         };

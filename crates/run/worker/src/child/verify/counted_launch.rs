@@ -4,6 +4,7 @@
 //! blocks begin in the order of their indices. So the launch is judged like any other: otherwise a kernel
 //! could omit work in it.
 
+use super::arranged;
 use super::expectations::{Expectations, elements};
 use super::oracle::Oracle;
 use super::outputs::{Outputs, copy_outputs};
@@ -64,9 +65,13 @@ impl CountedOutputs {
             code: ReasonCode::OutputVariesBetweenTrials,
             when: "right when not counted, but in the launch that was: ".to_owned(),
         };
-        let left = (&self.outputs, self.filling);
-        let tied =
-            ties::tied(executor, buffers, Shown::CANONICAL, (&self.outputs, &elements(all)))?;
+        let (arrangements, elements) = (verdicts.arrangements(), elements(all));
+        let shown = Shown::CANONICAL;
+        let outputs = (&self.outputs, &*elements);
+        let arranged = arranged::arranged(executor, buffers, arrangements, shown, outputs)?;
+        let outputs = arranged.as_ref().unwrap_or(&self.outputs);
+        let left = (outputs, self.filling);
+        let tied = ties::tied(executor, buffers, shown, (outputs, &elements))?;
         verdicts.confirm(buffers, left, (Shown::CANONICAL, all, &tied), &otherwise)
     }
 }

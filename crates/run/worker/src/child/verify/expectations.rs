@@ -25,6 +25,8 @@ pub(crate) enum Expected {
     File(ExpectedFile),
     /// Computed by a reference, whose output had this filling.
     Computed(Staging, Filling),
+    /// Content of a file without what does not count.
+    Cleared(Vec<u8>),
 }
 
 impl Expected {
@@ -32,6 +34,7 @@ impl Expected {
         match self {
             Expected::File(file) => file.bytes(),
             Expected::Computed(content, _) => content.bytes(),
+            Expected::Cleared(bytes) => bytes,
         }
     }
 }
@@ -92,7 +95,7 @@ impl Evidence {
     /// Makes the evidence against a launch with these inputs.
     pub(crate) fn new(shown: Shown, expected: &Expectations) -> Self {
         let computed = expected.iter().filter_map(|(buffer, expected)| match expected {
-            Expected::File(_) => None,
+            Expected::File(_) | Expected::Cleared(_) => None,
             Expected::Computed(content, _) => Some((*buffer, content.bytes().to_vec())),
         });
         Self { shown, computed: computed.collect() }

@@ -13,7 +13,7 @@ use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::restore_all;
 use crate::child::timing::batch::Rig;
 use crate::child::timing::inputs::{Shown, present};
-use crate::protocol::{Blame, BufferSpec, OutputCheck, Tolerances};
+use crate::protocol::{Blame, BufferSpec, Checks, OutputCheck};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
 
@@ -97,9 +97,9 @@ fn varying_reference(
     let specs = buffers.iter().map(|buffer| buffer.spec).collect::<Vec<_>>();
     let shown = oracle.verdicts.against.shown;
     let output = oracle.aside(executor, |oracle| {
-        let (against, tolerances) = (&oracle.verdicts.against, &oracle.checks.tolerances);
+        let (against, checks) = (&oracle.verdicts.against, oracle.checks);
         let expect = || oracle.references.expect(executor, buffers, shown);
-        varying_expectation(expect, against, tolerances, &specs)
+        varying_expectation(expect, against, checks, &specs)
     })?;
     Ok(output.map(|output| {
         let name = &specs[output].name;
@@ -116,7 +116,7 @@ fn varying_reference(
 fn varying_expectation(
     mut expect: impl FnMut() -> JobResult<Expectations>,
     against: &Evidence,
-    tolerances: &Tolerances,
+    checks: &Checks,
     specs: &[&BufferSpec],
 ) -> JobResult<Option<usize>> {
     if against.computed.is_empty() {
@@ -127,10 +127,11 @@ fn varying_expectation(
         let again = expect()?;
         let differs = |(index, before): &&(usize, Vec<u8>)| {
             let now = again.iter().find(|(other, _)| other == index);
-            let (Some((_, now)), Some(tolerance)) = (now, tolerances.of(*index)) else {
+            let (Some((_, now)), Some(tolerance)) = (now, checks.tolerances.of(*index)) else {
                 return false;
             };
-            differ(specs[*index], tolerance, (before, now.bytes()))
+            // The order in which a reference leaves these rows may vary, too.
+            !checks.is_arranged(*index) && differ(specs[*index], tolerance, (before, now.bytes()))
         };
         if let Some((index, _)) = against.computed.iter().find(differs) {
             return Ok(Some(*index));
@@ -179,8 +180,11 @@ fn varying_output(
             continue;
         };
         for ((index, one), (_, other)) in first.iter().zip(&left) {
-            let Some(tolerance) = oracle.checks.tolerances.of(*index) else { continue };
-            if differ(buffers[*index].spec, tolerance, (one.bytes(), other.bytes())) {
+            let checks = oracle.checks;
+            let Some(tolerance) = checks.tolerances.of(*index) else { continue };
+            if !checks.is_arranged(*index)
+                && differ(buffers[*index].spec, tolerance, (one.bytes(), other.bytes()))
+            {
                 return Ok(Some(nondeterministic(&buffers[*index].spec.name)));
             }
         }

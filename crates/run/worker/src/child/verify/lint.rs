@@ -1,12 +1,13 @@
 //! Detection of contracts that pass without the work, from expectations for several sets of inputs.
 
+use super::arranged;
 use super::expectations::{Expectations, Expected};
 use crate::child::device::executor::Executor;
 use crate::child::failure::{JobResult, environment};
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::content::is_random;
 use crate::child::timing::inputs::{Shown, present};
-use crate::protocol::Tolerances;
+use crate::protocol::Checks;
 use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{ArgumentContents, OutputFacts, Weakness};
@@ -18,7 +19,7 @@ const LINT_INPUT_BYTES: usize = 16 << 20;
 pub(crate) fn weaknesses(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
-    tolerances: &Tolerances,
+    checks: &Checks,
     canonical: &[(usize, Expected)],
     others: &[(Shown, Expectations)],
 ) -> JobResult<Vec<Weakness>> {
@@ -27,7 +28,7 @@ pub(crate) fn weaknesses(
     let given = given(executor, buffers, &shown)?;
     let mut weaknesses = Vec::new();
     for (index, expected) in canonical {
-        let Some(tolerance) = tolerances.of(*index) else { continue };
+        let Some(tolerance) = checks.tolerances.of(*index) else { continue };
         let found =
             others.iter().filter_map(|(_, all)| all.iter().find(|(other, _)| other == index));
         let mut seeds = vec![expected.bytes()];
@@ -37,14 +38,23 @@ pub(crate) fn weaknesses(
         });
         let inputs = inputs.collect::<Vec<_>>();
         let inputs = inputs.iter().map(|(input, seeds)| contents(buffers, **input, seeds));
+        let mut inputs = inputs.collect::<Vec<_>>();
+        // Where rows may come in any order, a copy of an input may pass in another one.
+        let sorted = arranged::in_expected_order(checks, buffers, *index, &inputs, &seeds);
+        let sorted = sorted.iter().map(|(input, seeds)| (input, views(seeds))).collect::<Vec<_>>();
+        inputs.extend(sorted.iter().map(|(input, seeds)| contents(buffers, **input, seeds)));
         weaknesses.extend(warpgauge_validate::lint_output(&OutputFacts {
             expected: contents(buffers, *index, &seeds),
             tolerance,
             seeded: buffers.iter().any(|b| is_random(&b.spec.content)),
-            inputs: &inputs.collect::<Vec<_>>(),
+            inputs: &inputs,
         }));
     }
     Ok(weaknesses)
+}
+
+fn views(seeds: &[Vec<u8>]) -> Vec<&[u8]> {
+    seeds.iter().map(Vec::as_slice).collect()
 }
 
 /// Returns the kernel's inputs for each launch, without those above the size limit. Rewrites all buffers.

@@ -1,5 +1,6 @@
 //! Verification of a launch's outputs.
 //!
+//! - `arranged`: outputs that are right in more than one order
 //! - `comparison`: comparison of an output with its expectation
 //! - `counted_launch`: the launch that the emulator counts
 //! - `expectations`: expected outputs
@@ -15,6 +16,7 @@
 //! - `verdicts`: verdicts on the outputs of launches
 //! - `written`: proof that outputs were not written
 
+pub(crate) mod arranged;
 pub(crate) mod comparison;
 pub(crate) mod counted_launch;
 pub(crate) mod expectations;

@@ -6,8 +6,9 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+use super::arranged;
 use super::counted_launch::CountedOutputs;
-use super::expectations::elements;
+use super::expectations::{Expectations, elements};
 use super::on_device::DeviceCheck;
 use super::outputs::Outputs;
 use super::references::ReferenceKernels;
@@ -123,6 +124,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
     ) -> JobResult<bool> {
         nothing_else_touched(executor, buffers)?;
         let all = self.references.expect(executor, buffers, Shown::CANONICAL)?;
+        let arranged = self.arranged(executor, buffers, Shown::CANONICAL, (left.0, &all))?;
+        let left = (arranged.as_ref().unwrap_or(left.0), left.1);
         let tied = ties::tied(executor, buffers, Shown::CANONICAL, (left.0, &elements(&all)))?;
         let right = self.verdicts.first(buffers, left, (&all, &tied), told)?;
         // A kernel that is wrong already needs no second check.
@@ -164,7 +167,21 @@ impl<'a, 'l> Oracle<'a, 'l> {
             return Ok(());
         }
         let all = self.references.expect(executor, buffers, shown)?;
+        let arranged = self.arranged(executor, buffers, shown, (left.0, &all))?;
+        let left = (arranged.as_ref().unwrap_or(left.0), left.1);
         self.verdicts.settle(buffers, left, &all, checks)
+    }
+
+    /// Returns the outputs of a launch in the expected order; `None` if they are compared as they are.
+    fn arranged(
+        &self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        shown: Shown,
+        (outputs, all): (&Outputs, &Expectations),
+    ) -> JobResult<Option<Outputs>> {
+        let arrangements = &self.checks.arrangements;
+        arranged::arranged(executor, buffers, arrangements, shown, (outputs, &elements(all)))
     }
 
     /// Verifies a launch after the first, with its outputs in the buffers.
@@ -216,6 +233,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
             return Ok(());
         };
         let all = self.references.expect(executor, buffers, shown)?;
+        let arranged = self.arranged(executor, buffers, shown, (&outputs, &all))?;
+        let outputs = arranged.unwrap_or(outputs);
         let tied = ties::tied(executor, buffers, shown, (&outputs, &elements(&all)))?;
         self.verdicts.confirm(buffers, (&outputs, filling), (shown, &all, &tied), otherwise)
     }

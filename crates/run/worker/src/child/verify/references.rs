@@ -1,6 +1,7 @@
 //! The reference kernels: loaded at first use, and run on the inputs of a launch to compute the expected
 //! outputs.
 
+use super::arranged;
 use super::expectations::{Expectations, Expected, ExpectedFile};
 use super::oracle::unknown;
 use crate::child::device::executor::Executor;
@@ -101,6 +102,7 @@ impl<'a> ReferenceKernels<'a> {
                 expected.push((buffer, Expected::Computed(content, filling)));
             }
         }
+        arranged::clear(executor, buffers, &checks.arrangements, (shown, &mut expected))?;
         Ok(expected)
     }
 

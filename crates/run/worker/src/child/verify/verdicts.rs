@@ -10,7 +10,9 @@ use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::inputs::Shown;
 use crate::protocol::{Checks, OutputCheck};
-use warpgauge_validate::{Comparison, FillTrace, Filling, Reason, ReasonCode, StandingTies};
+use warpgauge_validate::{
+    Arrangement, Comparison, FillTrace, Filling, Reason, ReasonCode, StandingTies,
+};
 
 /// Outputs of a launch, and their filling before it.
 pub(crate) type LeftOutputs<'a> = (&'a Outputs, Filling);
@@ -42,6 +44,11 @@ impl<'a> OutputVerdicts<'a> {
             checks.tolerances.0.iter().filter(|(_, found)| moving && found.outliers.is_some());
         let standing = rounded.map(|(buffer, _)| (*buffer, StandingTies::default())).collect();
         Self { checks, written: WriteTraces::default(), standing, against: Evidence::NONE }
+    }
+
+    /// Returns how outputs are compared that are right in more than one way.
+    pub(crate) fn arrangements(&self) -> &'a [Arrangement] {
+        &self.checks.arrangements
     }
 
     /// Judges each output of the first launch, which had the contract's inputs. Returns whether all are

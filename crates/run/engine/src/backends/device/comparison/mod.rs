@@ -306,6 +306,7 @@ impl<'a> DeviceSession<'a> {
         let plan = PairPlan {
             rival: b.job.program.launches.clone(),
             tolerances: a.job.task.checks.tolerances.clone(),
+            arrangements: a.job.task.checks.arrangements.clone(),
             policy: policy.clone(),
             trials_per_slot: budget.trials_per_slot,
             max_time_s: decision::max_time_s(&self.request),

@@ -111,7 +111,7 @@ impl<'t> DeviceTiming<'t> {
                 self.turns.push(turn);
                 continue;
             }
-            if done < plan.trials && self.is_precise() {
+            if plan.fewer && done < plan.trials && self.is_precise() {
                 self.timed.stopped = Some(StopReason::Precise);
                 return Ok(());
             }

@@ -1,0 +1,244 @@
+//! Outputs that are right in more than one way. The main type is [`CompareAs`].
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Mistakes, quoted};
+use crate::{ArgKind, ArgSpec, KernelFamily, KernelType, TensorSpec};
+use warpgauge_model::FailureCode;
+
+/// How an output is compared, where more than one content is right. A row is what one index of its first dimension
+/// selects.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompareAs {
+    /// Whether rows may come in any order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_order: bool,
+    /// Name of a tensor of row offsets: rows may come in any order within each of its segments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<String>,
+    /// Name of a tensor with as many rows: neighbours whose rows are equal there may come in any order, such as the
+    /// values beside equal keys of a sort.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equal: Option<String>,
+    /// Names of outputs whose rows belong to those of this one, and move with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<String>,
+    /// Name of a tensor whose first element is the number of rows that count, or of an integer argument.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_to: Option<String>,
+    /// Name of a tensor of the same shape, or with an element for each row: what is 0 there does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mask: Option<String>,
+    /// Value of the rows that are empty, as in a hash table: rows of `along` beside them do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<f64>,
+    /// Name of a tensor that the elements are indices into: indices of equal rows are as right. They must all differ
+    /// where the expected ones do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<String>,
+}
+
+impl CompareAs {
+    /// Returns whether the order of rows is free.
+    fn is_free(&self) -> bool {
+        self.any_order || self.segments.is_some() || self.equal.is_some()
+    }
+}
+
+/// Checks `compare_as` of a request against its arguments. `expected`: whether an output has an expectation.
+pub(super) fn check(
+    all: &BTreeMap<String, CompareAs>,
+    args: &[ArgSpec],
+    kernel: KernelType,
+    expected: impl Fn(&str) -> bool,
+    mistakes: &mut Mistakes,
+) {
+    if all.is_empty() {
+        return;
+    }
+    if kernel.family() != KernelFamily::Device {
+        let message = format!(
+            "is for kernels of the types cuda, ptx, cubin, fatbin and triton; a {} kernel can bring its result into \
+             order itself",
+            kernel.name()
+        );
+        return mistakes.add("compare_as", FailureCode::WrongField, message);
+    }
+    let mut arranged: Vec<&str> = Vec::new();
+    for (name, how) in all {
+        if mistakes.full() {
+            return;
+        }
+        let one = One { args, path: format!("compare_as.{}", quoted(name)) };
+        let Some(spec) = one.output(name, "", &expected, mistakes) else { continue };
+        for other in std::iter::once(name).chain(&how.along) {
+            if arranged.contains(&other.as_str()) {
+                let message = format!("`{}` is arranged twice", quoted(other));
+                mistakes.add(one.path.clone(), FailureCode::ConflictingFields, message);
+            }
+            arranged.push(other);
+        }
+        one.check(name, how, spec, &expected, mistakes);
+    }
+}
+
+/// One entry, for its messages.
+struct One<'a> {
+    args: &'a [ArgSpec],
+    path: String,
+}
+
+impl<'a> One<'a> {
+    fn check(
+        &self,
+        name: &str,
+        how: &CompareAs,
+        spec: &TensorSpec,
+        expected: &impl Fn(&str) -> bool,
+        mistakes: &mut Mistakes,
+    ) {
+        let rows = spec.shape.first().copied().unwrap_or(1);
+        let orders =
+            [how.any_order, how.segments.is_some(), how.equal.is_some(), how.through.is_some()];
+        let chosen = orders.into_iter().filter(|&chosen| chosen).count();
+        mistakes.require(chosen < 2, self.path.clone(), FailureCode::ConflictingFields, || {
+            "give one of `any_order`, `segments`, `equal` and `through`".to_owned()
+        });
+        let says = chosen > 0 || how.up_to.is_some() || how.mask.is_some() || how.empty.is_some();
+        mistakes.require(says, self.path.clone(), FailureCode::MissingField, || {
+            "says nothing: give `any_order`, `segments`, `equal`, `through`, `up_to`, `mask` or `empty`".to_owned()
+        });
+        for (index, other) in how.along.iter().enumerate() {
+            let field = format!(".along[{index}]");
+            let found = self.output(other, &field, expected, mistakes);
+            if let Some(found) = found.filter(|_| other != name) {
+                self.has_rows(other, found, rows, &field, mistakes);
+            } else if other == name {
+                let message = "is the output itself".to_owned();
+                mistakes.add(
+                    format!("{}{field}", self.path),
+                    FailureCode::ConflictingFields,
+                    message,
+                );
+            }
+        }
+        mistakes.require(
+            how.along.is_empty() || how.is_free() || how.empty.is_some() || how.up_to.is_some() || how.mask.is_some(),
+            format!("{}.along", self.path),
+            FailureCode::WrongField,
+            || "these outputs belong to rows that move or do not count, and all are compared as they are".to_owned(),
+        );
+        mistakes.require(
+            how.empty.is_none_or(f64::is_finite),
+            format!("{}.empty", self.path),
+            FailureCode::OutOfRange,
+            || "must be a finite number".to_owned(),
+        );
+        self.check_tensors(how, spec, rows, expected, mistakes);
+    }
+
+    fn check_tensors(
+        &self,
+        how: &CompareAs,
+        spec: &TensorSpec,
+        rows: u64,
+        expected: &impl Fn(&str) -> bool,
+        mistakes: &mut Mistakes,
+    ) {
+        if let Some(count) = &how.up_to {
+            let scalar =
+                self.args.iter().find(|arg| arg.name == *count && arg.kind == ArgKind::Int);
+            if scalar.is_none() {
+                self.tensor(count, ".up_to", expected, mistakes);
+            }
+        }
+        if let Some(offsets) = &how.segments {
+            self.tensor(offsets, ".segments", expected, mistakes);
+        }
+        if let Some(keys) = &how.equal
+            && let Some(found) = self.tensor(keys, ".equal", expected, mistakes)
+        {
+            self.has_rows(keys, found, rows, ".equal", mistakes);
+        }
+        if let Some(mask) = &how.mask
+            && let Some(found) = self.tensor(mask, ".mask", expected, mistakes)
+        {
+            let elements = found.shape.iter().product::<u64>();
+            let fits = found.shape == spec.shape || elements == rows;
+            mistakes.require(fits, format!("{}.mask", self.path), FailureCode::ShapeMismatch, || {
+                format!("`{}` has neither the output's shape nor an element for each of {rows} rows", quoted(mask))
+            });
+        }
+        if let Some(keys) = &how.through {
+            self.tensor(keys, ".through", expected, mistakes);
+            let whole = !spec.dtype.is_float();
+            mistakes.require(
+                whole,
+                format!("{}.through", self.path),
+                FailureCode::WrongType,
+                || format!("the elements of the output are {}, and no indices", spec.dtype),
+            );
+        }
+    }
+
+    fn has_rows(
+        &self,
+        name: &str,
+        spec: &TensorSpec,
+        rows: u64,
+        field: &str,
+        mistakes: &mut Mistakes,
+    ) {
+        let own = spec.shape.first().copied().unwrap_or(1);
+        mistakes.require(
+            own == rows,
+            format!("{}{field}", self.path),
+            FailureCode::ShapeMismatch,
+            || format!("`{}` has {own} rows, the output {rows}", quoted(name)),
+        );
+    }
+
+    /// Returns an output that has an expectation.
+    fn output(
+        &self,
+        name: &str,
+        field: &str,
+        expected: &impl Fn(&str) -> bool,
+        mistakes: &mut Mistakes,
+    ) -> Option<&'a TensorSpec> {
+        let arg = self.args.iter().find(|arg| arg.name == name && arg.is_output());
+        let spec = arg.and_then(|arg| arg.tensor_spec.as_ref()).filter(|_| expected(name));
+        if spec.is_none() {
+            let message = format!("`{}` is no output with an expectation", quoted(name));
+            mistakes.add(format!("{}{field}", self.path), FailureCode::UnknownOutput, message);
+        }
+        spec
+    }
+
+    /// Returns an input, or an output that has an expectation.
+    fn tensor(
+        &self,
+        name: &str,
+        field: &str,
+        expected: &impl Fn(&str) -> bool,
+        mistakes: &mut Mistakes,
+    ) -> Option<&'a TensorSpec> {
+        let known = |arg: &&ArgSpec| {
+            arg.name == name
+                && (arg.is_output() && expected(name) || !arg.is_output() && arg.is_read())
+        };
+        let spec = self.args.iter().find(known).and_then(|arg| arg.tensor_spec.as_ref());
+        if spec.is_none() {
+            let message = format!(
+                "`{}` is neither an input tensor nor an output with an expectation",
+                quoted(name)
+            );
+            mistakes.add(format!("{}{field}", self.path), FailureCode::UnknownOutput, message);
+        }
+        spec
+    }
+}
