@@ -467,7 +467,7 @@ pub struct CheckReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
-    /// `shared_race`, `global_race`, `divergent_barrier`, `read_only_write`; from
+    /// `shared_race`, `global_race`, `divergent_barrier`, `undefined_mask`, `read_only_write`; from
     /// compute-sanitizer also `invalid_barrier`, `bad_free`, `host_access`, `api_error`, `other`.
     pub check: String,
     /// Kernel.

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`, `shared_race`,
-    /// `global_race`, `divergent_barrier` or `read_only_write`.
+    /// `global_race`, `divergent_barrier`, `undefined_mask` or `read_only_write`.
     pub check: &'static str,
     /// Name of the kernel in the PTX.
     pub kernel: String,

@@ -60,6 +60,38 @@ fn races_on_shared_memory() {
 }
 
 #[test]
+fn lanes_of_a_warp_that_parted_need_a_synchronisation() {
+    let d = device();
+    let out = d.alloc::<f32>(32);
+    let found = findings(&d, "no_syncwarp", 1, 32, &Params::default().arg(out).arg(0));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].check, found[0].count), ("shared_race", 16));
+    assert!(found[0].message.contains("__syncwarp()"), "{}", found[0].message);
+    assert_eq!(findings(&d, "no_syncwarp", 1, 32, &Params::default().arg(out).arg(1)), []);
+    // Lanes that never part may rely on it.
+    assert_eq!(findings(&d, "together", 1, 32, &Params::default().arg(out)), []);
+}
+
+#[test]
+fn a_mask_names_the_lanes_that_come_and_no_others() {
+    let d = device();
+    let out = d.alloc::<i32>(64);
+    let masked =
+        |mask: i32| findings(&d, "undefined_mask", 1, 32, &Params::default().arg(out).arg(mask));
+    assert_eq!(masked(0xffff), []);
+    for (mask, says) in
+        [(-1, "lanes 0xffff0000 are elsewhere"), (0xff, "lanes 0x0000ff00 that execute it")]
+    {
+        let found = masked(mask);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!(found[0].check, "undefined_mask");
+        assert!(found[0].message.contains(says), "{}", found[0].message);
+    }
+    // Lanes that have ended need not come.
+    assert_eq!(findings(&d, "early_return", 1, 32, &Params::default().arg(out).arg(20)), []);
+}
+
+#[test]
 fn uninitialised_reads_need_tracking() {
     let d = device();
     d.memory.track_initialisation(true);

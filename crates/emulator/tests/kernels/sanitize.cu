@@ -40,6 +40,37 @@ extern "C" __global__ void divergent(int* p) {
     }
 }
 
+extern "C" __global__ void no_syncwarp(float* out, int ordered) {
+    __shared__ float s[32];
+    int lane = threadIdx.x;
+    if (lane < 16) s[lane] = lane + 1;
+    if (ordered) __syncwarp();
+    // Half of the lanes read what the other half wrote.
+    out[lane] = lane < 16 ? 0.0f : s[lane - 16];
+}
+
+extern "C" __global__ void together(float* out) {
+    __shared__ float s[32];
+    int lane = threadIdx.x;
+    s[lane] = lane;
+    out[lane] = s[31 - lane];
+}
+
+extern "C" __global__ void undefined_mask(int* out, int mask) {
+    int lane = threadIdx.x;
+    out[lane] = 0;
+    // Lanes 16 to 31 wait at the barrier.
+    if (lane < 16) out[lane] = __ballot_sync(mask, lane & 1);
+    __syncthreads();
+    out[lane] += lane;
+}
+
+extern "C" __global__ void early_return(int* out, int n) {
+    int lane = threadIdx.x;
+    if (lane >= n) return;
+    out[lane] = __shfl_sync(0xffffffff, lane, 0);
+}
+
 extern "C" __global__ void shared_past_the_end(float* p, int n) {
     __shared__ float s[64];
     s[threadIdx.x + n] = 1.0f;

@@ -9,6 +9,7 @@ mod grid;
 mod launch;
 pub(super) mod race;
 mod stack;
+mod together;
 mod warp;
 pub(super) mod within;
 mod worker;

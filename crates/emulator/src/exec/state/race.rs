@@ -6,13 +6,13 @@
 //! a wait, and an atomic read, *acquire* the object's. Atomics order as if all of them were `acq_rel`:
 //! code that relies on a fence beside a relaxed one is common, and is not reported.
 //!
-//! Lanes of one warp are not compared: what orders them (`__syncwarp`, shuffles, convergence) is not
-//! recorded. Atomics do not race with each other. Objects in global memory do not order accesses here:
+//! Lanes of one warp are compared where one wrote while the other was elsewhere ([`together`](super::together)). Atomics do not race with each other. Objects in global memory do not order accesses here:
 //! accesses to global memory ([`within`](super::within)) have separate clocks. Warps that write the same
 //! bytes do not race with each other, either: Triton's code has several warps compute and write the same
 //! values.
 
 use super::clocks::{Clocks, Object};
+use super::together::{self, Together};
 use super::within::{Within, Words};
 
 /// Kind of an access in races.
@@ -29,7 +29,7 @@ pub(in crate::exec) enum Mode {
 }
 
 /// Size of the record for one byte of shared memory.
-pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<Last>();
+pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<Last>() + together::BYTES_PER_BYTE;
 
 /// An access: thread + 1 (0 for none) and its warp's own time.
 type Event = (u32, u32);
@@ -47,6 +47,7 @@ struct Last {
 /// The accesses of a block to its shared memory and to global memory.
 pub(in crate::exec) struct Races {
     bytes: Vec<Last>,
+    together: Together,
     clocks: Clocks,
     global: Clocks,
     words: Words,
@@ -56,6 +57,7 @@ impl Races {
     pub(in crate::exec) fn new(bytes: u32, warps: usize) -> Self {
         Self {
             bytes: vec![Last::default(); bytes as usize],
+            together: Together::new(bytes, warps),
             clocks: Clocks::new(warps),
             global: Clocks::new(warps),
             words: Words::default(),
@@ -78,6 +80,31 @@ impl Races {
     pub(in crate::exec) fn acquire(&mut self, object: Object, warp: u32) {
         self.clocks.acquire(object, warp);
         self.global.acquire(object, warp);
+        self.together.synchronise(warp, u32::MAX);
+    }
+
+    /// Records that lanes of a warp synchronise with each other.
+    pub(in crate::exec) fn synchronise_lanes(&mut self, warp: u32, lanes: u32) {
+        self.together.synchronise(warp, lanes);
+    }
+
+    /// Records an access by a lane, together with `lanes` of its warp. Returns the thread of the same warp whose write
+    /// it races with.
+    pub(in crate::exec) fn access_in_warp(
+        &mut self,
+        (at, len): (u64, u32),
+        (warp, lane): (u32, u32),
+        lanes: u32,
+        mode: Mode,
+    ) -> Option<u32> {
+        let rival = match mode {
+            Mode::Read | Mode::Write => self.together.rival(at, len, warp, lane),
+            Mode::Again | Mode::Atomic | Mode::AtomicRead => None,
+        };
+        if mode == Mode::Write {
+            self.together.wrote(at, len, warp, lane, lanes);
+        }
+        rival
     }
 
     /// Returns the accesses to global memory, with their order.

@@ -227,6 +227,12 @@ pub(super) fn race(
                 report(worker, cta, warp, at.pc, lane, unfinished(va, bytes, kind, other), true);
             continue;
         }
+        let lanes = (warp.id, lane);
+        let apart = races.access_in_warp((va, bytes), lanes, at.active, mode);
+        if let Some(other) = apart.filter(|_| raced.is_none()) {
+            let wrong = unsynchronised(va, bytes, kind, other);
+            let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
+        }
         let Some((other, wrote)) = raced else {
             continue;
         };
@@ -254,6 +260,52 @@ pub(super) fn race(
         }
     }
     cta.races = Some(races);
+}
+
+/// Describes an access to bytes that another lane of the warp wrote while this one was elsewhere.
+fn unsynchronised(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
+    Wrong {
+        check: "shared_race",
+        kind: FaultKind::IllegalInstruction,
+        address: va,
+        bytes,
+        text: Box::new(move || {
+            let (me, lane) = (verb(kind), other % 32);
+            (
+                format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
+                format!(
+                    ", after a write by lane {lane} of the same warp, which was elsewhere then, with no `__syncwarp()` \
+                     between"
+                ),
+            )
+        }),
+    }
+}
+
+/// Reports lanes that execute an instruction of the whole warp with a mask that does not have them, or that names lanes
+/// which do not come.
+pub(super) fn undefined_mask(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    at: &At,
+    (mask, here, absent): (u32, u32, u32),
+) {
+    let wrong = Wrong {
+        check: "undefined_mask",
+        kind: FaultKind::IllegalInstruction,
+        address: 0,
+        bytes: 0,
+        text: Box::new(move || {
+            let detail = if here & !mask != 0 {
+                format!(", which does not have lanes {:#010x} that execute it", here & !mask)
+            } else {
+                format!(", of which lanes {absent:#010x} are elsewhere and do not come")
+            };
+            (format!("undefined result: mask {mask:#010x}"), detail)
+        }),
+    };
+    let _ = report(worker, cta, warp, at.pc, here.trailing_zeros(), wrong, true);
 }
 
 /// Describes an access to bytes that a copy of another instruction has yet to write.

@@ -1,8 +1,9 @@
 //! Instructions that exchange values between the lanes of a warp.
 
 use super::at::{At, Flow, Step};
+use super::check;
 use crate::exec::lanes::Regs;
-use crate::exec::state::{State, Warp, Worker};
+use crate::exec::state::{Cta, State, Warp, Worker};
 use crate::ir::{Consts, Inst, Op, Redux, Shfl, Vote};
 
 /// Returns the operand that holds the lanes which must take part.
@@ -16,8 +17,15 @@ fn members(regs: &Regs, k: &Consts, inst: &Inst) -> [u32; 32] {
 }
 
 /// Executes the instruction for lanes whose partners are here. The other lanes wait for their partners.
-pub(super) fn run(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
-    let k = &worker.grid.code.consts;
+pub(super) fn run(
+    worker: &mut Worker<'_>,
+    cta: &mut Cta,
+    warp: &mut Warp,
+    at: &At,
+    inst: &Inst,
+) -> Step {
+    let code = worker.grid.code;
+    let k = &code.consts;
     let masks = members(&warp.frames[at.frame].regs, k, inst);
     let forced = std::mem::take(&mut warp.groups[at.group].forced);
     let (mut left, mut missing) = (at.active, 0);
@@ -29,6 +37,13 @@ pub(super) fn run(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) ->
         if wanted & !same != 0 && !forced && waits_for(warp, at, wanted & !same) {
             missing |= same;
             continue;
+        }
+        if let Some(races) = &mut cta.races {
+            races.synchronise_lanes(warp.id, same);
+            let (mask, absent) = (masks[lane], wanted & !same);
+            if same & !mask != 0 || absent != 0 {
+                check::undefined_mask(worker, cta, warp, at, (mask, same, absent));
+            }
         }
         execute(&mut warp.frames[at.frame].regs, k, inst, same);
     }

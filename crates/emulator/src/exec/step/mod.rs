@@ -220,7 +220,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         | Op::Cvta { .. }
         | Op::Isspacep(_) => special::read(worker, cta, warp, at, inst),
         Op::Shfl(_) | Op::Vote(_) | Op::Match { .. } | Op::Redux(_) | Op::Elect | Op::SyncWarp => {
-            return collective::run(worker, warp, at, inst);
+            return collective::run(worker, cta, warp, at, inst);
         }
         Op::Ldmatrix { .. } | Op::Stmatrix { .. } | Op::Mma(_) | Op::Wmma(_) => {
             return tensor::run(worker, cta, warp, at, inst);

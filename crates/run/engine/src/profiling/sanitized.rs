@@ -17,12 +17,13 @@ use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunOutcome};
 /// Checks whose findings make a kernel wrong, whatever its outputs hold. On a GPU such an access causes
 /// a fault, reaches another buffer, or makes the result depend on timing. While checks run, such
 /// accesses are reported and skipped instead of ending the kernel.
-const FAULTS: [&str; 6] = [
+const FAULTS: [&str; 7] = [
     "out_of_bounds",
     "misaligned",
     "use_after_free",
     "read_only_write",
     "shared_race",
+    "undefined_mask",
     "global_race",
 ];
 

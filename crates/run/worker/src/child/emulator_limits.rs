@@ -1,4 +1,5 @@
-//! Reports limits of the emulated device as such, so that they are not blamed on the kernel.
+//! Adds what the emulated device knows of a failure. Its limits are reported as such, so that they are not blamed on the
+//! kernel.
 
 use serde_json::Value;
 
@@ -9,15 +10,25 @@ use warpgauge_model::FailureCode;
 /// Beginning of every message about a limit.
 const PREFIX: &str = "not supported on the emulated device";
 
-/// Returns a failure. If it is due to a limit of the emulator, the result says so and quotes the
-/// emulator.
+/// Faults of a kernel, of which the driver's interface says no more than the kind.
+const FAULTS: [FailureCode; 5] = [
+    FailureCode::IllegalAddress,
+    FailureCode::MisalignedAddress,
+    FailureCode::IllegalInstruction,
+    FailureCode::HardwareStackError,
+    FailureCode::LaunchTimeout,
+];
+
+/// Returns a failure, with the thread and the place of a fault. If it is due to a limit of the emulator, the result says
+/// so and quotes the emulator.
 pub(super) fn restated(
     failure: RunFailure,
     emulator: EmulatorControl,
     told: &TaskOutcome,
 ) -> RunFailure {
     // The emulator returns this code for operations that a GPU supports and the emulator does not.
-    if failure.code != FailureCode::NotSupported {
+    let is_limit = failure.code == FailureCode::NotSupported;
+    if !is_limit && !FAULTS.contains(&failure.code) {
         return failure;
     }
     // If the failure preceded an earlier report, that report contains it.
@@ -28,6 +39,13 @@ pub(super) fn restated(
     };
     let reports = [report.as_ref(), before];
     let why = reports.into_iter().flatten().find_map(last_message);
+    if !is_limit {
+        let message = match why {
+            Some(why) => format!("{}; {why}", failure.message),
+            None => failure.message,
+        };
+        return RunFailure { message, ..failure };
+    }
     let why = why.unwrap_or(&failure.message);
     RunFailure {
         code: failure.code,
