@@ -27,6 +27,10 @@ const MAX_NAMES: usize = 64;
 /// Maximum length of a name expression or kernel name, bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
+/// Parts of messages about what NVRTC rejects and nvcc may accept.
+const ONLY_OF_NVRTC: [&str; 3] =
+    ["in JIT mode", "when compiling with NVRTC", "cannot open source file"];
+
 /// Options of a compilation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompileOptions {
@@ -311,6 +315,15 @@ impl Attempt<'_> {
                     failure.message.push_str(
                         "; cuRAND's headers come with `warpgauge toolchain install --with nvcc`, or with a CUDA \
                          toolkit that CUDA_HOME names",
+                    );
+                }
+                if let CompileError::Rejected(failure) = &mut error
+                    && ONLY_OF_NVRTC.iter().any(|text| failure.log.contains(text))
+                    && matches!(self.compiler, With::Nvrtc(_))
+                {
+                    failure.message.push_str(
+                        "; NVRTC compiles device code alone, and nvcc may take this source: `warpgauge toolchain \
+                         install --with nvcc` brings it, and `metadata: {backend: nvcc}` beside `source_code` selects it",
                     );
                 }
                 if let CompileError::Rejected(failure) = &mut error

@@ -70,8 +70,24 @@ typedef unsigned long long CUtexObject;
 typedef unsigned long long CUsurfObject;
 #endif
 
+// <cufft.h>: elements that kernels read and write.
+#ifndef WARPGAUGE_OWN_cufftReal
+typedef float cufftReal;
+#endif
+#ifndef WARPGAUGE_OWN_cufftDoubleReal
+typedef double cufftDoubleReal;
+#endif
+#ifndef WARPGAUGE_OWN_cufftComplex
+typedef float2 cufftComplex;
+#endif
+#ifndef WARPGAUGE_OWN_cufftDoubleComplex
+typedef double2 cufftDoubleComplex;
+#endif
+
 // Stands for `constexpr` before a function without an execution space, as with nvcc's --expt-relaxed-constexpr.
 #define WG_CONSTX __host__ __device__ constexpr
+// Stands for `const` before a number that device code reads and that follows from other constants.
+#define WG_CX constexpr
 
 // <limits.h>
 #if !defined(CHAR_BIT) && !defined(WARPGAUGE_OWN_CHAR_BIT)

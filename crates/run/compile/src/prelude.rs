@@ -58,7 +58,7 @@ pub(crate) const STUB_HEADERS: [&str; 39] = [
 ];
 
 /// Headers for host code only. Kernels need none of their content, so they are empty.
-pub(crate) const HOST_HEADERS: [&str; 173] = [
+pub(crate) const HOST_HEADERS: [&str; 179] = [
     "ATen/ATen.h",
     "ATen/Dispatch.h",
     "ATen/cuda/CUDAContext.h",
@@ -70,6 +70,7 @@ pub(crate) const HOST_HEADERS: [&str; 173] = [
     "atomic",
     "barrier",
     "bit",
+    "bits/stdc++.h",
     "bitset",
     "c10/cuda/CUDAException.h",
     "c10/cuda/CUDAGuard.h",
@@ -95,12 +96,16 @@ pub(crate) const HOST_HEADERS: [&str; 173] = [
     "cublas.h",
     "cublasLt.h",
     "cublasXt.h",
+    "cublas_api.h",
     "cublas_v2.h",
     "cudaProfiler.h",
     "cuda_profiler_api.h",
     "cudnn.h",
     "cufft.h",
+    "cufftXt.h",
+    "cufftw.h",
     "curand.h",
+    "curand_mtgp32_host.h",
     "cusolverDn.h",
     "cusolver_common.h",
     "cusparse.h",
@@ -111,6 +116,7 @@ pub(crate) const HOST_HEADERS: [&str; 173] = [
     "dlfcn.h",
     "emmintrin.h",
     "errno.h",
+    "error.h",
     "exception",
     "execinfo.h",
     "execution",

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use super::lexer::{Token, TokenKind, tokenize};
 
 /// Most names listed in [`DeviceCode::left_out`].
-const MAX_NAMES: usize = 16;
+pub(super) const MAX_NAMES: usize = 16;
 
 /// A source without its host code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,36 +33,35 @@ pub fn without_host_code(source: &str) -> Option<DeviceCode> {
     let qualifiers = macros_with(&tokens, is_qualifier);
     let code: Vec<Token<'_>> =
         tokens.into_iter().filter(|token| token.kind != TokenKind::Directive).collect();
-    let mut walk =
-        Walk { tokens: &code, at: 0, qualifiers: &qualifiers, host: Vec::new(), types: Vec::new() };
+    let mut walk = Walk::new(&code, &qualifiers);
     walk.scope(0)?;
     if walk.host.is_empty() {
         return None;
     }
     walk.leave_out_types();
     let mut text = source.as_bytes().to_vec();
-    let mut left_out = Vec::new();
-    for host in &walk.host {
-        for token in &code[host.first..=host.last] {
-            let end = token.at + token.text.len();
-            for byte in &mut text[token.at..end] {
-                if *byte != b'\n' && *byte != b'\r' {
-                    *byte = b' ';
-                }
-            }
-        }
-        if left_out.len() < MAX_NAMES {
-            left_out.push(host.name.clone());
-        }
-    }
+    walk.host
+        .iter()
+        .flat_map(|host| &code[host.first..=host.last])
+        .for_each(|token| blank(&mut text, token));
     // Only whole tokens became spaces, so the text is still UTF-8.
     let text = String::from_utf8(text).ok()?;
+    let left_out = walk.host.iter().take(MAX_NAMES).map(|host| host.name.clone()).collect();
     Some(DeviceCode { text, left_out, count: walk.host.len() })
+}
+
+/// Replaces a token by white space; lines and columns are unchanged.
+pub(super) fn blank(text: &mut [u8], token: &Token<'_>) {
+    for byte in &mut text[token.at..token.at + token.text.len()] {
+        if *byte != b'\n' && *byte != b'\r' {
+            *byte = b' ';
+        }
+    }
 }
 
 /// Returns whether a word assigns its declaration to the device, or leaves the choice to the
 /// compiler.
-fn is_qualifier(word: &str) -> bool {
+pub(super) fn is_qualifier(word: &str) -> bool {
     matches!(
         word,
         "__device__"
@@ -102,23 +101,50 @@ struct Host {
 /// Deepest nesting of namespaces.
 const MAX_DEPTH: usize = 64;
 
-struct Walk<'t, 'a> {
+/// A declaration at namespace level: its tokens, and what it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Declared {
+    pub(super) first: usize,
+    pub(super) last: usize,
+    pub(super) kind: DeclaredKind,
+}
+
+/// What a declaration is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeclaredKind {
+    /// It has a qualifier of the device, in its words or within its braces.
+    Device,
+    /// A function or a variable of the host.
+    Host,
+    /// A constant with a value, no pointer and no array.
+    Constant,
+    /// A type, an alias, a variable or something else, which the device may use.
+    Other,
+}
+
+pub(super) struct Walk<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
     qualifiers: &'t BTreeSet<&'a str>,
     host: Vec<Host>,
     /// Classes with functions, none of which is for the device.
     types: Vec<Host>,
+    /// All declarations, in their order.
+    pub(super) all: Vec<Declared>,
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'t, 'a> Walk<'t, 'a> {
+    pub(super) fn new(tokens: &'t [Token<'a>], qualifiers: &'t BTreeSet<&'a str>) -> Self {
+        Self { tokens, at: 0, qualifiers, host: Vec::new(), types: Vec::new(), all: Vec::new() }
+    }
+
     fn text(&self, at: usize) -> Option<&'a str> {
         self.tokens.get(at).map(|token| token.text)
     }
 
     /// Reads the declarations of a namespace, up to its brace or the end. Returns `None` if
     /// brackets do not match.
-    fn scope(&mut self, depth: usize) -> Option<()> {
+    pub(super) fn scope(&mut self, depth: usize) -> Option<()> {
         while let Some(text) = self.text(self.at) {
             match text {
                 "}" if depth > 0 => return Some(()),
@@ -246,6 +272,21 @@ impl<'a> Walk<'_, 'a> {
 
     /// Records a declaration if it belongs to the host.
     fn judge(&mut self, first: usize, last: usize, seen: &Seen<'_>) {
+        let tokens = &self.tokens[first..=last];
+        let for_device =
+            |token: &Token<'_>| is_qualifier(token.text) || self.qualifiers.contains(token.text);
+        let mut declarator = tokens.iter().take_while(|token| token.text != "=");
+        let is_plain = !declarator.any(|token| matches!(token.text, "*" | "&" | "extern"));
+        let kind = if seen.device || tokens.iter().any(for_device) {
+            DeclaredKind::Device
+        } else if seen.host_name().is_some() {
+            DeclaredKind::Host
+        } else if seen.constant && seen.assigned && !seen.bracket && !seen.braced && is_plain {
+            DeclaredKind::Constant
+        } else {
+            DeclaredKind::Other
+        };
+        self.all.push(Declared { first, last, kind });
         if let Some(name) = seen.host_name() {
             self.host.push(Host { first, last, name: name.to_owned() });
         } else if let Some(name) = self.class(first, last, seen) {
@@ -257,11 +298,12 @@ impl<'a> Walk<'_, 'a> {
     fn class(&self, first: usize, last: usize, seen: &Seen<'_>) -> Option<&'a str> {
         let tokens = &self.tokens[first..=last];
         let keyword = tokens.iter().position(|token| matches!(token.text, "struct" | "class"))?;
-        let name = tokens.get(keyword + 1).filter(|token| token.kind == TokenKind::Word)?;
+        let name = name_after(tokens, keyword)?;
         let for_device =
             |token: &Token<'_>| is_qualifier(token.text) || self.qualifiers.contains(token.text);
-        let functions = tokens.iter().any(|token| token.text == "(");
-        (seen.braced && functions && !tokens.iter().any(for_device)).then_some(name.text)
+        let body = tokens.iter().position(|token| token.text == "{").unwrap_or(0);
+        let functions = tokens[body..].iter().any(|token| token.text == "(");
+        (seen.braced && functions && !tokens.iter().any(for_device)).then_some(name)
     }
 
     /// Removes the classes that the remaining code does not mention.
@@ -282,6 +324,32 @@ impl<'a> Walk<'_, 'a> {
             self.host.push(class);
         }
         self.host.sort_by_key(|host| host.first);
+    }
+}
+
+/// Returns the name of a type after its keyword, past attributes such as `__align__(8)`.
+pub(super) fn name_after<'a>(tokens: &[Token<'a>], keyword: usize) -> Option<&'a str> {
+    let mut at = keyword + 1;
+    loop {
+        let token = tokens.get(at)?;
+        match token.text {
+            "alignas" | "__align__" | "__attribute__" | "__declspec" => at += 1,
+            "(" | "[" => {
+                let mut depth = 0usize;
+                loop {
+                    match tokens.get(at)?.text {
+                        "(" | "[" => depth += 1,
+                        ")" | "]" => depth -= 1,
+                        _ => {}
+                    }
+                    at += 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+            }
+            _ => return (token.kind == TokenKind::Word).then_some(token.text),
+        }
     }
 }
 

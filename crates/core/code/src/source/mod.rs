@@ -6,10 +6,12 @@ mod host;
 mod includes;
 mod kernels;
 mod lexer;
+mod reached;
 mod relaxed;
 
 pub use host::{DeviceCode, without_host_code};
 pub use includes::{AmbiguousInclude, UnitedSource, included_header, united, whole};
 pub use kernels::{SourceKernel, find_kernels};
 pub use lexer::{Token, TokenKind, tokenize, tokens};
+pub use reached::{DEVICE_CONSTANT, reached_code};
 pub use relaxed::{RELAXED_CONSTEXPR, with_relaxed_constexpr};

@@ -4,7 +4,7 @@
 //! The queries (see [`signature`](crate::signature)) must never fail a source that compiles without them.
 //! If the compilation with them fails, the source is compiled unchanged, and that result counts. A source
 //! that does not compile is compiled once more without its host code, and with its constant functions for the device,
-//! if it has any of these.
+//! if it has any of these; and then with nothing but what its device code reaches.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::protocol::{Built, SourceText};
 use crate::signature::{self, MAX_PROBES};
 use crate::{diagnostics, ptxas};
 use warpgauge_code::source::{
-    DeviceCode, SourceKernel, find_kernels, with_relaxed_constexpr, without_host_code,
+    DeviceCode, SourceKernel, find_kernels, reached_code, with_relaxed_constexpr, without_host_code,
 };
 use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
@@ -90,11 +90,15 @@ impl Attempts<'_> {
                 *text = device;
             }
         }
-        if source == *self.source {
-            return Ok(finished);
+        let mut finished = match source == *self.source {
+            true => finished,
+            false => Attempts { source: &source, ..*self }.run_whole(compile)?,
+        };
+        if let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished
+            && let Some(reached) = self.reached(compile, &source)?
+        {
+            return Ok(reached);
         }
-        let alone = Attempts { source: &source, ..*self };
-        let mut finished = alone.run_whole(compile)?;
         match &mut finished {
             Finished::Built(built) => {
                 let own = std::mem::replace(&mut built.diagnostics, note);
@@ -104,6 +108,41 @@ impl Attempts<'_> {
             Finished::Rejected { diagnostics, .. } => diagnostics.extend(note),
         }
         Ok(finished)
+    }
+
+    /// Compiles nothing but what device code reaches, unless that is what `tried` was. Returns a success.
+    fn reached(
+        &self,
+        compile: &mut Compile<'_>,
+        tried: &SourceText,
+    ) -> Result<Option<Finished>, AttemptError> {
+        let texts = self.source.files.iter().map(|(_, text)| text.as_str());
+        let texts: Vec<&str> = texts.chain([self.source.text.as_str()]).collect();
+        let Some(reached) = reached_code(&texts) else { return Ok(None) };
+        let mut source = self.source.clone();
+        let mut note = Vec::new();
+        let files = source.files.iter_mut().map(|(_, text)| text);
+        for (text, device) in files.chain([&mut source.text]).zip(reached) {
+            note.extend(device.iter().filter(|device| !device.left_out.is_empty()).map(left_out));
+            if let Some(device) = device {
+                *text = device.text;
+            }
+            if let Some(relaxed) = with_relaxed_constexpr(text) {
+                *text = relaxed;
+            }
+        }
+        if source == *tried || source == *self.source {
+            return Ok(None);
+        }
+        match (Attempts { source: &source, ..*self }).run_whole(compile)? {
+            Finished::Built(mut built) => {
+                let own = std::mem::replace(&mut built.diagnostics, note);
+                built.diagnostics.extend(own);
+                Ok(Some(Finished::Built(built)))
+            }
+            // The diagnostics of the source with more in it say more.
+            Finished::Rejected { .. } => Ok(None),
+        }
     }
 
     /// Compiles the source unchanged.

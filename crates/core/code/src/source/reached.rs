@@ -1,0 +1,220 @@
+//! Removal of everything that device code does not reach. The main function is [`reached_code`].
+//!
+//! Files written for nvcc have types, aliases, constants and classes for their host code. They may use what a compiler
+//! for device code lacks. Here a declaration stays if it is for the device, or if a declaration that stays names what it
+//! declares, in whatever file. Names are compared as words: too much may stay, and macros are followed by their words.
+//!
+//! Like [`without_host_code`](super::without_host_code), this is only for sources that do not compile otherwise.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::host::{
+    Declared, DeclaredKind, DeviceCode, MAX_NAMES, Walk, blank, is_qualifier, macros_with,
+    name_after,
+};
+use super::includes::included_header;
+use super::lexer::{Token, TokenKind, tokenize};
+
+/// Replacement for `const` before a number that device code reads: a macro of the same length, so that columns are
+/// unchanged. The compiler's prelude defines it as `constexpr`.
+pub const DEVICE_CONSTANT: &str = "WG_CX";
+
+/// Folders of headers whose functions are for the host, and the namespace that their names are in.
+const HOST_LIBRARIES: [(&str, &str); 1] = [("thrust/", "thrust")];
+
+/// Words that name nothing of a source.
+const KEYWORDS: [&str; 24] = [
+    "auto",
+    "bool",
+    "char",
+    "class",
+    "const",
+    "constexpr",
+    "double",
+    "enum",
+    "extern",
+    "float",
+    "inline",
+    "int",
+    "long",
+    "short",
+    "signed",
+    "static",
+    "struct",
+    "template",
+    "typedef",
+    "typename",
+    "union",
+    "unsigned",
+    "using",
+    "void",
+];
+
+/// A file, its code without directives, and its declarations.
+struct File<'a> {
+    text: &'a str,
+    all: Vec<Token<'a>>,
+    code: Vec<Token<'a>>,
+    declared: Vec<Declared>,
+}
+
+/// Returns the files of a source with nothing but what their device code reaches; `None` if there is no device code, or
+/// if braces do not match. A file of which all stays is `None`.
+pub fn reached_code(files: &[&str]) -> Option<Vec<Option<DeviceCode>>> {
+    let files = files.iter().map(|text| read(text)).collect::<Option<Vec<_>>>()?;
+    let kept = reach(&files);
+    let none = kept.iter().flatten().all(|kept| !kept);
+    if none {
+        return None;
+    }
+    let named = mentioned(&files, &kept);
+    Some(files.iter().zip(&kept).map(|(file, kept)| without(file, kept, &named)).collect())
+}
+
+fn read(text: &str) -> Option<File<'_>> {
+    let all = tokenize(text);
+    let code: Vec<Token<'_>> =
+        all.iter().copied().filter(|token| token.kind != TokenKind::Directive).collect();
+    let qualifiers = macros_with(&all, is_qualifier);
+    let mut walk = Walk::new(&code, &qualifiers);
+    walk.scope(0)?;
+    let declared = walk.all;
+    Some(File { text, all, code, declared })
+}
+
+/// Marks the declarations that stay, by file.
+fn reach(files: &[File<'_>]) -> Vec<Vec<bool>> {
+    let mut declares: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
+    let mut macros: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut pending: Vec<&str> = Vec::new();
+    let mut kept: Vec<Vec<bool>> =
+        files.iter().map(|file| vec![false; file.declared.len()]).collect();
+    for (at, file) in files.iter().enumerate() {
+        for (index, declared) in file.declared.iter().enumerate() {
+            let tokens = &file.code[declared.first..=declared.last];
+            if declared.kind == DeclaredKind::Device || is_open(tokens) {
+                kept[at][index] = true;
+                pending.extend(words(tokens));
+            } else if declared.kind != DeclaredKind::Host {
+                for name in names(tokens) {
+                    declares.entry(name).or_default().push((at, index));
+                }
+            }
+        }
+        for (name, body) in file.all.iter().filter_map(definition) {
+            macros.entry(name).or_default().extend(body);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(word) = pending.pop() {
+        if !seen.insert(word) {
+            continue;
+        }
+        pending.extend(macros.get(word).into_iter().flatten());
+        for &(at, index) in declares.get(word).into_iter().flatten() {
+            if !std::mem::replace(&mut kept[at][index], true) {
+                let declared = files[at].declared[index];
+                pending.extend(words(&files[at].code[declared.first..=declared.last]));
+            }
+        }
+    }
+    kept
+}
+
+/// Returns the words of what stays.
+fn mentioned<'a>(files: &[File<'a>], kept: &[Vec<bool>]) -> BTreeSet<&'a str> {
+    let stays = files.iter().zip(kept).flat_map(|(file, kept)| {
+        let declared = file.declared.iter().zip(kept).filter(|(_, kept)| **kept);
+        declared.filter_map(|(one, _)| {
+            let tokens = &file.code[one.first..=one.last];
+            (!is_open(tokens)).then(|| words(tokens))
+        })
+    });
+    stays.flatten().collect()
+}
+
+/// Removes from a file what does not stay, and makes numbers that stay constants of the device.
+fn without(file: &File<'_>, kept: &[bool], named: &BTreeSet<&str>) -> Option<DeviceCode> {
+    let mut text = file.text.as_bytes().to_vec();
+    let (mut left_out, mut count) = (Vec::new(), 0);
+    for (declared, kept) in file.declared.iter().zip(kept) {
+        let tokens = &file.code[declared.first..=declared.last];
+        let opened = tokens.get(2).filter(|_| is_open(tokens)).map(|token| token.text);
+        let is_gone =
+            HOST_LIBRARIES.iter().any(|(_, space)| opened == Some(space) && !named.contains(space));
+        if !kept || is_gone {
+            tokens.iter().for_each(|token| blank(&mut text, token));
+            count += 1;
+            left_out.extend(
+                names(tokens).next().filter(|_| left_out.len() < MAX_NAMES).map(str::to_owned),
+            );
+        } else if declared.kind == DeclaredKind::Constant
+            && let Some(token) = tokens.iter().find(|token| token.text == "const")
+        {
+            text[token.at..token.at + token.text.len()].copy_from_slice(DEVICE_CONSTANT.as_bytes());
+            count += 1;
+        }
+    }
+    for token in file.all.iter().filter(|token| token.kind == TokenKind::Directive) {
+        let header = included_header(token.text).unwrap_or_default();
+        let library = HOST_LIBRARIES.iter().find(|(folder, _)| header.starts_with(folder));
+        if library.is_some_and(|(_, space)| !named.contains(space)) {
+            blank(&mut text, token);
+            count += 1;
+        }
+    }
+    // Only whole tokens became spaces or other words, so the text is still UTF-8.
+    let text = String::from_utf8(text).ok()?;
+    (count > 0).then_some(DeviceCode { text, left_out, count })
+}
+
+/// Whether it is `using namespace X;`, which stays.
+fn is_open(tokens: &[Token<'_>]) -> bool {
+    matches!(tokens, [using, namespace, ..] if using.text == "using" && namespace.text == "namespace")
+}
+
+fn words<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'a str> + use<'t, 'a> {
+    let words = tokens.iter().filter(|token| token.kind == TokenKind::Word).map(|token| token.text);
+    words.filter(|word| !KEYWORDS.contains(word))
+}
+
+/// Returns the names that a declaration declares: of a type, of its enumerators, of aliases and variables.
+fn names<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'a str> + use<'t, 'a> {
+    let keyword =
+        tokens.iter().position(|token| matches!(token.text, "struct" | "class" | "union" | "enum"));
+    let is_enum = keyword.is_some_and(|at| tokens[at].text == "enum");
+    let of_type = keyword.filter(|_| !is_enum).and_then(|at| name_after(tokens, at));
+    let (mut braces, mut others) = (0i32, 0i32);
+    let declared = tokens.iter().enumerate().filter(move |(at, token)| {
+        // Members belong to their type. The name of a pointer to a function is in parentheses.
+        let is_outside = if is_enum { braces <= 1 } else { braces == 0 && others <= 1 };
+        match token.text {
+            "{" => braces += 1,
+            "}" => braces -= 1,
+            "(" | "[" => others += 1,
+            ")" | "]" => others -= 1,
+            _ => {}
+        }
+        let next = tokens.get(at + 1).map_or(";", |next| next.text);
+        let ends = matches!(next, ";" | "=" | "," | "[" | "{" | "(" | ")" | "}" | ":");
+        token.kind == TokenKind::Word && ends && is_outside
+    });
+    let declared = declared.map(|(_, token)| token.text).filter(|word| !KEYWORDS.contains(word));
+    of_type.into_iter().chain(declared)
+}
+
+/// Returns the name of a macro and the words of its body.
+fn definition<'a>(token: &Token<'a>) -> Option<(&'a str, Vec<&'a str>)> {
+    if token.kind != TokenKind::Directive {
+        return None;
+    }
+    let rest = token.text.strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let (name, body) = rest.split_at(end);
+    let body = tokenize(body);
+    Some((name, words(&body).collect()))
+}
+
+#[cfg(test)]
+#[path = "reached_tests.rs"]
+mod tests;
