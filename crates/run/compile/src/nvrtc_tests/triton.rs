@@ -310,7 +310,8 @@ import triton
 import triton.language as tl
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
 TYPES = {torch.float16: tl.float16, torch.float32: tl.float32}
-assert not torch.cuda.is_available() and torch.version.hip is None and torch.float16 is torch.float16
+assert not torch.cuda.is_available() and torch.version.hip is None and torch.float16 is torch.float16 \
+    and torch.cuda.get_device_capability()[0] >= 7 and torch.__version__.split('.')[:2] == ['2', '11']
 SMS = torch.cuda.get_device_properties(0).multi_processor_count
 
 @triton.jit

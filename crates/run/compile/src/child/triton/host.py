@@ -65,7 +65,7 @@ def warm(settings):
         Tensor(0, "float32", [1024]), 1024, BLOCK=128, grid=(1,)
     )
     sys.meta_path.remove(NoTorch)
-    stand_in_for_torch()
+    stand_in_for_torch(settings["arch"])
     COMPILED.clear()
     return triton
 

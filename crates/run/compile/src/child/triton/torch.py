@@ -8,7 +8,15 @@ import sys
 import types
 
 # Attributes that code looks at before it chooses between platforms, by their names.
-KNOWN = {"__version__": "2.0", "torch.version.hip": None, "torch.version.xpu": None}
+KNOWN = {
+    "__version__": "2.11.0",
+    "torch.version.cuda": "13.0",
+    "torch.version.hip": None,
+    "torch.version.xpu": None,
+}
+
+# What functions of the stand-in return, by their paths: facts about the device that the kernel is compiled for.
+ANSWERS = {"torch.cuda.get_device_name": "NVIDIA"}
 
 
 class NeedsTorch(Exception):
@@ -33,7 +41,10 @@ class Absent(type):
     def __call__(cls, *given, **named):
         if cls.__name__ == "is_available":
             return False
-        return decorated(given, named) or Result(cls.__dict__.get("stands_for", cls.__name__))
+        path = cls.__dict__.get("stands_for", cls.__name__)
+        if path in ANSWERS:
+            return ANSWERS[path]
+        return decorated(given, named) or Result(path)
 
 
 class Result:
@@ -92,7 +103,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
-def stand_in_for_torch():
+def stand_in_for_torch(arch):
     """Has `import torch` succeed. Triton itself has looked for it already, and remembers that it was not there."""
+    ANSWERS["torch.cuda.get_device_capability"] = divmod(arch, 10)
     if importlib.util.find_spec("torch") is None:
         sys.meta_path.append(TorchFinder())
