@@ -114,6 +114,41 @@ fn a_compaction_is_right_in_any_order_and_only_as_far_as_it_counts() {
     }
 }
 
+/// Elements that neither kernel writes do not widen the tolerance of those that count.
+#[test]
+fn what_does_not_count_does_not_widen_the_tolerance() {
+    const SOURCE: &str = r#"
+extern "C" __global__ void some(const float* x, float* y, int* count) {
+    int n = 0;
+    for (int i = 0; i < 1000; ++i) if (x[i] > 1.5f) y[n++] = x[i] FACTOR;
+    *count = n;
+}"#;
+    let server = Server::start();
+    for (factor, verdict) in [("", "correct"), ("* 1.001f", "wrong")] {
+        let kernel_of = |factor: &str| code(&SOURCE.replace("FACTOR", factor), "some", 1);
+        let mut kernel = kernel_of(factor);
+        let mut args = json!([
+            tensor("x", "input", 1000),
+            tensor("y", "output", 1000),
+            tensor("count", "output", 1),
+        ]);
+        for index in [0, 1] {
+            args[index]["tensor_spec"]["dtype"] = json!("float32");
+        }
+        args[0]["tensor_spec"]["init"] = json!({"kind": "randn"});
+        kernel["io"]["args"] = args;
+        let reference = json!({"kernel": kernel_of("")});
+        let contract = json!({
+            "kernel": kernel, "num_trials": 3, "expected": {"y": reference, "count": reference},
+            "compare_as": {"y": {"up_to": "count"}},
+        });
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], verdict, "{factor}: {report:#}");
+        let tolerance = &report["validation"]["outputs"]["y"]["tolerance"];
+        assert_eq!(tolerance["basis"], "expected_size", "{report:#}");
+    }
+}
+
 #[test]
 fn a_hash_table_is_compared_by_its_content() {
     let server = Server::start();

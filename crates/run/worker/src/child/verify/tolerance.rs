@@ -16,8 +16,8 @@ use crate::protocol::{Blame, Checks, ReferenceRun};
 use warpgauge_contract::{Role, Tolerance};
 use warpgauge_tensor::Dtype;
 use warpgauge_validate::{
-    FusionTies, Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges, resolve,
-    resolve_by_fusion, resolve_by_noise, sample, sampled_ranges,
+    Arrangement, FusionTies, Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges,
+    resolve, resolve_by_fusion, resolve_by_noise, sample, sampled_ranges,
 };
 
 /// Returns the checks with a tolerance for each output. Runs the references on the contract's inputs, if a
@@ -34,7 +34,7 @@ pub(crate) fn settled<'a>(
     }
     let mut settled = checks.clone();
     for (buffer, path) in &checks.files {
-        if checks.open.iter().any(|(open, _)| open == buffer) {
+        if checks.open.iter().any(|(open, _)| open == buffer) && !checks.is_arranged(*buffer) {
             let spec = buffers.get(*buffer).ok_or_else(|| unknown(*buffer))?.spec;
             let content = ExpectedFile::open(path, spec, (checks, Shown::CANONICAL))?;
             let sample = sample(content.bytes(), spec.dtype);
@@ -43,9 +43,35 @@ pub(crate) fn settled<'a>(
         }
     }
     executor.suspend_checks(sanitize).map_err(environment)?;
-    let measured = by_references(&mut settled, references, executor, buffers);
+    let measured = by_cleared(&mut settled, references, executor, buffers)
+        .and_then(|()| by_references(&mut settled, references, executor, buffers));
     executor.resume_checks(sanitize).map_err(environment)?;
     measured.map(|()| Cow::Owned(settled))
+}
+
+/// Determines the tolerances of outputs that are right in more than one way, from the size of what counts of the expected
+/// values. A reference need not write the rest, and may leave rows in another order in each run.
+fn by_cleared(
+    checks: &mut Checks,
+    references: &mut ReferenceKernels<'_>,
+    executor: &Executor,
+    buffers: &mut [JobBuffer<'_>],
+) -> JobResult<()> {
+    let is_open = |buffer: &usize| checks.open.iter().any(|(open, _)| open == buffer);
+    let outputs = checks.arrangements.iter().flat_map(Arrangement::outputs);
+    let arranged: Vec<usize> = outputs.filter(is_open).collect();
+    if arranged.is_empty() {
+        return Ok(());
+    }
+    for (buffer, expected) in references.expect(executor, buffers, Shown::CANONICAL)? {
+        if arranged.contains(&buffer) {
+            let dtype = buffers[buffer].spec.dtype;
+            let sample = sample(expected.bytes(), dtype);
+            let tolerance = resolve(given_for(checks, buffer), dtype, &sample);
+            settle(checks, buffer, tolerance);
+        }
+    }
+    present(Shown::CANONICAL, buffers, executor.tools()?)
 }
 
 /// Determines the tolerances of outputs that references compute.
@@ -170,7 +196,13 @@ fn by_fusion(
 /// Returns the outputs of a reference whose tolerance is open.
 fn open_outputs(checks: &Checks, reference: &ReferenceRun) -> Vec<usize> {
     let is_open = |output: &&usize| checks.open.iter().any(|(open, _)| open == *output);
-    reference.outputs.iter().filter(is_open).copied().collect()
+    reference
+        .outputs
+        .iter()
+        .filter(is_open)
+        .copied()
+        .filter(|&output| !checks.is_arranged(output))
+        .collect()
 }
 
 /// Returns the fields that the caller gives of an output's open tolerance.
