@@ -69,6 +69,29 @@ async fn host_code_beside_kernels_is_left_out_and_named() {
     assert_eq!(told, [expected]);
 }
 
+/// Types, aliases, variables and headers that no kernel leads to may use what there is not; constants may follow from
+/// constants; and a message about what is left says that nvcc may take it.
+#[tokio::test]
+async fn nothing_but_what_kernels_reach_has_to_compile() {
+    let bench = Bench::new();
+    for source in [
+        "const float a = 1.5f;\nconst float b = -a;\n__global__ void k(float* x) { x[0] = b; }",
+        "const char* name = \"x\";\nusing std::cerr;\n__global__ void k(float* x) { x[0] = 1; }",
+        "#include <bits/stdc++.h>\n#include <thrust/device_vector.h>\nusing namespace std;\n
+        typedef vector<bool> Code;\ntypedef map<char, Code> Codes;\n
+        struct __align__(8) Pair { float m, s; };\n
+        class Option { public: string name; static Code codes; void print(); };\n
+        __global__ void k(Pair* x) { x[0].m = 1; }\n
+        int main() { thrust::device_vector<Pair> x(1); k<<<1, 1>>>(thrust::raw_pointer_cast(x.data())); }",
+    ] {
+        bench.built(source).await;
+    }
+    let source =
+        "class Host { public: int f(); };\n__global__ void k(Host h, int* x) { x[0] = h.f(); }";
+    let failure = bench.rejected(&cuda(source)).await;
+    assert!(failure.message.contains("toolchain install --with nvcc"), "{failure:?}");
+}
+
 #[tokio::test]
 async fn what_is_wrong_beside_host_code_is_told_without_it() {
     let bench = Bench::new();
