@@ -171,8 +171,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "lint",
         what: "contracts that a useless kernel passes are reported as weak",
         file: "crates/run/worker/src/child/tasks/evaluation.rs",
-        text: "told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, &others)?;",
-        replacement: "let _ = (&canonical, tolerances, &others);",
+        text: "told.weaknesses = lint::weaknesses(executor, buffers, checks, &canonical, &others)?;",
+        replacement: "let _ = (&canonical, checks, &others);",
         noticed: By(&["assumes_ones", "copies_input", "hard_coded_answer"]),
     },
     Mutation {
@@ -244,8 +244,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "reference_repeated",
         what: "a reference that leaves something else each time speaks against no kernel",
         file: "crates/run/worker/src/child/verify/explanation.rs",
-        text: "varying_expectation(expect, against, tolerances, &specs)",
-        replacement: "let _ = (expect, against, tolerances); Ok(None::<usize>)",
+        text: "varying_expectation(expect, against, checks, &specs)",
+        replacement: "let _ = (expect, against, checks); Ok(None::<usize>)",
         noticed: By(&["reference_races"]),
     },
     Mutation {
