@@ -227,3 +227,19 @@ fn what_cannot_be_compared_so_is_refused_by_name() {
         assert!(answer.text.contains(path) && answer.text.contains(says), "{how}: {}", answer.text);
     }
 }
+
+#[test]
+fn torch_kernels_alone_are_not_compared_so() {
+    let server = Server::start();
+    let torch = json!({"kernel_type": "torch", "source_code": "def forward(x):\n    return x\n"});
+    let request = json!({
+        "ref_kernel": torch, "custom_kernel": torch, "compare_as": {"output": {"any_order": true}},
+    });
+    let answer = server.post_json("/compare", &request);
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    assert!(
+        answer.text.contains("a torch kernel can bring its result into order"),
+        "{}",
+        answer.text
+    );
+}

@@ -61,12 +61,7 @@ pub(super) fn check(
         return;
     }
     if kernel.family() != KernelFamily::Device {
-        let message = format!(
-            "is for kernels of the types cuda, ptx, cubin, fatbin and triton; a {} kernel can bring its result into \
-             order itself",
-            kernel.name()
-        );
-        return mistakes.add("compare_as", FailureCode::WrongField, message);
+        return report_family(kernel, mistakes);
     }
     let mut arranged: Vec<&str> = Vec::new();
     for (name, how) in all {
@@ -84,6 +79,16 @@ pub(super) fn check(
         }
         one.check(name, how, spec, &expected, mistakes);
     }
+}
+
+/// Reports that there is no `compare_as` for a kernel of this type.
+pub(super) fn report_family(kernel: KernelType, mistakes: &mut Mistakes) {
+    let message = format!(
+        "is for kernels of the types cuda, ptx, cubin, fatbin and triton; a {} kernel can bring its result into order \
+         itself",
+        kernel.name()
+    );
+    mistakes.add("compare_as", FailureCode::WrongField, message);
 }
 
 /// One entry, for its messages.
@@ -210,13 +215,8 @@ impl<'a> One<'a> {
         expected: &impl Fn(&str) -> bool,
         mistakes: &mut Mistakes,
     ) -> Option<&'a TensorSpec> {
-        let arg = self.args.iter().find(|arg| arg.name == name && arg.is_output());
-        let spec = arg.and_then(|arg| arg.tensor_spec.as_ref()).filter(|_| expected(name));
-        if spec.is_none() {
-            let message = format!("`{}` is no output with an expectation", quoted(name));
-            mistakes.add(format!("{}{field}", self.path), FailureCode::UnknownOutput, message);
-        }
-        spec
+        let known = |arg: &ArgSpec| arg.is_output() && expected(name);
+        self.named(name, field, (&known, "no output with an expectation"), mistakes)
     }
 
     /// Returns an input, or an output that has an expectation.
@@ -227,16 +227,26 @@ impl<'a> One<'a> {
         expected: &impl Fn(&str) -> bool,
         mistakes: &mut Mistakes,
     ) -> Option<&'a TensorSpec> {
-        let known = |arg: &&ArgSpec| {
-            arg.name == name
-                && (arg.is_output() && expected(name) || !arg.is_output() && arg.is_read())
+        let known = |arg: &ArgSpec| match arg.is_output() {
+            true => expected(name),
+            false => arg.is_read(),
         };
-        let spec = self.args.iter().find(known).and_then(|arg| arg.tensor_spec.as_ref());
+        let otherwise = "neither an input tensor nor an output with an expectation";
+        self.named(name, field, (&known, otherwise), mistakes)
+    }
+
+    /// Returns the tensor of this name, if it is a known one; reports what it is otherwise.
+    fn named(
+        &self,
+        name: &str,
+        field: &str,
+        (known, otherwise): (&dyn Fn(&ArgSpec) -> bool, &str),
+        mistakes: &mut Mistakes,
+    ) -> Option<&'a TensorSpec> {
+        let arg = self.args.iter().find(|arg| arg.name == name && known(arg));
+        let spec = arg.and_then(|arg| arg.tensor_spec.as_ref());
         if spec.is_none() {
-            let message = format!(
-                "`{}` is neither an input tensor nor an output with an expectation",
-                quoted(name)
-            );
+            let message = format!("`{}` is {otherwise}", quoted(name));
             mistakes.add(format!("{}{field}", self.path), FailureCode::UnknownOutput, message);
         }
         spec

@@ -12,7 +12,7 @@ use super::{
 };
 use super::{NamesMatrices, NamesTensors, named, shared};
 use crate::check::program;
-use crate::{KernelFamily, KernelRuntime};
+use crate::{KernelFamily, KernelRuntime, compare_as};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
@@ -345,6 +345,12 @@ pub fn validate_compare(
     program::is_misplaced(request.ref_kernel.kernel_type, "ref_kernel.kernel_type", &mut mistakes);
     for (path, kernel) in request.paths() {
         program::is_misplaced(kernel.kernel_type, &format!("{path}.kernel_type"), &mut mistakes);
+    }
+    let mut kernels = request.paths().map(|(_, kernel)| kernel).chain([&request.ref_kernel]);
+    if !request.compare_as.is_empty()
+        && !kernels.any(|kernel| kernel.family() == KernelFamily::Device)
+    {
+        compare_as::report_family(request.ref_kernel.kernel_type, &mut mistakes);
     }
     mistakes.into_result()?;
     let mut mistakes = Mistakes::new(limits.max_errors);

@@ -190,8 +190,16 @@ impl Arrangement {
             RowOrder::Segments(offsets) => {
                 let offsets =
                     contents(offsets).map(|content| numbers(&content)).unwrap_or_default();
-                let within = |offset: i128| offset.clamp(0, count as i128) as usize;
-                offsets.windows(2).map(|pair| within(pair[0])..within(pair[1])).collect()
+                // Offsets that fall must not have a row in two segments.
+                let mut end = 0;
+                let segment = |pair: &[i128]| {
+                    let [from, to] =
+                        [pair[0], pair[1]].map(|at| at.clamp(0, count as i128) as usize);
+                    let from = from.max(end);
+                    end = end.max(to);
+                    from..to
+                };
+                offsets.windows(2).map(segment).collect()
             }
             RowOrder::Equal(keys) => {
                 contents(keys).map(|keys| runs(&keys, count)).unwrap_or_default()

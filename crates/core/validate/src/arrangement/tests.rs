@@ -98,6 +98,9 @@ fn order_is_free_within_segments_and_among_equal_keys_only() {
     let read = [(7, bytes([-5, 99, 3, 1]))];
     let all = arranged(&segments, &read, &[5], (&[bytes([5, 4, 3, 2, 1])], &expected));
     assert_eq!(all[0].0, all[0].1);
+    let read = [(7, bytes([0, 3, 1, 5]))];
+    let all = arranged(&segments, &read, &[5], (&[bytes([9, 2, 3, 4, 5])], &expected));
+    assert_ne!(all[0].0, all[0].1, "each row is in one segment");
 }
 
 #[test]
