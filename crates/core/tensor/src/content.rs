@@ -61,9 +61,9 @@ pub struct TensorInit {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnRange {
-    /// Lower bound, inclusive.
+    /// Smallest value that may occur in the column.
     pub low: f64,
-    /// Upper bound, exclusive.
+    /// First value above the range of the column.
     pub high: f64,
 }
 

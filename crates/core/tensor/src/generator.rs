@@ -59,14 +59,14 @@ pub enum ElementGenerator {
     },
     /// `low` plus a permutation of 0 … span − 1 at `i`.
     Permutation {
-        /// Smallest value.
+        /// Smallest value that may occur.
         low: i128,
         /// Number of values, at least that of the elements.
         span: u64,
     },
     /// `low` plus the value at `i + 1` of a rising sequence, plus `i` if no value occurs twice.
     Sorted {
-        /// Smallest value.
+        /// Smallest value that may occur.
         low: i128,
         /// Steps of the sequence: the number of elements plus 1.
         points: u64,
@@ -83,7 +83,7 @@ pub enum ElementGenerator {
     },
     /// `low` plus the value at `i` of a rising sequence.
     Offsets {
-        /// First value.
+        /// Value of the first element.
         low: i128,
         /// Steps of the sequence: the number of elements less 1.
         points: u64,
@@ -216,20 +216,15 @@ fn only_for(init: &TensorInit) -> Result<(), InitError> {
 }
 
 fn choice(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
-    let wrong = |message| Err(InitError::new("values", message));
     if init.values.is_empty() || init.values.len() > MAX_VALUES {
-        return wrong(format!(
+        let message = format!(
             "`choice` takes 1 to {MAX_VALUES} `values`, not {}; send more as `data`",
             init.values.len()
-        ));
+        );
+        return Err(InitError::new("values", message));
     }
-    for &value in &init.values {
-        let fits = dtype.integer_range().is_none_or(|(lowest, highest)| {
-            value.fract() == 0.0 && value >= lowest as f64 && (value as i128) <= highest
-        });
-        if !fits {
-            return wrong(format!("{value} is no value of {dtype}"));
-        }
+    if dtype.integer_range().is_some() {
+        init.values.iter().try_for_each(|&value| whole("values", value, dtype).map(|_| ()))?;
     }
     Ok(ElementGenerator::Choice(init.values.clone()))
 }
@@ -329,13 +324,12 @@ fn offsets(init: &TensorInit, dtype: Dtype, elements: u64) -> Result<ElementGene
     Ok(ElementGenerator::Offsets { low, points: elements.saturating_sub(1).max(1), top })
 }
 
-/// Returns a bound as an integer of an element type.
+/// Returns a number as one of an integer type.
 fn whole(field: &'static str, value: f64, dtype: Dtype) -> Result<i128, InitError> {
     let (lowest, highest) = dtype.integer_range().unwrap_or((0, 0));
     let fits = value.fract() == 0.0 && (lowest..=highest).contains(&(value as i128));
     fits.then_some(value as i128).ok_or_else(|| {
-        let message =
-            format!("`{field}` is {value}; {dtype} holds integers from {lowest} to {highest}");
+        let message = format!("{dtype} holds integers from {lowest} to {highest}, not {value}");
         InitError::new(field, message)
     })
 }
@@ -384,12 +378,8 @@ fn full(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> 
         let message = "`full` needs `fill_value`, the value of every element".to_owned();
         return Err(InitError::new("fill_value", message));
     };
-    if let Some((lowest, highest)) = dtype.integer_range() {
-        let fits = value.fract() == 0.0 && value >= lowest as f64 && (value as i128) <= highest;
-        if !fits {
-            let message = format!("{dtype} holds integers from {lowest} to {highest}, not {value}");
-            return Err(InitError::new("fill_value", message));
-        }
+    if dtype.integer_range().is_some() {
+        whole("fill_value", value, dtype)?;
     }
     Ok(ElementGenerator::Constant(value))
 }

@@ -80,15 +80,36 @@ pub(super) fn macros_with<'a>(
     tokens: &[Token<'a>],
     qualifies: fn(&str) -> bool,
 ) -> BTreeSet<&'a str> {
-    let directives = tokens.iter().filter(|token| token.kind == TokenKind::Directive);
-    let defined = directives.filter_map(|token| {
-        let rest = token.text.strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let (name, body) = rest.split_at(end);
-        let has_one = tokenize(body).iter().any(|token| qualifies(token.text));
-        (has_one && !name.is_empty()).then_some(name)
+    let qualified = tokens.iter().filter_map(definition).filter(|(name, body)| {
+        !name.is_empty() && tokenize(body).iter().any(|token| qualifies(token.text))
     });
-    defined.collect()
+    qualified.map(|(name, _)| name).collect()
+}
+
+/// Returns the name of a macro and its definition, parameters included, if the token is one.
+pub(super) fn definition<'a>(token: &Token<'a>) -> Option<(&'a str, &'a str)> {
+    if token.kind != TokenKind::Directive {
+        return None;
+    }
+    let rest = token.text.strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    Some(rest.split_at(end))
+}
+
+/// Returns the index after the bracket that matches the one at `at`; `None` if there is none.
+fn after_pair(tokens: &[Token<'_>], mut at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    loop {
+        match tokens.get(at)?.text {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
 }
 
 /// A host declaration: its tokens and its name.
@@ -236,18 +257,8 @@ impl<'t, 'a> Walk<'t, 'a> {
 
     /// Moves past the bracket that matches the current one, and returns its index.
     fn pair(&mut self) -> Option<usize> {
-        let mut depth = 0usize;
-        loop {
-            match self.text(self.at)? {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return Some(self.at - 1);
-            }
-        }
+        self.at = after_pair(self.tokens, self.at)?;
+        Some(self.at - 1)
     }
 
     /// Moves past the parameters of a template.
@@ -270,16 +281,18 @@ impl<'t, 'a> Walk<'t, 'a> {
         }
     }
 
-    /// Records a declaration if it belongs to the host.
+    /// Records a declaration.
     fn judge(&mut self, first: usize, last: usize, seen: &Seen<'_>) {
         let tokens = &self.tokens[first..=last];
         let for_device =
             |token: &Token<'_>| is_qualifier(token.text) || self.qualifiers.contains(token.text);
         let mut declarator = tokens.iter().take_while(|token| token.text != "=");
         let is_plain = !declarator.any(|token| matches!(token.text, "*" | "&" | "extern"));
-        let kind = if seen.device || tokens.iter().any(for_device) {
+        let is_for_device = seen.device || tokens.iter().any(for_device);
+        let host = seen.host_name();
+        let kind = if is_for_device {
             DeclaredKind::Device
-        } else if seen.host_name().is_some() {
+        } else if host.is_some() {
             DeclaredKind::Host
         } else if seen.constant && seen.assigned && !seen.bracket && !seen.braced && is_plain {
             DeclaredKind::Constant
@@ -287,23 +300,14 @@ impl<'t, 'a> Walk<'t, 'a> {
             DeclaredKind::Other
         };
         self.all.push(Declared { first, last, kind });
-        if let Some(name) = seen.host_name() {
+        if let Some(name) = host {
             self.host.push(Host { first, last, name: name.to_owned() });
-        } else if let Some(name) = self.class(first, last, seen) {
+        } else if seen.braced
+            && !is_for_device
+            && let Some(name) = with_functions(tokens)
+        {
             self.types.push(Host { first, last, name: name.to_owned() });
         }
-    }
-
-    /// Returns the name of a class with functions, none of which is for the device.
-    fn class(&self, first: usize, last: usize, seen: &Seen<'_>) -> Option<&'a str> {
-        let tokens = &self.tokens[first..=last];
-        let keyword = tokens.iter().position(|token| matches!(token.text, "struct" | "class"))?;
-        let name = name_after(tokens, keyword)?;
-        let for_device =
-            |token: &Token<'_>| is_qualifier(token.text) || self.qualifiers.contains(token.text);
-        let body = tokens.iter().position(|token| token.text == "{").unwrap_or(0);
-        let functions = tokens[body..].iter().any(|token| token.text == "(");
-        (seen.braced && functions && !tokens.iter().any(for_device)).then_some(name)
     }
 
     /// Removes the classes that the remaining code does not mention.
@@ -327,6 +331,14 @@ impl<'t, 'a> Walk<'t, 'a> {
     }
 }
 
+/// Returns the name of a class with functions.
+fn with_functions<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
+    let keyword = tokens.iter().position(|token| matches!(token.text, "struct" | "class"))?;
+    let name = name_after(tokens, keyword)?;
+    let body = tokens.iter().position(|token| token.text == "{").unwrap_or(0);
+    tokens[body..].iter().any(|token| token.text == "(").then_some(name)
+}
+
 /// Returns the name of a type after its keyword, past attributes such as `__align__(8)`.
 pub(super) fn name_after<'a>(tokens: &[Token<'a>], keyword: usize) -> Option<&'a str> {
     let mut at = keyword + 1;
@@ -334,20 +346,7 @@ pub(super) fn name_after<'a>(tokens: &[Token<'a>], keyword: usize) -> Option<&'a
         let token = tokens.get(at)?;
         match token.text {
             "alignas" | "__align__" | "__attribute__" | "__declspec" => at += 1,
-            "(" | "[" => {
-                let mut depth = 0usize;
-                loop {
-                    match tokens.get(at)?.text {
-                        "(" | "[" => depth += 1,
-                        ")" | "]" => depth -= 1,
-                        _ => {}
-                    }
-                    at += 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-            }
+            "(" | "[" => at = after_pair(tokens, at)?,
             _ => return (token.kind == TokenKind::Word).then_some(token.text),
         }
     }

@@ -9,8 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::host::{
-    Declared, DeclaredKind, DeviceCode, MAX_NAMES, Walk, blank, is_qualifier, macros_with,
-    name_after,
+    Declared, DeclaredKind, DeviceCode, MAX_NAMES, Walk, blank, definition, is_qualifier,
+    macros_with, name_after,
 };
 use super::includes::included_header;
 use super::lexer::{Token, TokenKind, tokenize};
@@ -62,12 +62,11 @@ struct File<'a> {
 /// if braces do not match. A file of which all stays is `None`.
 pub fn reached_code(files: &[&str]) -> Option<Vec<Option<DeviceCode>>> {
     let files = files.iter().map(|text| read(text)).collect::<Option<Vec<_>>>()?;
-    let kept = reach(&files);
-    let none = kept.iter().flatten().all(|kept| !kept);
-    if none {
+    let (kept, named) = reach(&files);
+    let is_empty = kept.iter().flatten().all(|kept| !kept);
+    if is_empty {
         return None;
     }
-    let named = mentioned(&files, &kept);
     Some(files.iter().zip(&kept).map(|(file, kept)| without(file, kept, &named)).collect())
 }
 
@@ -82,8 +81,8 @@ fn read(text: &str) -> Option<File<'_>> {
     Some(File { text, all, code, declared })
 }
 
-/// Marks the declarations that stay, by file.
-fn reach(files: &[File<'_>]) -> Vec<Vec<bool>> {
+/// Marks the declarations that stay, by file, and returns the words that they lead to.
+fn reach<'a>(files: &[File<'a>]) -> (Vec<Vec<bool>>, BTreeSet<&'a str>) {
     let mut declares: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
     let mut macros: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut pending: Vec<&str> = Vec::new();
@@ -92,9 +91,12 @@ fn reach(files: &[File<'_>]) -> Vec<Vec<bool>> {
     for (at, file) in files.iter().enumerate() {
         for (index, declared) in file.declared.iter().enumerate() {
             let tokens = &file.code[declared.first..=declared.last];
-            if declared.kind == DeclaredKind::Device || is_open(tokens) {
+            if declared.kind == DeclaredKind::Device || opened(tokens).is_some() {
                 kept[at][index] = true;
-                pending.extend(words(tokens));
+                // The namespace of a library stays only where something else names it.
+                pending.extend(
+                    words(tokens).filter(|word| !is_library(word) || opened(tokens).is_none()),
+                );
             } else if declared.kind != DeclaredKind::Host {
                 for name in names(tokens) {
                     declares.entry(name).or_default().push((at, index));
@@ -102,7 +104,7 @@ fn reach(files: &[File<'_>]) -> Vec<Vec<bool>> {
             }
         }
         for (name, body) in file.all.iter().filter_map(definition) {
-            macros.entry(name).or_default().extend(body);
+            macros.entry(name).or_default().extend(words(&tokenize(body)));
         }
     }
     let mut seen = BTreeSet::new();
@@ -118,19 +120,7 @@ fn reach(files: &[File<'_>]) -> Vec<Vec<bool>> {
             }
         }
     }
-    kept
-}
-
-/// Returns the words of what stays.
-fn mentioned<'a>(files: &[File<'a>], kept: &[Vec<bool>]) -> BTreeSet<&'a str> {
-    let stays = files.iter().zip(kept).flat_map(|(file, kept)| {
-        let declared = file.declared.iter().zip(kept).filter(|(_, kept)| **kept);
-        declared.filter_map(|(one, _)| {
-            let tokens = &file.code[one.first..=one.last];
-            (!is_open(tokens)).then(|| words(tokens))
-        })
-    });
-    stays.flatten().collect()
+    (kept, seen)
 }
 
 /// Removes from a file what does not stay, and makes numbers that stay constants of the device.
@@ -139,9 +129,8 @@ fn without(file: &File<'_>, kept: &[bool], named: &BTreeSet<&str>) -> Option<Dev
     let (mut left_out, mut count) = (Vec::new(), 0);
     for (declared, kept) in file.declared.iter().zip(kept) {
         let tokens = &file.code[declared.first..=declared.last];
-        let opened = tokens.get(2).filter(|_| is_open(tokens)).map(|token| token.text);
         let is_gone =
-            HOST_LIBRARIES.iter().any(|(_, space)| opened == Some(space) && !named.contains(space));
+            opened(tokens).is_some_and(|space| is_library(space) && !named.contains(space));
         if !kept || is_gone {
             tokens.iter().for_each(|token| blank(&mut text, token));
             count += 1;
@@ -168,9 +157,19 @@ fn without(file: &File<'_>, kept: &[bool], named: &BTreeSet<&str>) -> Option<Dev
     (count > 0).then_some(DeviceCode { text, left_out, count })
 }
 
-/// Whether it is `using namespace X;`, which stays.
-fn is_open(tokens: &[Token<'_>]) -> bool {
-    matches!(tokens, [using, namespace, ..] if using.text == "using" && namespace.text == "namespace")
+/// Returns the first word of X in `using namespace X;`, which stays.
+fn opened<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
+    match tokens {
+        [using, namespace, space, ..] if using.text == "using" && namespace.text == "namespace" => {
+            Some(space.text)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a word is the namespace of a library for the host.
+fn is_library(word: &str) -> bool {
+    HOST_LIBRARIES.iter().any(|(_, space)| *space == word)
 }
 
 fn words<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'a str> + use<'t, 'a> {
@@ -201,18 +200,6 @@ fn names<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'a str> + use
     });
     let declared = declared.map(|(_, token)| token.text).filter(|word| !KEYWORDS.contains(word));
     of_type.into_iter().chain(declared)
-}
-
-/// Returns the name of a macro and the words of its body.
-fn definition<'a>(token: &Token<'a>) -> Option<(&'a str, Vec<&'a str>)> {
-    if token.kind != TokenKind::Directive {
-        return None;
-    }
-    let rest = token.text.strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
-    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-    let (name, body) = rest.split_at(end);
-    let body = tokenize(body);
-    Some((name, words(&body).collect()))
 }
 
 #[cfg(test)]

@@ -236,20 +236,11 @@ pub(super) fn race(
         let Some((other, wrote)) = raced else {
             continue;
         };
-        let (me, them) = (verb(kind), if wrote { "write" } else { "read" });
-        let wrong = Wrong {
-            check: "shared_race",
-            kind: FaultKind::IllegalInstruction,
-            address: va,
-            bytes,
-            text: Box::new(move || {
-                let (warp, lane) = (other / 32, other % 32);
-                (
-                    format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
-                    format!(", after a {them} by warp {warp} lane {lane} with no barrier between"),
-                )
-            }),
-        };
+        let them = if wrote { "write" } else { "read" };
+        let wrong = shared_race((va, bytes), kind, move || {
+            let (warp, lane) = (other / 32, other % 32);
+            format!(", after a {them} by warp {warp} lane {lane} with no barrier between")
+        });
         // A race is a finding, never a fault. An exceeded time limit is noticed after the turn.
         let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
     }
@@ -264,21 +255,28 @@ pub(super) fn race(
 
 /// Describes an access to bytes that another lane of the warp wrote while this one was elsewhere.
 fn unsynchronised(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
+    shared_race((va, bytes), kind, move || {
+        let lane = other % 32;
+        format!(
+            ", after a write by lane {lane} of the same warp, which was elsewhere then, with no `__syncwarp()` between"
+        )
+    })
+}
+
+/// Describes an access to shared memory that races with another one, about which `detail` follows the thread.
+fn shared_race(
+    (va, bytes): (u64, u32),
+    kind: Kind,
+    detail: impl FnOnce() -> String + 'static,
+) -> Wrong {
+    let me = verb(kind);
+    let what = move || format!("race: {bytes}-byte {me} at {va:#x} of shared memory");
     Wrong {
         check: "shared_race",
         kind: FaultKind::IllegalInstruction,
         address: va,
         bytes,
-        text: Box::new(move || {
-            let (me, lane) = (verb(kind), other % 32);
-            (
-                format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
-                format!(
-                    ", after a write by lane {lane} of the same warp, which was elsewhere then, with no `__syncwarp()` \
-                     between"
-                ),
-            )
-        }),
+        text: Box::new(move || (what(), detail())),
     }
 }
 
@@ -310,22 +308,13 @@ pub(super) fn undefined_mask(
 
 /// Describes an access to bytes that a copy of another instruction has yet to write.
 fn unfinished(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
-    Wrong {
-        check: "shared_race",
-        kind: FaultKind::IllegalInstruction,
-        address: va,
-        bytes,
-        text: Box::new(move || {
-            let (me, warp, lane) = (verb(kind), other / 32, other % 32);
-            (
-                format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
-                format!(
-                    ", to which an asynchronous copy by warp {warp} lane {lane} is on its way \
-                         that nobody has waited for"
-                ),
-            )
-        }),
-    }
+    shared_race((va, bytes), kind, move || {
+        let (warp, lane) = (other / 32, other % 32);
+        format!(
+            ", to which an asynchronous copy by warp {warp} lane {lane} is on its way that nobody has \
+             waited for"
+        )
+    })
 }
 
 /// Reports lanes of one warp at different barrier instructions, or at one while others have exited.

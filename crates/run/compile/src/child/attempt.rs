@@ -100,10 +100,7 @@ impl Attempts<'_> {
             return Ok(reached);
         }
         match &mut finished {
-            Finished::Built(built) => {
-                let own = std::mem::replace(&mut built.diagnostics, note);
-                built.diagnostics.extend(own);
-            }
+            Finished::Built(built) => built.begin_with(note),
             // The diagnostics now concern the device code only, no longer the host code.
             Finished::Rejected { diagnostics, .. } => diagnostics.extend(note),
         }
@@ -136,8 +133,7 @@ impl Attempts<'_> {
         }
         match (Attempts { source: &source, ..*self }).run_whole(compile)? {
             Finished::Built(mut built) => {
-                let own = std::mem::replace(&mut built.diagnostics, note);
-                built.diagnostics.extend(own);
+                built.begin_with(note);
                 Ok(Some(Finished::Built(built)))
             }
             // The diagnostics of the source with more in it say more.

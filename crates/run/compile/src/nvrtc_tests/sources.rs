@@ -69,7 +69,7 @@ async fn host_code_beside_kernels_is_left_out_and_named() {
     assert_eq!(told, [expected]);
 }
 
-/// Types, aliases, variables and headers that no kernel leads to may use what there is not; constants may follow from
+/// Types, aliases, variables and headers that no kernel leads to may use what NVRTC lacks; constants may follow from
 /// constants; and a message about what is left says that nvcc may take it.
 #[tokio::test]
 async fn nothing_but_what_kernels_reach_has_to_compile() {

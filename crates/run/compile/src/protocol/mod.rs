@@ -287,6 +287,13 @@ pub(crate) struct Built {
     pub compiler_ms: f64,
 }
 
+impl Built {
+    /// Puts notes before the diagnostics.
+    pub(crate) fn begin_with(&mut self, notes: Vec<Diagnostic>) {
+        self.diagnostics.splice(0..0, notes);
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuiltObject {
     #[serde(with = "warpgauge_model::byte_string")]
