@@ -208,6 +208,11 @@ fn what_cannot_be_compared_so_is_refused_by_name() {
             "has 1 rows",
         ),
         (
+            json!({"kept": {"any_order": true, "along": vec!["from"; 9]}}),
+            "compare_as.kept.along",
+            "names 9 outputs of 4",
+        ),
+        (
             json!({"kept": {"up_to": "nothing"}}),
             "compare_as.kept.up_to",
             "neither an input tensor nor an output",

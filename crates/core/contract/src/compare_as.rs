@@ -1,6 +1,6 @@
 //! Outputs that are right in more than one way. The main type is [`CompareAs`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,19 +63,23 @@ pub(super) fn check(
     if kernel.family() != KernelFamily::Device {
         return report_family(kernel, mistakes);
     }
-    let mut arranged: Vec<&str> = Vec::new();
+    let mut arranged = BTreeSet::new();
     for (name, how) in all {
         if mistakes.full() {
             return;
         }
         let one = One { args, path: format!("compare_as.{}", quoted(name)) };
         let Some(spec) = one.output(name, "", &expected, mistakes) else { continue };
+        if how.along.len() > args.len() {
+            let message = format!("names {} outputs of {} arguments", how.along.len(), args.len());
+            mistakes.add(format!("{}.along", one.path), FailureCode::TooLarge, message);
+            continue;
+        }
         for other in std::iter::once(name).chain(&how.along) {
-            if arranged.contains(&other.as_str()) {
+            if !arranged.insert(other) {
                 let message = format!("`{}` is arranged twice", quoted(other));
                 mistakes.add(one.path.clone(), FailureCode::ConflictingFields, message);
             }
-            arranged.push(other);
         }
         one.check(name, how, spec, &expected, mistakes);
     }
