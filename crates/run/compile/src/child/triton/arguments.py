@@ -158,7 +158,7 @@ def tensor_of(index, argument):
         ) from None
 
 
-def check_options(triton, options, constants):
+def check_options(triton, options):
     from triton.backends.nvidia.compiler import CUDAOptions
 
     known = CUDAOptions.__dataclass_fields__
@@ -169,9 +169,19 @@ def check_options(triton, options, constants):
                 f"Triton {triton.__version__} has no option `{name}`; it has: "
                 + ", ".join(sorted(known)),
             )
-        if name in constants:
-            message = f"`{name}` is an option and a constant of the kernel"
-            raise Refused("conflicting_fields", message)
+
+
+def divided(metas, options, constants):
+    """Constants and options of a launch, where a constant has an option's name: as in Triton's launch it has its value."""
+    for name in options.keys() & set(constants):
+        if name in metas and metas[name] != options[name]:
+            raise Refused(
+                "conflicting_fields",
+                f"`{name}` is an option and a constant of the kernel, with the values {options[name]} and {metas[name]}: "
+                f"give it once, in io.launch",
+            )
+    shared = {name: value for name, value in options.items() if name in constants}
+    return {**metas, **shared}, {name: value for name, value in options.items() if name not in shared}
 
 
 def check_constants(function, inner, constants, metas):

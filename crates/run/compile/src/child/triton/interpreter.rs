@@ -18,7 +18,7 @@ use warpgauge_sandbox::python;
 /// The script that the interpreter runs.
 pub(crate) const SOURCE: &str = concat!(
     include_str!("host.py"),
-    include_str!("torch.py"),
+    include_str!("absent.py"),
     include_str!("source.py"),
     include_str!("arguments.py"),
     include_str!("tuning.py"),

@@ -48,7 +48,8 @@ def answer_to(triton, request):
     function = layers[-1]
     given, indices, metas, constants = passed(function, request["arguments"])
     options = {key: value for key, value in request["options"].items() if value is not None}
-    check_options(triton, options, constants)
+    check_options(triton, options)
+    metas, options = divided(metas, options, constants)
 
     tuners = [layer for layer in layers if hasattr(layer, "configs")]
     if len(tuners) > 1:
@@ -70,7 +71,7 @@ def answer_to(triton, request):
         chosen = configured(tuners[0], given, metas, options, request["configuration"])
         if chosen is None:
             return {"tunable": tunable(tuners[0], given, metas)}
-        metas, options = {**metas, **chosen[0]}, {**options, **chosen[1]}
+        metas, options = divided({**metas, **chosen[0]}, {**options, **chosen[1]}, constants)
     elif request["configuration"] is not None:
         raise Refused(
             "wrong_field",

@@ -6,6 +6,7 @@ import importlib.abc
 import importlib.util
 import inspect
 import linecache
+import re
 import sys
 import traceback
 import types
@@ -39,6 +40,9 @@ class Refused(Exception):
 Failed = collections.namedtuple("Failed", "file first last name error")
 
 FAILED = []
+
+# Imports that a stand-in answers: the file, the line, and what is absent.
+ABSENT_IMPORTS = []
 
 
 class FilesOfSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -82,6 +86,7 @@ def run_source(source, file, files=None, path=None):
         sys.meta_path.insert(0, FilesOfSource(files, path))
     sys.modules[module.__name__] = module
     FAILED.clear()
+    ABSENT_IMPORTS.clear()
     run_statements(source, file, module)
     return module.__dict__
 
@@ -97,6 +102,9 @@ def run_statements(source, file, module):
     waiting = tree.body[::-1]
     while waiting:
         node = waiting.pop()
+        if isinstance(node, ast.If) and (chosen := branch_of(node, file, module)) is not None:
+            waiting.extend(reversed(chosen))
+            continue
         body = future + [node] if node not in future else [node]
         code = compile(ast.Module(body, []), file, "exec")
         try:
@@ -109,14 +117,54 @@ def run_statements(source, file, module):
                 each = (ast.ImportFrom(node.module, [name], node.level) for name in reversed(node.names))
                 waiting.extend(ast.copy_location(one, node) for one in each)
                 continue
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and answered(node, error, module):
+                ABSENT_IMPORTS.append((file, node.lineno, absent_of(node, error)))
+                if not getattr(node, "level", 0):
+                    waiting.append(node)
+                continue
             FAILED.append(Failed(file, node.lineno, node.end_lineno, getattr(node, "name", None), error))
             if isinstance(error, (SystemExit, KeyboardInterrupt)) or len(FAILED) >= MOST_KEPT:
                 break
 
 
+def branch_of(node, file, module):
+    """The statements of an `if` that run, or None where its condition fails. A condition that only an absent package
+    could decide asks what is there to define kernels for, and holds."""
+    try:
+        holds = eval(compile(ast.Expression(node.test), file, "eval"), module.__dict__)
+        return node.body if holds else node.orelse
+    except NeedsPackage:
+        return node.body
+    except Exception:
+        return None
+
+
+def answered(node, error, module):
+    """Whether a stand-in answers an import that failed. One within `try` fails: the source has an alternative."""
+    if not getattr(node, "level", 0):
+        return stand_in_for(error)
+    name = node.names[0].name
+    # A name that a module lacks has no stand-in, if the module is there.
+    if name == "*" or isinstance(error, ImportError) and error.path is not None:
+        return False
+    module.__dict__[node.names[0].asname or name] = attribute(absent_of(node, error), name)
+    return True
+
+
+def absent_of(node, error):
+    """What is absent of an import that failed: a package, or a module beside the source."""
+    return f"{'.' * node.level}{node.module or ''}" if getattr(node, "level", 0) else error.name.partition(".")[0]
+
+
 def left_out():
-    """Notes on the statements that failed."""
+    """Notes on the statements that failed, and on imports that a stand-in answers."""
     notes = []
+    for file, line, absent in ABSENT_IMPORTS[:MOST_FAILED]:
+        within = "" if file == FILE else f"{file}, line {line}: "
+        notes.append({
+            "line": line if file == FILE else 0,
+            "message": f"{within}`{absent}` is not here: its names are placeholders, with which nothing computes",
+        })  # fmt: skip
     for failed in FAILED[:MOST_FAILED]:
         lines = "" if failed.first == failed.last else f" to line {failed.last}"
         within = "" if failed.file == FILE else f"{failed.file}, line {failed.first}: "
@@ -221,7 +269,10 @@ def explained(error):
         line, column, message = error.lineno, error.offset, f"SyntaxError: {error.msg}"
     elif line is None and own:
         line = own[-1].lineno
-    message = reasoned(error, message)
+    if isinstance(innermost, NeedsPackage):
+        message = str(innermost)
+    else:
+        message = absent_in(message) or reasoned(error, message)
     notes = "".join(f"{note['message']}\n" for note in left_out())
     if FAILED and FAILED[0].error is not error:
         # What failed first is often why.
@@ -235,6 +286,16 @@ def explained(error):
         column=column,
         log=detail[-MOST_TEXT:],
     ).as_answer()
+
+
+def absent_in(message):
+    """Why a name that an error mentions has no value here."""
+    for name, value in sys.modules["kernel"].__dict__.items():
+        path = path_of_absent(value)
+        if path is not None and re.search(rf"\b{re.escape(name)}\b", message):
+            known = f"`{name}`" if path == name else f"`{name}` ({path})"
+            return f"{known} is not here: kernel.files takes the text of what a kernel uses"
+    return ""
 
 
 def cause(failed):

@@ -1,0 +1,166 @@
+# Stand-ins for packages that are not installed beside Triton: nearly every source imports PyTorch, many import more for
+# their host code, and a kernel needs none of it. Names of a stand-in can be annotations, base classes, keys and
+# decorators. Code that computes with one raises an error.
+
+import importlib.abc
+import importlib.util
+import sys
+import types
+
+# Attributes that code looks at before it chooses between platforms, by their names.
+KNOWN = {
+    "__version__": "2.11.0",
+    "torch.version.cuda": "13.0",
+    "torch.version.hip": None,
+    "torch.version.xpu": None,
+}
+
+# What functions of the stand-in return, by their paths: facts about the device that the kernel is compiled for.
+ANSWERS = {"torch.cuda.get_device_name": "NVIDIA"}
+
+
+class NeedsPackage(Exception):
+    """Code computes with a package that is absent."""
+
+    def __init__(self, name):
+        package = name.partition(".")[0] if not name.startswith(".") else name.rpartition(".")[0]
+        if package == "torch":
+            super().__init__(f"`{name}` needs PyTorch, which is not installed beside Triton")
+        else:
+            super().__init__(
+                f"`{name}` needs `{package}`, which is not here: kernel.files takes the text of what a kernel uses"
+            )
+
+
+def decorated(given, named):
+    """What is decorated, where a call is one of a decorator without arguments."""
+    from triton.runtime import KernelInterface
+
+    kinds = (types.FunctionType, type, KernelInterface)
+    return given[0] if len(given) == 1 and not named and isinstance(given[0], kinds) else None
+
+
+class Absent(type):
+    """The type of the stand-in's names, which are classes."""
+
+    def __getattr__(cls, name):
+        return attribute(cls.__dict__.get("stands_for", cls.__name__), name)
+
+    def __call__(cls, *given, **named):
+        if cls.__name__ == "is_available":
+            return False
+        path = cls.__dict__.get("stands_for", cls.__name__)
+        if path in ANSWERS:
+            return ANSWERS[path]
+        from triton.language.core import base_value
+
+        if any(isinstance(value, base_value) for value in given):
+            # A kernel calls it.
+            cls.refuse()
+        return decorated(given, named) or Result(path)
+
+    def __getitem__(cls, _):
+        # The annotation of a generic type.
+        return cls
+
+    def refuse(cls, *_):
+        raise NeedsPackage(cls.__dict__.get("stands_for", cls.__name__))
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __iter__ = refuse
+    __int__ = __float__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = refuse
+
+
+class Result:
+    """What a call of the stand-in returns: a decorator, or a value that cannot be used."""
+
+    def __init__(self, name):
+        self.__dict__["stands_for"] = name
+
+    def __call__(self, *given, **named):
+        return decorated(given, named) or self.refuse()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NeedsPackage(self.stands_for)
+
+    def refuse(self, *_, **__):
+        raise NeedsPackage(self.stands_for)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __matmul__ = refuse
+    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __int__ = __float__ = __index__ = refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __enter__ = refuse
+
+    def __exit__(self, *_):
+        return False
+
+
+def attribute(owner, name):
+    path = f"{owner}.{name}"
+    if name in KNOWN or path in KNOWN:
+        return KNOWN.get(path, KNOWN.get(name))
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Absent(name, (), {"stands_for": path, "__module__": owner})
+
+
+def absent_module(name):
+    """A module whose names are placeholders. It is no subclass: Triton lets kernels see nothing but modules proper."""
+    module = types.ModuleType(name)
+
+    def of_name(wanted):
+        value = attribute(name, wanted)
+        # One object for each name: names are keys, and are compared.
+        setattr(module, wanted, value)
+        return value
+
+    module.__getattr__ = of_name
+    return module
+
+
+class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports stand-ins for packages, and for any module within them."""
+
+    def __init__(self):
+        self.packages = set()
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.packages:
+            return importlib.util.spec_from_loader(name, self, is_package=True)
+
+    def create_module(self, spec):
+        return absent_module(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+ABSENT = AbsentPackages()
+
+
+def path_of_absent(value):
+    """The path of a placeholder; None for other values."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__ if getattr(value.__spec__, "loader", None) is ABSENT else None
+    return value.__dict__.get("stands_for") if isinstance(value, (Absent, Result)) else None
+
+
+def stand_in_for_torch(arch):
+    """Has `import torch` succeed. Triton itself has looked for it already, and remembers that it was not there."""
+    ANSWERS["torch.cuda.get_device_capability"] = divmod(arch, 10)
+    if importlib.util.find_spec("torch") is None:
+        ABSENT.packages.add("torch")
+    sys.meta_path.append(ABSENT)
+
+
+def stand_in_for(error):
+    """Has the import of a package that is absent succeed from now on. False: the error has another cause."""
+    package = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or not package or package in ABSENT.packages:
+        return False
+    # A module that a package lacks is no package that is absent.
+    if package in sys.modules or importlib.util.find_spec(package) is not None:
+        return False
+    ABSENT.packages.add(package)
+    return True
