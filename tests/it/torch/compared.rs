@@ -249,3 +249,35 @@ fn a_reference_is_evaluated_once_for_many_candidates() {
         assert!(answer.text.contains("ValueError: no"), "{}", answer.text);
     }
 }
+
+#[test]
+fn tolerances_of_a_reference_are_measured_once() {
+    needs!("PyTorch", available());
+    let server = on_cpu();
+    let of = |outputs: u32| {
+        format!(
+            "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+             self.layer = nn.Linear(64, {outputs})\n    def forward(self, x):\n        \
+             return torch.tanh(self.layer(x)) * 3\n\
+             def get_inputs():\n    return [torch.randn(32, 64)]\n"
+        )
+    };
+    let tolerance = |report: &Value| {
+        let output = &report["candidates"][0]["evaluation"]["validation"]["outputs"]["output"];
+        assert_eq!(output["tolerance"]["basis"], "reference_noise", "{report:#}");
+        output["tolerance"]["atol"].as_f64().unwrap()
+    };
+    let many = of(32);
+    let new = many.replace("Model", "ModelNew");
+    let first = compare(&server, &many, &new);
+    let second = compare(&server, &many, &new.replace("* 3", "* (1 + 2)"));
+    assert_eq!(second["verdict"], "correct", "{second:#}");
+    assert_eq!(tolerance(&second), tolerance(&first), "the parameters differ, the tolerance not");
+    let wrong = compare(&server, &many, &new.replace("* 3", "* 3.001"));
+    assert_eq!(wrong["verdict"], "wrong", "{wrong:#}");
+    // The noise of few elements depends on their values.
+    let few = of(1);
+    let new = few.replace("Model", "ModelNew");
+    let both = [(); 2].map(|()| tolerance(&compare(&server, &few, &new)));
+    assert_ne!(both[0], both[1]);
+}

@@ -13,6 +13,7 @@ mod nvcc;
 mod sandbox;
 mod sources;
 mod triton;
+mod triton_imports;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -70,13 +70,13 @@ built = kernel.warmup(*args, grid=(1,), **settings['keywords'])
 print(json.dumps({'ptx': built.asm['ptx'], 'shared': built.metadata.shared}))
 ";
 
-struct Case<'a> {
-    name: &'static str,
-    source: &'a str,
+pub(super) struct Case<'a> {
+    pub(super) name: &'static str,
+    pub(super) source: &'a str,
     /// Types of tensors, and values of scalars.
-    args: Vec<Value>,
-    meta: Vec<(&'static str, i64)>,
-    num_warps: u32,
+    pub(super) args: Vec<Value>,
+    pub(super) meta: Vec<(&'static str, i64)>,
+    pub(super) num_warps: u32,
 }
 
 fn cases() -> Vec<Case<'static>> {
@@ -104,7 +104,7 @@ fn cases() -> Vec<Case<'static>> {
 }
 
 impl Case<'_> {
-    fn request(&self, options: &[String]) -> KernelCode {
+    pub(super) fn request(&self, options: &[String]) -> KernelCode {
         let arg = |(index, value): (usize, &Value)| match value {
             Value::String(dtype) => json!({
                 "name": format!("a{index}"), "type": "tensor", "role": "inout",
@@ -408,47 +408,6 @@ async fn what_failed_is_told_where_a_kernel_needs_it() {
 }
 
 #[tokio::test]
-async fn modules_that_come_with_a_source_are_imported() {
-    let source = "\
-import torch, triton
-import triton.language as tl
-from .common.math import twice, missing, WARPS
-from pkg.common import other
-import helper
-
-@triton.jit
-def k(x, N: tl.constexpr = WARPS[0] + other.X + helper.ONE):
-    tl.store(x, twice(tl.load(x)) + N)
-";
-    let args = vec!["float32".into()];
-    let mut kernel = Case { name: "k", source, args, meta: Vec::new(), num_warps: 4 }.request(&[]);
-    kernel.source_path = Some("pkg/kernel.py".to_owned());
-    let math = "import triton, torch\nfrom . import other\nWARPS = [2, 4]\nbad = torch.rand(3) + 1\n\
-                @triton.jit\ndef twice(x):\n    return x * 2\n";
-    for (path, text) in [
-        ("pkg/common/math.py", math),
-        ("pkg/common/other.py", "X = 100\n"),
-        ("pkg/helper.py", "ONE = 1\n"),
-    ] {
-        kernel.files.insert(path.to_owned(), text.to_owned());
-    }
-    let bench = Bench::new();
-    let built = bench.compile(&kernel).await.unwrap_or_else(|error| panic!("{error:?}"));
-    let ttir = &built.stages.iter().find(|stage| stage.0 == "ttir").unwrap().1;
-    assert!(ttir.contains("2.0") && ttir.contains("1.03"), "103 is a constant: {ttir}");
-    let told: Vec<&str> = built.diagnostics.iter().map(|one| one.message.as_str()).collect();
-    let [of_module, of_name] = told[..] else { panic!("{told:?}") };
-    assert!(of_module.starts_with("pkg/common/math.py, line 4: left out"), "{told:?}");
-    assert!(of_name.contains("cannot import name 'missing'"), "{told:?}");
-    assert_eq!(built.diagnostics[1].line, Some(3));
-    kernel.files.remove("pkg/helper.py");
-    let failure = bench.rejected(&kernel).await;
-    let expected = "before that, line 4 of pkg/common/math.py failed: NeedsPackage";
-    assert!(failure.message.contains("`helper.ONE` needs `helper`"), "{}", failure.message);
-    assert!(failure.message.contains(expected), "{}", failure.message);
-}
-
-#[tokio::test]
 async fn errors_without_a_message_are_left_out_too() {
     let source = "import triton\nimport triton.language as tl\nclass E(Exception):\n    def __str__(self): \
                   raise self\nraise E()\n@triton.jit\ndef k(x): tl.store(x, 1)\n";
@@ -459,60 +418,4 @@ async fn errors_without_a_message_are_left_out_too() {
     let [warning] = &built.diagnostics[..] else { panic!("{:?}", built.diagnostics) };
     assert_eq!(warning.line, Some(5));
     assert!(warning.message.ends_with(": E"), "{warning:?}");
-}
-
-#[tokio::test]
-async fn packages_that_are_absent_are_placeholders_for_all_but_values() {
-    let source = "\
-import yaml, triton
-import triton.language as tl
-from made_up.utils import libentry, has_triton, shim
-from .calc import settings
-try:
-    import made_up_faster
-    FASTER = 1.0
-except ImportError:
-    FASTER = 0.0
-
-if has_triton() and settings.version >= 3:
-    @libentry()
-    @triton.jit
-    def k(x: yaml.Tensor, num_warps: tl.constexpr, ADD: tl.constexpr = FASTER + 5):
-        tl.store(x, tl.load(x) + ADD + num_warps)
-
-@triton.jit
-def uses(x):
-    tl.store(x, shim.div_rn(tl.load(x), 2.0))
-
-@triton.jit
-def calls(x):
-    tl.store(x, yaml.div_rn(tl.load(x), 2.0))
-";
-    let of = |name| {
-        let args = vec!["float32".into()];
-        let mut kernel = Case { name, source, args, meta: Vec::new(), num_warps: 8 }.request(&[]);
-        kernel.metadata.get_or_insert_default().kernel_name = Some(name.to_owned());
-        kernel
-    };
-    let bench = Bench::new();
-    let built = bench.compile(&of("k")).await.unwrap_or_else(|error| panic!("{error:?}"));
-    let ttir = &built.stages.iter().find(|stage| stage.0 == "ttir").unwrap().1;
-    assert!(
-        ttir.contains("5.0") && ttir.contains("8.0"),
-        "5 and the eight warps are added: {ttir}"
-    );
-    let told = built.diagnostics.iter().map(|one| (one.line, one.message.as_str()));
-    let told = told.collect::<Vec<_>>();
-    for (line, absent) in [(1, "`yaml` is not here"), (3, "`made_up`"), (4, "`.calc`")] {
-        let found = told.iter().any(|(at, text)| *at == Some(line) && text.starts_with(absent));
-        assert!(found, "{absent}: {told:?}");
-    }
-    assert_eq!(told.len(), 3, "the import within `try` failed as its source expects: {told:?}");
-    let failure = bench.rejected(&of("uses")).await;
-    let expected = "`shim` (made_up.utils.shim) is not here: kernel.files takes";
-    assert!(failure.message.contains(expected), "{}", failure.message);
-    assert_eq!(failure.diagnostics[0].line, Some(19));
-    let failure = bench.rejected(&of("calls")).await;
-    assert!(failure.message.contains("`yaml` is not here"), "{}", failure.message);
-    assert_eq!(failure.diagnostics[0].line, Some(23));
 }

@@ -7,12 +7,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::TorchBackend;
-use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
+use super::evaluate::{Case, Judgement, plan_of, seed};
 use super::gpu::beside::{Compared as Timed, SideBySide};
+use super::oracles::Oracle;
 use super::player::{CANDIDATE, REFERENCE, submission_for};
 use super::reused::ReferenceReports;
 use super::runs::Entered;
-use super::timing::Plan;
+use super::timing::{Enough, Plan};
 use crate::backend::{
     Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, different_clocks,
 };
@@ -48,6 +49,8 @@ pub(super) struct TorchSession<'a> {
     timed: Vec<Option<Paired>>,
     /// Seed for the parameters of all sides.
     seed: u64,
+    /// Key of the reference's evaluation, if later comparisons may reuse it.
+    key: Option<blake3::Hash>,
 }
 
 /// Paired times of a candidate and the reference.
@@ -89,6 +92,7 @@ impl<'a> TorchSession<'a> {
             comparisons,
             timed: Vec::new(),
             seed: seed(),
+            key: None,
         }
     }
 
@@ -131,6 +135,7 @@ impl<'a> TorchSession<'a> {
         let (reports, is_mixed) = (&self.backend.references, self.request.is_mixed());
         let key = ReferenceReports::key(&request, self.job.owner(), &entered);
         let key = key.filter(|_| !is_mixed);
+        self.key = key;
         if let Some(mut report) = key.and_then(|key| reports.get(key)) {
             let from = std::mem::replace(&mut report.job_id, self.job.id().to_owned());
             if let Some(torch) = &mut report.torch {
@@ -157,7 +162,7 @@ impl<'a> TorchSession<'a> {
         beside: Option<SideBySide>,
         arrived: Instant,
     ) -> Result<Judgement, ExecError> {
-        let plan = Some(Plan { fewer: true, ..plan_of(&request) });
+        let plan = Some(Plan { enough: Enough::Brief, ..plan_of(&request) });
         let against = beside.is_some();
         let beside = beside.filter(|_| !self.request.is_mixed());
         // Beside kernels for a device, Python code takes their arguments.
@@ -168,6 +173,7 @@ impl<'a> TorchSession<'a> {
             path: REFERENCE_PATH.to_owned(),
             lends_init: true,
         };
+        let (references, known) = (&self.backend.references, self.key.filter(|_| against));
         let case = Case {
             submission: submission_for(kernel, if against { CANDIDATE } else { REFERENCE }, io),
             oracles: if against { vec![reference()] } else { Vec::new() },
@@ -177,9 +183,13 @@ impl<'a> TorchSession<'a> {
             backward: self.request.wants_backward(),
             is_reference: !against,
             seed: self.seed,
+            tolerances: known.map(|key| references.tolerances(key)).unwrap_or_default(),
             request,
         };
         let judged = self.backend.judge_torch(self.job, &mut entered, case, arrived).await;
+        if let (Ok(judged), Some(key)) = (&judged, known) {
+            references.put_tolerances(key, &judged.tolerances);
+        }
         // With kernels of other families, their expected results need the permit.
         self.entered = Some(entered).filter(|_| !self.request.is_mixed());
         judged

@@ -17,30 +17,30 @@ use super::gpu::calls::Extras;
 use super::gpu::{Gpu, JudgeDevice};
 use super::inputs::Inputs;
 use super::judge::{Judge, Judged};
-use super::player::{CANDIDATE, Player, REFERENCE, submission, submission_for};
+use super::oracles::{Oracle, data_of, oracles};
+use super::player::{CANDIDATE, Player, submission_for};
 use super::players::Players;
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
 use super::runs::{Entered, Judged as JudgedOrder, no_verdict};
-use super::timing::Plan;
-use super::values::Value;
+use super::timing::{Enough, Plan};
 use super::verification::AskedOutputs;
 use super::{TorchBackend, counters};
 use crate::backend::Evaluator;
 use crate::backend::Purpose;
 use crate::clock::ms;
-use crate::error::{ExecError, Problem, chain, internal};
+use crate::error::{ExecError, Problem, internal};
 use crate::profiling::nsight;
 use crate::profiling::timeline;
 use crate::progress::{ActiveOrder, ProgressEvent};
 use crate::reporting::{Additions, finished, kept_outputs};
 use warpgauge_contract::{
-    ContractLimits, EvaluateRequest, InputChoice, KernelCode, KernelRuntime, ReturnOutputs,
+    ContractLimits, EvaluateRequest, InputChoice, KernelRuntime, ReturnOutputs,
 };
-use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
+use warpgauge_model::{Image, ImageFormat, JobStage};
 use warpgauge_report::EvaluateResponse;
-use warpgauge_tensor::encoding;
 use warpgauge_torch::{DeviceNoise, JudgeError, RunnerFault, RunnerSession, TorchSubmission};
+use warpgauge_validate::ResolvedTolerance;
 
 /// Default number of timed calls.
 const TRIALS: u32 = 100;
@@ -53,18 +53,6 @@ const IDLE: usize = 5;
 
 /// Limit in bytes on a report without its outputs.
 const MOST_REPORT_BYTES: u64 = 64 << 20;
-
-/// A reference kernel, and the outputs that it defines.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Oracle {
-    pub submission: TorchSubmission,
-    /// Names of the outputs; `None` means all.
-    pub outputs: Option<Vec<String>>,
-    /// Path of the reference in the request, for error messages.
-    pub path: String,
-    /// Whether the candidate's constructor gets this reference's constructor arguments.
-    pub lends_init: bool,
-}
 
 /// One case for the judge: a submission, its references and the request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -82,6 +70,8 @@ pub(super) struct Case {
     /// Whether the submission is the reference of a comparison.
     pub is_reference: bool,
     pub seed: u64,
+    /// Tolerances of an earlier evaluation beside the same reference, by output.
+    pub tolerances: BTreeMap<String, ResolvedTolerance>,
 }
 
 impl Case {
@@ -101,6 +91,8 @@ pub(super) struct Judgement {
     pub counted: Option<Result<(), String>>,
     /// Whether an overloaded machine may have caused the failure, so that a retry is worthwhile.
     pub unsure: bool,
+    /// Tolerances that later evaluations beside the same reference may reuse.
+    pub tolerances: BTreeMap<String, ResolvedTolerance>,
 }
 
 impl TorchBackend {
@@ -141,6 +133,7 @@ impl TorchBackend {
             backward: request.kernel.wants_backward(),
             is_reference: false,
             seed: seed(),
+            tolerances: BTreeMap::new(),
             request,
         };
         let mut report = self.judge_torch(job, &mut entered, case, arrived).await?.report;
@@ -188,9 +181,9 @@ impl TorchBackend {
         let JudgedOrder { answer, extensions, waited } = judged.await?;
         start += waited;
         let judging = asked.elapsed() - waited;
-        let (mut report, compared) = match (answer, &*order) {
+        let (mut report, compared, tolerances) = match (answer, &*order) {
             (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
-                let Judgement { mut report, compared, .. } = *judgement;
+                let Judgement { mut report, compared, tolerances, .. } = *judgement;
                 let handed_over = judging.as_secs_f64() * 1e3 - report.timings.named();
                 report.timings.report += handed_over.max(0.0);
                 let mut report = self.keep_returned(job, &evaluation.case.request, report).await?;
@@ -198,13 +191,13 @@ impl TorchBackend {
                     job.stage(JobStage::Profiling);
                     counters::add(&self.host, job, entered, evaluation, &mut report).await?;
                 }
-                (report, compared)
+                (report, compared, tolerances)
             }
             (Ok(other), _) => return Err(other.error()),
             (Err(JudgeError::TimedOut), Order::Evaluate(evaluation)) => {
                 let mut report = evaluation.timed_out()?;
                 report.timings.execute = judging.as_secs_f64() * 1e3;
-                (report, None)
+                (report, None, BTreeMap::new())
             }
             (Err(lost), _) => return Err(no_verdict(lost)),
         };
@@ -212,7 +205,7 @@ impl TorchBackend {
         report.timings.start += start.as_secs_f64() * 1e3;
         let additions = Additions { extensions, ..Additions::default() };
         let report = finished(report, allow_weak, ms(arrived), additions);
-        Ok(Judgement { report, compared, counted: None, unsure: false })
+        Ok(Judgement { report, compared, counted: None, unsure: false, tolerances })
     }
 
     /// Writes outputs to keep into files and emits an event for each. The returned report has no contents
@@ -260,25 +253,8 @@ pub(super) fn plan_of(request: &EvaluateRequest) -> Plan {
         trials: request.num_trials.unwrap_or(TRIALS),
         max_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
         fresh: request.measure.inputs == InputChoice::Fresh,
-        fewer: request.num_trials.is_none(),
+        enough: if request.num_trials.is_none() { Enough::Precise } else { Enough::All },
     }
-}
-
-/// Distinct references of a request, with the outputs that they define.
-fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
-    let mut found: BTreeMap<String, (&KernelCode, Vec<String>)> = BTreeMap::new();
-    for (name, expected) in &request.expected {
-        let Some(kernel) = expected.kernel.as_deref() else { continue };
-        let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());
-        found.entry(identity).or_insert_with(|| (kernel, Vec::new())).1.push(name.clone());
-    }
-    let oracle = |(kernel, outputs): (&KernelCode, Vec<String>)| Oracle {
-        submission: submission(kernel, REFERENCE),
-        path: format!("expected.{}.kernel", outputs[0]),
-        outputs: Some(outputs),
-        lends_init: false,
-    };
-    found.into_values().map(oracle).collect()
 }
 
 /// Order to a judge process: one case, and the facts that its report states beside the verdict.
@@ -339,11 +315,12 @@ impl Evaluation {
         let mut outcome = outcome.within(&case.request, most_output_bytes);
         let compared = outcome.judged.observed.compared.take();
         let counted = outcome.judged.observed.counted.take();
+        let tolerances = std::mem::take(&mut outcome.judged.findings.tolerances);
         let report = assembled(&job_id, &case.request, setting, outcome);
         let mut report = report.map_err(|error| internal("encoding the outputs", &error))?;
         account.spent_on(Phase::Reporting);
         report.timings = account.timings();
-        Ok(Judgement { report, compared, counted, unsure })
+        Ok(Judgement { report, compared, counted, unsure, tolerances })
     }
 
     /// Whether the request asks for hardware metrics, and the kernel ran on a device and has a runtime.
@@ -450,6 +427,7 @@ fn judged(
             account,
         },
         tolerance: case.request.tolerance.clone(),
+        tolerances: case.tolerances.clone(),
         asked: AskedOutputs::of(&case.request),
         plan: case.plan,
         backward: case.backward,
@@ -491,26 +469,6 @@ fn idle(session: &mut RunnerSession) -> Result<Duration, RunnerFault> {
         (0..IDLE).map(|_| session.idle()).collect::<Result<Vec<Duration>, RunnerFault>>()?;
     times.sort();
     Ok(times[IDLE / 2])
-}
-
-/// Expected values that the request gives as data, by output name.
-fn data_of(request: &EvaluateRequest) -> Result<BTreeMap<String, Value>, ExecError> {
-    let mut values = BTreeMap::new();
-    let args = request.kernel.io.iter().flat_map(|io| &io.args);
-    for arg in args {
-        let data = request.expected.get(&arg.name).and_then(|expected| expected.data.as_ref());
-        let (Some(data), Some(spec)) = (data, &arg.tensor_spec) else { continue };
-        let bytes = encoding::decode_to_vec(data, spec.dtype, &spec.shape).map_err(|error| {
-            ExecError::Invalid(vec![Problem {
-                path: format!("expected.{}.data", arg.name),
-                code: FailureCode::InvalidData,
-                message: chain(&error),
-            }])
-        })?;
-        let value = Value::Tensor { dtype: spec.dtype, shape: spec.shape.clone(), bytes };
-        values.insert(arg.name.clone(), value);
-    }
-    Ok(values)
 }
 
 /// Error for a reference that fails: the request is invalid, unless the environment is at fault.

@@ -1,5 +1,7 @@
 //! One evaluation: it prepares both sides, calls them on the CPU or on a device, and collects the results.
 
+use std::collections::BTreeMap;
+
 use super::account::{Account, Phase};
 use super::backward;
 use super::buffers::SharedBuffers;
@@ -14,6 +16,7 @@ use super::verification::{AskedOutputs, Findings, Rules, Verification};
 use warpgauge_contract::Tolerance;
 use warpgauge_report::{InputsShown, TorchParameters};
 use warpgauge_torch::DeviceNoise;
+use warpgauge_validate::ResolvedTolerance;
 
 /// Results of an evaluation.
 #[derive(Default)]
@@ -34,6 +37,8 @@ pub(super) struct Judged {
 pub(super) struct Judge {
     pub players: Players,
     pub tolerance: Option<Tolerance>,
+    /// Tolerances of an earlier evaluation beside the same reference, by output.
+    pub tolerances: BTreeMap<String, ResolvedTolerance>,
     pub asked: AskedOutputs,
     pub plan: Option<Plan>,
     /// Whether to compute gradients, too.
@@ -80,12 +85,14 @@ impl Judge {
         judged.shown = Some(shown);
         let own = players.own_seed();
         let seeds = (own, if varies { Seeds::Fresh } else { Seeds::Same(own) });
-        let mut verification = Verification::new(Rules::of(
+        let rules = Rules::of(
             players,
             self.tolerance.clone(),
             shown,
             (self.is_reference, self.asked.clone()),
-        ));
+        );
+        let known = std::mem::take(&mut self.tolerances);
+        let mut verification = Verification::new(rules, known);
         let ended = match gpu {
             Some(gpu) => {
                 let calls = DeviceCalls {

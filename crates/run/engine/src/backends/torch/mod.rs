@@ -56,6 +56,7 @@ mod inputs;
 mod judge;
 mod lint;
 mod noise;
+mod oracles;
 mod player;
 mod players;
 pub mod process;

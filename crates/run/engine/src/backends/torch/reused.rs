@@ -2,6 +2,7 @@
 //! with a thousand candidates. A candidate's results are in any case compared with those of the reference
 //! beside it. The reference's own evaluation only adds a report, and its time when nothing can slow it.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::runs::Entered;
@@ -10,6 +11,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_report::{EvaluateResponse, KernelVerdict};
 use warpgauge_tensor::set_apart;
 use warpgauge_turns::Owner;
+use warpgauge_validate::ResolvedTolerance;
 
 /// Number of remembered references.
 const MOST: usize = 64;
@@ -24,6 +26,8 @@ const MOST_REPORT_BYTES: usize = 256 << 10;
 #[derive(Default)]
 pub(super) struct ReferenceReports {
     known: Remembered<(Instant, EvaluateResponse), MOST>,
+    /// Tolerances that follow from the reference's own rounding, by output.
+    tolerances: Remembered<BTreeMap<String, ResolvedTolerance>, MOST>,
 }
 
 impl ReferenceReports {
@@ -49,6 +53,21 @@ impl ReferenceReports {
     pub(super) fn get(&self, key: blake3::Hash) -> Option<EvaluateResponse> {
         let (when, report) = self.known.get(key)?;
         (when.elapsed() < REUSED_FOR).then_some(report)
+    }
+
+    /// Returns the tolerances that follow from a reference, or none if they are not known.
+    pub(super) fn tolerances(&self, key: blake3::Hash) -> BTreeMap<String, ResolvedTolerance> {
+        self.tolerances.get(key).unwrap_or_default()
+    }
+
+    pub(super) fn put_tolerances(
+        &self,
+        key: blake3::Hash,
+        tolerances: &BTreeMap<String, ResolvedTolerance>,
+    ) {
+        if !tolerances.is_empty() {
+            self.tolerances.put(key, tolerances.clone());
+        }
     }
 
     /// Remembers the report of a reference that ran, unless it is too large.

@@ -16,10 +16,22 @@ pub(super) struct Plan {
     pub max_time: Duration,
     /// Whether each call gets new inputs.
     pub fresh: bool,
-    /// Whether fewer trials suffice where they show the median precisely: in a comparison, which has a verdict of its
-    /// own on the times.
-    pub fewer: bool,
+    pub enough: Enough,
 }
+
+/// How many timed calls suffice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Enough {
+    /// All trials: the caller gives their number.
+    All,
+    /// As many as show the median precisely.
+    Precise,
+    /// The same, or as many as fit into [`BRIEF`]: in a comparison, which has a verdict of its own on the times.
+    Brief,
+}
+
+/// Duration of timed calls that suffices in a comparison, even if they do not show the median precisely.
+pub(super) const BRIEF: Duration = Duration::from_millis(500);
 
 /// Times of the timed calls.
 #[derive(Debug, Default)]

@@ -17,8 +17,8 @@ use warpgauge_report::InputsShown;
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::Tree;
 use warpgauge_validate::{
-    ArgumentContents, Comparison, Reason, ReasonCode, ResolvedTolerance, Weakness, resolve,
-    resolve_by_noise, sample,
+    ArgumentContents, Comparison, Reason, ReasonCode, ResolvedTolerance, ToleranceBasis, Weakness,
+    resolve, resolve_by_noise, sample,
 };
 
 /// Names of a module's parameters, with hashes of their contents.
@@ -39,8 +39,10 @@ pub(super) struct Verification {
     pub lint: Lint,
     /// Measured effect of rounding on the references' outputs.
     pub noise: Noise,
-    /// Tolerance of each output, fixed at its first comparison.
+    /// Tolerance of each output, fixed at its first comparison or known from an earlier evaluation.
     tolerances: BTreeMap<String, ResolvedTolerance>,
+    /// Whether all of them hold for other parameters and inputs of the same contract, too.
+    are_lasting: bool,
     pub found: Findings,
 }
 
@@ -88,10 +90,24 @@ pub(super) struct Findings {
     pub unchecked: Vec<String>,
     /// Ways in which a kernel could pass without doing the work.
     pub weaknesses: Vec<Weakness>,
+    /// Tolerances that later evaluations beside the same reference may reuse.
+    pub tolerances: BTreeMap<String, ResolvedTolerance>,
 }
 
 /// Fetches the inputs of the call under verification, with their elements on the host.
 pub(super) type InputsOf<'a> = dyn FnMut() -> Result<Named, Stop> + 'a;
+
+/// Fewest elements whose noise does not depend much on the values that they happen to have.
+const MANY: usize = 64;
+
+/// Whether a tolerance of an output with so many sampled elements holds for other values of the same distribution.
+fn lasts(tolerance: &ResolvedTolerance, elements: usize) -> bool {
+    match tolerance.basis {
+        ToleranceBasis::ReferenceNoise | ToleranceBasis::InnerRounding => elements >= MANY,
+        ToleranceBasis::ExpectedSize => false,
+        ToleranceBasis::Given | ToleranceBasis::Exact | ToleranceBasis::ElementType => true,
+    }
+}
 
 /// Whether an output of indices differs from the expected one only where keys of an input are equal.
 fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<bool, Stop> {
@@ -158,9 +174,10 @@ impl AskedOutputs {
 }
 
 impl Verification {
-    pub(super) fn new(rules: Rules) -> Self {
-        let (lint, noise, tolerances) = (Lint::default(), Noise::default(), BTreeMap::new());
-        Self { rules, lint, noise, tolerances, found: Findings::default() }
+    /// `tolerances`: those of an earlier evaluation beside the same reference, if any.
+    pub(super) fn new(rules: Rules, tolerances: BTreeMap<String, ResolvedTolerance>) -> Self {
+        let (lint, noise, found) = (Lint::default(), Noise::default(), Findings::default());
+        Self { rules, lint, noise, tolerances, are_lasting: true, found }
     }
 
     /// Whether a device result is too large to be copied to the host as a whole.
@@ -171,7 +188,8 @@ impl Verification {
     /// Whether the references' rounding sets the tolerance, wholly or in part, because the caller leaves it
     /// open.
     pub(super) fn wants_noise(&self) -> bool {
-        warpgauge_validate::is_open(self.rules.tolerance.as_ref(), Dtype::Float32)
+        self.tolerances.is_empty()
+            && warpgauge_validate::is_open(self.rules.tolerance.as_ref(), Dtype::Float32)
     }
 
     /// Tolerance of an output that was compared before.
@@ -195,6 +213,7 @@ impl Verification {
             true => resolve(given, *dtype, &base),
             false => resolve_by_noise(given, *dtype, &base, (&runs, self.noise.computes_in(name))),
         };
+        self.are_lasting &= lasts(&settled, base.len() / dtype.size());
         self.tolerances.insert(name.to_owned(), settled);
         settled
     }
@@ -336,7 +355,9 @@ impl Verification {
     pub(super) fn concluded(self) -> Findings {
         let seeded = self.rules.shown == InputsShown::Fresh && self.found.repeated_inputs == 0;
         let weaknesses = self.lint.weaknesses(&self.tolerances, seeded);
-        Findings { weaknesses, ..self.found }
+        let lasts = self.are_lasting && self.found.reasons.is_empty();
+        let tolerances = if lasts { self.tolerances } else { BTreeMap::new() };
+        Findings { weaknesses, tolerances, ..self.found }
     }
 
     /// Records a reason against the candidate, and returns the stop that ends the evaluation.
@@ -367,16 +388,19 @@ mod tests {
     use super::*;
 
     fn verification(backward: bool, shown: InputsShown) -> Verification {
-        Verification::new(Rules {
-            tolerance: None,
-            backward,
-            data: BTreeSet::new(),
-            names_outputs: false,
-            trained: BTreeSet::from(["weight".to_owned()]),
-            shown,
-            is_reference: false,
-            asked: AskedOutputs::default(),
-        })
+        Verification::new(
+            Rules {
+                tolerance: None,
+                backward,
+                data: BTreeSet::new(),
+                names_outputs: false,
+                trained: BTreeSet::from(["weight".to_owned()]),
+                shown,
+                is_reference: false,
+                asked: AskedOutputs::default(),
+            },
+            BTreeMap::new(),
+        )
     }
 
     fn none() -> Result<Named, Stop> {

@@ -7,7 +7,7 @@ use super::turn::Turn;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Seeds;
-use crate::backends::torch::timing::{Clocks, Plan, Timed};
+use crate::backends::torch::timing::{BRIEF, Clocks, Enough, Plan, Timed};
 use warpgauge_statistics::{Sorted, StopReason};
 use warpgauge_torch::RunnerFault;
 
@@ -22,9 +22,10 @@ const EVENTS_OF_LARGE: u32 = 2;
 const TURNS: usize = 3;
 const PILOT: u32 = 4;
 
-/// Fewest large calls that the judge's clock times, and the half-width of the interval of their median, as a part of it,
-/// from which on no further ones are made. Each takes tens of milliseconds with its inputs and its verification.
-const LEAST_LARGE: usize = 12;
+/// Fewest calls that are timed if fewer than all suffice, and the half-width of the interval of their median, as a part
+/// of it, from which on no further ones are made. Each may take tens of milliseconds with its inputs and its
+/// verification.
+const LEAST: u32 = 12;
 const PRECISE: f64 = 0.0025;
 
 /// The same numbers for large calls. Their further turns are those beside the reference.
@@ -78,11 +79,13 @@ impl<'t> DeviceTiming<'t> {
         self.timed.clocks = Some(clocks);
         loop {
             let done = self.timed.clocks.as_ref().map_or(0, |clocks| clocks.inside_ms.len()) as u32;
-            if let Some(why) = self.end(done, trials, plan) {
+            let inside = self.timed.clocks.as_ref().map_or(&[][..], |clocks| &clocks.inside_ms);
+            let seconds = inside.iter().map(|ms| f64::from(*ms) * 1e-3).collect();
+            if let Some(why) = self.end(done, trials, plan, seconds) {
                 self.timed.stopped = Some(why);
                 return Ok(());
             }
-            let calls = (trials - done).min(EVENTS).min(most);
+            let calls = (trials - done).min(self.events_of(plan)).min(most);
             let inputs = batches.players.seeds_of(seeds, calls);
             batches.make(&inputs, flushed, false)?;
             self.take_events(&mut batches.players.candidate, calls)?;
@@ -111,11 +114,9 @@ impl<'t> DeviceTiming<'t> {
                 self.turns.push(turn);
                 continue;
             }
-            if plan.fewer && done < plan.trials && self.is_precise() {
-                self.timed.stopped = Some(StopReason::Precise);
-                return Ok(());
-            }
-            if let Some(why) = self.end(done, plan.trials, plan) {
+            let calls_so_far = self.turns.iter().flat_map(|turn| &turn.calls);
+            let seconds = calls_so_far.map(Duration::as_secs_f64).collect();
+            if let Some(why) = self.end(done, plan.trials, plan, seconds) {
                 self.timed.stopped = Some(why);
                 return Ok(());
             }
@@ -128,24 +129,25 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// Whether the median of the locked calls is known well enough.
-    fn is_precise(&self) -> bool {
-        let calls = self.turns.iter().flat_map(|turn| &turn.calls);
-        let seconds = calls.map(Duration::as_secs_f64).collect::<Vec<_>>();
-        let sorted = Sorted::new(&seconds).filter(|_| seconds.len() >= LEAST_LARGE);
-        sorted.is_some_and(|sorted| {
-            let interval = sorted.median_ci95();
-            interval.is_some_and(|(low, high)| high - low <= 2.0 * PRECISE * sorted.median())
-        })
+    /// Number of calls of a batch that events time: in a comparison no more than take [`BRIEF`].
+    fn events_of(&self, plan: Plan) -> u32 {
+        let longest = self.turns.iter().flat_map(|turn| &turn.calls).max();
+        let fit = longest.map_or(EVENTS, |one| (BRIEF.as_nanos() / one.as_nanos().max(1)) as u32);
+        if plan.enough == Enough::Brief { fit.clamp(LEAST, EVENTS) } else { EVENTS }
     }
 
-    /// Why timing ends after `done` of `trials` calls, if it does.
-    fn end(&self, done: u32, trials: u32, plan: Plan) -> Option<StopReason> {
+    /// Why timing ends after `done` of `trials` calls, which took `seconds`, if it does.
+    fn end(&self, done: u32, trials: u32, plan: Plan, seconds: Vec<f64>) -> Option<StopReason> {
+        let suffice = plan.enough != Enough::All && done >= LEAST;
+        let most = if suffice && plan.enough == Enough::Brief { BRIEF } else { plan.max_time };
         if done >= trials {
-            return Some(StopReason::TrialsDone);
+            Some(StopReason::TrialsDone)
+        } else if suffice && is_precise(&seconds) {
+            Some(StopReason::Precise)
+        } else {
+            let is_late = done > 0 && self.began.elapsed() > most.min(plan.max_time);
+            is_late.then_some(StopReason::TimeBudget)
         }
-        let is_late = done > 0 && self.began.elapsed() > plan.max_time;
-        is_late.then_some(StopReason::TimeBudget)
     }
 
     /// Reads the times of events from the runner. Implausible values are a fault of the runner.
@@ -185,8 +187,58 @@ impl<'t> DeviceTiming<'t> {
     }
 }
 
+/// Whether times show their median well enough.
+fn is_precise(times: &[f64]) -> bool {
+    Sorted::new(times).is_some_and(|sorted| {
+        let interval = sorted.median_ci95();
+        interval.is_some_and(|(low, high)| high - low <= 2.0 * PRECISE * sorted.median())
+    })
+}
+
 /// Runs and verifies a turn of locked calls. Returns `None` if results lie on the host.
 fn locked(batches: &mut Batches<'_, '_>, seeds: Seeds, calls: u32) -> Result<Option<Turn>, Stop> {
     let seeds = batches.players.seeds_of(seeds, calls);
     batches.make_locked(&seeds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(enough: Enough) -> Plan {
+        Plan { trials: 100, max_time: Duration::from_secs(60), fresh: true, enough }
+    }
+
+    #[test]
+    fn calls_end_where_they_show_the_median_or_in_a_comparison_where_they_take_long() {
+        let mut timed = Timed::default();
+        let mut timing = DeviceTiming::new(&mut timed);
+        let alike = vec![1.0; 32];
+        let varied = (0..32).map(|at| 1.0 + f64::from(at % 7)).collect::<Vec<_>>();
+        let end = |timing: &DeviceTiming<'_>, enough, times: &[f64]| {
+            timing.end(times.len() as u32, 100, plan(enough), times.to_vec())
+        };
+        assert_eq!(end(&timing, Enough::All, &alike), None);
+        assert_eq!(end(&timing, Enough::Precise, &alike), Some(StopReason::Precise));
+        assert_eq!(end(&timing, Enough::Precise, &alike[..11]), None);
+        assert_eq!(end(&timing, Enough::Brief, &varied), None);
+        timing.began = Instant::now().checked_sub(2 * BRIEF).expect("the machine started before");
+        assert_eq!(end(&timing, Enough::Precise, &varied), None);
+        assert_eq!(end(&timing, Enough::Brief, &varied), Some(StopReason::TimeBudget));
+        assert_eq!(end(&timing, Enough::Brief, &varied[..11]), None);
+        assert_eq!(end(&timing, Enough::Brief, &[1.0; 100]), Some(StopReason::TrialsDone));
+    }
+
+    #[test]
+    fn a_batch_of_a_comparison_takes_no_longer_than_its_calls_may() {
+        let mut timed = Timed::default();
+        let mut timing = DeviceTiming::new(&mut timed);
+        assert_eq!(timing.events_of(plan(Enough::Brief)), EVENTS);
+        for (ms, calls) in [(1, EVENTS), (25, 20), (70, LEAST)] {
+            let calls_of = Turn { calls: vec![Duration::from_millis(ms); 3], results: Vec::new() };
+            timing.turns = vec![calls_of];
+            assert_eq!(timing.events_of(plan(Enough::Brief)), calls, "{ms} ms");
+            assert_eq!(timing.events_of(plan(Enough::All)), EVENTS);
+        }
+    }
 }
