@@ -32,3 +32,11 @@ pub struct Diagnostic {
     /// What it says.
     pub message: String,
 }
+
+impl Diagnostic {
+    /// Returns a note without a place in the source.
+    pub fn note(message: impl Into<String>) -> Self {
+        let (file, line, column) = (None, None, None);
+        Self { severity: Severity::Note, file, line, column, message: message.into() }
+    }
+}

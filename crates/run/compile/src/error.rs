@@ -115,6 +115,13 @@ pub struct CompileFailure {
 }
 
 impl CompileFailure {
+    /// Adds what the caller can do, to the message and as a note beside the compiler's own messages.
+    pub(crate) fn advise(&mut self, advice: &str) {
+        self.message.push_str("; ");
+        self.message.push_str(advice);
+        self.diagnostics.push(Diagnostic::note(advice));
+    }
+
     /// Returns whether the compiler exceeded a limit or crashed, so that a retry would cost as much.
     pub(crate) fn is_exceeded(&self) -> bool {
         matches!(

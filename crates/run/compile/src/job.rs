@@ -7,7 +7,7 @@ use super::artifact::{CompileTimings, CompiledModule};
 use super::binary::variables_of;
 use super::cache::{Key, KeyCompiler, KeyInputs};
 use super::environment::{Environment, Headers};
-use super::error::{CompileError, REMEDY};
+use super::error::{CompileError, CompileFailure, REMEDY};
 use super::exceeded;
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
@@ -63,16 +63,18 @@ pub(crate) struct SourceJob<'a> {
 }
 
 impl<'a> SourceJob<'a> {
-    /// Checks a request for CUDA C++ source.
+    /// Checks a request for CUDA C++ source. `backend`: a compiler in place of the request's.
     pub(crate) fn new(
         kernel: &'a KernelCode,
         target: &Target,
         options: CompileOptions,
+        backend: Option<Backend>,
     ) -> Result<Self, CompileError> {
         let source = source_of(kernel)?;
         let number = target.architecture();
         let metadata = kernel.metadata.as_ref();
-        let backend = metadata.and_then(|m| m.backend).unwrap_or_default();
+        let asked = metadata.and_then(|m| m.backend);
+        let backend = backend.or(asked).unwrap_or_default();
         let given = metadata.map_or(&[][..], |m| &m.compiler_options);
         let checked = options::check(given, backend, number)?;
         let kernel_name = kernel_name(kernel)?;
@@ -308,43 +310,51 @@ impl Attempt<'_> {
             }
             other => {
                 let mut error = CompileError::of_outcome(other);
-                if let CompileError::Rejected(failure) = &mut error
-                    && self.job.needs.uses_curand
-                    && failure.message.contains("\"curand_kernel.h\"")
-                {
-                    failure.message.push_str(
-                        "; cuRAND's headers come with `warpgauge toolchain install --with nvcc`, or with a CUDA \
-                         toolkit that CUDA_HOME names",
-                    );
-                }
-                if let CompileError::Rejected(failure) = &mut error
-                    && ONLY_OF_NVRTC.iter().any(|text| failure.log.contains(text))
-                    && matches!(self.compiler, With::Nvrtc(_))
-                {
-                    failure.message.push_str(
-                        "; NVRTC compiles device code alone, and nvcc may take this source: `warpgauge toolchain \
-                         install --with nvcc` brings it, and `metadata: {backend: nvcc}` beside `source_code` selects it",
-                    );
-                }
-                if let CompileError::Rejected(failure) = &mut error
-                    && self.job.needs.texture_reference
-                {
-                    failure.message.push_str(
-                        "; CUDA 12 removed texture references (`texture<float, 2> name;`): take a \
-                         cudaTextureObject_t as a parameter in place of one",
-                    );
-                }
-                if let CompileError::Rejected(failure) = &mut error
-                    && self.job.needs.headers()
-                    && !toolkit_headers
-                {
-                    failure.message.push_str(
-                        "; the source uses CUDA toolkit headers and none were found: `warpgauge \
-                         toolchain install` brings an NVRTC that carries them",
-                    );
+                if let CompileError::Rejected(failure) = &mut error {
+                    self.advise(failure, environment, toolkit_headers);
                 }
                 Err(error)
             }
         }
+    }
+
+    /// Adds what helps against a known cause of a failure.
+    fn advise(
+        &self,
+        failure: &mut CompileFailure,
+        environment: &Environment,
+        toolkit_headers: bool,
+    ) {
+        let needs = &self.job.needs;
+        if needs.uses_curand && failure.message.contains("\"curand_kernel.h\"") {
+            failure.advise(
+                "cuRAND's headers come with `warpgauge toolchain install --with nvcc`, or with a CUDA toolkit that \
+                 CUDA_HOME names",
+            );
+        }
+        if self.may_suit_nvcc(failure) && environment.toolchain().nvcc.is_none() {
+            failure.advise(
+                "NVRTC compiles device code alone, and nvcc may take this source: `warpgauge toolchain install \
+                 --with nvcc` brings it",
+            );
+        }
+        if needs.texture_reference {
+            failure.advise(
+                "CUDA 12 removed texture references (`texture<float, 2> name;`): take a cudaTextureObject_t as a \
+                 parameter in place of one",
+            );
+        }
+        if needs.headers() && !toolkit_headers {
+            failure.advise(
+                "the source uses CUDA toolkit headers and none were found: `warpgauge toolchain install` brings an \
+                 NVRTC that carries them",
+            );
+        }
+    }
+
+    /// Whether NVRTC rejected a source for a reason that nvcc does not have.
+    pub(crate) fn may_suit_nvcc(&self, failure: &CompileFailure) -> bool {
+        matches!(self.compiler, With::Nvrtc(_))
+            && ONLY_OF_NVRTC.iter().any(|text| failure.log.contains(text))
     }
 }

@@ -11,7 +11,7 @@ use crate::prepare::bind::type_name;
 use crate::reporting::assemble;
 use warpgauge_compile::{CompileError, CompileOptions, KernelInfo, Param};
 use warpgauge_contract::{CompileRequest, KernelMetadata};
-use warpgauge_model::{Diagnostic, FailureCode, Severity, Target};
+use warpgauge_model::{Diagnostic, FailureCode, Target};
 use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
 use warpgauge_turns::Owner;
 
@@ -92,7 +92,7 @@ fn has_template(request: &CompileRequest) -> bool {
 }
 
 fn note(message: String) -> Diagnostic {
-    Diagnostic { severity: Severity::Note, file: None, line: None, column: None, message }
+    Diagnostic::note(message)
 }
 
 /// Returns the signature of a kernel, as far as its image contains it.

@@ -23,7 +23,7 @@ use warpgauge_code::source::{
 };
 use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
-use warpgauge_model::{Diagnostic, ImageFormat, Severity};
+use warpgauge_model::{Diagnostic, ImageFormat};
 
 /// A failure that is not the source's fault.
 #[derive(Debug, thiserror::Error)]
@@ -317,7 +317,7 @@ fn left_out(device: &DeviceCode) -> Diagnostic {
         "host code is left out, only kernels are compiled here: {}{more}",
         device.left_out.join(", ")
     );
-    Diagnostic { severity: Severity::Note, file: None, line: None, column: None, message }
+    Diagnostic::note(message)
 }
 
 fn rejected(fault: NvrtcFault, log: String) -> Finished {

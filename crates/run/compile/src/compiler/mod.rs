@@ -24,8 +24,8 @@ use super::refused::Refused;
 use super::toolchain::Toolchain;
 use super::triton::{Choices, TritonJob, Untold};
 use super::tunable::Tunable;
-use warpgauge_contract::{KernelCode, KernelType};
-use warpgauge_model::{ImageFormat, Target};
+use warpgauge_contract::{Backend, KernelCode, KernelType};
+use warpgauge_model::{Diagnostic, ImageFormat, Target};
 use warpgauge_sandbox::enforcement::{self, Enforcement};
 use warpgauge_telemetry::{CacheResult, telemetry};
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
@@ -253,18 +253,62 @@ impl Compiler {
             let checked = check.await.map_err(|e| CompileError::internal(e.to_string()))?;
             return checked.map(|artifact| (Arc::new(artifact), Origin::Passed));
         }
-        let job = SourceJob::new(kernel, target, options)?;
+        match self.compile_source(kernel, target, options, None).await {
+            Err((error, true)) => self.with_nvcc(kernel, target, options, error).await,
+            Err((error, false)) => Err(error),
+            Ok(found) => Ok(found),
+        }
+    }
+
+    /// Compiles a source with nvcc, which NVRTC rejected with `error`. If nvcc rejects it too, that error counts.
+    async fn with_nvcc(
+        &self,
+        kernel: &KernelCode,
+        target: &Target,
+        options: CompileOptions,
+        error: CompileError,
+    ) -> Result<(Arc<CompiledModule>, Origin), CompileError> {
+        let compiled = self.compile_source(kernel, target, options, Some(Backend::Nvcc)).await;
+        let Ok((artifact, origin)) = compiled else { return Err(error) };
+        let mut artifact = CompiledModule::clone(&artifact);
+        artifact
+            .diagnostics
+            .insert(0, Diagnostic::note("NVRTC does not take this source: nvcc compiled it"));
+        Ok((Arc::new(artifact), origin))
+    }
+
+    /// Compiles a source with the first suitable compiler. With an error: whether nvcc may take the source.
+    async fn compile_source(
+        &self,
+        kernel: &KernelCode,
+        target: &Target,
+        options: CompileOptions,
+        backend: Option<Backend>,
+    ) -> Result<(Arc<CompiledModule>, Origin), (CompileError, bool)> {
+        let of_job = |error| (error, false);
+        let limit = self.environment.limit(options.timeout);
+        let job = SourceJob::new(kernel, target, options, backend).map_err(of_job)?;
         let mut reasons = Vec::new();
         // Several compilers may be suitable. If one does not know the architecture, the next is tried.
-        for attempt in job.attempts(&self.environment)? {
+        for attempt in job.attempts(&self.environment).map_err(of_job)? {
             let key = attempt.key(&self.environment).of_owner(options.owner);
             let flight = (key, limit, options.owner);
             match self.find_or_fly(&flight, Work::Source(&attempt)).await {
                 Err(CompileError::Environment { what, .. }) => reasons.push(what),
-                result => return result,
+                Err(CompileError::Rejected(failure)) => {
+                    let suits = self.environment.toolchain().nvcc.is_some()
+                        && kernel
+                            .metadata
+                            .as_ref()
+                            .is_none_or(|metadata| metadata.backend.is_none())
+                        && attempt.may_suit_nvcc(&failure);
+                    return Err((CompileError::Rejected(failure), suits));
+                }
+                result => return result.map_err(of_job),
             }
         }
-        Err(CompileError::Environment { what: reasons.join("; "), remedy: REMEDY.into() })
+        let what = reasons.join("; ");
+        Err((CompileError::Environment { what, remedy: REMEDY.into() }, false))
     }
 
     /// Returns a cached artifact or a known error; otherwise compiles.

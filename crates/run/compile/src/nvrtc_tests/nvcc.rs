@@ -74,3 +74,30 @@ async fn an_emulated_device_gets_ptx() {
     assert_eq!(artifact.format, ImageFormat::Ptx);
     assert_eq!(types(artifact.entry_kernel()), [pointer(CType::F32)]);
 }
+
+#[tokio::test]
+async fn what_nvrtc_alone_rejects_is_compiled_with_nvcc_where_it_is_there() {
+    let bench = Bench::new();
+    needs!("nvcc", bench.compiler.toolchain().nvcc.is_some());
+    let source = "class Host { public: int f() { return 1; } int value; };
+        __global__ void k(Host h, int* x) { x[0] = h.value; }";
+    let kernel = cuda_with(
+        source,
+        KernelMetadata { kernel_name: Some("k".into()), ..KernelMetadata::default() },
+    );
+    for _ in 0..2 {
+        let artifact = bench.compile(&kernel).await.unwrap();
+        assert!(artifact.compiler.starts_with("nvcc"), "{}", artifact.compiler);
+        let note = &artifact.diagnostics[0].message;
+        assert_eq!(note, "NVRTC does not take this source: nvcc compiled it");
+    }
+    // The compiler that the caller names is the one that counts.
+    let mut named = kernel.clone();
+    named.metadata.as_mut().unwrap().backend = Some(Backend::Nvrtc);
+    assert!(bench.rejected(&named).await.log.contains("in JIT mode"));
+    // If nvcc rejects it too, the errors are NVRTC's.
+    let mut wrong = kernel;
+    wrong.source_code = Some(source.replace("h.value;", "h.f();"));
+    let failure = bench.rejected(&wrong).await;
+    assert!(failure.log.contains("in JIT mode"), "{}", failure.log);
+}
