@@ -13,7 +13,7 @@ use super::{CliError, place};
 use crate::exit::Exit;
 use warpgauge_code::infer;
 use warpgauge_config::Config;
-use warpgauge_watch::{EvaluatorError, infer_file, kernel_type};
+use warpgauge_watch::{EvaluatorError, infer_file};
 
 /// Largest kernel file, bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Flags of `init`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct InitArgs {
-    /// Kernel: .cu, .ptx, .cubin or .fatbin
+    /// Kernel: .cu, .ptx, .cubin, .fatbin, or .py with Triton or PyTorch
     #[arg(value_name = "KERNEL")]
     pub kernel: PathBuf,
     /// Kernel to write a contract for, if the file has several; default: the first
@@ -71,9 +71,8 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     if let Some(program) = inferred.assumed.iter().find(|text| text.contains("main()")) {
         terminal.note(&format!("warpgauge: {program}"));
     }
-    let kind = kernel_type(&name).and_then(|kind| serde_json::to_value(kind).ok());
-    let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("cuda");
     let file = beside(args, &name);
+    let kind = inferred.kernel_type.name();
     let text = infer::text(&inferred.guess, kind, &file, &inferred.kernel_name, args.reference);
     match &args.output {
         None => terminal.print(&text)?,

@@ -146,3 +146,47 @@ fn a_server_evaluates_what_a_contract_file_names() {
     let out = succeeds(folder.path(), &["compile", "triton.json", "--server", &server.url]);
     assert!(out.contains("kernel add"), "{out}");
 }
+
+/// A file as it is published: host code launches the kernel, and a test runs it.
+const PUBLISHED: &str = "
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def row_max(x_ptr, out_ptr, stride, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + at, mask=at < n_cols, other=-float('inf'))
+    tl.store(out_ptr + row, tl.max(x, axis=0))
+
+def run(x):
+    rows, n_cols = x.shape
+    out = torch.empty((rows,), device=x.device)
+    row_max[(rows,)](x, out, x.stride(0), n_cols, BLOCK=triton.next_power_of_2(n_cols), num_warps=2)
+    return out
+
+assert torch.equal(run(torch.rand(3, 5, device='cuda')), torch.rand(3))
+";
+
+#[test]
+fn contracts_of_published_files_are_guessed() {
+    needs!("Triton", available());
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("published.py", PUBLISHED);
+    succeeds(folder.path(), &["init", "published.py", "-o", "published.yaml"]);
+    let text = std::fs::read_to_string(folder.path().join("published.yaml")).unwrap();
+    assert!(text.contains("num_warps: 2") && text.contains("# the stride of"), "{text}");
+    let report = succeeds(folder.path(), &["eval", "published.yaml"]);
+    assert!(report.contains("NOT CHECKED  row_max ran"), "{report}");
+    // Of a PyTorch file with inputs the name suffices.
+    write("model.py", "class Model: pass\ndef get_inputs():\n    return []\n");
+    let text = succeeds(folder.path(), &["init", "model.py"]);
+    assert!(text.contains("kernel_type: torch") && !text.contains("io:"), "{text}");
+    let (code, _, error) = {
+        write("other.py", "import torch\n");
+        let data = data_directory();
+        run(data.path(), folder.path(), &["init", "other.py"])
+    };
+    assert!(code == 2 && error.contains("`get_inputs()`"), "{code}: {error}");
+}

@@ -279,10 +279,12 @@ fn inferred_kernel(
     let inferred = infer_contract(name, kind, code, None, compile)?;
     let mut fields = Map::new();
     let mut kernel = Map::new();
-    kernel.insert("kernel_type".to_owned(), serde_json::to_value(kind).unwrap_or_default());
+    kernel.insert("kernel_type".to_owned(), json!(inferred.kernel_type));
     put_code(&mut kernel, code);
-    kernel.insert("metadata".to_owned(), json!({"kernel_name": inferred.kernel_name}));
-    kernel.insert("io".to_owned(), Value::Object(inferred.guess.io.clone()));
+    if !inferred.guess.io.is_empty() {
+        kernel.insert("metadata".to_owned(), json!({"kernel_name": inferred.kernel_name}));
+        kernel.insert("io".to_owned(), Value::Object(inferred.guess.io.clone()));
+    }
     fields.insert("kernel".to_owned(), Value::Object(kernel));
     fields.insert("num_trials".to_owned(), json!(INFERRED_TRIALS));
     let mut assumed = inferred.assumed;
@@ -293,6 +295,8 @@ fn inferred_kernel(
 /// An inferred contract of a kernel.
 #[derive(Debug, Clone)]
 pub struct InferredContract {
+    /// Type of the kernel, which the file's name alone does not say.
+    pub kernel_type: KernelType,
     /// Name of the kernel, as the compiler knows it.
     pub kernel_name: String,
     /// Names of all kernels in the file.
@@ -316,7 +320,7 @@ pub fn infer_file(
     let kind = kernel_type(name).ok_or_else(|| {
         FileRejection::new(
             "unknown_file",
-            format!("`{name}` is no kernel file: expected .cu, .ptx, .cubin or .fatbin"),
+            format!("`{name}` is no kernel file: expected .cu, .ptx, .cubin, .fatbin or .py"),
         )
     })?;
     infer_contract(name, kind, &code(kind, content)?, wanted, compile)
@@ -330,16 +334,7 @@ fn infer_contract(
     compile: Compile<'_>,
 ) -> Result<InferredContract, EvaluatorError> {
     if kind == KernelType::Triton {
-        let what = if guessed(kind, code) == KernelType::Triton {
-            "a Triton kernel's"
-        } else {
-            "a torch kernel's"
-        };
-        return Err(FileRejection::new(
-            "contract_needed",
-            format!("{what} arguments cannot be inferred from Python: give a contract, beside the file or in its first comment"),
-        )
-        .into());
+        return infer_python(code.text().unwrap_or_default(), wanted);
     }
     let source = code.text();
     let entries = match (kind, source) {
@@ -385,12 +380,39 @@ fn infer_contract(
             .map_err(|message| FileRejection::new("contract_needed", message))?;
         let entries = entries.into_iter().map(|entry| entry.name).collect();
         Ok(InferredContract {
+            kernel_type: kind,
             kernel_name: chosen.clone().unwrap_or(symbol_name),
             entries,
             guess,
             assumed,
         })
     })
+}
+
+/// Infers the contract of a Python file: of a Triton kernel, or of PyTorch code that makes its own inputs.
+fn infer_python(source: &str, wanted: Option<&str>) -> Result<InferredContract, EvaluatorError> {
+    let has = |definition: &str| source.lines().any(|line| line.starts_with(definition));
+    let makes_inputs = has("def get_inputs(");
+    let is_torch = !source.contains("triton.jit") || makes_inputs && has("class Model");
+    if is_torch && !makes_inputs {
+        let message = "nothing says what a torch kernel takes: define `get_inputs()` in the file, or give a contract \
+                       beside it or in its first comment";
+        return Err(FileRejection::new("contract_needed", message).into());
+    }
+    if is_torch {
+        return Ok(InferredContract {
+            kernel_type: KernelType::Torch,
+            kernel_name: String::new(),
+            entries: Vec::new(),
+            guess: infer::Guess::default(),
+            assumed: vec!["inputs: what `get_inputs()` of the file returns".to_owned()],
+        });
+    }
+    let infer::python::TritonGuess { kernel_name, entries, guess } =
+        infer::python::contract(source, wanted)
+            .map_err(|message| FileRejection::new("contract_needed", message))?;
+    let kernel_type = KernelType::Triton;
+    Ok(InferredContract { kernel_type, kernel_name, entries, guess, assumed: Vec::new() })
 }
 
 /// Returns the kernel's name and parameters from a compilation.

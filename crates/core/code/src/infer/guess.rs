@@ -32,9 +32,9 @@ pub struct CompiledParameter {
 }
 
 /// A guessed contract.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Guess {
-    /// The fields `args` and `launch` of the contract's `kernel.io`.
+    /// The fields `args` and `launch` of the contract's `kernel.io`; empty where the kernel needs none.
     pub io: Map<String, Value>,
     /// Reason for each argument, in their order.
     pub reasons: Vec<String>,
@@ -45,11 +45,11 @@ pub struct Guess {
 impl Guess {
     /// Returns all assumptions, each as a sentence.
     pub fn assumptions(&self) -> Vec<String> {
-        let names = self.io["args"].as_array().into_iter().flatten();
+        let names = self.io.get("args").and_then(Value::as_array).into_iter().flatten();
         let names = names.map(|arg| arg["name"].as_str().unwrap_or_default());
         let mut all: Vec<_> =
             names.zip(&self.reasons).map(|(name, reason)| format!("{name}: {reason}")).collect();
-        all.push(format!("launch: {}", self.launch_reason));
+        all.extend((!self.io.is_empty()).then(|| format!("launch: {}", self.launch_reason)));
         all
     }
 }

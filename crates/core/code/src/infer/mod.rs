@@ -16,6 +16,7 @@ mod launched;
 mod lexer;
 mod macros;
 mod names;
+pub mod python;
 mod upper;
 mod yaml;
 

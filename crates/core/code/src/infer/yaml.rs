@@ -19,22 +19,24 @@ pub fn text(
     );
     let quoted = |value: &str| Value::from(value).to_string();
     text.push_str(&format!("  kernel_type: {kernel_type}\n  source_file: {}\n", quoted(file)));
-    text.push_str(&format!(
-        "  metadata:\n    kernel_name: {}\n  io:\n    args:\n",
-        quoted(kernel_name)
-    ));
-    let args = guess.io["args"].as_array().into_iter().flatten();
-    for (arg, reason) in args.zip(&guess.reasons) {
-        text.push_str(&format!("      # {reason}\n      - {}\n", flow(arg)));
+    if !guess.io.is_empty() {
+        text.push_str(&format!(
+            "  metadata:\n    kernel_name: {}\n  io:\n    args:\n",
+            quoted(kernel_name)
+        ));
+        let args = guess.io["args"].as_array().into_iter().flatten();
+        for (arg, reason) in args.zip(&guess.reasons) {
+            text.push_str(&format!("      # {reason}\n      - {}\n", flow(arg)));
+        }
+        text.push_str(&format!(
+            "    # {}\n    launch: {}\n",
+            guess.launch_reason,
+            flow(&guess.io["launch"])
+        ));
     }
-    text.push_str(&format!(
-        "    # {}\n    launch: {}\n",
-        guess.launch_reason,
-        flow(&guess.io["launch"])
-    ));
     text.push_str("num_trials: 20\n");
     if reference {
-        let outputs = guess.io["args"].as_array().into_iter().flatten();
+        let outputs = guess.io.get("args").and_then(Value::as_array).into_iter().flatten();
         let outputs =
             outputs.filter(|arg| matches!(arg["role"].as_str(), Some("output" | "inout")));
         text.push_str(

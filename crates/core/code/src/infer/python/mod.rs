@@ -1,0 +1,18 @@
+//! Guesses the contract of a Triton kernel from its module's text, without an interpreter. The main function is
+//! [`contract`].
+//!
+//! - `lexer`: logical lines and tokens of Python
+//! - `module`: kernels, how they use their parameters, and their launches
+//! - `host`: what host code says of the arguments of a launch
+//! - `sizes`: shapes and values
+//! - `guess`: arguments and the grid
+
+mod guess;
+mod host;
+mod lexer;
+mod module;
+mod sizes;
+#[cfg(test)]
+mod tests;
+
+pub use guess::{TritonGuess, contract};

@@ -1,0 +1,144 @@
+//! Tests of guessed contracts of Triton kernels.
+
+use serde_json::{Value, json};
+
+use super::contract;
+
+fn args(source: &str, wanted: Option<&str>) -> (Vec<Value>, Value) {
+    let guessed = contract(source, wanted).unwrap();
+    assert_eq!(guessed.guess.reasons.len(), guessed.guess.io["args"].as_array().unwrap().len());
+    let args = guessed.guess.io["args"].as_array().unwrap().clone();
+    (args, guessed.guess.io["launch"].clone())
+}
+
+fn named<'a>(args: &'a [Value], name: &str) -> &'a Value {
+    args.iter().find(|arg| arg["name"] == name).unwrap_or_else(|| panic!("no {name}: {args:?}"))
+}
+
+const ADD: &str = "
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, output_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(output_ptr + offsets, x + y, mask=mask)
+
+def add(x, y):
+    output = torch.empty_like(x)
+    n_elements = output.numel()
+    grid = lambda meta: (triton.cdiv(n_elements, meta['BLOCK_SIZE']), )
+    add_kernel[grid](x, y, output, n_elements, BLOCK_SIZE=1024, num_warps=8)
+    return output
+";
+
+#[test]
+fn host_code_names_sizes_constants_and_the_grid() {
+    let (args, launch) = args(ADD, None);
+    assert_eq!(args.len(), 5, "{args:?}");
+    assert_eq!(named(&args, "x_ptr")["tensor_spec"]["shape"], json!([65536]));
+    assert_eq!(named(&args, "output_ptr")["role"], "output");
+    assert_eq!(named(&args, "n_elements")["value"], 65536);
+    let block = named(&args, "BLOCK_SIZE");
+    assert_eq!((&block["value"], &block["is_meta"]), (&json!(1024), &json!(true)));
+    let grid = json!({"grid": {"x": "cdiv(n_elements,BLOCK_SIZE)"}, "num_warps": 8});
+    assert_eq!(launch, grid);
+    assert!(contract(ADD, Some("other")).unwrap_err().contains("it has: add_kernel"));
+}
+
+#[test]
+fn without_host_code_names_and_uses_decide() {
+    let source = "
+@triton.autotune(configs=[triton.Config({'BLOCK_M': 32, 'BLOCK_N': 32}, num_warps=4)], key=['M'])
+@triton.heuristics({'EVEN': lambda args: args['M'] % 32 == 0, 'FLAG': lambda args: not args['FLAG']})
+@triton.jit
+def k(a_ptr, index_ptr, c_ptr, M, N, stride_am, stride_an, scale, BLOCK_M: tl.constexpr,
+      BLOCK_N: tl.constexpr, EVEN: tl.constexpr, FLAG: tl.constexpr, HAS_BIAS: tl.constexpr = False):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + columns[None, :] * stride_an
+    a = tl.load(a_ptrs, mask=(rows[:, None] < M) & (columns[None, :] < N))
+    at = tl.load(index_ptr + columns, mask=columns < N)
+    if FLAG:
+        a = a * scale
+    tl.atomic_add(c_ptr + at, tl.sum(a, axis=0), mask=columns < N)
+";
+    let (args, launch) = args(source, None);
+    assert_eq!(named(&args, "a_ptr")["tensor_spec"]["shape"], json!([256, 256]));
+    assert_eq!(named(&args, "stride_am")["value"], 256);
+    assert_eq!(named(&args, "stride_an")["value"], 1);
+    let index = &named(&args, "index_ptr")["tensor_spec"];
+    assert_eq!((&index["dtype"], &index["init"]["kind"]), (&json!("int64"), &json!("randint")));
+    let sum = named(&args, "c_ptr");
+    assert_eq!(
+        (&sum["role"], &sum["tensor_spec"]["init"]["kind"]),
+        (&json!("inout"), &json!("zeros"))
+    );
+    assert_eq!(named(&args, "scale")["type"], "float");
+    // A heuristic that reads what it decides needs a value; what is tuned, decided or has a default needs none.
+    assert_eq!(named(&args, "FLAG")["value"], false);
+    for chosen in ["BLOCK_M", "BLOCK_N", "EVEN", "HAS_BIAS"] {
+        assert!(args.iter().all(|arg| arg["name"] != chosen), "{chosen}: {args:?}");
+    }
+    assert_eq!(launch, json!({"grid": {"x": "cdiv(M, BLOCK_M)", "y": "cdiv(N, BLOCK_N)"}}));
+}
+
+#[test]
+fn helpers_are_followed_and_are_no_kernels() {
+    let source = "
+def _norm(x_ptr, out_ptr, row_stride, n_cols, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    read(x_ptr + row * row_stride, out_ptr + row * row_stride, n_cols, BLOCK)
+_norm = triton.jit(_norm)
+
+@triton.jit
+def read(x, out, n_cols, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n_cols), mask=at < n_cols)
+
+def run(x):
+    shape = x.shape
+    x = x.view(-1, shape[-1])
+    rows, n_cols = x.shape
+    y = torch.empty((rows, n_cols), device=x.device)
+    _norm[(rows,)](x, y, x.stride(0), n_cols, 1e-6, BLOCK=triton.next_power_of_2(n_cols))
+";
+    let guessed = contract(source, None).unwrap();
+    assert_eq!(guessed.entries, ["_norm"]);
+    let (args, launch) = args(source, None);
+    assert_eq!(named(&args, "out_ptr")["role"], "output");
+    let shape = named(&args, "x_ptr")["tensor_spec"]["shape"].clone();
+    assert_eq!(named(&args, "out_ptr")["tensor_spec"]["shape"], shape);
+    assert_eq!(named(&args, "row_stride")["value"], shape[1]);
+    assert_eq!(named(&args, "eps")["value"], 1e-6);
+    assert_eq!(named(&args, "BLOCK")["value"], shape[1]);
+    assert_eq!(launch["grid"]["x"], shape[0]);
+}
+
+#[test]
+fn hostile_modules_take_no_time() {
+    let began = std::time::Instant::now();
+    let many = |part: &str| part.repeat(20_000);
+    let kernel = "@triton.jit\ndef k(x, n):\n    ";
+    let circle = "def run(a):\n    b = torch.empty((a.shape[0], a.shape[0], a.shape[0]))\n    \
+                  a = torch.empty((b.shape[0], b.shape[1], b.shape[2]))\n    k[(a.shape[0],)](a, b.shape[0])\n";
+    for source in [
+        kernel.to_owned() + &many("x = x + n; "),
+        kernel.to_owned() + &many("y = x + y\n    ") + "tl.store(y, tl.load(y))",
+        kernel.to_owned() + &many("tl.load(tl.load(") + "x",
+        format!("{kernel}tl.store(x, n)\n{circle}"),
+        many("@triton.jit\ndef k(x):\n    k(x)\n"),
+        many("@triton.jit\n"),
+        many("(["),
+        "@triton.jit\ndef k".to_owned(),
+        "@triton.jit\ndef k(*, x=, /, **y): tl.store(".to_owned(),
+        "k = jit(k\n@jit\ndef k(a:tl.constexpr=(1\n k[".to_owned(),
+    ] {
+        let _ = contract(&source, None);
+    }
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
