@@ -491,7 +491,8 @@ fn after_help() -> String {
         text.push_str(&format!("  {:>3}  {meaning}\n", exit.code()));
     }
     text.push_str(
-        "\nEnvironment: HOST, PORT, GPU_DEVICE, MAX_WORKERS, ENABLE_DEVICE_METRICS, LOG_LEVEL,\n",
+        "\nEnvironment: HOST, PORT, GPU_SERVICE_HOST, GPU_SERVICE_PORT, GPU_SERVICE_API_KEY,\n\
+         GPU_DEVICE, MAX_WORKERS, ENABLE_DEVICE_METRICS, LOG_LEVEL,\n",
     );
     text.push_str(
         "WARPGAUGE_API_KEYS, WARPGAUGE_ADMIN_KEYS, WARPGAUGE_HANDLE_KEYS, WARPGAUGE_FUNCTION_KEYS,
@@ -543,7 +544,8 @@ mod tests {
     #[test]
     fn help_names_every_environment_variable_of_the_configuration() {
         let help = Cli::command().render_long_help().to_string();
-        for name in SETTINGS.iter().filter_map(|setting| setting.env) {
+        for name in SETTINGS.iter().flat_map(|setting| [setting.env, setting.service_env]) {
+            let name = name.unwrap_or_default();
             assert!(help.contains(name), "{name}");
         }
     }

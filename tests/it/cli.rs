@@ -53,8 +53,9 @@ fn documentation_names_every_command_flag_variable_and_exit_code() {
         }
     }
     for setting in warpgauge_config::settings::SETTINGS {
-        let name = setting.env.unwrap_or("");
-        assert!(page.contains(name), "{name}");
+        for name in [setting.env, setting.service_env].into_iter().flatten() {
+            assert!(page.contains(name), "{name}");
+        }
     }
     for (exit, _) in warpgauge::exit::Exit::TABLE {
         assert!(page.contains(&format!("| {} |", exit.code())), "{}", exit.code());

@@ -18,7 +18,10 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Settings of the environment that a developer may have, and that a test must not see.
-const SETTINGS: [&str; 17] = [
+const SETTINGS: [&str; 20] = [
+    "GPU_SERVICE_HOST",
+    "GPU_SERVICE_PORT",
+    "GPU_SERVICE_API_KEY",
     "HOST",
     "PORT",
     "GPU_DEVICE",

@@ -67,6 +67,21 @@ fn what_is_no_number_is_refused() {
     assert_eq!(answer.json["path"], "matrix_data.x[0]");
 }
 
+/// An operator sets the variables of that service; the key counts, and callers are asked for it.
+#[test]
+fn the_key_of_the_remote_gpu_execution_service_is_asked_for() {
+    let key = "your-secret-api-key-here";
+    let server = Server::start_with(&[], &[("GPU_SERVICE_API_KEY", key)]);
+    let (mut request, _) = readme_request();
+    request["num_runs"] = json!(1);
+    let body = serde_json::to_vec(&request).unwrap();
+    let json = ("Content-Type", "application/json");
+    assert_eq!(server.post("/execute_spmv", &[json], &body).status, 401);
+    assert_eq!(server.post("/execute_spmv", &[json, ("X-API-Key", "another")], &body).status, 401);
+    let answer = server.post("/execute_spmv", &[json, ("X-API-Key", key)], &body);
+    assert_eq!(answer.json["success"], true, "{}", answer.json);
+}
+
 #[test]
 fn keys_are_asked_for_and_errors_keep_their_shape() {
     let key = "0123456789abcdef0123456789abcdef";

@@ -37,14 +37,25 @@ pub struct Setting {
     pub kind: SettingKind,
     /// Environment variable that sets it, if any.
     pub env: Option<&'static str>,
+    /// Variable of the Remote GPU Execution Service with the same meaning. `env` takes precedence.
+    pub service_env: Option<&'static str>,
 }
 
 const fn setting(key: &'static str, kind: SettingKind) -> Setting {
-    Setting { key, kind, env: None }
+    Setting { key, kind, env: None, service_env: None }
 }
 
 const fn with_env(key: &'static str, kind: SettingKind, env: &'static str) -> Setting {
-    Setting { key, kind, env: Some(env) }
+    Setting { key, kind, env: Some(env), service_env: None }
+}
+
+const fn with_service_env(
+    key: &'static str,
+    kind: SettingKind,
+    env: &'static str,
+    service_env: &'static str,
+) -> Setting {
+    Setting { key, kind, env: Some(env), service_env: Some(service_env) }
 }
 
 /// Largest value of a size setting, in bytes: 1 PiB.
@@ -52,9 +63,14 @@ const MAX_BYTES: i64 = 1 << 50;
 
 /// All settings, in the order of `default.toml`.
 pub const SETTINGS: &[Setting] = &[
-    with_env("server.host", SettingKind::Host, "HOST"),
-    with_env("server.port", SettingKind::Integer(0, 65_535), "PORT"),
-    with_env("server.api_keys", SettingKind::Keys, "WARPGAUGE_API_KEYS"),
+    with_service_env("server.host", SettingKind::Host, "HOST", "GPU_SERVICE_HOST"),
+    with_service_env("server.port", SettingKind::Integer(0, 65_535), "PORT", "GPU_SERVICE_PORT"),
+    with_service_env(
+        "server.api_keys",
+        SettingKind::Keys,
+        "WARPGAUGE_API_KEYS",
+        "GPU_SERVICE_API_KEY",
+    ),
     with_env("server.admin_keys", SettingKind::Keys, "WARPGAUGE_ADMIN_KEYS"),
     with_env("server.handle_keys", SettingKind::Keys, "WARPGAUGE_HANDLE_KEYS"),
     with_env("server.function_keys", SettingKind::Keys, "WARPGAUGE_FUNCTION_KEYS"),

@@ -76,10 +76,7 @@ impl Config {
             merged.add_file(path)?;
         }
         for setting in SETTINGS {
-            let Some(name) = setting.env else { continue };
-            if let Some(text) = env(name).filter(|text| !text.is_empty()) {
-                merged.add_text(setting, &text, Origin::Environment(name))?;
-            }
+            merged.add_environment(setting, env)?;
         }
         for (flag, key, text) in overrides.given() {
             if let Some(setting) = settings::find(key) {
@@ -179,6 +176,35 @@ impl Merged {
         Ok(())
     }
 
+    /// Adds the variable of the setting, or else the variable of the Remote GPU Execution Service.
+    fn add_environment(
+        &mut self,
+        setting: &'static Setting,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), ConfigError> {
+        let given = |name: Option<&'static str>| {
+            let name = name?;
+            let text = env(name).filter(|text| !text.is_empty())?;
+            Some((name, text))
+        };
+        if let Some((name, text)) = given(setting.env) {
+            return self.add_text(setting, &text, Origin::Environment(name));
+        }
+        let Some((name, text)) = given(setting.service_env) else { return Ok(()) };
+        if setting.kind != SettingKind::Keys {
+            return self.add_text(setting, &text, Origin::Environment(name));
+        }
+        // That service has one key, which may contain commas.
+        let key = toml::Value::Array(vec![toml::Value::String(text)]);
+        let Some(value) = setting.kind.check(key) else {
+            let got = shown(setting, "");
+            let origin = Origin::Environment(name);
+            return Err(wrong(origin, setting.key, setting.kind.expected(), got));
+        };
+        self.values.insert(setting.key, (value, Origin::Environment(name)));
+        Ok(())
+    }
+
     fn add_text(
         &mut self,
         setting: &'static Setting,
@@ -215,7 +241,8 @@ impl Merged {
             message: error.message().to_owned(),
         })?;
         config.storage.data_dir = data_dir(&config.storage.data_dir, env)?;
-        let remarks = unread_database(&config, env).into_iter().collect();
+        let remarks =
+            unread_database(&config, env).into_iter().chain(unread_of_service(env)).collect();
         Ok(Effective { config, origins, remarks })
     }
 }
@@ -230,6 +257,29 @@ fn unread_database(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Opt
          warpgauge, name it in WARPGAUGE_DATABASE_URL or storage.database_url"
             .to_owned()
     })
+}
+
+/// Returns a remark for each variable of the Remote GPU Execution Service that has no effect.
+fn unread_of_service(env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let given = |name: &str| env(name).filter(|text| !text.is_empty());
+    let hidden = SETTINGS.iter().filter_map(|setting| {
+        let (own, other) = (setting.env?, setting.service_env?);
+        let unread = given(own)? != given(other)?;
+        unread.then(|| format!("{other} is not read, because {own} is set; unset one of them"))
+    });
+    let without_meaning = [
+        (
+            "GPU_SERVICE_REQUIRE_AUTH",
+            "the server asks for a key if it has one (GPU_SERVICE_API_KEY, WARPGAUGE_API_KEYS), and without \
+             keys it listens on loopback only",
+        ),
+        ("GPU_SERVICE_DEBUG", "LOG_LEVEL=debug makes the log more detailed"),
+    ];
+    let without_meaning = without_meaning
+        .into_iter()
+        .filter(|(name, _)| given(name).is_some())
+        .map(|(name, instead)| format!("{name} is not read: {instead}"));
+    hidden.chain(without_meaning).collect()
 }
 
 /// Returns the data directory as an absolute path, by default according to the XDG base directory

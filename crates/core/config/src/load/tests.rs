@@ -54,7 +54,7 @@ fn defaults_are_complete_and_in_range() {
 #[test]
 fn default_toml_documents_every_environment_variable() {
     for setting in SETTINGS {
-        if let Some(name) = setting.env {
+        for name in [setting.env, setting.service_env].into_iter().flatten() {
             assert!(DEFAULT_TOML.contains(name), "{name} is not in default.toml");
         }
     }
@@ -111,6 +111,45 @@ fn every_environment_variable_is_honoured() {
     let tested = cases.len();
     let known = SETTINGS.iter().filter(|setting| setting.env.is_some()).count();
     assert_eq!(tested, known, "a case for every variable");
+}
+
+#[test]
+fn variables_of_the_remote_gpu_execution_service_are_read() {
+    let vars = [
+        ("GPU_SERVICE_HOST", "0.0.0.0"),
+        ("GPU_SERVICE_PORT", "5000"),
+        ("GPU_SERVICE_API_KEY", "one,key"),
+    ];
+    let effective = load(None, &vars).expect("valid");
+    let server = &effective.config.server;
+    assert_eq!((server.host.as_str(), server.port), ("0.0.0.0", 5000));
+    assert_eq!(server.api_keys, ["one,key"], "the service has one key");
+    let origin = &effective.origins["server.api_keys"];
+    assert_eq!(*origin, Origin::Environment("GPU_SERVICE_API_KEY"));
+    assert_eq!(effective.remarks, Vec::<String>::new());
+    let known = SETTINGS.iter().filter(|setting| setting.service_env.is_some()).count();
+    assert_eq!(vars.len(), known, "a case for every variable");
+
+    let error = load(None, &[("GPU_SERVICE_API_KEY", "with blank")]).expect_err("no key");
+    let text = error.to_string();
+    assert!(text.contains("GPU_SERVICE_API_KEY") && !text.contains("with blank"), "{text}");
+}
+
+#[test]
+fn a_variable_of_the_service_without_effect_leaves_a_remark() {
+    let vars = [
+        ("PORT", "8000"),
+        ("GPU_SERVICE_PORT", "5000"),
+        ("GPU_SERVICE_REQUIRE_AUTH", "False"),
+        ("GPU_SERVICE_DEBUG", "True"),
+    ];
+    let effective = load(None, &vars).expect("valid");
+    assert_eq!(effective.config.server.port, 8000);
+    let expected = ["GPU_SERVICE_PORT", "GPU_SERVICE_REQUIRE_AUTH", "GPU_SERVICE_DEBUG"];
+    assert_eq!(effective.remarks.len(), expected.len(), "{:?}", effective.remarks);
+    for (remark, name) in effective.remarks.iter().zip(expected) {
+        assert!(remark.starts_with(name), "{remark}");
+    }
 }
 
 #[test]
