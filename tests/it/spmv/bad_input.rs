@@ -67,6 +67,38 @@ fn what_is_no_number_is_refused() {
     assert_eq!(answer.json["path"], "matrix_data.x[0]");
 }
 
+/// A problem of the contract that a request becomes is at the field of the request.
+#[test]
+fn problems_are_at_the_fields_of_the_request() {
+    let server = Server::start();
+    let (good, _) = readme_request();
+    let cases = [
+        ("num_runs", json!(0), "num_runs"),
+        ("num_runs", json!(10_001), "num_runs"),
+        ("kernel", json!(""), "kernel"),
+        ("options", json!({"kernel_type": "cuda", "timeout": 0}), "options.timeout"),
+        ("options", json!({"kernel_type": "cuda", "kernel_name": ""}), "options.kernel_name"),
+        (
+            "options",
+            json!({"kernel_type": "cuda", "launch": {"grid": {"x": 1}, "block": {"x": 5000}}}),
+            "options.launch.block.x",
+        ),
+    ];
+    for (field, value, place) in cases {
+        let mut request = good.clone();
+        request[field] = value;
+        let (path, error) = refused(&server, &request);
+        assert_eq!(path, place, "{error}");
+        assert!(error.contains(place), "{error}");
+    }
+    let stored = json!({
+        "mtx_filename": "poisson2d:nx=4", "kernel": good["kernel"], "num_runs": 0,
+        "options": {"kernel_type": "cuda"},
+    });
+    let answer = server.post_json("/execute_spmv_mtx", &stored);
+    assert_eq!((answer.status, &answer.json["path"]), (400, &json!("num_runs")));
+}
+
 /// An operator sets the variables of that service; the key counts, and callers are asked for it.
 #[test]
 fn the_key_of_the_remote_gpu_execution_service_is_asked_for() {

@@ -176,6 +176,96 @@ fn kernels_that_are_wrong_are_told_from_those_that_round() {
     assert!(answer["error"].as_str().unwrap().contains("does not compile"), "{answer}");
 }
 
+/// The reference hands what it gets to the driver, which takes PTX as well.
+#[test]
+fn ptx_in_the_place_of_a_cubin_is_run() {
+    let server = Server::start();
+    let (mut request, product) = readme_request();
+    let ptx = include_str!("csr_spmv.ptx");
+    let base64 = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, ptx);
+    for (kernel, options) in [
+        (base64.as_str(), json!({})),
+        (base64.as_str(), json!({"kernel_type": "cubin"})),
+        (base64.as_str(), json!({"kernel_type": "fatbin"})),
+        (ptx, json!({})),
+    ] {
+        request["kernel"] = kernel.into();
+        request["options"] = options;
+        assert_eq!(y(&server.post_json("/execute_spmv", &request).json), product);
+    }
+}
+
+#[test]
+fn a_matrix_without_entries_has_a_product_of_zeros() {
+    let server = Server::start();
+    let mut request = json!({
+        "kernel": KERNEL, "num_runs": 1, "options": {"kernel_type": "cuda"},
+        "matrix_data": {
+            "num_rows": 3, "num_cols": 2, "nnz": 0, "values": [], "col_indices": [],
+            "row_ptr": [0, 0, 0, 0], "x": [1.5, 2.5],
+        },
+    });
+    let answer = server.post_json("/execute_spmv", &request).json;
+    assert_eq!(y(&answer), [0.0; 3]);
+    assert_eq!((&answer["verdict"], &answer["result"]["nnz"]), (&json!("correct"), &json!(0)));
+    let ell = json!(["num_rows", "ell_width", "ell_values", "ell_col_indices", "x", "y"]);
+    let mut padded = request.clone();
+    padded["options"] = json!({"kernel_type": "cuda", "args": ell});
+    padded["kernel"] = "extern \"C\" __global__ void csr_spmv_kernel(int rows, int width, const float* \
+         values, const int* columns, const float* x, float* y) {\n\
+         int row = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (row >= rows) return;\n\
+         float sum = 0.0f;\n\
+         for (int k = 0; k < width; ++k) sum += values[k * rows + row] * x[columns[k * rows + row]];\n\
+         y[row] = sum;\n\
+         }\n"
+    .into();
+    assert_eq!(y(&server.post_json("/execute_spmv", &padded).json), [0.0; 3]);
+
+    // No columns at all, and a kernel that does not write zeros.
+    request["matrix_data"]["num_cols"] = 0.into();
+    request["matrix_data"]["x"] = json!([]);
+    assert_eq!(y(&server.post_json("/execute_spmv", &request).json), [0.0; 3]);
+    request["kernel"] = KERNEL.replace("y[row] = sum", "y[row] = 1.0f").into();
+    assert_eq!(server.post_json("/execute_spmv", &request).json["verdict"], "wrong");
+    request["matrix_data"]["num_rows"] = 0.into();
+    request["matrix_data"]["row_ptr"] = json!([0]);
+    let answer = server.post_json("/execute_spmv", &request);
+    assert_eq!((answer.status, &answer.json["path"]), (400, &json!("matrix_data.num_rows")));
+
+    let content = "%%MatrixMarket matrix coordinate real general\n2 2 0\n";
+    let content = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, content);
+    let upload = json!({"filename": "empty.mtx", "content": content});
+    assert_eq!(server.post_json("/upload_mtx", &upload).status, 200);
+    let stored = json!({
+        "mtx_filename": "empty.mtx", "kernel": KERNEL, "num_runs": 1,
+        "options": {"kernel_type": "cuda"},
+    });
+    assert_eq!(y(&server.post_json("/execute_spmv_mtx", &stored).json), [0.0; 2]);
+}
+
+#[test]
+fn what_a_wrong_kernel_gave_is_in_the_answer_and_a_hang_is_called_one() {
+    let server = Server::start();
+    let (mut request, product) = readme_request();
+    request["kernel"] = KERNEL.replace("y[row] = sum;", "y[row] = row == 7 ? NAN : -sum;").into();
+    let answer = server.post_json("/execute_spmv", &request).json;
+    assert_eq!((&answer["success"], &answer["verdict"]), (&json!(false), &json!("wrong")));
+    assert!(answer.get("result").is_none(), "there is no time of a wrong kernel: {answer}");
+    let y = answer["y"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!((y.len(), &y[7]), (product.len(), &Value::Null), "JSON has no NaN");
+    assert_eq!(y[8].as_f64(), Some(-product[8]));
+
+    request["kernel"] =
+        KERNEL.replace("y[row] = sum;", "while (row_ptr[0] == 0) y[row] += 1;").into();
+    request["options"] = json!({"kernel_type": "cuda", "timeout": 1});
+    let answer = server.post_json("/execute_spmv", &request).json;
+    assert_eq!((&answer["verdict"], &answer["code"]), (&json!("failed"), &json!("timeout")));
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.starts_with("the kernel hung: ") && error.contains("1 s"), "{error}");
+    assert!(answer.get("y").is_none(), "{answer}");
+}
+
 #[test]
 fn health_and_info_have_the_fields_of_the_reference() {
     let server = Server::start();

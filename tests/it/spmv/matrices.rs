@@ -126,10 +126,12 @@ pub fn uploads_that_are_no_matrix_change_nothing() {
     assert_eq!(text.status, 415);
     assert_eq!(server.get("/list_mtx").json["files"], json!(["kept.mtx"]));
     assert_eq!(y(&product(&server, "kept.mtx", json!(null))), [2.0, 1.0]);
-    // A matrix it is, but nothing that a kernel could multiply.
+    // cuSPARSE is refused before the server looks for a GPU.
     let empty = "%%MatrixMarket matrix coordinate real general\n2 2 0\n";
     assert_eq!(upload(&server, "empty.mtx", empty, None).status, 200);
-    let refused = product(&server, "empty.mtx", json!(null));
+    assert_eq!(y(&product(&server, "empty.mtx", json!(null))), [0.0, 0.0]);
+    let cusparse = json!({"mtx_filename": "empty.mtx", "method": "cusparse"});
+    let refused = server.post_json("/execute_spmv_mtx", &cusparse).json;
     assert_eq!(refused["path"], "mtx_filename", "{refused}");
 }
 

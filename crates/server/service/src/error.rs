@@ -155,14 +155,19 @@ impl ServiceError {
     /// Prefixes the paths of the problems with `at`. The caller uses it for a part of a larger
     /// request.
     pub(super) fn within(self, at: &str) -> Self {
+        self.at_paths(|path| format!("{at}.{path}"))
+    }
+
+    /// Replaces the path of each problem by what `path_of` returns for it.
+    pub fn at_paths(self, path_of: impl Fn(&str) -> String) -> Self {
         match self {
             Self::Exec(ExecError::Invalid(problems)) => {
                 let moved = problems
                     .into_iter()
-                    .map(|problem| Problem { path: format!("{at}.{}", problem.path), ..problem });
+                    .map(|problem| Problem { path: path_of(&problem.path), ..problem });
                 Self::invalid(moved.collect())
             }
-            Self::Named { path, error } => Self::Named { path: format!("{at}.{path}"), error },
+            Self::Named { path, error } => Self::Named { path: path_of(&path), error },
             other => other,
         }
     }

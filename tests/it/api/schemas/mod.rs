@@ -395,8 +395,9 @@ fn sparse_products() {
     let mut answer: Value =
         serde_json::from_str(include_str!("../../../../openapi/examples/spmv.json")).unwrap();
     (answer["error"], answer["code"]) = (json!("e"), json!("timeout"));
+    answer["y"] = json!([1.5, null]);
     let method = json!({
-        "success": true, "result": answer["result"], "error": "e", "code": "timeout", "job_id": "j",
+        "success": true, "result": answer["result"], "y": [1.5, null], "error": "e", "code": "timeout", "job_id": "j",
     });
     answer["results"] = json!({"custom": method, "cusparse": {"success": false}});
     answer["x_of_cusparse"] = 1.5.into();

@@ -25,6 +25,9 @@ pub struct SpmvResponse {
     /// Product and times, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
+    /// What the kernel gave, where it is not the product; an element that is not finite is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y: Option<Vec<Option<f64>>>,
     /// What went wrong, if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -60,6 +63,9 @@ pub struct MethodAnswer {
     /// Product and times, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
+    /// What it gave, where it is not the product; an element that is not finite is null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y: Option<Vec<Option<f64>>>,
     /// What went wrong, if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -115,6 +121,7 @@ impl SpmvResponse {
             success: result.is_some(),
             verdict: Some(report.kernel_verdict()),
             code: code_of(report),
+            y: wrong_product(report),
             result,
             error,
             job_id: Some(report.job_id.clone()),
@@ -150,6 +157,7 @@ impl SpmvResponse {
             success: self.success,
             verdict: self.verdict,
             result: self.result.clone(),
+            y: self.y.clone(),
             error: self.error.clone(),
             code: self.code.clone(),
             job_id: self.job_id.clone(),
@@ -204,6 +212,15 @@ fn product(report: &EvaluateResponse) -> Option<Vec<f64>> {
     Numbers::Bytes(bytes).floats(y.dtype.size()).ok()
 }
 
+/// Returns what the kernel gave if its verdict is `wrong`.
+fn wrong_product(report: &EvaluateResponse) -> Option<Vec<Option<f64>>> {
+    if report.kernel_verdict() != KernelVerdict::Wrong {
+        return None;
+    }
+    let finite = |element: f64| element.is_finite().then_some(element);
+    Some(product(report)?.into_iter().map(finite).collect())
+}
+
 fn code_of(report: &EvaluateResponse) -> Option<FailureCode> {
     let failed = report.failure.as_ref().map(|failure| failure.code.clone());
     failed.or_else(|| report.why_weak().map(|_| FailureCode::WeakContract))
@@ -220,12 +237,17 @@ fn why_not(report: &EvaluateResponse) -> String {
     if let Some(error) = &exec.compilation_error {
         return format!("the kernel does not compile: {error}");
     }
-    if let Some(error) = &exec.validation_error {
-        return format!("the product is wrong: {error}");
-    }
-    match &report.failure {
-        Some(failure) => failure.message.clone(),
-        None => {
+    match (&report.failure, &exec.validation_error) {
+        (_, Some(error)) if report.kernel_verdict() == KernelVerdict::Wrong => {
+            format!("the product is wrong: {error}")
+        }
+        (Some(failure), _) if failure.code == FailureCode::Timeout => format!(
+            "the kernel hung: {}; one that only needs longer takes a larger `options.timeout`",
+            failure.message
+        ),
+        (Some(failure), _) => failure.message.clone(),
+        (None, Some(error)) => error.clone(),
+        (None, None) => {
             let is_right = report.kernel_verdict() == KernelVerdict::Correct;
             let what = match (is_right, exec.runtime) {
                 (true, Some(_)) => "the kernel was timed, but its product is not in the report",

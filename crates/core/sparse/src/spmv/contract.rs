@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use super::kernel::code;
 use super::numbers::Numbers;
 use super::parts::{Part, PartError, Parts, float_blob, floats};
-use super::request::{DEFAULT_KERNEL, MatrixData, Multiplier, SpmvOptions};
+use super::paths::DEFAULT_ARGS;
+use super::request::{MatrixData, Multiplier, SpmvOptions};
 use crate::product::{FloatPrecision, product};
 use crate::{Csr, CsrError};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, CodeForm, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
-    KernelMetadata, KernelType, Launch, ReturnOutputs, Role, TensorSpec, Tolerance,
+    ArgKind, ArgSpec, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode, KernelType,
+    Launch, ReturnOutputs, Role, TensorSpec, Tolerance,
 };
 use warpgauge_model::{FailureCode, Library, Requirements, Work};
 use warpgauge_tensor::{Blob, Dtype, OutputEncoding, TensorData};
-
-/// Default parameters, which are those of the kernel of the Remote GPU Execution Service.
-const DEFAULT_ARGS: [&str; 6] = ["num_rows", "values", "col_indices", "row_ptr", "x", "y"];
 
 /// Default number of threads per block.
 const DEFAULT_BLOCK: u64 = 256;
@@ -79,12 +78,22 @@ pub fn checked(data: MatrixData, dtype: Option<Dtype>) -> Result<(Csr, Vec<f64>)
         };
         SpmvProblem::new(at(&error.field()), code, error.to_string())
     })?;
-    not_empty(&csr, "matrix_data.nnz")?;
+    has_rows(&csr, "matrix_data.num_rows")?;
     let x = vector(data.x, csr.cols(), dtype, "matrix_data.x")?;
     Ok((csr, x))
 }
 
-/// Checks that the matrix has non-zeros, since buffers need at least one element.
+/// Checks that the product has elements.
+fn has_rows(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
+    if csr.rows() > 0 {
+        return Ok(());
+    }
+    let message = "the matrix has no rows: its product has no elements that a kernel could compute";
+    Err(SpmvProblem::new(path, FailureCode::InvalidData, message))
+}
+
+/// Checks that the matrix has non-zeros. A contract that names a matrix says itself what shape its
+/// arrays have, and cuSPARSE counts their elements.
 pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     if csr.nnz() > 0 {
         return Ok(());
@@ -172,7 +181,10 @@ pub fn contract_of(
         }
     };
     let dtype = element_type(options.dtype)?;
-    not_empty(csr, "mtx_filename")?;
+    has_rows(csr, "mtx_filename")?;
+    if multiplier == Multiplier::Cusparse {
+        not_empty(csr, "mtx_filename")?;
+    }
     vectors_fit(csr, max_bytes, "mtx_filename")?;
     let x = match x {
         Some(numbers) => vector(numbers, csr.cols(), dtype, "x")?,
@@ -215,7 +227,8 @@ pub fn contract_of(
             allow_non_finite: Some(false),
         }),
         compare_as: BTreeMap::new(),
-        allow_weak: options.allow_weak,
+        // Whatever writes zeros multiplies a matrix without non-zeros.
+        allow_weak: options.allow_weak || csr.nnz() == 0,
         work: Some(work(csr, dtype)),
         measure: options.measure.clone().unwrap_or_default(),
         profile: options.profile.clone(),
@@ -252,28 +265,6 @@ fn of_library(options: &SpmvOptions) -> SpmvOptions {
     }
 }
 
-fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> KernelCode {
-    let kernel_type = options.kernel_type.unwrap_or(KernelType::Cubin);
-    let binary = kernel_type.code_form() == CodeForm::Binary;
-    KernelCode {
-        source_code: (!binary).then(|| kernel.to_owned()),
-        files: BTreeMap::new(),
-        source_path: None,
-        launches: Vec::new(),
-        setup: Vec::new(),
-        binary_b64: binary.then(|| Blob::from_base64(kernel)),
-        kernel_type,
-        io: Some(io),
-        metadata: Some(KernelMetadata {
-            kernel_name: Some(
-                options.kernel_name.clone().unwrap_or_else(|| DEFAULT_KERNEL.to_owned()),
-            ),
-            compiler_options: options.compiler_options.clone(),
-            ..KernelMetadata::default()
-        }),
-    }
-}
-
 fn io(
     csr: &Csr,
     x: &[f64],
@@ -299,9 +290,13 @@ fn io(
         }
         args.push(match *name {
             "y" => output(csr.rows(), dtype),
-            "x" => argument("x", floats(x, dtype).map_err(|error| part_error(&path, error))?),
             name => {
-                argument(name, parts.part(name, dtype).map_err(|error| part_error(&path, error))?)
+                let part = match name {
+                    "x" => floats(x, dtype),
+                    name => parts.part(name, dtype),
+                };
+                let part = part.and_then(with_an_element);
+                argument(name, part.map_err(|error| part_error(&path, error))?)
             }
         });
     }
@@ -313,6 +308,17 @@ fn io(
     let triton = options.kernel_type == Some(KernelType::Triton);
     let launch = options.launch.clone().unwrap_or_else(|| default_launch(csr, triton));
     Ok(IoContract { args, launch: Some(launch) })
+}
+
+/// Gives an empty array one element, zero, since buffers have at least one. Nothing refers to it.
+fn with_an_element(part: Part) -> Result<Part, PartError> {
+    match part {
+        Part::Array { dtype, length: 0, .. } => {
+            let data = Blob::from_bytes(&vec![0; dtype.size()]);
+            Ok(Part::Array { dtype, length: 1, data })
+        }
+        part => Ok(part),
+    }
 }
 
 pub(crate) fn part_error(path: &str, error: PartError) -> SpmvError {
@@ -444,7 +450,24 @@ mod tests {
                 data[field] = value;
             }
         });
-        assert_eq!(empty.unwrap_err().path, "matrix_data.nnz");
+        let (empty, x) = empty.unwrap();
+        let options = SpmvOptions { kernel_type: Some(KernelType::Cuda), ..SpmvOptions::default() };
+        let contract = |multiplier| {
+            let x = Some(Numbers::Floats(x.clone()));
+            contract_of(&empty, x, multiplier, None, (&options, 1 << 20))
+        };
+        let valid = contract(Multiplier::Custom("…")).unwrap();
+        let limits = warpgauge_contract::ContractLimits::default();
+        assert_eq!(warpgauge_contract::validate(&valid, &limits), Ok(()));
+        assert!(valid.allow_weak);
+        assert!(matches!(contract(Multiplier::Cusparse), Err(SpmvError::Invalid(_))));
+        let no_rows = data_of(|data| {
+            *data = json!({
+                "num_rows": 0, "num_cols": 3, "nnz": 0, "values": [], "col_indices": [],
+                "row_ptr": [0], "x": [1, 2, 3],
+            });
+        });
+        assert_eq!(no_rows.unwrap_err().path, "matrix_data.num_rows");
 
         for (field, value, path, message) in cases {
             let problem = data_of(|data| data[field] = value).unwrap_err();

@@ -7,10 +7,12 @@ mod contract;
 mod expected;
 mod file;
 mod generated;
+mod kernel;
 mod matrix;
 mod named;
 mod numbers;
 mod parts;
+mod paths;
 mod request;
 
 pub use crate::Csr;
@@ -25,6 +27,7 @@ pub use matrix::{
 pub use named::{NamedMatrix, TakesMatrices, used};
 pub use numbers::Numbers;
 pub use parts::{Part, PartError, takes_padding};
+pub use paths::request_path;
 pub use request::{
     DEFAULT_KERNEL, MatrixData, Method, Multiplier, SpmvOptions, SpmvRequest, StoredSpmvRequest,
 };

@@ -164,7 +164,8 @@ pub struct MatrixData {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpmvOptions {
-    /// What `kernel` is: `cubin` or `fatbin` (base64), `cuda`, `ptx` or `triton` (source text).
+    /// What `kernel` is: `cubin` or `fatbin` (base64), `cuda`, `ptx` or `triton` (source text). Of `cubin`,
+    /// the default, and `fatbin` the content decides, which may also be PTX.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_type: Option<KernelType>,
     /// Entry point; default `csr_spmv_kernel`.

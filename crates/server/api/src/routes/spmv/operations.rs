@@ -19,7 +19,7 @@ use warpgauge_model::FailureCode;
 use warpgauge_service::{Caller, Extents, JobSubmission, Services, WantedProduct};
 use warpgauge_sparse::spmv::{
     MatrixList, MatrixReply, Method, SpmvProblem, SpmvRequest, SpmvResponse, StoredSpmvRequest,
-    check_matrix_name,
+    check_matrix_name, request_path,
 };
 
 /// The operations on sparse matrices over a service.
@@ -54,10 +54,13 @@ impl Spmv {
         request: ArrayBody<SpmvRequest>,
     ) -> Result<JsonReply<SpmvResponse>, OperationError<JobBodyErrors>> {
         let ParsedBody { value, share } = request;
+        let options = value.options.clone();
         let wanted = WantedProduct::Given(Box::new(value));
         let (contract, extents) =
             self.service.matrices.contract_of_product(wanted, &params.0.caller).await?;
-        let report = self.service.evaluations.evaluate(contract, params.0).await?;
+        let report = self.service.evaluations.evaluate(contract, params.0).await;
+        let report =
+            report.map_err(|error| error.at_paths(|path| request_path(path, &options, false)))?;
         drop(share);
         Ok(reply(move || SpmvResponse::new(&report, extents), extents).await?)
     }
@@ -92,7 +95,10 @@ impl Spmv {
             };
             let (contract, extents) =
                 self.service.matrices.contract_of_product(wanted, &submission.caller).await?;
-            answers.push((self.service.evaluations.evaluate(contract, submission).await?, extents));
+            let report = self.service.evaluations.evaluate(contract, submission).await;
+            let report = report
+                .map_err(|error| error.at_paths(|path| request_path(path, &value.options, true)))?;
+            answers.push((report, extents));
         }
         drop(share);
         let rows: u32 = answers.iter().map(|(_, (rows, ..))| rows).sum();
