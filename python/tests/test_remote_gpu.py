@@ -83,11 +83,68 @@ def test_matrices_are_uploaded_found_and_multiplied(remote: RemoteGPUClient, sou
         remote.check_mtx("../etc/passwd")
 
 
+def test_the_whole_way_by_the_names_of_the_original(remote: RemoteGPUClient, source: Path, tmp_path: Path) -> None:
+    assert remote.get_server_arch() == "sm_{}{}".format(*remote.get_gpu_info()["compute_capability"])
+    cubin = remote.compile_cuda_kernel(str(source))
+    assert cubin == str(source.with_suffix(".cubin"))
+    # On the emulated device it is PTX, under a name that says otherwise.
+    result = remote.execute_spmv_csr(cubin, as_arrays(), 2)
+    assert result["y"] == [1.0, 5.0, 3.0] and result["num_runs"] == 2
+    assert remote.execute_spmv_csr(Path(cubin).read_bytes(), MATRIX, num_runs=1)["y"] == [1.0, 5.0, 3.0]
+    other = remote.compile_cuda_kernel(source, tmp_path / "other.cubin", "sm_90")
+    assert Path(other).read_bytes().startswith(b"\x7fELF")
+    broken = tmp_path / "broken.cu"
+    broken.write_text("__global__ void f() { nonsense; }")
+    with pytest.raises(RuntimeError, match=r"CUDA compilation failed:(.|\n)*nonsense"):
+        remote.compile_cuda_kernel(str(broken))
+
+    file = tmp_path / "original.mtx"
+    text = "%%MatrixMarket matrix coordinate real general\n2 3 3\n1 1 2\n1 3 1\n2 2 4\n"
+    file.write_text(text)
+    assert remote.upload_mtx_file(str(file))["info"]["num_cols"] == 3
+    assert remote.check_mtx_exists("original.mtx")["info"]["nnz"] == 3
+    assert "original.mtx" in [matrix["filename"] for matrix in remote.list_mtx_files()]
+    x = np.array([1, 2, 3], np.float32)
+    for arguments in [(cubin, "original.mtx", x), ("original.mtx", cubin, x), (source, "original.mtx", x)]:
+        assert remote.execute_spmv_mtx(*arguments, "custom", 1)["y"] == [5.0, 8.0]
+    assert remote.execute_spmv_mtx(mtx_filename="original.mtx", kernel=cubin, num_runs=1)["y"] == [3.0, 4.0]
+    with pytest.raises(ArgumentError, match="name of a matrix"):
+        remote.execute_spmv_mtx(cubin)
+
+    assert remote.upload_and_execute_spmv(str(source), str(file), x, None, "custom", 1)["y"] == [5.0, 8.0]
+    # A file that has changed is another matrix.
+    file.write_text(text.replace("2 2 4", "2 2 5"))
+    assert remote.upload_and_execute_spmv(str(source), str(file), [1, 2, 3], num_runs=1)["y"] == [5.0, 10.0]
+    assert len(remote.upload_and_execute_spmv(str(source), str(file), num_runs=1)["y"]) == 2
+    with pytest.raises(ArgumentError, match="needs a kernel"):
+        remote.upload_and_execute_spmv(None, file)
+
+
+def test_the_variables_of_the_original_are_read(server: warpgauge.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WARPGAUGE_SERVER", raising=False)
+    monkeypatch.setenv("GPU_SERVER_URL", server.url)
+    monkeypatch.setenv("GPU_API_KEY", "your-secret-api-key-here")
+    with RemoteGPUClient() as one:
+        assert one.health_check()
+        assert one._client._client._transport.settings.api_key == "your-secret-api-key-here"
+    monkeypatch.setenv("WARPGAUGE_SERVER", "http://127.0.0.1:9")
+    with RemoteGPUClient(timeout=0) as other:
+        assert not other.health_check()
+
+
+def test_a_matrix_without_entries_is_multiplied(remote: RemoteGPUClient, source: Path) -> None:
+    empty = {**MATRIX, "nnz": 0, "values": [], "col_indices": [], "row_ptr": [0, 0, 0, 0]}
+    assert remote.compile_and_execute_spmv(source, empty, num_runs=1)["y"] == [0.0, 0.0, 0.0]
+
+
 def test_a_wrong_kernel_is_an_error_with_a_job(remote: RemoteGPUClient) -> None:
     options = {"kernel_type": "cuda"}
     with pytest.raises(SpmvError, match="the product is wrong") as caught:
         remote.execute_spmv(KERNEL.replace("+=", "-="), MATRIX, options=options, num_runs=1)
-    assert caught.value.job_id
+    assert caught.value.job_id and caught.value.y == [-1.0, -5.0, -3.0]
+    with pytest.raises(SpmvError, match="the kernel hung"):
+        hang = KERNEL.replace("y[row] = sum;", "while (row_ptr[0] == 0) y[row] += 1;")
+        remote.execute_spmv(hang, MATRIX, 1, options={**options, "timeout": 1})
     with pytest.raises(SpmvError, match="does not compile"):
         remote.execute_spmv("nonsense", MATRIX, options=options)
 

@@ -4,14 +4,18 @@ A program that was written for that service changes its import::
 
     from warpgauge.remote_gpu import RemoteGPUClient
 
-and has the same methods. Arrays are lists or anything that numpy makes an array of; the latter travel as bytes.
+and has the same methods, with the arguments of that client in their order. Arrays are lists or anything that numpy
+makes an array of; the latter travel as bytes.
 """
 
 from __future__ import annotations
 
 import base64
+import os
+import random
+import struct
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,27 +27,38 @@ _FLOATS = ("values", "x")
 _INTEGERS = ("col_indices", "row_ptr")
 
 
-class SpmvError(WarpgaugeError):
+# How long a check of the server's health waits for it, as in that service's client.
+_HEALTH_S = 5.0
+
+
+class SpmvError(WarpgaugeError, RuntimeError):
     """A product that was not made: the kernel does not compile, crashed, or gave another one.
 
-    `answer` is the service's whole answer; its `job_id` names the job with the report.
+    `answer` is the service's whole answer; its `job_id` names the job with the report. `y` is what a kernel gave
+    whose product is wrong.
     """
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self.answer = dict(answer)
         self.job_id: str | None = answer.get("job_id")
+        self.y: list[float | None] | None = answer.get("y")
         super().__init__(str(answer.get("error") or "the service gave no product and no reason"))
 
 
 class RemoteGPUClient:
     """A server, as the Remote GPU Execution Service's client sees it.
 
-    `server_url` and `api_key` default to the variables WARPGAUGE_SERVER and WARPGAUGE_API_KEY. `timeout` is how
-    long, in seconds, a server that is away or full is asked again.
+    `server_url` and `api_key` default to the variables WARPGAUGE_SERVER and WARPGAUGE_API_KEY, or else
+    GPU_SERVER_URL and GPU_API_KEY. `timeout` is how long, in seconds, a server that is away or full is asked again.
     """
 
     def __init__(self, server_url: str | None = None, api_key: str | None = None, *, timeout: float = 120.0) -> None:
-        self._client = Client(server_url, api_key=api_key, patience=timeout)
+        url = server_url or _variable("WARPGAUGE_SERVER", "GPU_SERVER_URL")
+        key = api_key or _variable("WARPGAUGE_API_KEY", "GPU_API_KEY")
+        self._client = Client(url, api_key=key, patience=timeout)
+        self._impatient = Client(url, api_key=key, patience=min(timeout, _HEALTH_S))
+        # What this client uploaded, by path: the file's state and the hash of the content at the server.
+        self._uploaded: dict[Path, tuple[tuple[int, int], str]] = {}
 
     def __enter__(self) -> RemoteGPUClient:
         return self
@@ -54,15 +69,16 @@ class RemoteGPUClient:
     def close(self) -> None:
         """Closes the connections."""
         self._client.close()
+        self._impatient.close()
 
     def health(self) -> dict[str, Any]:
         """What `GET /health` says."""
         return self._call("GET", "/health")
 
     def health_check(self) -> bool:
-        """Whether the server answers, and is healthy."""
+        """Whether the server answers within five seconds, and is healthy."""
         try:
-            return self.health().get("status") == "healthy"
+            return self._impatient.call("GET", "/health").get("status") == "healthy"
         except WarpgaugeError:
             return False
 
@@ -77,19 +93,61 @@ class RemoteGPUClient:
             raise WarpgaugeError("the server has no device; see `get_info()`")
         return info
 
+    def get_server_arch(self) -> str | None:
+        """The architecture of the device, such as `sm_90`; `None` where the server has no device."""
+        info = self.get_info().get("info")
+        if not isinstance(info, dict):
+            return None
+        major, minor = info["compute_capability"]
+        return f"sm_{major}{minor}"
+
+    def compile_cuda_kernel(
+        self, cu_file: str | Path, output_cubin: str | Path | None = None, arch: str | None = None
+    ) -> str:
+        """Has the server compile a kernel, and gives the path of the image: `cu_file` with the ending `.cubin`, if
+        `output_cubin` is not given.
+
+        Without `arch` the image is for the server's own device. For an emulated device it is PTX.
+        """
+        source = Path(cu_file)
+        body: dict[str, Any] = {
+            "kernel": {"kernel_type": "cuda", "source_code": source.read_text()},
+            "return_image": True,
+        }
+        if arch is not None:
+            body["arch"] = arch
+        answer = self._call("POST", "/compile", body)
+        if not answer.get("compiled"):
+            message = f"CUDA compilation failed:\n{answer.get('compilation_error')}"
+            raise SpmvError({**answer, "error": message})
+        target = Path(output_cubin) if output_cubin is not None else source.with_suffix(".cubin")
+        target.write_bytes(base64.b64decode(answer["image_b64"]))
+        return str(target)
+
+    def execute_spmv_csr(
+        self,
+        cubin_file: bytes | str | Path,
+        matrix_data: Mapping[str, Any],
+        num_runs: int | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """As `execute_spmv`."""
+        return self.execute_spmv(cubin_file, matrix_data, num_runs, options=options)
+
     def execute_spmv(
         self,
         kernel: bytes | str | Path,
         matrix_data: Mapping[str, Any],
-        *,
         num_runs: int | None = None,
+        *,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Multiplies a matrix in CSR form by a vector; gives `y`, `execution_time_ms` and more.
 
-        `kernel` is a path (`.cubin`, `.fatbin`, `.cu`, `.ptx`, `.py`), the bytes of a cubin or, as `str` with
-        `options={"kernel_type": "cuda"}`, source text. `matrix_data` has `num_rows`, `num_cols`, `nnz`, `values`,
-        `col_indices`, `row_ptr` and `x`.
+        `kernel` is a path (`.cubin`, `.fatbin`, `.cu`, `.ptx`, `.py`), the bytes of a cubin, a fat binary or PTX, or,
+        as `str` with `options={"kernel_type": "cuda"}`, source text. `matrix_data` has `num_rows`, `num_cols`, `nnz`,
+        `values`, `col_indices`, `row_ptr` and `x`.
         """
         code, options = _kernel(kernel, options)
         double = options.get("dtype") == "float64"
@@ -103,8 +161,8 @@ class RemoteGPUClient:
         kernel_file: str | Path,
         matrix_data: Mapping[str, Any],
         arch: str | None = None,
-        *,
         num_runs: int | None = None,
+        *,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """As `execute_spmv`, of a kernel in CUDA C++ that the server compiles for its own device.
@@ -115,13 +173,25 @@ class RemoteGPUClient:
             self._warn_of(arch)
         source = Path(kernel_file).read_text()
         more = {"kernel_type": "cuda", **(options or {})}
-        return self.execute_spmv(source, matrix_data, num_runs=num_runs, options=more)
+        return self.execute_spmv(source, matrix_data, num_runs, options=more)
 
     def upload_mtx(self, path: str | Path, filename: str | None = None) -> dict[str, Any]:
         """Uploads a Matrix Market file; its name there is the file's own, or `filename`."""
         path = Path(path)
         content = base64.b64encode(path.read_bytes()).decode()
         return self._call("POST", "/upload_mtx", {"filename": filename or path.name, "content": content})
+
+    def upload_mtx_file(self, mtx_file_path: str | Path) -> dict[str, Any]:
+        """As `upload_mtx`, under the file's own name."""
+        return self.upload_mtx(mtx_file_path)
+
+    def check_mtx_exists(self, mtx_filename: str) -> dict[str, Any]:
+        """As `check_mtx`."""
+        return self.check_mtx(mtx_filename)
+
+    def list_mtx_files(self) -> list[dict[str, Any]]:
+        """What one's matrices are: `filename`, `num_rows`, `num_cols`, `nnz` and more of each."""
+        return list(self.list_mtx()["matrices"])
 
     def check_mtx(self, filename: str) -> dict[str, Any]:
         """Whether there is such a matrix (`exists`), and what it consists of (`matrix`)."""
@@ -133,18 +203,22 @@ class RemoteGPUClient:
 
     def execute_spmv_mtx(
         self,
-        mtx_filename: str,
-        kernel: bytes | str | Path | None = None,
+        cubin_file: bytes | str | Path | None = None,
+        mtx_filename: bytes | str | Path | None = None,
         x: object = None,
-        *,
         method: str = "custom",
         num_runs: int | None = None,
+        *,
+        kernel: bytes | str | Path | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Multiplies an uploaded matrix, or a generated one such as `poisson2d:nx=512`, by `x` (default: ones).
 
-        `method="cusparse"` takes no kernel, and needs a server with a GPU and cuSPARSE.
+        The kernel is as in `execute_spmv`. Kernel and matrix may change places, where their names say which is
+        which; `kernel` is another name of `cubin_file`. `method="cusparse"` takes no kernel, and needs a server with
+        a GPU and cuSPARSE.
         """
+        kernel, mtx_filename = _kernel_and_matrix(cubin_file, mtx_filename, kernel)
         body: dict[str, Any] = {"mtx_filename": mtx_filename, "method": method}
         if kernel is None:
             options = dict(options or {})
@@ -157,16 +231,70 @@ class RemoteGPUClient:
             body["num_runs"] = num_runs
         return _product(self._call("POST", "/execute_spmv_mtx", body))
 
+    def upload_and_execute_spmv(
+        self,
+        cu_file: str | Path | None,
+        mtx_file: str | Path,
+        x: object = None,
+        arch: str | None = None,
+        method: str = "custom",
+        num_runs: int | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Uploads a matrix, unless this client has uploaded the same file already and it is still there; compiles a
+        kernel, and multiplies. Without `x` the vector is random.
+        """
+        path = Path(mtx_file)
+        info = self._uploaded_matrix(path)
+        if x is None:
+            x = _Packed(random.gauss(0.0, 1.0) for _ in range(info["num_cols"]))
+        if method == "cusparse":
+            return self.execute_spmv_mtx(None, path.name, x, method, num_runs, options=options)
+        if cu_file is None:
+            raise ArgumentError(f"cu_file: the method {method!r} needs a kernel")
+        if arch is not None:
+            self._warn_of(arch)
+        more = {"kernel_type": "cuda", **(options or {})}
+        return self.execute_spmv_mtx(Path(cu_file).read_text(), path.name, x, method, num_runs, options=more)
+
+    def _uploaded_matrix(self, path: Path) -> dict[str, Any]:
+        path = path.resolve()
+        state = path.stat()
+        now = (state.st_mtime_ns, state.st_size)
+        matrix = self.check_mtx(path.name).get("matrix")
+        # Another file of this name at the server is another matrix.
+        if matrix is None or self._uploaded.get(path) != (now, matrix["blake3"]):
+            matrix = self.upload_mtx(path)["matrix"]
+            self._uploaded[path] = (now, matrix["blake3"])
+        return dict(matrix)
+
     def _call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         return self._client.call(method, path, body)
 
     def _warn_of(self, arch: str) -> None:
-        major, minor = (int(part) for part in self.get_gpu_info()["compute_capability"])
-        here = f"sm_{major}{minor}"
-        if arch.removesuffix("a") != here:
+        here = self.get_server_arch()
+        if here is not None and arch.removesuffix("a") != here:
             warnings.warn(f"the server compiles for its own device, {here}, and not for {arch}", stacklevel=3)
 
 
+class _Packed:
+    """Numbers that travel as bytes, of whatever element type the request has."""
+
+    def __init__(self, numbers: Iterable[float]) -> None:
+        self._numbers = list(numbers)
+
+    def base64(self, dtype: str) -> str:
+        letter = "d" if dtype == "<f8" else "f"
+        return base64.b64encode(struct.pack(f"<{len(self._numbers)}{letter}", *self._numbers)).decode()
+
+
+def _variable(*names: str) -> str | None:
+    """The first of these variables that is set and not empty."""
+    return next((value for name in names if (value := os.environ.get(name))), None)
+
+
+# The server looks at what a cubin is: it may be a fat binary, or PTX.
 _TYPES = {".cubin": "cubin", ".fatbin": "fatbin", ".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".py": "triton"}
 
 
@@ -186,6 +314,26 @@ def _kernel(kernel: bytes | str | Path, options: Mapping[str, Any] | None) -> tu
     return kernel, options
 
 
+def _kernel_and_matrix(
+    first: bytes | str | Path | None, second: bytes | str | Path | None, kernel: bytes | str | Path | None
+) -> tuple[bytes | str | Path | None, str]:
+    """Which is the kernel and which the name of the matrix; the client's earlier versions had the matrix first."""
+    given = [one for one in (first, second, kernel) if one is not None]
+    if kernel is None:
+        kernel = next((one for one in given if _is_kernel(one)), None)
+        # Source text is nothing that a name shows.
+        if kernel is None and len(given) == 2:
+            kernel = first
+    names = [one for one in given if one is not kernel]
+    if len(names) != 1 or isinstance(names[0], bytes):
+        raise ArgumentError("execute_spmv_mtx: give a kernel, where the method takes one, and the name of a matrix")
+    return kernel, str(names[0])
+
+
+def _is_kernel(value: bytes | str | Path) -> bool:
+    return isinstance(value, bytes) or Path(value).suffix.lower() in _TYPES or "\n" in str(value)
+
+
 def _matrix(data: Mapping[str, Any], double: bool) -> dict[str, Any]:
     types = {**dict.fromkeys(_FLOATS, "<f8" if double else "<f4"), **dict.fromkeys(_INTEGERS, "<i4")}
     return {name: _numbers(name, value, types[name]) if name in types else value for name, value in data.items()}
@@ -195,6 +343,8 @@ def _numbers(name: str, value: object, dtype: str) -> object:
     """A list as it is; an array as base64 of its bytes."""
     if isinstance(value, (list, tuple)):
         return list(value)
+    if isinstance(value, _Packed):
+        return value.base64(dtype)
     import numpy as np
 
     array = np.asarray(value)
