@@ -206,6 +206,7 @@ class ErrorBody(TypedDict, total=False):
     status: ErrorStatus
     code: str
     error: str
+    detail: str
     path: str
     line: int
     column: int
@@ -440,6 +441,7 @@ class SharedTensor(TypedDict, total=False):
     held_bytes: int
     kind: HandleKind
     name: str
+    original_filename: str | None
     created_at: float
     expires_in_s: float
     leases: int

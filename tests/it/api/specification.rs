@@ -117,6 +117,9 @@ fn errors_are_declared_where_they_can_happen() {
             "delete /check_mtx/{name}" | "get /check_mtx/{name}/data" => {
                 &["200", "400", "401", "403", "404", "429", "500", "503"]
             }
+            "post /tensors" | "post /tensors/from-array" => {
+                &["200", "400", "401", "403", "408", "413", "415", "422", "429", "500", "503"]
+            }
             label if label.starts_with("post") => {
                 &["200", "400", "401", "403", "408", "413", "415", "429", "500", "503"]
             }

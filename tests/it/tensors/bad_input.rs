@@ -9,8 +9,13 @@ use serde_json::json;
 use super::*;
 
 fn refused(server: &Server, file: &[u8], fields: &[(&str, &str)], message: &str) {
+    refused_with(400, server, file, fields, message);
+}
+
+fn refused_with(status: u16, server: &Server, file: &[u8], fields: &[(&str, &str)], message: &str) {
     let answer = upload(server, file, fields);
-    assert_eq!(answer.status, 400, "{message}: {}", answer.text);
+    assert_eq!(answer.status, status, "{message}: {}", answer.text);
+    assert_eq!(answer.json["detail"], answer.json["error"]);
     let error = answer.json["error"].as_str().unwrap();
     assert!(error.contains(message), "{message}: {error}");
 }
@@ -69,14 +74,14 @@ fn files_that_lie_are_refused_and_nothing_is_kept() {
     let long = patched(&safetensors(&entry(json!([1]), json!([0, 4])), &[0; 4]), 0, &[0xFF; 8]);
     refused(&server, &long, &[], "header has");
 
-    refused(&server, b"MZ and more than that", &[], "neither WAV");
-    refused(&server, b"", &[], "neither WAV");
-    refused(&server, &sound, &[("cuda_device", "7")], "no device 7");
-    refused(&server, &sound, &[("cuda_device", "-2")], "no device -2");
-    refused(&server, &sound, &[("cuda_device", "first")], "must be an integer");
+    refused(&server, b"MZ and more than that", &[], "Only WAV files are supported");
+    refused(&server, b"", &[], "Only WAV files are supported");
+    refused(&server, &sound, &[("cuda_device", "7")], "Invalid CUDA device 7");
+    refused(&server, &sound, &[("cuda_device", "-2")], "Invalid CUDA device -2");
+    refused_with(422, &server, &sound, &[("cuda_device", "first")], "must be an integer");
     refused(&server, &sound, &[("ttl_s", "-1")], "may be more than 0");
     refused(&server, &sound, &[("ttl_s", "NaN")], "may be more than 0");
-    refused(&server, &sound, &[("device", "0")], "wav_file, cuda_device");
+    refused_with(422, &server, &sound, &[("device", "0")], "wav_file, cuda_device");
     assert_eq!(server.get("/tensors").json["held_bytes"], 0);
 }
 
@@ -90,10 +95,10 @@ fn requests_that_are_wrong_say_where() {
         (json!({"data_b64": ""}), 400, "shape"),
         (json!({"data_b64": base64(&[0; 4]), "shape": [1u64 << 62]}), 400, "shape"),
         (json!({"data_b64": base64(&[0; 4]), "shape": [1u64 << 40]}), 413, "shape"),
-        (json!({"data_b64": "***"}), 400, "data_b64"),
-        (json!({"data_b64": base64(&[0; 4]), "dtype": "torch.complex64"}), 400, "dtype"),
+        (json!({"data_b64": "***"}), 422, "data_b64"),
+        (json!({"data_b64": base64(&[0; 4]), "dtype": "torch.complex64"}), 422, "dtype"),
         (json!({"data_b64": base64(&[0; 4]), "cuda_device": 3}), 400, "cuda_device"),
-        (json!({"data_b64": base64(&[0; 4]), "owner": "me"}), 400, "owner"),
+        (json!({"data_b64": base64(&[0; 4]), "owner": "me"}), 422, "owner"),
     ] {
         let answer = server.post_json("/tensors/from-array", &body);
         assert_eq!(answer.status, status, "{body}: {}", answer.text);

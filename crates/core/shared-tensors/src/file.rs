@@ -80,7 +80,8 @@ pub fn read(
         return safetensors::read(file, tensor, max_bytes);
     }
     Err(TensorFileError::data(
-        "the file is neither WAV (RIFF), .npy nor .safetensors by its first bytes; convert it to one",
+        "Only WAV files are supported, and .npy and .safetensors: by its first bytes the file is none of \
+         them; convert it",
     ))
 }
 

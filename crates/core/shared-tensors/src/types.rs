@@ -77,6 +77,10 @@ pub struct SharedTensor {
     /// A name of the uploader's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The same, by the name that it has at the GPU Tensor Server; null without one.
+    #[serde(default)]
+    #[schemars(extend("nullable" = true))]
+    pub original_filename: Option<String>,
     /// When it was uploaded, seconds since the Unix epoch.
     pub created_at: f64,
     /// Seconds until it is removed, if nobody uses it; absent: it is not.

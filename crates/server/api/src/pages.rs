@@ -21,7 +21,7 @@ use super::response::compression::{accepts_gzip, zipped};
 pub(super) fn add(route: Route) -> Route {
     let docs = || swagger_page(&openapi::full_json());
     route
-        .at("/", get(make_sync(|_| to_docs())))
+        .at("/", get(make_sync(front)))
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
         .at("/openapi.json", get(page("application/json", openapi::full_json)))
         .at("/openapi.yaml", get(page("application/yaml", openapi::full_yaml)))
@@ -133,11 +133,21 @@ fn digests(page: &str) -> [String; 2] {
     found.map(|list| if list.is_empty() { "'none'".to_owned() } else { list.join(" ") })
 }
 
-fn to_docs() -> Response {
-    Response::builder()
-        .status(StatusCode::TEMPORARY_REDIRECT)
-        .header(header::LOCATION, "/docs")
-        .finish()
+/// What the GPU Tensor Server answers at its front page, to the letter.
+const RUNNING: &str = r#"{"message":"GPU Tensor Server is running"}"#;
+
+/// A browser, which asks for HTML, is sent to the documentation; a program gets JSON.
+fn front(request: Request) -> Response {
+    let mut wanted = request.headers().get_all(header::ACCEPT).iter();
+    let html = wanted.any(|accept| accept.to_str().is_ok_and(|types| types.contains("text/html")));
+    let response = Response::builder().header(header::VARY, "accept");
+    match html {
+        true => response
+            .status(StatusCode::TEMPORARY_REDIRECT)
+            .header(header::LOCATION, "/docs")
+            .finish(),
+        false => response.content_type("application/json").body(RUNNING),
+    }
 }
 
 /// poem-openapi's page with the corrected document in place of its own.

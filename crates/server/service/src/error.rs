@@ -67,7 +67,7 @@ pub enum ServiceError {
     )]
     NoSuchMatrix(String),
     /// No such tensor.
-    #[error("there is no tensor {0}; GET /tensors lists those that there are")]
+    #[error("Tensor not found: there is no tensor {0}; GET /tensors lists those that there are")]
     NoSuchTensor(String),
     /// The tensor existed and was removed.
     #[error("tensor {id} is gone: {reason}")]

@@ -425,7 +425,8 @@ fn sparse_products() {
 #[test]
 fn errors_and_views() {
     let error = json!({
-        "success": false, "status": "client_error", "code": "c", "error": "e", "path": "p", "line": 1, "column": 2,
+        "success": false, "status": "client_error", "code": "c", "error": "e", "detail": "e", "path": "p", "line": 1,
+        "column": 2,
         "validation_errors": [{"field": "f", "message": "m", "type": "t"}], "job_id": "j",
         "details": "d",
     });

@@ -28,6 +28,9 @@ pub struct ErrorBody {
     pub code: ErrorCode,
     /// What happened, where, and what to do, for people.
     pub error: String,
+    /// The same as `error`, by the name that it has at the GPU Tensor Server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// JSON path of the field at fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -93,6 +96,7 @@ impl ApiError {
                 },
                 code,
                 error: error.into(),
+                detail: None,
                 path: None,
                 line: None,
                 column: None,
@@ -119,6 +123,15 @@ impl ApiError {
     pub(crate) fn at(mut self, line: Option<u64>, column: Option<u64>) -> Self {
         self.body.line = line;
         self.body.column = column;
+        self
+    }
+
+    /// The body of the request does not have the form that the operation takes. The GPU Tensor Server
+    /// answers that with 422.
+    pub(crate) fn unprocessable(mut self) -> Self {
+        if self.status == StatusCode::BAD_REQUEST {
+            self.status = StatusCode::UNPROCESSABLE_ENTITY;
+        }
         self
     }
 
@@ -296,7 +309,8 @@ impl IntoResponse for ApiError {
         if let Some(why) = reject(self.status, &self.body.code) {
             telemetry().rejected(why);
         }
-        let body = serde_json::to_vec(&*self.body).unwrap_or_default();
+        let body = ErrorBody { detail: Some(self.body.error.clone()), ..*self.body };
+        let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = Response::builder().status(self.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {

@@ -24,6 +24,12 @@ impl Statuses for BodyErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 408, 413, 415, 429, 500, 503];
 }
 
+/// Errors of uploads of tensors.
+pub(crate) struct UploadErrors;
+impl Statuses for UploadErrors {
+    const LIST: &'static [u16] = &[400, 401, 403, 408, 413, 415, 422, 429, 500, 503];
+}
+
 /// Errors of operations that take contracts, which may name what is kept: matrices, shared tensors, baselines.
 pub(crate) struct ContractErrors;
 impl Statuses for ContractErrors {
@@ -145,6 +151,10 @@ fn describe(status: u16) -> MetaResponse {
         ),
         415 => (
             "The body has no media type, or one that is not taken; the error lists those that are.",
+            vec![],
+        ),
+        422 => (
+            "The body does not have the form that is taken: a field is missing, unknown or of another type.",
             vec![],
         ),
         429 => (

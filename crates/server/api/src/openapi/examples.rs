@@ -206,7 +206,7 @@ fn tensor_list() -> Value {
 fn tensor_deleted() -> Value {
     mapping([
         ("tensor_id", tensor_id()),
-        ("message", "Tensor deleted".into()),
+        ("message", "Tensor 0197f000-0000-7000-8000-000000000001 deleted successfully".into()),
         ("leases", 0_u64.into()),
     ])
 }

@@ -87,6 +87,10 @@ fn error_example(status: &str) -> Option<Value> {
             "{status: client_error, code: unsupported_media_type, \
              error: 'Content-Type may be application/json, …; this body''s is \"text/csv\"'}"
         }
+        "422" => {
+            "{status: client_error, code: missing_field, path: wav_file, \
+             error: the form has no field `wav_file` with a file}"
+        }
         "429" => {
             "{status: client_error, code: queue_full, \
              error: 256 evaluations are waiting already; try again in 3 s}"

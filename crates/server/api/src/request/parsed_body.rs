@@ -36,6 +36,15 @@ pub(crate) struct ParsedBody<T, const ARRAYS: bool = false> {
 /// As [`ParsedBody`], with large arrays of numbers.
 pub(crate) type ArrayBody<T> = ParsedBody<T, true>;
 
+impl<T: DeserializeOwned + Send + 'static, const ARRAYS: bool> ParsedBody<T, ARRAYS> {
+    /// Reads the body of a request.
+    pub(crate) async fn read(request: &Request, body: Body) -> Result<Self, ApiError> {
+        let format = body_format(request.headers())?;
+        let (limits, connection) = body::bounds(request)?;
+        receive(format, body, request.headers(), &limits, connection).await
+    }
+}
+
 impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static, const ARRAYS: bool> ApiExtractor<'a>
     for ParsedBody<T, ARRAYS>
 {
@@ -61,10 +70,7 @@ impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static, const ARRAYS: bool> 
         body: &mut RequestBody,
         _: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
-        let body = body.take()?;
-        let format = body_format(request.headers())?;
-        let (limits, connection) = body::bounds(request)?;
-        Ok(receive(format, body, request.headers(), &limits, connection).await?)
+        Ok(Self::read(request, body.take()?).await?)
     }
 }
 

@@ -244,8 +244,10 @@ impl TensorService for SharedTensors {
             let (leases, freed) = deleted.map_err(|why| unknown(id, why))?;
             holders.free(freed.into_iter().collect()).await;
             let message = match leases {
-                0 => "Tensor deleted".to_owned(),
-                open => format!("Tensor deleted; its memory stays until {open} leases have ended"),
+                0 => format!("Tensor {id} deleted successfully"),
+                open => format!(
+                    "Tensor {id} deleted successfully; its memory stays until {open} leases have ended"
+                ),
             };
             Ok(TensorDeleted { tensor_id: id.to_owned(), message, leases })
         }

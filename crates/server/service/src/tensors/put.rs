@@ -128,7 +128,7 @@ pub(super) fn place(
         _ => {
             let known: Vec<String> = devices.iter().map(u32::to_string).collect();
             let text = format!(
-                "there is no device {cuda_device}; there are {}, and -1 for the host's memory",
+                "Invalid CUDA device {cuda_device}; there are {}, and -1 for the host's memory",
                 known.join(", ")
             );
             Err(invalid("cuda_device", FailureCode::InvalidDevice, text))

@@ -28,6 +28,7 @@ pub(super) fn tensor(held: &HeldTensor, message: &str) -> SharedTensor {
         held_bytes: tensor.place.occupied(tensor.bytes),
         kind: kind(tensor.place),
         name: tensor.name.clone(),
+        original_filename: tensor.name.clone(),
         created_at: since.as_secs_f64(),
         expires_in_s: expires_in.map(|left| left.as_secs_f64()),
         leases: *leases,

@@ -213,6 +213,9 @@ pub struct Devices {
 pub struct CudaInfo {
     /// Whether there is a CUDA GPU; an emulated device is not one.
     pub available: bool,
+    /// The same, by the name that it has at the GPU Tensor Server.
+    #[serde(default)]
+    pub cuda_available: bool,
     /// CUDA GPUs.
     pub device_count: usize,
     /// CUDA GPUs.
@@ -250,7 +253,8 @@ impl CudaInfo {
             .filter(|view| view.device.kind == DeviceKind::Cuda)
             .map(|view| CudaDevice::new(&view.device))
             .collect();
-        Self { available: !devices.is_empty(), device_count: devices.len(), devices }
+        let available = !devices.is_empty();
+        Self { available, cuda_available: available, device_count: devices.len(), devices }
     }
 }
 

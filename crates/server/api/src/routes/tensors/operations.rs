@@ -7,8 +7,8 @@ use poem_openapi::OpenApi;
 use poem_openapi::param::{Path, Query};
 
 use super::file::{TensorFileReply, TensorFormat};
-use super::upload::FormUpload;
-use crate::error::operation::{BodyErrors, KeyErrors, OperationError, TensorErrors};
+use super::upload::{ArrayUpload, FormUpload};
+use crate::error::operation::{KeyErrors, OperationError, TensorErrors, UploadErrors};
 use crate::request::parsed_body::ParsedBody;
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
@@ -35,7 +35,7 @@ impl Tensors {
         caller: Data<&Caller>,
         /// The file, as field `wav_file` of a form, and where it is to be.
         request: FormUpload,
-    ) -> Result<JsonReply<SharedTensor>, OperationError<BodyErrors>> {
+    ) -> Result<JsonReply<SharedTensor>, OperationError<UploadErrors>> {
         let FormUpload { upload, share } = request;
         let held = self.service.put_tensor(upload, &caller).await?;
         drop(share);
@@ -55,9 +55,9 @@ impl Tensors {
         &self,
         caller: Data<&Caller>,
         /// Elements, their type and their shape.
-        request: ParsedBody<ArrayRequest>,
-    ) -> Result<JsonReply<SharedTensor>, OperationError<BodyErrors>> {
-        let ParsedBody { value, share } = request;
+        request: ArrayUpload,
+    ) -> Result<JsonReply<SharedTensor>, OperationError<UploadErrors>> {
+        let ParsedBody { value, share } = request.0;
         let ArrayRequest { cuda_device, sample_rate, data_b64, dtype, shape, name, ttl_s, evict } =
             value;
         let upload = TensorUpload {

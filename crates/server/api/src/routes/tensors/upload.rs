@@ -1,4 +1,5 @@
-//! Uploads of tensors: a form with a file, which goes to a temporary file as it comes.
+//! Uploads of tensors: a form with a file, which goes to a temporary file as it comes, and arrays. A body
+//! that is none of them is answered with 422, as by the GPU Tensor Server.
 
 use std::fs::File;
 
@@ -11,11 +12,11 @@ use crate::error::ApiError;
 use crate::request::body::{self, Pieces, Share};
 use crate::request::form::{self, MultipartForm};
 use crate::request::form::{FORM, boundary};
-use crate::request::parsed_body::declared;
+use crate::request::parsed_body::{ParsedBody, declared};
 use crate::request::spool::Spool;
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
-use warpgauge_shared_tensors::CPU;
+use warpgauge_shared_tensors::{ArrayRequest, CPU};
 
 /// Names of the field with the file: the GPU Tensor Server's, and one for files that are no sound.
 const FILES: [&str; 2] = ["wav_file", "file"];
@@ -83,6 +84,33 @@ impl<'a> ApiExtractor<'a> for FormUpload {
     }
 }
 
+/// An array, in JSON or another format of bodies.
+pub(crate) struct ArrayUpload(pub(crate) ParsedBody<ArrayRequest>);
+
+impl<'a> ApiExtractor<'a> for ArrayUpload {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    const PARAM_IS_REQUIRED: bool = true;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        <ParsedBody<ArrayRequest> as ApiExtractor>::register(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        <ParsedBody<ArrayRequest> as ApiExtractor>::request_meta()
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let parsed = ParsedBody::read(request, body.take()?).await;
+        Ok(Self(parsed.map_err(ApiError::unprocessable)?))
+    }
+}
+
 fn form_boundary(headers: &HeaderMap) -> Result<String, ApiError> {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.and_then(boundary).ok_or_else(|| {
@@ -103,13 +131,13 @@ async fn read(form: &mut MultipartForm<'_>) -> Result<TensorUpload, ApiError> {
         count += 1;
         if count > MAX_FIELDS {
             let text = format!("the form has more than {MAX_FIELDS} fields");
-            return Err(ApiError::field("wav_file", FailureCode::TooLarge, text));
+            return Err(unfit("wav_file", FailureCode::TooLarge, text));
         }
         found.take(form, field).await?;
     }
     let file = found.file.ok_or_else(|| {
         let text = "the form has no field `wav_file` with a file";
-        ApiError::field("wav_file", FailureCode::MissingField, text)
+        unfit("wav_file", FailureCode::MissingField, text)
     })?;
     let source = TensorSource::File { file, tensor: found.tensor };
     Ok(TensorUpload { source, options: found.options })
@@ -139,7 +167,7 @@ impl Found {
         if FILES.contains(&name.as_str()) {
             if self.file.is_some() {
                 let text = "the form has more than one file: send one at a time";
-                return Err(ApiError::field(&name, FailureCode::DuplicateField, text));
+                return Err(unfit(&name, FailureCode::DuplicateField, text));
             }
             self.options.name = field.file_name().map(str::to_owned);
             let mut spool = Spool::default();
@@ -154,7 +182,7 @@ impl Found {
             value.extend_from_slice(&chunk);
             if value.len() > MAX_VALUE {
                 let text = format!("`{}` has more than {MAX_VALUE} bytes", short(&name));
-                return Err(ApiError::field(&short(&name), FailureCode::TooLong, text));
+                return Err(unfit(&short(&name), FailureCode::TooLong, text));
             }
         }
         self.set(&name, String::from_utf8_lossy(&value).trim())
@@ -180,11 +208,16 @@ impl Found {
                      ttl_s and evict",
                     short(other)
                 );
-                return Err(ApiError::field(&short(other), FailureCode::UnknownField, text));
+                return Err(unfit(&short(other), FailureCode::UnknownField, text));
             }
         }
         Ok(())
     }
+}
+
+/// A field of the form is missing, unknown or of another type.
+fn unfit(path: &str, code: FailureCode, text: impl Into<String>) -> ApiError {
+    ApiError::field(path, code, text).unprocessable()
 }
 
 fn short(name: &str) -> String {
@@ -194,6 +227,6 @@ fn short(name: &str) -> String {
 fn parsed<T: std::str::FromStr>(name: &str, value: &str, expected: &str) -> Result<T, ApiError> {
     value.parse().map_err(|_| {
         let text = format!("`{name}` is {:?}; it must be {expected}", short(value));
-        ApiError::field(name, FailureCode::WrongType, text)
+        unfit(name, FailureCode::WrongType, text)
     })
 }
