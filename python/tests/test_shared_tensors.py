@@ -98,10 +98,118 @@ def test_device_memory_is_shared_through_the_driver(tensors: TensorClient) -> No
         shared.write(b"short")
     with pytest.raises(ArgumentError):
         tensors.access_shared_tensor(tensor_id, "numpy")
-    for array in (shared.as_torch, shared.as_cupy):
+    with pytest.raises(ArgumentError):
+        shared.as_cupy()
+    # Whatever is an array, its bytes count.
+    shared.write(values.reshape(10, 100) + 1)
+    np.testing.assert_array_equal(content(tensors, tensor_id), values + 1)
+    for wrong in (values[:999], values.astype("f8"), "text"):
         with pytest.raises(ArgumentError):
-            array()
+            shared.write(wrong)
     assert tensors.get_tensor_info(tensor_id)["leases"] == 1
+
+
+# The example of the GPU Tensor Server's README, in a process of its own.
+README_EXAMPLE = """
+import sys
+from warpgauge import TensorClient
+client = TensorClient(host="localhost", port=int(sys.argv[1]))
+tensor_id = client.upload_wav_file(sys.argv[2], cuda_device=0)
+shared_tensor = client.access_shared_tensor(tensor_id)
+shared_tensor.mul_(2.0)
+print(tensor_id, float(shared_tensor.sum()), flush=True)
+sys.stdin.readline()
+assert client.delete_tensor(tensor_id)
+assert client.delete_tensor(tensor_id) is False
+"""
+
+
+def test_the_example_of_the_readme(tensors: TensorClient, tmp_path: Path) -> None:
+    try:
+        import torch
+    except ImportError:
+        needs("PyTorch")
+    samples = (np.arange(100) * 100).astype("<i2")
+    with wave.open(str(tmp_path / "audio.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16_000)
+        file.writeframes(samples.tobytes())
+    command = [sys.executable, "-c", README_EXAMPLE, tensors.url.rsplit(":")[-1], str(tmp_path / "audio.wav")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None and other.stdout is not None
+        tensor_id, total = other.stdout.readline().split()
+        shared = tensors.access_shared_tensor(tensor_id)
+        assert isinstance(shared, torch.Tensor) and shared.shape == (100,)
+        np.testing.assert_allclose(shared.numpy(), samples / 16384, rtol=1e-6)
+        assert float(total) == pytest.approx(float(shared.sum()))
+        assert tensors.get_tensor_info(tensor_id)["original_filename"] == "audio.wav"
+        other.stdin.write("end\n")
+        other.stdin.flush()
+        assert other.wait(60) == 0
+    # The memory stays for who has it open.
+    assert shared[1] == pytest.approx(100 / 16384)
+
+
+def test_a_tensor_of_pytorch_goes_to_a_device_and_back(tensors: TensorClient) -> None:
+    try:
+        import torch
+    except ImportError:
+        needs("PyTorch")
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        tensor_id = tensors.upload_cpu_tensor(torch.arange(6).reshape(2, 3).to(dtype), 16_000, 0)
+        assert tensors.get_tensor_handle(tensor_id)["sample_rate"] == 16_000
+        shared = tensors.access_shared_tensor(tensor_id, "torch")
+        assert (shared.dtype, shared.tolist()) == (dtype, [[0, 1, 2], [3, 4, 5]])
+        shared.add_(1)
+        assert tensors.access_shared_tensor(tensor_id).sum() == 21
+    # Opened by two arrays, and given back with the last of them.
+    part = tensors.access_shared_tensor(tensor_id)[1:]
+    gc.collect()
+    assert part.tolist() == [[4, 5, 6]]
+
+
+def ask(tensors: TensorClient, method: str, path: str, **more: Any) -> tuple[int, Any]:
+    answer = tensors._http.request(method, path, **more)
+    return answer.status_code, answer.json()
+
+
+def test_answers_have_what_the_suite_of_the_gpu_tensor_server_looks_for(tensors: TensorClient) -> None:
+    assert ask(tensors, "GET", "/") == (200, {"message": "GPU Tensor Server is running"})
+    assert ask(tensors, "GET", "/cuda/info")[1]["cuda_available"] is False
+    status, listed = ask(tensors, "GET", "/tensors")
+    assert (status, listed["count"], listed["tensors"]) == (200, 0, [])
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16_000)
+        file.writeframes(bytes(200))
+    wav = {"wav_file": ("sine_wave.wav", buffer.getvalue(), "audio/wav")}
+    status, told = ask(tensors, "POST", "/tensors", files=wav, data={"cuda_device": 999})
+    assert status == 400 and "Invalid CUDA device" in told["detail"]
+    text = {"wav_file": ("test.txt", b"not a wav file", "text/plain")}
+    status, told = ask(tensors, "POST", "/tensors", files=text, data={"cuda_device": 0})
+    assert status == 400 and "Only WAV files are supported" in told["detail"]
+    for method, path in [("GET", ""), ("DELETE", ""), ("GET", "/handle")]:
+        status, told = ask(tensors, method, f"/tensors/nonexistent-tensor-id{path}")
+        assert status == 404 and "Tensor not found" in told["detail"]
+    for more in ({"data": {"cuda_device": 0}, "files": {"other": b"x"}}, {"files": wav, "data": {"cuda_device": "x"}}):
+        assert ask(tensors, "POST", "/tensors", **more)[0] == 422
+    for body in ({"cuda_device": 0}, {"data_b64": 5}):
+        assert ask(tensors, "POST", "/tensors/from-array", json=body)[0] == 422
+
+    status, made = ask(tensors, "POST", "/tensors", files=wav, data={"cuda_device": 0})
+    assert status == 200 and made["device"] == "cuda:0" and made["dtype"] == "torch.float32"
+    path = f"/tensors/{made['tensor_id']}"
+    assert ask(tensors, "GET", path)[1]["original_filename"] == "sine_wave.wav"
+    handle = ask(tensors, "GET", f"{path}/handle")[1]
+    assert len(base64.b64decode(handle["ipc_handle"])) == 64
+    assert handle["data_ptr"] > 0 and handle["element_size"] == 4 and handle["numel"] == 100
+    tensors._http.delete(f"/tensor-leases/{handle['lease_id']}")
+    status, told = ask(tensors, "DELETE", path)
+    assert status == 200 and told["message"] == f"Tensor {made['tensor_id']} deleted successfully"
+    assert ask(tensors, "GET", path)[0] == 404
 
 
 # Changes a tensor on a stream that is held up until a line comes.
@@ -189,7 +297,8 @@ def test_what_is_collected_or_closed_is_given_back(tensors: TensorClient) -> Non
 def test_deletion_waits_for_those_who_have_it_open(tensors: TensorClient) -> None:
     tensor_id = tensors.upload_array(np.zeros(8, "f8"), -1, name="mine")
     shared = tensors.access_shared_tensor(tensor_id, "numpy")
-    assert tensors.delete_tensor(tensor_id)["leases"] == 1
+    deleted = tensors.delete_tensor(tensor_id)
+    assert deleted and deleted["leases"] == 1
     shared += 3
     with pytest.raises(ApiError) as caught:
         tensors.get_tensor_info(tensor_id)

@@ -84,21 +84,23 @@ class CudaMemory:
         }
 
     def as_torch(self) -> Any:
-        """A tensor of PyTorch over the same memory."""
-        self._refuse_emulated("PyTorch")
+        """A tensor of PyTorch over the same memory: of a GPU, or where the device is emulated, of the CPU."""
         torch = import_module("torch")
+        if self._emulated:
+            # The device's addresses are this process's own. The buffer keeps the memory open.
+            buffer = (ctypes.c_char * self.nbytes).from_address(self.address)
+            weakref.finalize(buffer, lambda memory: None, self)
+            dtype = getattr(torch, THEIRS.get(self.element_type, self.element_type))
+            return torch.frombuffer(buffer, dtype=dtype).view(self.shape)
         # Where PyTorch counts devices otherwise, the UUID has found the right one.
         plain = torch.as_tensor(self, device=f"cuda:{self.ordinal}")
         return plain.view(getattr(torch, THEIRS.get(self.element_type, self.element_type)))
 
     def as_cupy(self) -> Any:
         """An array of CuPy over the same memory."""
-        self._refuse_emulated("CuPy")
-        return import_module("cupy").asarray(self)
-
-    def _refuse_emulated(self, library: str) -> None:
         if self._emulated:
-            raise ArgumentError(f"the tensor is on an emulated device, which is no memory of {library}; use `read`")
+            raise ArgumentError("the tensor is on an emulated device, which is no memory of CuPy; use `as_torch`")
+        return import_module("cupy").asarray(self)
 
     def record(self, stream: object = 0) -> None:
         """Says that the work which `stream` has so far is what others wait for with `wait`, in all processes.
@@ -142,10 +144,11 @@ class CudaMemory:
         _check(copied, "cuMemcpyDtoH")
         return into.raw
 
-    def write(self, data: bytes) -> None:
-        """Replaces the content, in all processes."""
+    def write(self, data: object) -> None:
+        """Replaces the content, in all processes, by bytes or by the elements of an array in C order."""
+        data = _bytes_of(data)
         if len(data) != self.nbytes:
-            raise ArgumentError(f"{len(data)} bytes for a tensor of {self.nbytes}")
+            raise ArgumentError(f"{len(data)} bytes for a tensor of {self.nbytes} bytes")
         with _Current(self._driver, self._context):
             copied = self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(self.address), data, ctypes.c_size_t(self.nbytes))
             # A copy from pageable memory may return before it has reached the device, and others wait for no stream
@@ -177,6 +180,17 @@ def _close(
             driver.cuEventDestroy_v2(event)
         driver.cuIpcCloseMemHandle(ctypes.c_uint64(address))
     done()
+
+
+def _bytes_of(data: object) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    if hasattr(data, "__array__"):
+        data = import_module("numpy").asarray(data)
+    try:
+        return memoryview(data).tobytes()  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"a {type(data).__name__} is neither bytes nor an array") from None
 
 
 def _raw(handle: str | None) -> bytes:

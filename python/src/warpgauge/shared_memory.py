@@ -72,11 +72,11 @@ def _device(handle: TensorHandle, library: Library, done: Callable[[], None]) ->
     from .cuda_memory import CudaMemory
 
     emulated = "emulator_library" in handle
-    if library == "numpy" or (emulated and library in ("torch", "cupy")):
+    if library == "numpy" or (emulated and library == "cupy"):
         where = "an emulated device" if emulated else "a GPU"
         raise ArgumentError(f"the tensor is on {where}, which is no memory of {library}; ask for `memory`")
     memory = CudaMemory(handle, done)
-    if library == "memory" or emulated:
+    if library == "memory" or (emulated and library == "auto" and not _there("torch")):
         return memory
     if library == "torch" or (library == "auto" and _there("torch")):
         return memory.as_torch()

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from .errors import ArgumentError, ServerUnavailableError
+from .errors import ApiError, ArgumentError, ServerUnavailableError
 from .transport import error_of, parse_object
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class TensorClient:
         """The tensor itself, without a copy: what is changed in it, all processes see.
 
         In the host's memory `auto` is a tensor of PyTorch where that is installed, else an array of NumPy. On a GPU
-        it is a tensor of PyTorch, or else an array of CuPy. `memory` is neither: an object that reads and writes
-        device memory through the driver alone (`CudaMemory`), which is also all there is on an emulated device.
+        it is a tensor of PyTorch, or else an array of CuPy. On an emulated device it is a tensor of PyTorch for the
+        CPU, or else `memory`: an object that reads and writes device memory through the driver alone (`CudaMemory`).
         """
         from .shared_memory import opened
 
@@ -126,9 +126,24 @@ class TensorClient:
             self.release(lease)
             raise
 
-    def delete_tensor(self, tensor_id: str) -> Mapping[str, Any]:
-        """Deletes a tensor. Its memory stays until nobody has it open."""
-        return self._json("DELETE", f"/tensors/{tensor_id}")
+    def get_tensor_handle(self, tensor_id: str) -> TensorHandle:
+        """As `get_handle`."""
+        return self.get_handle(tensor_id)
+
+    def upload_cpu_tensor(self, tensor: object, sample_rate: int | None = None, cuda_device: int = 0) -> str:
+        """Uploads a tensor of PyTorch, of the CPU or a GPU, and returns its id here."""
+        if getattr(tensor, "is_cuda", False):
+            tensor = tensor.cpu()  # type: ignore[attr-defined]
+        return self.upload_array(tensor, cuda_device, sample_rate=sample_rate)
+
+    def delete_tensor(self, tensor_id: str) -> Mapping[str, Any] | Literal[False]:
+        """Deletes a tensor; false where it is gone already. Its memory stays until nobody has it open."""
+        try:
+            return self._json("DELETE", f"/tensors/{tensor_id}")
+        except ApiError as error:
+            if error.status not in (404, 410):
+                raise
+            return False
 
     def get_tensor_info(self, tensor_id: str) -> SharedTensor:
         """What is known of a tensor."""
