@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -230,7 +231,11 @@ class AsyncClient:
         given = {**common, **({"memory": bytes_of(common["memory"])} if common.get("memory") else {})}
         options = with_options(Options(most_jobs=concurrency), **given)
         plan = Plan(getattr(function, "__name__", "the function"), None, None)
-        values: list[Any] = await self._remote.map(function, items, options, plan)
+        try:
+            values: list[Any] = await self._remote.map(function, items, options, plan)
+        finally:
+            if plan.tally is not None:
+                sys.stdout.write(plan.tally.output())
         if errors == "raise":
             failed = [value.failures[0] for value in values if isinstance(value, FunctionError)]
             if failed:

@@ -15,12 +15,12 @@ import os
 import symtable
 import sys
 import sysconfig
-import textwrap
 from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .errors import ArgumentError
+from .sources import closure_of, source_of
 from .values import NotData, ValueWriter
 
 # What cannot be anywhere but here, with what to do instead.
@@ -100,6 +100,8 @@ class Capture:
                 return self._by_source(function)
             if isinstance(value, type):
                 return self._class(value)
+            if _is_plain(value):
+                return self._instance(value, place)
         except NotData as error:
             if not self._pickles:
                 raise NotData(f"{place}: {error}") from None
@@ -153,7 +155,7 @@ class Capture:
         reference = self._add(described if change is not None else function, described)
         found.describe(described, definition)
         self._look_for_globals(definition)
-        visible = {**function.__globals__, **_closure_of(function)}
+        visible = {**function.__globals__, **closure_of(function)}
         described["globals"] = {
             name: tree for name, tree in self._globals(described["source"], visible, function.__name__)
         }
@@ -171,6 +173,17 @@ class Capture:
         self._look_for_globals(found.definition)
         visible = dict(vars(sys.modules.get(cls.__module__, builtins)))
         described["globals"] = {name: tree for name, tree in self._globals(described["source"], visible, cls.__name__)}
+        return reference
+
+    def _instance(self, value: Any, place: str) -> list[Any]:
+        described: dict[str, Any] = {"kind": "instance"}
+        # Known before its attributes are looked at: they may refer to it.
+        reference = self._add(value, described)
+        described["class"] = self.writer.tree(type(value), f"the class of {place}")
+        described["state"] = {
+            name: self.writer.tree(attribute, f"attribute `{name}` of {place}")
+            for name, attribute in vars(value).items()
+        }
         return reference
 
     def _look_for_globals(self, definition: ast.AST) -> None:
@@ -207,119 +220,6 @@ class Capture:
         return ["o", index]
 
 
-class FoundSource:
-    """The definition of a function or a class, with where it stands."""
-
-    def __init__(self, text: str, file: str, first_line: int, definition: Any) -> None:
-        self.text, self.file, self.first_line, self.definition = text, file, first_line, definition
-
-    def describe(self, described: dict[str, Any], definition: Any) -> None:
-        """Writes down the definition, which may have been changed, and which lines it has here."""
-        source = ast.unparse(ast.Module([definition], []))
-        lines = [self.first_line] * (source.count("\n") + 1)
-        # Both trees have the same nodes, in the same order.
-        written = ast.parse(source).body[0]
-        for new, old in zip(ast.walk(written), ast.walk(definition), strict=False):
-            if type(new) is type(old) and isinstance(new, (ast.stmt, ast.expr)) and hasattr(old, "lineno"):
-                lines[new.lineno - 1] = self.first_line + old.lineno - 1
-        described.update(source=source, lines=lines, shown=self.text, first_line=self.first_line, file=self.file)
-
-
-def source_of(thing: FunctionType | type) -> FoundSource:
-    """Its source, without annotations, defaults and the decorator `cluster`; raises `NotData` where there is none."""
-    try:
-        lines, first = inspect.getsourcelines(thing)
-        text = textwrap.dedent("".join(lines))
-    except (OSError, TypeError):
-        raise NotData(f"{thing.__name__}, whose source is not there: define it in a file or a notebook") from None
-    file = os.path.basename(inspect.getsourcefile(thing) or "?")
-    if isinstance(thing, FunctionType) and thing.__name__ == "<lambda>":
-        return FoundSource(text, file, first, _lambda(thing, text))
-    try:
-        definition = ast.parse(text).body[0]
-    except (SyntaxError, IndexError):
-        raise NotData(f"{thing.__name__}, whose source does not stand alone") from None
-    if isinstance(definition, (ast.AsyncFunctionDef, ast.FunctionDef)) and inspect.isgeneratorfunction(thing):
-        pass
-    elif isinstance(definition, ast.AsyncFunctionDef):
-        raise NotData(f"{thing.__name__}, which is `async`: functions on a server are plain ones")
-    _strip(definition, thing)
-    return FoundSource(text, file, max(first, 1), definition)
-
-
-def _strip(definition: Any, thing: Any) -> None:
-    for node in ast.walk(definition):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.returns = None
-            for argument in ast.walk(node.args):
-                if isinstance(argument, ast.arg):
-                    argument.annotation = None
-    if not isinstance(definition, ast.FunctionDef):
-        return
-    # Values that they have are sent.
-    nothing = [ast.Constant(None, lineno=definition.lineno, col_offset=0) for _ in definition.args.defaults]
-    definition.args.defaults = list(nothing)
-    definition.args.kw_defaults = [
-        default and ast.Constant(None, lineno=definition.lineno, col_offset=0)
-        for default in definition.args.kw_defaults
-    ]
-    kept = []
-    for decorator in definition.decorator_list:
-        kept.append(decorator)
-        if _is_cluster(decorator, thing):
-            # What stands above it is done with what it makes, here.
-            kept.clear()
-    definition.decorator_list = kept
-
-
-def _is_cluster(decorator: ast.expr, function: Any) -> bool:
-    call = decorator.func if isinstance(decorator, ast.Call) else decorator
-    names = []
-    while isinstance(call, ast.Attribute):
-        names.append(call.attr)
-        call = call.value
-    if not isinstance(call, ast.Name):
-        return False
-    visible = {**function.__globals__, **_closure_of(function)}
-    found = visible.get(call.id)
-    for name in reversed(names):
-        found = getattr(found, name, None)
-    return getattr(found, "_is_warpgauge_cluster", False) is True
-
-
-def _lambda(function: FunctionType, text: str) -> ast.FunctionDef:
-    """A lambda as a function, if it is the only one of its lines."""
-    tree = None
-    # Its lines may begin or end in the middle of a statement.
-    for candidate in (text, f"({text})", text.strip().rstrip(","), f"({text.strip().rstrip(',')}", f"_({text.strip()}"):
-        try:
-            tree = ast.parse(candidate)
-            break
-        except SyntaxError:
-            continue
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)] if tree is not None else []
-    same = [node for node in found if _names_in_code(node) == function.__code__.co_varnames[: _count(function)]]
-    if len(found) != 1 or len(same) != 1:
-        raise NotData("a lambda that is not the only one of its lines: define a function with `def`")
-    made = ast.parse("def _lambda():\n    return None").body[0]
-    assert isinstance(made, ast.FunctionDef) and isinstance(made.body[0], ast.Return)
-    made.args, made.body[0].value = found[0].args, found[0].body
-    for node in (made, made.body[0]):
-        node.lineno = node.end_lineno = found[0].lineno
-    made.args.defaults = [ast.Constant(None, lineno=made.lineno, col_offset=0) for _ in made.args.defaults]
-    return made
-
-
-def _names_in_code(node: ast.Lambda) -> tuple[str, ...]:
-    arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return tuple(argument.arg for argument in every)
-
-
-def _count(function: FunctionType) -> int:
-    return function.__code__.co_argcount + function.__code__.co_kwonlyargcount
-
-
 def names_of(source: str) -> list[str]:
     """Names that a source finds outside itself."""
     found: set[str] = set()
@@ -339,17 +239,6 @@ def names_of(source: str) -> list[str]:
     look(table)
     own = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_namespace()}
     return sorted(found - own)
-
-
-def _closure_of(function: FunctionType) -> dict[str, Any]:
-    found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            # It has no value yet: the server says so if it is used.
-            continue
-    return found
 
 
 def _function_of(value: Any) -> FunctionType | None:
@@ -396,6 +285,21 @@ def _has_packages(place: str) -> bool:
         return any(name.endswith((".dist-info", ".egg-info")) for name in os.listdir(place))
     except OSError:
         return False
+
+
+# What decides how an instance is made, or what it consists of.
+_OF_INSTANCES = ("__new__", "__slots__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
+                 "__getnewargs__", "__getnewargs_ex__")  # fmt: skip
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether an instance consists of its attributes: all of its classes are one's own, and none decides that."""
+    own = type(value).__mro__[:-1]
+    return (
+        type(type(value)) is type
+        and all(not _is_library(cls.__module__) for cls in own)
+        and not any(name in vars(cls) for cls in own for name in _OF_INSTANCES)
+    )
 
 
 def _named_in_library(value: Any) -> tuple[str, str] | None:

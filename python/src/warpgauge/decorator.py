@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from .clustrix import notes_of, seconds_of
 from .errors import ArgumentError
 from .remote import Options, Plan, plan_of, with_options
+from .submitted import AsyncJobResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,14 +45,28 @@ def configure(
     seed: int | None = None,
     pickles: bool | None = None,
     stand_in: bool | None = None,
+    auto_parallel: bool | None = None,
+    async_submit: bool | None = None,
+    default_cores: int | None = None,
+    default_memory: int | str | None = None,
+    default_time: str | float | None = None,
+    **others: Any,
 ) -> None:
     """Sets for all functions what is given; the rest stays as it is.
 
     `server` and `api_key` are those of `Client`. `timeout`: seconds that one call may take. `seed`: from it and the
     number of an iteration its random numbers follow. `pickles`: whether objects that are no data travel pickled,
     which the server must allow. `stand_in`: whether, on a server without GPUs, tensors that are sent to one stay on
-    the CPU.
+    the CPU. `auto_parallel` and `async_submit` are `parallel` and `async_submit` of `cluster`, `default_…` its `cores`,
+    `memory` and `time`. Other options of ClustriX's configuration are accepted, and a warning says what they mean.
     """
+    known = ["server", "api_key", "auto_gpu_parallel", "max_gpu_parallel_jobs", "timeout", "seed", "pickles",
+             "stand_in", "auto_parallel", "async_submit", "default_cores", "default_memory",
+             "default_time"]  # fmt: skip
+    notes = notes_of("configure", others, known)
+    parallel = _parallel(auto_gpu_parallel, auto_parallel)
+    if timeout is None and default_time is not None:
+        timeout = seconds_of(default_time)
     if max_gpu_parallel_jobs is not None and max_gpu_parallel_jobs < 1:
         raise ArgumentError("max_gpu_parallel_jobs must be at least 1")
     if timeout is not None and not timeout > 0:
@@ -61,10 +78,19 @@ def configure(
             old, _SETTINGS.client = _SETTINGS.client, None
             if old is not None:
                 old.close()
+        before = _SETTINGS.options.notes
         _SETTINGS.options = with_options(
-            _SETTINGS.options, parallel=auto_gpu_parallel, most_jobs=max_gpu_parallel_jobs, timeout=timeout, seed=seed,
-            pickles=pickles, stand_in=stand_in,
+            _SETTINGS.options, parallel=parallel, most_jobs=max_gpu_parallel_jobs, timeout=timeout, seed=seed,
+            pickles=pickles, stand_in=stand_in, asynchronous=async_submit, cores=default_cores,
+            memory=None if default_memory is None else bytes_of(default_memory),
+            notes=(*before, *(note for note in notes if note not in before)),
         )  # fmt: skip
+
+
+def _parallel(*given: bool | None) -> bool | None:
+    """A loop is split unless one of the options that decide it is false."""
+    said = [one for one in given if one is not None]
+    return all(said) if said else None
 
 
 def _client() -> Any:
@@ -77,7 +103,7 @@ def _client() -> Any:
 
 
 class ClusterFunction(Generic[P, R]):
-    """A function that runs on a server. Calling it waits for its value."""
+    """A function that runs on a server. Calling it waits for its value, unless it is submitted (`async_submit`)."""
 
     def __init__(self, function: Callable[P, R], given: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -86,7 +112,12 @@ class ClusterFunction(Generic[P, R]):
         self._plan: Plan | None = None
 
     def _options(self) -> Options:
-        return with_options(_SETTINGS.options, **self._given)
+        common = _SETTINGS.options
+        return with_options(common, **{**self._given, "notes": (*common.notes, *self._given["notes"])})
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """As a method it gets the instance, which goes to the server as an argument does."""
+        return self if instance is None else ClusterMethod(self, instance)
 
     @property
     def plan(self) -> Plan:
@@ -100,9 +131,20 @@ class ClusterFunction(Generic[P, R]):
         return str(self.plan)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        self._plan = plan_of(self._warpgauge_function, self._options())
-        value: R = _client()._run_function(self._warpgauge_function, self._plan, self._options(), args, kwargs)
-        return value
+        options = self._options()
+        plan = self._plan = plan_of(self._warpgauge_function, options)
+        if options.asynchronous:
+            return AsyncJobResult(lambda: self._run(plan, options, args, kwargs))  # type: ignore[return-value]
+        return self._run(plan, options, args, kwargs)
+
+    def _run(self, plan: Plan, options: Options, args: Any, kwargs: Any) -> R:
+        try:
+            value: R = _client()._run_function(self._warpgauge_function, plan, options, args, kwargs)
+            return value
+        finally:
+            # What it printed there is printed here, also if it raised.
+            if plan.tally is not None:
+                sys.stdout.write(plan.tally.output())
 
     def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls it here, as if it were not decorated."""
@@ -110,6 +152,30 @@ class ClusterFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<cluster function {getattr(self, '__qualname__', '?')}>"
+
+
+class ClusterMethod:
+    """A method that runs on a server, of one instance."""
+
+    def __init__(self, function: ClusterFunction[Any, Any], instance: object) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function, self._instance = function, instance
+
+    @property
+    def plan(self) -> Plan:
+        """What becomes of the method, and what came of its last call."""
+        return self._function.plan
+
+    def explain(self) -> str:
+        """The plan in words."""
+        return self._function.explain()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(self._instance, *args, **kwargs)
+
+    def local(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls it here, as if it were not decorated."""
+        return self._function.local(self._instance, *args, **kwargs)
 
 
 @overload
@@ -124,6 +190,10 @@ def cluster(
     timeout: float | None = None,
     seed: int | None = None,
     pickles: bool | None = None,
+    time: str | float | None = None,
+    parallel: bool | None = None,
+    async_submit: bool | None = None,
+    **others: Any,
 ) -> Callable[[Callable[P, R]], ClusterFunction[P, R]]: ...
 def cluster(
     function: Any = None,
@@ -136,19 +206,32 @@ def cluster(
     timeout: float | None = None,
     seed: int | None = None,
     pickles: bool | None = None,
+    time: str | float | None = None,
+    parallel: bool | None = None,
+    async_submit: bool | None = None,
+    **others: Any,
 ) -> Any:
     """Has a function run on a server, and the iterations of its loop on all of the server's devices.
 
-    `cores`: threads of each call; `memory`: what each may allocate (`"8GB"`, or bytes). The others are those of
-    `configure`, for this function alone.
+    `cores`: threads of each call; `memory`: what each may allocate (`"8GB"`, or bytes). `time` is a `timeout` as batch
+    systems write it (`"01:00:00"`). `parallel=False`, as `auto_gpu_parallel=False`, leaves the loop whole. With
+    `async_submit` a call returns an `AsyncJobResult` at once. Other options of ClustriX (`partition`, `queue`,
+    `environment`, …) are accepted, and a warning says what they mean. The rest are those of `configure`, for this
+    function alone.
     """
+    known = ["cores", "memory", "auto_gpu_parallel", "max_gpu_parallel_jobs", "timeout", "seed", "pickles", "time",
+             "parallel", "async_submit"]  # fmt: skip
+    notes = notes_of("cluster", others, known)
+    if timeout is None and time is not None:
+        timeout = seconds_of(time)
     if cores is not None and cores < 1:
         raise ArgumentError("cores must be at least 1")
     if max_gpu_parallel_jobs is not None and max_gpu_parallel_jobs < 1:
         raise ArgumentError("max_gpu_parallel_jobs must be at least 1")
     given = {
-        "cores": cores, "memory": None if memory is None else bytes_of(memory), "parallel": auto_gpu_parallel,
-        "most_jobs": max_gpu_parallel_jobs, "timeout": timeout, "seed": seed, "pickles": pickles,
+        "cores": cores, "memory": None if memory is None else bytes_of(memory),
+        "parallel": _parallel(auto_gpu_parallel, parallel), "most_jobs": max_gpu_parallel_jobs, "timeout": timeout,
+        "seed": seed, "pickles": pickles, "asynchronous": async_submit, "notes": notes,
     }  # fmt: skip
     if function is not None:
         return ClusterFunction(function, given)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .calls import Call, Seats, call, seats_of
-from .capture import Capture, source_of
+from .capture import Capture
 from .errors import ApiError, ArgumentError, Failure, FunctionError, ProtocolError, ServerUnavailableError
+from .sources import source_of
 from .split import NotSplit, Split, split
 from .spread import Chunk, Made, RunWhole, Spread, Tally, failure_of
 from .transport import Transport
@@ -36,6 +37,9 @@ class Options:
     timeout: float = 300.0
     pickles: bool = False
     stand_in: bool = True
+    asynchronous: bool = False
+    # What options of other systems mean here.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -86,6 +90,12 @@ class Kept:
 
 def plan_of(function: Any, options: Options) -> Plan:
     """What the source alone tells; the server is not asked."""
+    plan = _plan_of(function, options)
+    plan.notes = list(options.notes)
+    return plan
+
+
+def _plan_of(function: Any, options: Options) -> Plan:
     name = getattr(function, "__name__", type(function).__name__)
     if not options.parallel:
         return Plan(name, None, "auto_gpu_parallel is off")
@@ -124,7 +134,7 @@ class Remote:
 
     async def run(self, function: Any, plan: Plan, options: Options, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Calls a function, and notes in the plan what came of it."""
-        plan.notes, plan.tally = [], None
+        plan.notes, plan.tally = list(options.notes), None
         # Before anybody is asked: what cannot be sent is an error here.
         whole = _program(function, None, options, args, kwargs)
         places = await seats_of(self._transport, options.most_jobs)

@@ -64,6 +64,11 @@ class Tally:
     iterations: dict[str, int] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
 
+    def output(self) -> str:
+        """What the function printed, without what would control a terminal."""
+        shown = (letter for text in self.printed for letter in text)
+        return "".join(letter for letter in shown if letter.isprintable() or letter in "\n\t")
+
 
 class Spread:
     """One loop, or one function for many items: that is no `loop`."""
@@ -83,6 +88,7 @@ class Spread:
         self._transport, self._seats, self._wanted, self._program = transport, seats, wanted, program
         self.made, self.tally, self._name = made, Tally(), name
         self.failures: dict[int, Failure] = {}
+        self._printed: list[tuple[int, str]] = []
         self._again: deque[Chunk] = deque()
         self._next: deque[int] = deque()
         self._attempts: dict[int, int] = {}
@@ -178,7 +184,9 @@ class Spread:
 
     def _read(self, seat: Seat, chunk: Chunk, answer: Answer) -> None:
         if answer.printed:
-            self.tally.printed.append(answer.printed)
+            self._printed.append((chunk.iterations[0], answer.printed))
+            # In the order of the loop, and not in that of the answers.
+            self.tally.printed = [text for _, text in sorted(self._printed, key=lambda one: one[0])]
         wanted, came = set(chunk.iterations), 0
         count: object = None
         loop_s: float | None = None

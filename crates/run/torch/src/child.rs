@@ -43,6 +43,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/program.py"),
     include_str!("python/fingerprint.py"),
     include_str!("python/split.py"),
+    include_str!("python/programs.py"),
     include_str!("python/function.py"),
     "\nmain()\n"
 );

@@ -176,6 +176,7 @@ def run_function(runner, asked):
     mode = stand_in_for_cuda(torch) if asked["stand_in"] and runner.device is None else None
     records = Records()
     call = None
+    replace_programs()
     try:
         call = FunctionCall(runner, asked, data)
         records = call.records

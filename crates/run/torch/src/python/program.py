@@ -118,6 +118,15 @@ class FunctionProgram:
         except BaseException as error:
             raise RaisedByProgram(error) from None
 
+    def made_instance(self, index, described):
+        """Makes an instance of the caller's class, without its constructor: the attributes are sent."""
+        made = object.__new__(self.reader.of(described["class"]))
+        # Attributes may refer to it.
+        self.made[index] = made
+        for name, tree in described["state"].items():
+            made.__dict__[name] = self.reader.of(tree)
+        return made
+
     def made_source(self, index, described):
         """Makes a function or a class."""
         namespace = {"__name__": CALLER, "__builtins__": builtins}
@@ -172,19 +181,29 @@ def compiled(described):
         tree = ast.parse(source, file)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise Broken(f"the source of {described['name']} is none: {error}") from None
-    lines = described["lines"]
-    for node in ast.walk(tree):
-        for name in ("lineno", "end_lineno"):
-            line = getattr(node, name, None)
-            if line is not None:
-                setattr(node, name, lines[min(line, len(lines)) - 1])
-        if getattr(node, "lineno", None) is not None and node.end_lineno < node.lineno:
-            node.end_lineno = node.lineno
-        # The text was rewritten, so its columns do not match the caller's file.
-        if hasattr(node, "col_offset"):
-            node.col_offset, node.end_col_offset = 0, 0
+    nodes = list(ast.walk(tree.body[0])) if tree.body else []
+    places = described.get("places")
+    if places is None or len(places) != len(nodes):
+        # An older package, or another version of Python, sends lines only.
+        places = [None] * len(nodes)
+    for node, place in zip(nodes, places):
+        move(node, place, described["lines"])
     show_lines(file, described["shown"], described["first_line"])
     return compile(tree, file, "exec")
+
+
+def move(node, place, lines):
+    """Gives a node its position in the caller's file: first and last line, first and last column."""
+    if getattr(node, "lineno", None) is None:
+        return
+    if place is not None:
+        node.lineno, node.end_lineno, node.col_offset, node.end_col_offset = place
+        return
+    for name in ("lineno", "end_lineno"):
+        setattr(node, name, lines[min(getattr(node, name), len(lines)) - 1])
+    node.end_lineno = max(node.lineno, node.end_lineno)
+    # The text was rewritten, so its columns do not match the caller's file.
+    node.col_offset, node.end_col_offset = 0, 0
 
 
 def show_lines(file, text, first):
