@@ -23,7 +23,7 @@ EXAMPLES = examples("python.md") + examples("cluster.md")
 
 
 def test_there_are_ten_and_four() -> None:
-    assert (len(examples("python.md")), len(examples("cluster.md"))) == (10, 4)
+    assert (len(examples("python.md")), len(examples("cluster.md"))) == (10, 5)
 
 
 @pytest.mark.parametrize("number", range(1, len(EXAMPLES) + 1))
