@@ -178,6 +178,31 @@ fn work_at_a_server_shows_as_much() {
 }
 
 #[test]
+fn a_watched_folder_shows_signs_of_life_on_a_terminal() {
+    let directory = files();
+    let at = directory.path();
+    let kernels = at.join("box/kernels");
+    std::fs::create_dir_all(&kernels).unwrap();
+    let dots = |shown: &Shown| {
+        let is_dots = |line: &str| !line.is_empty() && line.chars().all(|letter| letter == '.');
+        shown.stderr.lines().any(|line| is_dots(line.trim_end()))
+    };
+    let arguments = ["watch", "box", "--device", "emulator", "--once", "--settle", "0"];
+    for (on_a_terminal, quiet) in [(true, false), (true, true), (false, false)] {
+        std::fs::write(kernels.join("k.cu"), crate::watch::increment(1)).unwrap();
+        let more: &[&str] = if quiet { &["--quiet"] } else { &[] };
+        let arguments = [&arguments[..], more].concat();
+        let shown = match on_a_terminal {
+            true => on_terminal(at, &arguments, "xterm"),
+            false => piped(at, &arguments),
+        };
+        assert_eq!(shown.code, 0, "{}", shown.stderr);
+        assert!(shown.stdout.contains("k.cu  completed"), "{}", shown.stdout);
+        assert_eq!(dots(&shown), on_a_terminal && !quiet, "{:?}", shown.stderr);
+    }
+}
+
+#[test]
 fn a_dumb_terminal_gets_lines() {
     needs!("the emulated device", emulated());
     let directory = files();

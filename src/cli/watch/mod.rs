@@ -3,9 +3,10 @@
 mod evaluators;
 mod send;
 
+use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
@@ -48,6 +49,9 @@ pub(in crate::cli) struct WatchArgs {
     /// Ask for no metrics of the device: faster, and results have times only
     #[arg(long)]
     pub no_profile: bool,
+    /// Name results NAME_result.json, as KRAIT's executor does
+    #[arg(long)]
+    pub suffixed_results: bool,
 }
 
 /// A time between two looks.
@@ -65,13 +69,19 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
         poll: args.poll.map(Duration::from_secs_f64),
         once: args.once,
         profile: !args.no_profile,
+        suffixed_results: args.suffixed_results,
     };
+    let dots = Dots::default();
     match (&args.folder, &args.git) {
         (Some(folder), _) => {
-            let folder = Folder::open(folder)?;
+            let mut folder = Folder::open(folder)?;
+            if args.suffixed_results {
+                folder.suffix_results();
+            }
             let evaluator = evaluator(&args.target, config, &stop)?;
-            let told =
-                |told: WatchEvent<'_>| tell(&folder.kernels(), folder.root(), &told, terminal);
+            let told = |told: WatchEvent<'_>| {
+                tell(&folder.kernels(), folder.root(), &told, &dots, terminal)
+            };
             warpgauge_watch::watch(&folder, &options, &*evaluator, &stop, &told)?;
         }
         (None, Some(url)) => {
@@ -85,8 +95,9 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
                 mailbox::MailboxAddress { url, branch: &args.branch, directory: &directory };
             let evaluator = evaluator(&args.target, config, &stop)?;
             let root = directory.join("folder");
-            let told =
-                |told: WatchEvent<'_>| tell(Path::new("the mailbox"), &root, &told, terminal);
+            let told = |told: WatchEvent<'_>| {
+                tell(Path::new("the mailbox"), &root, &told, &dots, terminal)
+            };
             mailbox::serve(&address, &options, &*evaluator, &stop, &told)?;
         }
         // The command line lets none through without either.
@@ -103,9 +114,46 @@ fn directory_of(config: &Config, url: &str, branch: &str) -> PathBuf {
     config.data_dir().join("mailboxes").join(&name[..16])
 }
 
+/// Signs of life on a terminal: a dot for each look at a folder in which nothing happens.
+#[derive(Default)]
+struct Dots(Mutex<usize>);
+
+/// Most dots in a line.
+const DOTS_IN_LINE: usize = 60;
+
+impl Dots {
+    fn add(&self, terminal: Terminal) {
+        if terminal.quiet || !terminal.interactive {
+            return;
+        }
+        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
+        let end = *count == DOTS_IN_LINE;
+        let mut out = std::io::stderr().lock();
+        // There is nowhere left to report that a dot failed.
+        let _ = out.write_all(if end { b".\n" } else { b"." }).and_then(|()| out.flush());
+        if end {
+            *count = 0;
+        }
+    }
+
+    /// Ends a line of dots, if there is one.
+    fn end(&self) {
+        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *count) > 0 {
+            super::terminal::write_error_stream("");
+        }
+    }
+}
+
 /// Results go to standard output, a line each; the rest is a remark.
-fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, terminal: Terminal) {
+fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, dots: &Dots, terminal: Terminal) {
     match told {
+        WatchEvent::Looked => return dots.add(terminal),
+        _ => dots.end(),
+    }
+    match told {
+        WatchEvent::Looked => {}
         WatchEvent::Watching { polling: None } => {
             terminal.note(&format!("warpgauge: watching {}", kernels.display()));
         }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use super::{Watching, folder, increment, names, result};
 use crate::server::{Server, data_directory, device, emulated, program, until};
@@ -32,7 +33,11 @@ fn results_have_the_fields_of_the_reference_measured_or_explained() {
     assert!(beside["execution_time"].as_f64().is_some_and(|time| time > 0.0), "{beside}");
     assert_eq!(beside["memory_usage"], 512.0 * 4.0 / 1e6);
     assert_eq!(beside["execution_time"], beside["report"]["kernel_exec_result"]["runtime"]);
-    assert_eq!(beside["kernel_parameters"][1]["name"], "n");
+    let parameters = &beside["kernel_parameters"];
+    assert_eq!((&parameters["n"]["position"], &parameters["n"]["value"]), (&1.into(), &512.into()));
+    assert_eq!(parameters["x"]["tensor_spec"]["shape"][0], 512);
+    assert_eq!(beside["success"], true, "{beside}");
+    assert!(beside["message"].as_str().unwrap().starts_with("the kernel ran in "), "{beside}");
     for field in ["gpu_utilization", "throughput", "arithmetic_intensity", "bound_type", "hardware"]
     {
         let told = !beside[field].is_null() || beside["unavailable"][field].is_string();
@@ -68,6 +73,13 @@ fn what_cannot_be_evaluated_has_a_result_that_says_why() {
     fs::write(kernels.join("torch.py"), "import torch\n").unwrap();
     fs::write(kernels.join("misled.yml"), "kernel: {source_file: ../secret.cu}").unwrap();
     fs::write(kernels.join("misled.cu"), CODE).unwrap();
+    fs::write(kernels.join("python.cu"), "import torch\n\ndef forward(x):\n    return x\n")
+        .unwrap();
+    let open_cl = "// Hardware: GPU\n// Backend: OpenCL\n__kernel void k(__global float* x) {}\n";
+    fs::write(kernels.join("opencl.cu"), open_cl).unwrap();
+    let triton =
+        "// Hardware: GPU\n// Backend: Triton\nimport triton\n\n@triton.jit\ndef k(x):\n    pass\n";
+    fs::write(kernels.join("triton.cu"), triton).unwrap();
     fs::create_dir(kernels.join("directory.cu")).unwrap();
     let watching = Watching::begin(directory.path(), data.path(), &["--once", "--settle", "0"]).0;
     assert!(watching.wait().success());
@@ -79,8 +91,13 @@ fn what_cannot_be_evaluated_has_a_result_that_says_why() {
         ("broken", "compile_error"),
         ("torch", "contract_needed"),
         ("misled", "invalid_contract"),
+        ("python", "other_language"),
+        ("opencl", "other_language"),
+        ("triton", "contract_needed"),
     ] {
         let result = result(directory.path(), name);
+        assert_eq!(result["success"], false, "{result}");
+        assert_eq!(result["message"], result["error"]["message"], "{result}");
         assert_eq!(
             (&result["status"], &result["error"]["code"]),
             (&"failed".into(), &code.into()),
@@ -90,6 +107,43 @@ fn what_cannot_be_evaluated_has_a_result_that_says_why() {
     }
     assert_eq!(names(&kernels), ["directory.cu"], "nobody's folder is removed");
     assert_eq!(fs::read_to_string(secret).unwrap(), CODE);
+}
+
+/// A kernel that hangs costs the folder its own time limit, once.
+#[test]
+fn a_kernel_that_hangs_is_ended_after_its_own_time_and_is_not_run_again() {
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    let hang = increment(1)
+        .replace("// num_trials: 1\n", "// num_trials: 1\n// timeout: 1\n")
+        .replace("x[threadIdx.x] += 1.0f;", "while (x[0] == x[0]) x[threadIdx.x] += 1.0f;");
+    fs::write(kernels.join("hang.cu"), hang).unwrap();
+    let arguments = ["--once", "--settle", "0", "--jobs", "1"];
+    let start = || Watching::begin(directory.path(), data.path(), &arguments).0;
+    let began = Instant::now();
+    assert!(start().wait().success());
+    // The time limit of a request without one is 120 s.
+    assert!(began.elapsed() < Duration::from_secs(100));
+    let hung = result(directory.path(), "hang");
+    assert_eq!((&hung["success"], &hung["error"]["code"]), (&false.into(), &"timeout".into()));
+    assert!(hung["message"].as_str().unwrap().contains("1 s"), "{hung}");
+    assert!(names(&kernels).is_empty());
+
+    fs::write(kernels.join("sound.cu"), increment(2)).unwrap();
+    assert!(start().wait().success());
+    assert_eq!(result(directory.path(), "sound")["success"], true);
+    assert_eq!(result(directory.path(), "hang")["timestamp"], hung["timestamp"], "not run again");
+}
+
+#[test]
+fn results_may_be_named_as_krait_names_them() {
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    fs::write(kernels.join("kernel_17.cu"), increment(0)).unwrap();
+    let arguments = ["--once", "--settle", "0", "--suffixed-results"];
+    assert!(Watching::begin(directory.path(), data.path(), &arguments).0.wait().success());
+    assert_eq!(names(&directory.path().join("results")), ["kernel_17_result.json"]);
+    assert_eq!(result(directory.path(), "kernel_17_result")["success"], true);
 }
 
 #[test]

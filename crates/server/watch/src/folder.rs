@@ -17,6 +17,10 @@ const OWN: &str = ".warpgauge";
 /// Longest name of a result without `.json`, bytes. File systems allow 255 in all.
 const MAX_STEM: usize = 200;
 
+/// Ending of the names of results, and the one that KRAIT reads.
+const PLAIN: &str = ".json";
+const SUFFIXED: &str = "_result.json";
+
 /// Longest wait for a lock that a killed watcher's child may hold. A child inherits the lock until
 /// it executes its program.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -48,6 +52,8 @@ pub enum FolderError {
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
+    /// Ending of the names of results.
+    ending: &'static str,
     /// The lock. The system releases it however the process ends.
     _lock: File,
 }
@@ -76,7 +82,12 @@ impl Folder {
             }
         }
         let lock = lock(&root, &own.join("lock"))?;
-        Ok(Self { root, _lock: lock })
+        Ok(Self { root, ending: PLAIN, _lock: lock })
+    }
+
+    /// Names results `NAME_result.json`, as KRAIT does.
+    pub fn suffix_results(&mut self) {
+        self.ending = SUFFIXED;
     }
 
     pub fn root(&self) -> &Path {
@@ -107,9 +118,12 @@ impl Folder {
     /// `NAME.cu.json` if the former is the result of a file with another extension that was not
     /// fetched yet.
     pub(crate) fn result_of(&self, name: &OsStr) -> PathBuf {
-        let short = self.results().join(with_json(Path::new(name).file_stem().unwrap_or(name)));
+        let stem = Path::new(name).file_stem().unwrap_or(name);
+        let short = self.results().join(with_ending(stem, self.ending));
         match subject_of(&short) {
-            Some(other) if other != name.to_string_lossy() => self.results().join(with_json(name)),
+            Some(other) if other != name.to_string_lossy() => {
+                self.results().join(with_ending(name, self.ending))
+            }
             _ => short,
         }
     }
@@ -128,7 +142,7 @@ fn subject_of(result: &Path) -> Option<String> {
     serde_json::from_slice::<About>(&text).ok().map(|about| about.kernel_file)
 }
 
-fn with_json(stem: &OsStr) -> OsString {
+fn with_ending(stem: &OsStr, ending: &str) -> OsString {
     let bytes = stem.as_bytes();
     let mut name = if bytes.len() <= MAX_STEM {
         bytes.to_vec()
@@ -136,7 +150,7 @@ fn with_json(stem: &OsStr) -> OsString {
         let hash = blake3::hash(bytes).to_hex();
         [&bytes[..MAX_STEM - 17], b"-", &hash.as_bytes()[..16]].concat()
     };
-    name.extend_from_slice(b".json");
+    name.extend_from_slice(ending.as_bytes());
     OsString::from_vec(name)
 }
 
@@ -222,5 +236,15 @@ mod tests {
         assert_eq!(name("a.cu"), "a.cu.json");
         assert_eq!(name("a.ptx"), "a.json");
         assert!(name(&format!("{}.cu", "x".repeat(250))).len() < 255);
+    }
+
+    #[test]
+    fn results_are_named_as_krait_does_on_request() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut folder = Folder::open(directory.path()).unwrap();
+        folder.suffix_results();
+        let name = |file: &str| folder.result_of(OsStr::new(file)).file_name().unwrap().to_owned();
+        assert_eq!(name("kernel_17.cu"), "kernel_17_result.json");
+        assert!(name(&format!("{}.cu", "x".repeat(250))).len() <= 255);
     }
 }

@@ -11,6 +11,7 @@ use warpgauge_report::CompileResponse;
 
 use crate::comment;
 use crate::evaluator::{EvaluatorError, FileRejection};
+use crate::language;
 
 /// File extensions of contracts.
 pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
@@ -18,6 +19,10 @@ pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
 
 /// Timed launches of an inferred contract.
 const INFERRED_TRIALS: u32 = 20;
+
+/// Time limit of a kernel with an inferred contract, seconds: that of the reference executor. A
+/// kernel that hangs keeps others of the folder waiting for this time.
+const INFERRED_TIMEOUT_S: f64 = 30.0;
 
 /// Returns the kernel type of a file's name; `None` if it is not a kernel.
 pub fn kernel_type(name: &str) -> Option<KernelType> {
@@ -76,7 +81,7 @@ pub fn request_of(
 ) -> Result<KernelRequest, EvaluatorError> {
     let kind = kernel_type(name)
         .ok_or_else(|| FileRejection::new("unknown_file", format!("`{name}` is no kernel file")))?;
-    let code = code(kind, content)?;
+    let (kind, code) = in_its_language(name, kind, code(kind, content)?)?;
     let (from, given) = match contract {
         Some((format, bytes)) => (ContractFrom::File, Some(parsed(format, bytes)?)),
         None => match code.text().and_then(comment::contract) {
@@ -157,6 +162,21 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
             "not_text",
             format!("the file is no source code: byte {} is not UTF-8", error.valid_up_to()),
         )),
+    }
+}
+
+/// Returns the type and the code of a file that ends in `.cu` but may be in another language.
+fn in_its_language(
+    name: &str,
+    kind: KernelType,
+    code: Code,
+) -> Result<(KernelType, Code), FileRejection> {
+    match (kind, code) {
+        (KernelType::Cuda, Code::Text(text)) => {
+            let (kind, text) = language::of_cuda_file(name, text)?;
+            Ok((kind, Code::Text(text)))
+        }
+        other => Ok(other),
     }
 }
 
@@ -251,6 +271,7 @@ fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
     put_code(&mut kernel, code);
     let mut fields = Map::new();
     fields.insert("kernel".to_owned(), Value::Object(kernel));
+    fields.insert("timeout".to_owned(), json!(INFERRED_TIMEOUT_S));
     let assumed = "the file is a whole program, having a main(): it is run without arguments, and is right if \
                    its exit code is 0; a contract can say more (expected.stdout)";
     (fields, vec![assumed.to_owned()])
@@ -287,6 +308,7 @@ fn inferred_kernel(
     }
     fields.insert("kernel".to_owned(), Value::Object(kernel));
     fields.insert("num_trials".to_owned(), json!(INFERRED_TRIALS));
+    fields.insert("timeout".to_owned(), json!(INFERRED_TIMEOUT_S));
     let mut assumed = inferred.assumed;
     assumed.extend(inferred.guess.assumptions());
     Ok((fields, assumed))
@@ -497,6 +519,9 @@ mod tests {
         };
         let source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }";
         assert_eq!(kind(source, None), KernelType::Program);
+        let made =
+            request_of("a.cu", source.as_bytes(), None, &mut |_| Err(EvaluatorError::Stopped));
+        assert_eq!(made.unwrap().request.timeout, INFERRED_TIMEOUT_S);
         assert_eq!(kind(source, Some("expected: {exit_code: {code: 0}}")), KernelType::Program);
         assert_eq!(kind(source, Some("kernel: {metadata: {arguments: [a]}}")), KernelType::Program);
         for contract in [

@@ -19,6 +19,7 @@ mod folder;
 mod intake;
 mod journal;
 mod kernel_file;
+mod language;
 pub mod mailbox;
 mod news;
 mod outcome;

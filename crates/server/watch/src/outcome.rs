@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use warpgauge_contract::{EvaluateRequest, KernelRuntime};
 use warpgauge_report::{EvaluateResponse, KernelVerdict};
@@ -27,6 +27,10 @@ pub struct KernelFileId<'a> {
 /// A result.
 #[derive(Debug, Clone, Serialize)]
 pub struct KernelResult {
+    /// Whether `status` is `completed`.
+    pub success: bool,
+    /// Reason for the failure, or what was measured.
+    pub message: String,
     /// `completed` if the kernel ran, no check found it incorrect, and the check would reject a
     /// useless kernel; else `failed`.
     pub status: &'static str,
@@ -42,7 +46,7 @@ pub struct KernelResult {
     pub device_kind: Option<Value>,
     /// Name of the kernel that ran.
     pub kernel_name: Option<String>,
-    /// Its arguments, as the contract gives them.
+    /// Its arguments by name, as the contract gives them, each with its `position` from 0.
     pub kernel_parameters: Value,
     /// Mean time of a launch, milliseconds. For a whole program, the time in which the GPU ran
     /// kernels.
@@ -89,6 +93,8 @@ impl KernelResult {
     fn new(subject: &KernelFileId<'_>) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
+            success: false,
+            message: String::new(),
             status: "failed",
             verdict: None,
             kernel_file: subject.file.to_owned(),
@@ -131,6 +137,7 @@ impl KernelResult {
         }
         outcome.error = Some(json!({"code": refusal.code, "message": refusal.message}));
         outcome.explain("the kernel was not evaluated: see `error`");
+        outcome.summarise();
         outcome
     }
 
@@ -153,7 +160,19 @@ impl KernelResult {
         };
         outcome.explain(&why);
         outcome.report = Some(report);
+        outcome.summarise();
         outcome
+    }
+
+    /// Sets `success` and `message` from the other fields.
+    fn summarise(&mut self) {
+        self.success = self.status == "completed";
+        let failure = self.error.as_ref().and_then(|error| error["message"].as_str());
+        self.message = match (failure, self.execution_time) {
+            (Some(failure), _) => failure.to_owned(),
+            (None, Some(time)) => format!("the kernel ran in {time:.4} ms"),
+            (None, None) => "the kernel ran".to_owned(),
+        };
     }
 
     /// Returns a line that summarises the result for people.
@@ -178,16 +197,21 @@ impl KernelResult {
         self.kernel_parameters = io.map_or(Value::Null, |io| {
             io.args
                 .iter()
-                .map(|arg| {
+                .enumerate()
+                .map(|(position, arg)| {
                     let mut shown = serde_json::to_value(arg).unwrap_or_default();
                     // The content may have megabytes.
                     if let Some(spec) = shown.get_mut("tensor_spec").and_then(Value::as_object_mut)
                     {
                         spec.remove("data");
                     }
-                    shown
+                    if let Some(shown) = shown.as_object_mut() {
+                        shown.insert("position".to_owned(), position.into());
+                    }
+                    (arg.name.clone(), shown)
                 })
-                .collect()
+                .collect::<Map<_, _>>()
+                .into()
         });
         if request.from == ContractFrom::Inferred {
             let checked = match request.request.kernel.family().runtime() {

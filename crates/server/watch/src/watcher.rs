@@ -42,6 +42,8 @@ pub struct WatchOptions {
     pub once: bool,
     /// Request the metrics of results if a contract requests none.
     pub profile: bool,
+    /// Name results `NAME_result.json`.
+    pub suffixed_results: bool,
 }
 
 /// Event that the watcher reports.
@@ -52,6 +54,8 @@ pub enum WatchEvent<'t> {
         /// Interval of polling, and why notifications are not used.
         polling: Option<(Duration, String)>,
     },
+    /// The watcher looked at the folder.
+    Looked,
     /// A result was published.
     Result {
         /// Summary of the result.
@@ -333,6 +337,7 @@ impl Watcher<'_> {
 
     /// Looks at the whole folder.
     fn look(&mut self) -> Result<(), FolderError> {
+        (self.told)(WatchEvent::Looked);
         self.more = false;
         let kernels = self.folder.kernels();
         let entries = fs::read_dir(&kernels).map_err(failed("list", &kernels))?;

@@ -11,6 +11,7 @@ mod sender;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -92,7 +93,10 @@ pub fn serve(
     stop: &WatchStop,
     told: &(dyn Fn(WatchEvent<'_>) + Sync),
 ) -> Result<(), MailboxError> {
-    let spool = Folder::open(&address.directory.join("folder"))?;
+    let mut spool = Folder::open(&address.directory.join("folder"))?;
+    if options.suffixed_results {
+        spool.suffix_results();
+    }
     let branch = Branch::open(&address.directory.join("objects"), address.url, address.branch)?;
     let every = options.poll.unwrap_or(Duration::from_secs(10));
     let why = format!("it is the branch {} of a repository", address.branch);
@@ -111,6 +115,7 @@ pub fn serve(
     while !stop.is_stopped() {
         match mailbox.turn() {
             Ok(more) => {
+                told(WatchEvent::Looked);
                 pause = every;
                 if more {
                     continue;
@@ -206,12 +211,9 @@ impl Mailbox<'_> {
             let subject = KernelFileId { file: &kernel.name, blake3: None };
             let outcome = KernelResult::refused(&subject, None, &refusal);
             let content = serde_json::to_vec_pretty(&outcome).unwrap_or_default();
-            let stem = kernel.name.rsplit_once('.').map_or(kernel.name.as_str(), |(stem, _)| stem);
-            return Ok(Err(Ready {
-                kernel: kernel.clone(),
-                name: format!("{stem}.json"),
-                content,
-            }));
+            let path = self.spool.result_of(OsStr::new(&kernel.name));
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Ok(Err(Ready { kernel: kernel.clone(), name, content }));
         }
         let content = self.branch.content(kernel)?;
         let hash = blake3::hash(&content).to_hex().to_string();

@@ -41,16 +41,19 @@ pub fn send(
     });
     put_on_top(&branch, &put.collect::<Vec<_>>(), &format!("evaluate {}", letter.stem), stop)?;
     sent();
-    let name = format!("{}.json", letter.stem);
+    // The watcher decides which of these names results have.
+    let names = ["", "_result"].map(|suffix| format!("{}{suffix}.json", letter.stem));
     let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
-    let result = loop {
+    let (name, result) = loop {
         // The remote may be unreachable for a while.
         let found = branch.fetch().and_then(|commit| match commit {
             Some(commit) => {
                 let files = branch.files(&commit, "results")?;
-                let blob =
-                    files.iter().find(|blob| blob.name == name && blob.mode.starts_with("100"));
-                blob.map(|blob| branch.content(blob)).transpose()
+                let blob = files
+                    .iter()
+                    .find(|blob| names.contains(&blob.name) && blob.mode.starts_with("100"));
+                let named = blob.map(|blob| Ok((blob.name.clone(), branch.content(blob)?)));
+                named.transpose()
             }
             None => Ok(None),
         });

@@ -1,0 +1,164 @@
+//! The language of a `.cu` file that is not CUDA C++. KRAIT writes kernels of all languages into
+//! such files, and names the language in a header. The main function is [`of_cuda_file`].
+
+use warpgauge_contract::KernelType;
+
+use crate::evaluator::FileRejection;
+
+/// Most lines that are read to recognise a language.
+const MAX_LINES: usize = 400;
+
+/// Language of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Cuda,
+    OpenCl,
+    Python,
+}
+
+/// Returns the kernel type and the text of a file that ends in `.cu`. The header of a Python file
+/// becomes a comment of Python.
+///
+/// # Errors
+/// The file is in a language that no kernel of this ending has.
+pub(crate) fn of_cuda_file(
+    name: &str,
+    text: String,
+) -> Result<(KernelType, String), FileRejection> {
+    let backend = backend(&text);
+    let (language, reason) = match backend.and_then(named) {
+        Some(language) => {
+            (language, format!("as its header says (`Backend: {}`)", backend.unwrap_or_default()))
+        }
+        None => recognised(&text),
+    };
+    let refused = |what: &str, remedy: &str| {
+        let message = format!("`{name}` is {what} and no CUDA C++, {reason}: {remedy}");
+        Err(FileRejection::new("other_language", message))
+    };
+    match (language, backend.is_some()) {
+        (Language::Cuda, _) => Ok((KernelType::Cuda, text)),
+        (Language::OpenCl, _) => {
+            refused("OpenCL", "OpenCL is not run; write the kernel as CUDA C++")
+        }
+        (Language::Python, true) => Ok((KernelType::Triton, python(&text))),
+        (Language::Python, false) => {
+            refused("Python", "name it NAME.py, and give it a contract, NAME.yaml beside it")
+        }
+    }
+}
+
+/// Returns the value of `// Backend:` among the comments at the beginning.
+fn backend(text: &str) -> Option<&str> {
+    header(text).find_map(|line| {
+        let (name, value) = line.trim_start_matches('/').split_once(':')?;
+        name.trim().eq_ignore_ascii_case("backend").then(|| value.trim())
+    })
+}
+
+/// Returns the lines of `//` with which a text begins.
+fn header(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.trim_start_matches('\u{feff}');
+    text.lines().map(str::trim_start).take_while(|line| line.starts_with("//") || line.is_empty())
+}
+
+/// Returns the language of a backend; `None` if the name is unknown.
+fn named(backend: &str) -> Option<Language> {
+    let name = backend.to_ascii_lowercase();
+    let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
+    if begins(&["opencl"]) {
+        Some(Language::OpenCl)
+    } else if begins(&["triton", "pytorch", "torch", "python"]) {
+        Some(Language::Python)
+    } else if begins(&["cuda"]) {
+        Some(Language::Cuda)
+    } else {
+        None
+    }
+}
+
+/// Returns the language of a text without a known header, and the sign of it.
+fn recognised(text: &str) -> (Language, String) {
+    let signs = text.lines().take(MAX_LINES).find_map(|line| {
+        // Statements of a module are at the left.
+        let words: Vec<&str> = line.split_whitespace().take(4).collect();
+        let is_python = match words[..] {
+            ["import", name] => !name.ends_with(';'),
+            ["import", _, "as", _] | ["from", _, "import", ..] => true,
+            ["def" | "class", ..] => line.trim_end().ends_with(':') && !line.starts_with(' '),
+            _ => line.starts_with('@') && !line.trim_end().ends_with(';'),
+        };
+        let is_open_cl = ["__kernel", "kernel"].contains(words.first().unwrap_or(&""))
+            && words.get(1) == Some(&"void");
+        let language = match (is_python, is_open_cl) {
+            (true, _) => Language::Python,
+            (_, true) => Language::OpenCl,
+            _ => return None,
+        };
+        let shown: String = line.trim().chars().take(60).collect();
+        Some((language, format!("as the line `{shown}` shows")))
+    });
+    // Either sign may stand in a comment of CUDA code.
+    let is_cuda = ["__global__", "#include", "__device__"].iter().any(|sign| text.contains(sign));
+    signs.filter(|_| !is_cuda).unwrap_or((Language::Cuda, String::new()))
+}
+
+/// Replaces the header by one that Python takes for comments; lines keep their numbers.
+fn python(text: &str) -> String {
+    let lines = header(text).count();
+    let comments =
+        text.lines().take(lines).map(|line| match line.trim_start().strip_prefix("//") {
+            Some(rest) => format!("#{rest}"),
+            None => line.to_owned(),
+        });
+    let rest = text.lines().skip(lines).map(str::to_owned);
+    comments.chain(rest).map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> Result<(KernelType, String), String> {
+        of_cuda_file("k.cu", text.to_owned()).map_err(|refusal| {
+            assert_eq!(refusal.code, "other_language");
+            refusal.message
+        })
+    }
+
+    #[test]
+    fn cuda_is_cuda() {
+        for text in [
+            "__global__ void k(float* x) {}",
+            "// Hardware: NVIDIA T4\n// Backend: CUDA\n__global__ void k() {}",
+            "// Backend: something else\n__global__ void k() {}",
+            "/* like\nimport torch\n*/\n__global__ void k(float* x) {}",
+            "class A;\nint main() {}",
+            "",
+        ] {
+            assert_eq!(kind(text), Ok((KernelType::Cuda, text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn other_languages_are_named_with_the_reason() {
+        for (text, what, reason) in [
+            ("import torch\n\ndef forward(x):\n    return x\n", "Python", "`import torch`"),
+            ("from torch import nn\nclass A(nn.Module):\n  pass", "Python", "from torch import"),
+            ("@triton.jit\ndef k(x):\n  pass", "Python", "@triton.jit"),
+            ("__kernel void k(__global float* x) {}", "OpenCL", "`__kernel void"),
+            ("// Backend: OpenCL\nvoid k() {}", "OpenCL", "`Backend: OpenCL`"),
+        ] {
+            let message = kind(text).unwrap_err();
+            assert!(message.contains(&format!("is {what} and no CUDA C++")), "{message}");
+            assert!(message.contains(reason), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_header_makes_a_file_python() {
+        let text = "// Hardware: NVIDIA T4\n// Backend: Triton\n\nimport triton\n# x // y\n";
+        let python = "# Hardware: NVIDIA T4\n# Backend: Triton\n\nimport triton\n# x // y\n";
+        assert_eq!(kind(text), Ok((KernelType::Triton, python.to_owned())));
+    }
+}
