@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .kernels import Kernel
     from .report import ComparisonReport, Report, SweepReport
     from .server import Server, serve
+    from .submitted import AsyncJobResult
     from .tensor_client import TensorClient
     from .tensors import InOut, Out, Shared, Tensor
 
@@ -39,6 +40,7 @@ _HOMES = {
     "ArgumentError": "errors",
     "AsyncClient": "async_client",
     "AsyncJob": "async_job",
+    "AsyncJobResult": "submitted",
     "Client": "client",
     "ClusterFunction": "decorator",
     "ComparisonReport": "report",
@@ -69,6 +71,7 @@ __all__ = [
     "ArgumentError",
     "AsyncClient",
     "AsyncJob",
+    "AsyncJobResult",
     "Client",
     "ClusterFunction",
     "ComparisonReport",
