@@ -16,6 +16,7 @@ mod children;
 mod cli;
 mod cli_remote;
 mod compare;
+mod compatibility;
 mod compile_bombs;
 mod contracts;
 mod counters;
