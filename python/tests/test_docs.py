@@ -22,7 +22,7 @@ def examples(name: str) -> list[str]:
 EXAMPLES = examples("python.md") + examples("cluster.md")
 
 
-def test_there_are_ten_and_four() -> None:
+def test_there_are_ten_and_five() -> None:
     assert (len(examples("python.md")), len(examples("cluster.md"))) == (10, 5)
 
 
