@@ -24,15 +24,7 @@ fn inputs_come_from_the_source_or_are_generated_by_rules() {
     let fails = "def get_inputs():\n    raise ValueError('no inputs')\ndef f(x):\n    return x";
     let report = wrong(&server, "get_inputs", &bare(fails), "launch_failed", "no inputs");
     assert_eq!(report["failure"]["code"], "inputs_failed");
-    let strange = "def f(x, /):\n    return x.no_such_method()";
-    let report = wrong(
-        &server,
-        "nothing fits",
-        &bare(strange),
-        "launch_failed",
-        "nothing that was tried fits",
-    );
-    assert_eq!(report["failure"]["code"], "inputs_failed");
+    raised(&server);
     let named = wrong(
         &server,
         "by name",
@@ -41,6 +33,31 @@ fn inputs_come_from_the_source_or_are_generated_by_rules() {
         "by name only",
     );
     assert_eq!(named["failure"]["code"], "inputs_failed");
+}
+
+/// What a submission without inputs raises is reported as its own, with its traceback.
+fn raised(server: &Server) {
+    let calls = "def inner(x):\n    return missing(x)\ndef f(x):\n    return inner(x)";
+    let raises = "def f(x):\n    raise ValueError('boom')";
+    let strange = "def f(x, /):\n    return x.no_such_method()";
+    let shapes = "def f(x):\n    return x.view(7, 11, 13)";
+    for (what, source, told, code, frames) in [
+        ("a name", calls, "NameError: name 'missing' is not defined (line 2)", "call_failed", 2),
+        ("raise", raises, "ValueError: boom (line 2)", "call_failed", 1),
+        ("an attribute", strange, "attribute 'no_such_method' (line 2)", "call_failed", 1),
+        ("shapes", shapes, "RuntimeError: shape '[7, 11, 13]' is invalid", "inputs_failed", 1),
+    ] {
+        let mut request = bare(source);
+        if what == "a name" {
+            request["kernel"]["metadata"] = json!({"function_name": "f"});
+        }
+        let report = wrong(server, what, &request, "launch_failed", told);
+        assert_eq!(report["failure"]["code"], code, "{what}: {report:#}");
+        let message = report["failure"]["message"].as_str().unwrap();
+        assert!(message.contains("define `get_inputs()`"), "{what}: {message}");
+        let trace = report["torch"]["traceback"].as_str().unwrap();
+        assert_eq!(trace.matches("File \"kernel.py\"").count(), frames, "{what}: {trace}");
+    }
 }
 
 fn made(server: &Server) {

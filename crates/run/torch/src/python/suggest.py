@@ -102,12 +102,28 @@ def parameters_of(target):
 
 
 def no_suggestion(why):
-    why = without_gpu(why)
     return Refused(
         "inputs_failed",
-        f"nobody says what `forward` or the function takes, and nothing that was tried fits: {why}. "
-        "Define `get_inputs()`, or give `io.args`",
+        f"no inputs are given, and none can be tried: {why}. Define `get_inputs()`, or give `io.args`",
     )
+
+
+def raised_by_all(failures):
+    """Returns the error of a submission that accepts none of the inputs: its most frequent exception, with the
+    traceback. An exception that is the same for all inputs is the submission's own; others may follow from the inputs."""
+    counts = {}
+    for failure in failures:
+        counts[failure.message] = counts.get(failure.message, 0) + 1
+    most = max(counts, key=counts.get)
+    shown = next(failure for failure in failures if failure.message == most)
+    which = "this exception" if len(counts) == 1 else "an exception, most often this one,"
+    shown.message = (
+        f"{shown.message}. No inputs are given, and the submission raises {which} with each of the "
+        f"{len(failures)} that were tried. If it needs others, define `get_inputs()`, or give `io.args`"
+    )
+    if len(counts) > 1:
+        shown.code = "inputs_failed"
+    return shown
 
 
 def assignments(candidates, count):
@@ -127,23 +143,24 @@ def suggestion_for(torch, target, place):
         raise no_suggestion("its signature cannot be read") from None
     tensors = [name for name, value in wanted if value is None]
     candidates = candidates_for(torch, target)
-    last = None
     # Some operations ignore the types of meta tensors, and all ignore their values. The device comes last: a
     # failed call may make it unusable for this process.
     rounds = [(("meta", "cpu"), "tensors without memory, then on real ones"), (("cpu",), "real ones")]
     if place is not None:
         rounds.append(((place,), "real ones on the device"))
     for devices, how in rounds:
+        # An exception that only tensors without memory cause is not reported.
+        failures = []
         tries = itertools.islice(assignments(candidates, len(tensors)), MOST_TRIES)
         for chosen in tries:
             try:
                 for device in devices:
                     takes(torch, target, wanted, chosen, device)
             except Exception as error:
-                last = error
+                failures.append(explained(error, "call_failed"))
                 continue
             return told(wanted, chosen, how)
-    raise no_suggestion(f"{type(last).__name__}: {str(last)[:500]}" if last else "nothing was tried")
+    raise raised_by_all(failures)
 
 
 def takes(torch, target, wanted, chosen, device):
