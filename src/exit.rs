@@ -73,8 +73,14 @@ impl Exit {
     }
 
     /// The code for a comparison: that of the first candidate that has another than success. Which is
-    /// faster does not matter here.
+    /// faster does not matter here. A broken reference is the contract's fault.
     pub fn of_comparison(response: &CompareResponse) -> Exit {
+        if matches!(
+            response.reference.kernel_verdict(),
+            KernelVerdict::Wrong | KernelVerdict::Failed | KernelVerdict::NotCompiled
+        ) {
+            return Exit::Usage;
+        }
         let of_candidate =
             |candidate: &CandidateReport| match Exit::of_report(&candidate.evaluation) {
                 // Right on its own; then only the emulated device has nothing to compare.

@@ -325,16 +325,28 @@ fn kernels_are_compared_on_data() {
 }
 
 #[test]
-fn a_reference_that_is_not_usable_is_the_requests_fault() {
+fn a_broken_reference_is_a_result_and_other_arguments_are_the_requests_fault() {
     let server = Server::start();
-    let mut body = request(&reference());
-    body["ref_kernel"]["source_code"] = json!(BROKEN);
-    let answer = server.post_json("/compare", &body);
-    assert_eq!(answer.status, 400, "{}", answer.text);
-    let problem = &answer.json["validation_errors"][0];
-    assert_eq!(problem["field"], "ref_kernel", "{}", answer.text);
-    assert_eq!(problem["type"], "reference_not_compiled", "{}", answer.text);
-    assert!(problem["message"].as_str().unwrap().contains("does not compile"), "{}", answer.text);
+    let broken = |candidate: &str| {
+        let mut body = request(&variant(candidate));
+        body["ref_kernel"]["source_code"] = json!(BROKEN);
+        compare(&server, &body)
+    };
+    let report = broken(TWICE);
+    assert_eq!((&report["status"], &report["verdict"]), (&json!("success"), &json!("failed")));
+    assert_eq!(report["reference"]["verdict"], "not_compiled", "{report:#}");
+    let result = &report["kernel_exec_result"];
+    assert_eq!((&result["compiled"], &result["correctness"]), (&json!(true), &json!(false)));
+    let error = result["validation_error"].as_str().unwrap();
+    assert!(error.contains("the reference kernel does not compile"), "{error}");
+    assert_not_compared(&report, "the reference kernel does not compile");
+    let candidate = &report["candidates"][0]["evaluation"];
+    assert_eq!(candidate["failure"]["code"], "reference_not_compiled", "{report:#}");
+    assert_eq!(candidate["validation"]["reasons"][0]["code"], "reference_failed", "{report:#}");
+    // The candidate's own errors are its own.
+    let report = broken(BROKEN);
+    assert_eq!(report["verdict"], "not_compiled", "{report:#}");
+    assert_eq!(report["kernel_exec_result"]["compiled"], false, "{report:#}");
 
     let mut body = request(&reference());
     body["custom_kernel"]["io"]["args"][0]["tensor_spec"]["init"]["seed"] = json!(99);

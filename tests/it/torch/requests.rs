@@ -105,11 +105,32 @@ fn the_reference_systems_requests_are_answered_as_there() {
     // As its README computes it.
     let times = (&answer["ref_runtime"]["mean"], &answer["kernel_exec_result"]["runtime"]);
     assert!(times.0.as_f64().unwrap() / times.1.as_f64().unwrap() > 0.0, "{answer:#}");
-    let answer = server.post_json("/compare", &parsed(OUTLINE));
-    assert_eq!(answer.status, 400, "{}", answer.text);
-    assert!(answer.text.contains("defines nothing to call"), "{}", answer.text);
+    let answer = posted(&server, "/compare", &parsed(OUTLINE));
+    let result = &answer["kernel_exec_result"];
+    assert_eq!((&result["compiled"], &answer["status"]), (&json!(false), &json!("success")));
+    let error = result["compilation_error"].as_str().unwrap();
+    assert!(error.contains("defines nothing to call"), "{error}");
+    broken_reference(&server);
     targeted(&server);
     two_sources(&server);
+}
+
+/// A reference that raises an exception is a result; what is known of the candidate is said.
+fn broken_reference(server: &Server) {
+    let mut request = parsed(COMPARISON);
+    request["ref_kernel"]["source_code"] = json!(
+        "class Model(torch.nn.Module):\n    def forward(self, x):\n        raise ValueError('no')"
+    );
+    request["custom_kernel"]["source_code"] =
+        json!("class Model(torch.nn.Module):\n    def forward(self, x):\n        return x @ x.T");
+    let answer = posted(server, "/compare", &request);
+    assert_eq!((&answer["status"], &answer["verdict"]), (&json!("success"), &json!("failed")));
+    let result = &answer["kernel_exec_result"];
+    assert_eq!((&result["compiled"], &result["correctness"]), (&json!(true), &json!(false)));
+    let error = result["validation_error"].as_str().unwrap();
+    assert!(error.contains("the reference kernel") && error.contains("ValueError: no"), "{error}");
+    let trace = answer["reference"]["torch"]["traceback"].as_str().unwrap();
+    assert!(trace.contains("line 3, in forward"), "{trace}");
 }
 
 /// "Test specific functions within your code."

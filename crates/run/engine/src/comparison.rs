@@ -5,57 +5,113 @@
 //! runtime are evaluated by their own backend against the reference's outputs. Their times are not
 //! compared, because no clock times both.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::backend::{
-    Compared, Contest, Evaluator, Purpose, REFERENCE_PATH, different_clocks, placed,
-    unusable_reference,
+    Compared, Contest, Evaluator, Purpose, REFERENCE_PATH, broken_reference, different_clocks,
+    placed, unusable_reference,
 };
 use crate::clock::ms;
 use crate::engine::Engine;
-use crate::error::{self, ExecError};
+use crate::error::{self, ExecError, Problem};
 use crate::progress::ActiveOrder;
 use warpgauge_contract::{Candidate, Checked, CompareRequest, KernelRuntime};
+use warpgauge_model::FailureStage;
 use warpgauge_report::{
-    CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, Timings, VerdictBy,
+    CandidateReport, CompareResponse, EvaluateResponse, FailureReport, ResponseStatus, Timings,
+    ValidationReport, ValidationStatus, VerdictBy,
 };
+use warpgauge_validate::{Reason, ReasonCode};
 
-/// Runs one comparison and returns its report. The future is boxed, because a gate has many and each is
-/// large.
+/// How a comparison ends early.
+enum Early {
+    Error(ExecError),
+    /// The reference has no usable times.
+    Unusable(Box<EvaluateResponse>),
+}
+
+impl From<ExecError> for Early {
+    fn from(error: ExecError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Runs one comparison and returns its report. A reference without usable times is an error. The future is
+/// boxed, because a gate has many and each is large.
 pub(crate) fn compare<'a>(
     engine: &'a Engine,
     job: &'a ActiveOrder<'a>,
     request: CompareRequest,
 ) -> BoxFuture<'a, Result<CompareResponse, ExecError>> {
-    compare_all(engine, job, request).boxed()
+    async move {
+        let request = checked(engine, request)?;
+        compare_all(engine, job, &request).await.map_err(|early| match early {
+            Early::Error(error) => error,
+            Early::Unusable(reference) => unusable_reference(&reference),
+        })
+    }
+    .boxed()
+}
+
+/// Runs one comparison and returns its report, also if the reference does not compile or fails.
+pub(crate) fn compare_or_report<'a>(
+    engine: &'a Engine,
+    job: &'a ActiveOrder<'a>,
+    request: CompareRequest,
+) -> BoxFuture<'a, Result<CompareResponse, ExecError>> {
+    async move {
+        let arrived = Instant::now();
+        let request = checked(engine, request)?;
+        match compare_all(engine, job, &request).await {
+            Ok(response) => Ok(response),
+            Err(Early::Error(error)) => Err(error),
+            Err(Early::Unusable(reference)) => match broken_reference(&reference) {
+                Some(problem) => {
+                    let told = with_broken_reference(engine, job, &request, *reference, &problem);
+                    let mut response = told.await?;
+                    response.timings.set_total(ms(arrived));
+                    Ok(response)
+                }
+                None => Err(unusable_reference(&reference)),
+            },
+        }
+    }
+    .boxed()
+}
+
+fn checked(
+    engine: &Engine,
+    mut request: CompareRequest,
+) -> Result<Checked<CompareRequest>, ExecError> {
+    let host = &engine.host;
+    if host.config.devices.device_metrics {
+        request.profile.get_or_insert_default();
+    }
+    Checked::new(request, &host.limits).map_err(error::invalid)
 }
 
 async fn compare_all(
     engine: &Engine,
     job: &ActiveOrder<'_>,
-    mut request: CompareRequest,
-) -> Result<CompareResponse, ExecError> {
+    request: &Checked<CompareRequest>,
+) -> Result<CompareResponse, Early> {
     let arrived = Instant::now();
-    let host = &engine.host;
-    if host.config.devices.device_metrics {
-        request.profile.get_or_insert_default();
-    }
-    let request = Checked::new(request, &host.limits).map_err(error::invalid)?;
     let candidates = request.named_candidates();
     let family = request.ref_kernel.family();
     let has_its_runtime =
         |index: &usize| candidates[*index].kernel.family().runtime() == family.runtime();
     let own = (0..candidates.len()).filter(has_its_runtime).collect::<Vec<_>>();
-    let contest = Contest::new(&request, own.clone());
+    let contest = Contest::new(request, own.clone());
 
     let mut session = engine.backend(family).compare(job, contest).await?;
     let reference = session.reference().await;
     let reference = reference.map_err(|error| placed(error, REFERENCE_PATH))?;
     if reference.kernel_exec_result.runtime.is_none() && reference.unranked().is_none() {
-        return Err(unusable_reference(&reference));
+        return Err(Early::Unusable(Box::new(reference)));
     }
     let mut reports = vec![reference];
     for &index in &own {
@@ -89,6 +145,55 @@ async fn compare_all(
     response.counted_ranking = conclusion.counted_ranking;
     response.timings.set_total(ms(arrived));
     Ok(response)
+}
+
+/// Reports a comparison whose reference is broken. Each candidate is compiled, and run once for itself, so that
+/// the report says whether it compiles; the reference says nothing about its outputs.
+async fn with_broken_reference(
+    engine: &Engine,
+    job: &ActiveOrder<'_>,
+    request: &CompareRequest,
+    reference: EvaluateResponse,
+    problem: &Problem,
+) -> Result<CompareResponse, ExecError> {
+    let mut candidates = Vec::new();
+    for (index, Candidate { name, kernel }) in request.named_candidates().into_iter().enumerate() {
+        let mut alone = request.evaluation_of(&kernel);
+        alone.expected.clear();
+        alone.compare_as.clear();
+        alone.profile = None;
+        let report = engine.evaluate(job, alone, Purpose::Execute).await;
+        let mut report = report.map_err(|error| placed(error, &request.path_of(index)))?;
+        not_judged(&mut report, problem);
+        let mut candidate = candidate_report(name, report, Compared::of(Err(String::new())));
+        candidate.not_compared = Some(problem.message.clone());
+        candidates.push(candidate);
+    }
+    Ok(assembled(job.id(), reference, candidates, Timings::default()))
+}
+
+/// Replaces the verdict on a kernel that compiles by the failure of its reference.
+fn not_judged(report: &mut EvaluateResponse, problem: &Problem) {
+    let result = &mut report.kernel_exec_result;
+    if !result.compiled || report.status == ResponseStatus::Error {
+        return;
+    }
+    result.correctness = Some(false);
+    (result.runtime, result.runtime_stats) = (None, None);
+    result.validation_error = Some(problem.message.clone());
+    report.failure = Some(FailureReport {
+        stage: FailureStage::Validate,
+        code: problem.code.clone(),
+        message: problem.message.clone(),
+    });
+    report.validation = ValidationReport {
+        status: ValidationStatus::NotRun,
+        outputs: BTreeMap::new(),
+        reasons: vec![Reason::new(ReasonCode::ReferenceFailed, problem.message.clone())],
+        weaknesses: Vec::new(),
+        unchecked: Vec::new(),
+    };
+    report.set_verdict(true);
 }
 
 fn no_reference() -> ExecError {

@@ -93,7 +93,8 @@ impl LocalExecutor {
                 JobOutcome::Evaluated(Box::new(report))
             }
             JobWork::Compare(request) => {
-                JobOutcome::Compared(Box::new(comparison::compare(engine, job, *request).await?))
+                let report = comparison::compare_or_report(engine, job, *request).await?;
+                JobOutcome::Compared(Box::new(report))
             }
             JobWork::Sweep(request) => {
                 JobOutcome::Swept(Box::new(sweep::run(engine, job, *request, order.lanes).await?))

@@ -30,29 +30,43 @@ pub(crate) fn placed(error: ExecError, kernel: &str) -> ExecError {
 /// Returns the error for a reference without usable times. The request is at fault, unless the
 /// reference could not be run on this machine.
 pub(crate) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
-    let result = &report.kernel_exec_result;
-    let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
-    let why = why.or(report.failure.as_ref().map(|failure| &failure.message));
-    let why = why.map_or("it has no usable times", String::as_str);
+    if let Some(broken) = broken_reference(report) {
+        return ExecError::Invalid(vec![broken]);
+    }
+    let why = why_unusable(report);
+    if report.kernel_verdict() == KernelVerdict::Error {
+        return ExecError::Unavailable(format!("the reference kernel could not be run: {why}"));
+    }
+    ExecError::Invalid(vec![Problem {
+        path: REFERENCE_PATH.to_owned(),
+        code: FailureCode::ReferenceNotTimed,
+        message: format!("the reference kernel cannot be compared with: {why}"),
+    }])
+}
+
+/// Returns the problem of a reference that does not compile, fails or is wrong.
+pub(crate) fn broken_reference(report: &EvaluateResponse) -> Option<Problem> {
     let (code, what) = match report.kernel_verdict() {
-        KernelVerdict::Error => {
-            return ExecError::Unavailable(format!("the reference kernel could not be run: {why}"));
-        }
         KernelVerdict::NotCompiled => {
             (FailureCode::ReferenceNotCompiled, "the reference kernel does not compile")
-        }
-        KernelVerdict::Correct | KernelVerdict::NotChecked | KernelVerdict::Weak => {
-            (FailureCode::ReferenceNotTimed, "the reference kernel cannot be compared with")
         }
         KernelVerdict::Wrong | KernelVerdict::Failed => {
             (FailureCode::ReferenceFailed, "the reference kernel cannot be compared with")
         }
+        KernelVerdict::Correct
+        | KernelVerdict::NotChecked
+        | KernelVerdict::Weak
+        | KernelVerdict::Error => return None,
     };
-    ExecError::Invalid(vec![Problem {
-        path: REFERENCE_PATH.to_owned(),
-        code,
-        message: format!("{what}: {why}"),
-    }])
+    let message = format!("{what}: {}", why_unusable(report));
+    Some(Problem { path: REFERENCE_PATH.to_owned(), code, message })
+}
+
+fn why_unusable(report: &EvaluateResponse) -> &str {
+    let result = &report.kernel_exec_result;
+    let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
+    let why = why.or(report.failure.as_ref().map(|failure| &failure.message));
+    why.map_or("it has no usable times", String::as_str)
 }
 
 #[cfg(test)]

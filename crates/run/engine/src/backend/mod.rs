@@ -13,8 +13,10 @@ pub(crate) mod decision;
 mod faults;
 mod session;
 
-pub(crate) use faults::{REFERENCE_PATH, placed, unusable_reference};
-pub(crate) use session::{Compared, ComparisonSession, Conclusion, Contest, different_clocks};
+pub(crate) use faults::{REFERENCE_PATH, broken_reference, placed, unusable_reference};
+pub(crate) use session::{
+    Compared, ComparisonSession, Conclusion, Contest, NotCompiled, different_clocks,
+};
 
 /// Purpose of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Sessions of comparisons, which backends implement. The main trait is [`ComparisonSession`].
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 
 use crate::error::{self, ExecError};
 use warpgauge_code::listing::CodeDiff;
@@ -57,6 +58,34 @@ pub(crate) trait ComparisonSession {
     ) -> BoxFuture<'a, Result<Conclusion, ExecError>>
     where
         Self: 'a;
+}
+
+/// A session whose reference does not compile. It has the reference's report and holds no device.
+pub(crate) struct NotCompiled(pub(crate) EvaluateResponse);
+
+impl ComparisonSession for NotCompiled {
+    fn reference(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>> {
+        ready(Ok(self.0.clone())).boxed()
+    }
+
+    fn next_candidate(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>> {
+        ready(Err(nothing_to_compare_with())).boxed()
+    }
+
+    fn conclude<'a>(
+        self: Box<Self>,
+        _: &'a [EvaluateResponse],
+    ) -> BoxFuture<'a, Result<Conclusion, ExecError>>
+    where
+        Self: 'a,
+    {
+        ready(Err(nothing_to_compare_with())).boxed()
+    }
+}
+
+fn nothing_to_compare_with() -> ExecError {
+    let error = std::io::Error::other("the reference does not compile");
+    error::internal("comparing kernels", &error)
 }
 
 /// How the candidates of a session compare with the reference.

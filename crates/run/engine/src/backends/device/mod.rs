@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, TryFutureExt};
 
 use super::torch::{TorchBackend, expected};
-use crate::backend::{ComparisonSession, Contest, Evaluator, KernelBackend, Opened, Purpose};
+use crate::backend::{Contest, Evaluator, KernelBackend, Opened, Purpose};
 use crate::clock::ms;
 use crate::error::{self, ExecError};
 use crate::found;
@@ -103,13 +103,8 @@ impl KernelBackend for DeviceBackend {
     }
 
     fn compare<'a>(&'a self, job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
-        DeviceSession::open(self, job, contest).map_ok(boxed).boxed()
+        DeviceSession::open(self, job, contest).boxed()
     }
-}
-
-/// Boxes a session for the comparison driver.
-fn boxed<'a>(session: DeviceSession<'a>) -> Box<dyn ComparisonSession + Send + 'a> {
-    Box::new(session)
 }
 
 impl DeviceBackend {

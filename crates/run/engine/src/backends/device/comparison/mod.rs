@@ -10,8 +10,7 @@ use futures_util::future::BoxFuture;
 use super::{DeviceBackend, Laid};
 use crate::backend::Purpose;
 use crate::backend::{
-    Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, placed,
-    unusable_reference,
+    Compared, ComparisonSession, Conclusion, Contest, NotCompiled, REFERENCE_PATH, decision, placed,
 };
 use crate::clock::ms;
 use crate::error::{self, ExecError};
@@ -161,7 +160,7 @@ impl<'a> DeviceSession<'a> {
         backend: &'a DeviceBackend,
         job: &'a ActiveOrder<'a>,
         contest: Contest,
-    ) -> Result<Self, ExecError> {
+    ) -> Result<Box<dyn ComparisonSession + Send + 'a>, ExecError> {
         let arrived = Instant::now();
         let host = &backend.host;
         let device = host.device_for(&contest.request.requires)?;
@@ -180,14 +179,14 @@ impl<'a> DeviceSession<'a> {
             let report = assemble::not_compiled(job.id(), &reference, &device, failure, timings);
             let additions = Additions::default();
             let report = finished(report, request.allow_weak, ms(arrived), additions);
-            return Err(unusable_reference(&report));
+            return Ok(Box::new(NotCompiled(report)));
         }
         let is_same_image = same_image::is_same_image(&request, &candidates, &built);
         let request = if is_same_image { same_image::unmeasured(request) } else { request };
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let lease = host.quiet_lease(&need(job, &device, &request.requires)).await?;
-        Ok(Self {
+        Ok(Box::new(Self {
             backend,
             job,
             request,
@@ -198,7 +197,7 @@ impl<'a> DeviceSession<'a> {
             runs: 0,
             built: built.into_iter(),
             evaluated: Vec::new(),
-        })
+        }))
     }
 
     /// Evaluates the next kernel alone, against the reference's outputs.
