@@ -17,6 +17,7 @@ mod cli;
 mod cli_remote;
 mod compare;
 mod compatibility;
+mod compatible;
 mod compile_bombs;
 mod contracts;
 mod counters;

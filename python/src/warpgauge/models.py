@@ -258,11 +258,11 @@ class RuntimeStats(TypedDict, total=False):
 
 class KernelExecResult(TypedDict, total=False):
     compiled: bool
-    correctness: bool
-    runtime: float
-    runtime_stats: RuntimeStats
-    compilation_error: str
-    validation_error: str
+    correctness: bool | None
+    runtime: float | None
+    runtime_stats: RuntimeStats | None
+    compilation_error: str | None
+    validation_error: str | None
 
 
 class FailureReport(TypedDict):

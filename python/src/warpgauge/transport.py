@@ -111,7 +111,12 @@ class Transport:
         import httpx
 
         # Compressed answers are not asked for: what arrives is what is counted.
-        headers = {"Accept-Encoding": "identity", "User-Agent": "warpgauge-python/0.1.0"}
+        # Fields without a value are null in reports, where others get placeholders.
+        headers = {
+            "Accept-Encoding": "identity",
+            "Prefer": "return=minimal",
+            "User-Agent": "warpgauge-python/0.1.0",
+        }
         if self.settings.api_key:
             headers["X-API-Key"] = self.settings.api_key
         return httpx.AsyncClient(

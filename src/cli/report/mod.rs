@@ -282,6 +282,9 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
             page.row("sanitize", &text);
         }
     }
+    for warning in &response.warnings {
+        page.row("warning", &format!("{}: {}", warning.path, warning.message));
+    }
     let diagnostics = response.compile.as_ref().map_or(&[][..], |compile| &compile.diagnostics);
     let warnings: Vec<&Diagnostic> =
         diagnostics.iter().filter(|one| one.severity == Severity::Warning).collect();

@@ -34,12 +34,34 @@ async fn every_media_type_carries_the_same_contract() {
 }
 
 #[tokio::test]
+async fn a_body_without_a_type_is_json_unless_a_browser_sends_it() {
+    let server = Server::start().await;
+    let length = format!("content-length: {}", CONTRACT.len());
+    for (headers, status) in [
+        (&[][..], 200),
+        (&["user-agent: Mozilla/5.0"], 200),
+        (&["origin: http://localhost"], 415),
+        (&["sec-fetch-site: same-origin"], 415),
+        (&["sec-fetch-mode: cors"], 415),
+    ] {
+        let headers = [headers, &[&length]].concat();
+        let mut connection = server.open_head("POST", "/evaluate", &headers).await;
+        connection.0.write_all(CONTRACT.as_bytes()).await.unwrap();
+        let answer = connection.answer().await;
+        assert_eq!(answer.status, status, "{headers:?}: {}", answer.text());
+        if status == 415 {
+            let error = answer.expect_error(415, "unsupported_media_type");
+            assert!(error["error"].as_str().unwrap().contains("comes from a browser"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn other_media_types_and_codings_are_refused_with_a_list() {
     let server = Server::start().await;
     let length = format!("content-length: {}", CONTRACT.len());
     for headers in [
-        &[][..],
-        &["content-type: text/csv"],
+        &["content-type: text/csv"][..],
         // What a browser sends for any page without asking first.
         &["content-type: text/plain"],
         &["content-type: application/x-www-form-urlencoded"],

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{available, bare, on_cpu, right, unloaded};
+use crate::compatible::answered as posted;
 use crate::server::Server;
 
 /// Its requests for `POST /evaluate`.
@@ -63,13 +64,6 @@ const STATISTICS: [&str; 7] =
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
-}
-
-#[track_caller]
-fn posted(server: &Server, path: &str, body: &Value) -> Value {
-    let answer = server.post_json(path, body);
-    assert_eq!(answer.status, 200, "{path}: {}\n{}", answer.text, server.output());
-    answer.json
 }
 
 #[test]
@@ -174,7 +168,7 @@ fn two_sources(server: &Server) {
     for (body, part) in [
         (json!({"ref_code": relu}), "custom_code"),
         (json!({"ref_code": relu, "custom_code": clamp, "timeout": 0}), "timeout"),
-        (json!({"ref_code": relu, "custom_code": clamp, "kernel": {}}), "kernel"),
+        (json!({"ref_code": relu, "custom_code": clamp, "num_trial": 3}), "num_trial"),
         (json!({"ref_code": "", "custom_code": clamp}), "ref_kernel.source_code"),
     ] {
         let answer = server.post_json("/", &body);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CompareRequest, Isolation, KernelCode, KernelType, MeasureSpec};
+use super::{CompareRequest, Isolation, KernelCode, KernelType, MeasureSpec, RequestWarning};
 use warpgauge_model::Requirements;
 
 /// What `POST /` takes, as the CUDA Evaluation Server does: PyTorch source and what is to be compared with
@@ -25,9 +25,14 @@ pub struct LegacyCompareRequest {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,
+    /// What the request had that is ignored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub warnings: Vec<RequestWarning>,
 }
 
-fn default_timeout() -> f64 {
+/// Seconds that a comparison of two sources may take by default.
+pub(super) fn default_timeout() -> f64 {
     30.0
 }
 
@@ -48,6 +53,7 @@ impl From<LegacyCompareRequest> for CompareRequest {
         Self {
             matrices: Vec::new(),
             tensors: Vec::new(),
+            warnings: request.warnings,
             ref_kernel: kernel(request.ref_code, KernelType::Torch),
             custom_kernel: Some(kernel(request.custom_code, KernelType::TorchCuda)),
             candidates: Vec::new(),

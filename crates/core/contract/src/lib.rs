@@ -6,6 +6,7 @@ mod check;
 mod checked;
 mod compare;
 mod compare_as;
+mod compatible;
 mod compile;
 mod content;
 mod dependent;
@@ -41,6 +42,7 @@ pub use compare::{
     validate_compare,
 };
 pub use compare_as::CompareAs;
+pub use compatible::{Compatible, RequestWarning};
 pub use compile::CompileRequest;
 pub use content::TensorSpec;
 pub use dependent::settled_init;
@@ -59,7 +61,7 @@ pub use named::{
     KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices,
 };
 pub use parse::from_value;
-pub use parse::{BodyFormat, ParseError, parse, parse_arrays};
+pub use parse::{BodyFormat, ParseError, parse, parse_arrays, parse_compatible};
 pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;
 pub use settings::{

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::compare_as::CompareAs;
+use super::compatible::RequestWarning;
 use super::content::TensorSpec;
 use super::keep::KeepOutput;
 use super::kernel_type::{KernelFamily, KernelType};
@@ -89,6 +90,10 @@ pub struct EvaluateRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub tensors: Vec<TensorUsed>,
+    /// What the request had that is ignored, and what it lacked that is filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub warnings: Vec<RequestWarning>,
 }
 
 fn default_timeout() -> f64 {

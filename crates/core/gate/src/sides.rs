@@ -75,6 +75,7 @@ impl CasePair {
             measure_identical: manner.measure_identical,
             matrices: Vec::new(),
             tensors: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 

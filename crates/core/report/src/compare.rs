@@ -8,7 +8,7 @@ use super::{
     Timings,
 };
 use warpgauge_code::listing::CodeDiff;
-use warpgauge_contract::{MatrixUsed, TensorUsed};
+use warpgauge_contract::{MatrixUsed, RequestWarning, TensorUsed};
 use warpgauge_statistics::paired::{PairedComparison, Ranking};
 use warpgauge_statistics::{CountedComparison, CountedRank};
 
@@ -24,14 +24,20 @@ pub struct CompareResponse {
     /// in reports that earlier versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Statistics of the reference's launch times, milliseconds.
+    /// Statistics of the reference's launch times, milliseconds; the placeholder has zeros.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ref_runtime: Option<RuntimeStats>,
     /// Verdict and times of `custom_kernel`, or of the first candidate.
     pub kernel_exec_result: KernelExecResult,
-    /// Product name of the device.
+    /// Product name of the device; the placeholder is `CPU`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<String>,
+    /// Name of the host that answers, beside placeholders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_name: Option<String>,
+    /// Address at which the caller reached the host that answers, beside placeholders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_ip: Option<String>,
     /// The device that ran the kernels. Absent where the CPU did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
@@ -51,6 +57,9 @@ pub struct CompareResponse {
     /// The shared tensors that the contract named, as they were copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
+    /// What the request had that is ignored, and what it lacked that was filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<RequestWarning>,
     /// Order of the reference (index 0) and those candidates (from index 1) that were compared,
     /// where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,7 @@ mod compile;
 mod explained;
 mod launches;
 mod measurement;
+mod placeholders;
 mod profile_plan;
 mod program;
 pub mod readable;
@@ -27,6 +28,7 @@ pub use measurement::{
     BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
     StateReport,
 };
+pub use placeholders::Pod;
 pub use profile_plan::ProfilePlan;
 pub use program::{PrintedText, ProgramKernel, ProgramReport};
 pub use sweep::{

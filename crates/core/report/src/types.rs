@@ -16,7 +16,7 @@ use super::timeline::TimelineReport;
 use super::torch::TorchReport;
 use super::tuning::TuningReport;
 use super::verdict::KernelVerdict;
-use warpgauge_contract::{KernelType, MatrixUsed, TensorUsed};
+use warpgauge_contract::{KernelType, MatrixUsed, RequestWarning, TensorUsed};
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::WorkerTimings;
 use warpgauge_model::{
@@ -39,9 +39,15 @@ pub struct EvaluateResponse {
     pub verdict: Option<KernelVerdict>,
     /// Verdict and times.
     pub kernel_exec_result: KernelExecResult,
-    /// Product name of the device, as in `device.name`.
+    /// Product name of the device, as in `device.name`; the placeholder is `CPU`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<String>,
+    /// Name of the host that answers, beside placeholders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_name: Option<String>,
+    /// Address at which the caller reached the host that answers, beside placeholders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_ip: Option<String>,
     /// Where the wall-clock time went, milliseconds.
     pub timings: Timings,
     /// The device that ran the kernel. Absent where the CPU did, which `torch` tells more of.
@@ -95,6 +101,9 @@ pub struct EvaluateResponse {
     /// The shared tensors that the contract named, as they were copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
+    /// What the request had that is ignored, and what it lacked that was filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<RequestWarning>,
     /// What became of the outputs that were to be kept as shared tensors (`keep_outputs`), by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept_outputs: BTreeMap<String, KeptOutput>,
@@ -128,22 +137,27 @@ pub enum ResponseStatus {
 pub struct KernelExecResult {
     /// Whether the kernel compiled.
     pub compiled: bool,
-    /// Whether every output is right; absent when there was nothing to check against, or when a useless
-    /// kernel would pass too (`verdict`: `weak`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Whether every output is right. Null when there was nothing to check against, or when a useless
+    /// kernel would pass too (`verdict`: `weak`); with placeholders it is false then.
+    #[serde(default)]
+    #[schemars(extend("nullable" = true))]
     pub correctness: Option<bool>,
-    /// Mean time of one launch, milliseconds. Absent unless the kernel ran, was not found wrong and has a
-    /// time that can be ranked (`measurement.unranked`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Mean time of one launch, milliseconds. Null unless the kernel ran, was not found wrong and has a
+    /// time that can be ranked (`measurement.unranked`); with placeholders it is 0 then.
+    #[serde(default)]
+    #[schemars(extend("nullable" = true))]
     pub runtime: Option<f64>,
-    /// Statistics of the launch times. Absent unless the kernel ran and was not found wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Statistics of the launch times. Null unless the kernel ran and was not found wrong.
+    #[serde(default)]
+    #[schemars(extend("nullable" = true))]
     pub runtime_stats: Option<RuntimeStats>,
     /// Why it did not compile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
+    #[schemars(extend("nullable" = true))]
     pub compilation_error: Option<String>,
-    /// Why it is not right; absent where the machine lacks something, which `failure` names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Why it is not right; null where the machine lacks something, which `failure` names.
+    #[serde(default)]
+    #[schemars(extend("nullable" = true))]
     pub validation_error: Option<String>,
     /// Kernel and device.
     pub metadata: ExecMetadata,
@@ -152,7 +166,7 @@ pub struct KernelExecResult {
 /// Kernel and device, as the reference response has them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExecMetadata {
-    /// Ordinal of the device.
+    /// Ordinal of the device; the placeholder is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_id: Option<u32>,
     /// Kernel that ran.

@@ -77,7 +77,7 @@ impl<'de> Document<'de> {
     }
 
     /// Returns the value as text, if it is text or a scalar.
-    pub(crate) fn text(&self) -> Option<Cow<'de, str>> {
+    pub fn text(&self) -> Option<Cow<'de, str>> {
         match &self.value {
             Value::Text(text) => Some(text.clone()),
             Value::Scalar(scalar) => Some(Cow::Borrowed(scalar.text)),

@@ -38,6 +38,11 @@ struct Content {
 }
 
 impl DocumentError {
+    /// Creates the error of the value at this path, outermost step first.
+    pub fn at_path(message: impl fmt::Display, path: &[PathSegment]) -> Self {
+        Self::new(message).with_path(path.iter().rev().cloned().collect())
+    }
+
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(Box::new(Content { message: message.to_string(), path: Vec::new(), place: None }))
     }

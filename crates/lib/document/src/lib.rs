@@ -13,6 +13,7 @@
 
 mod choice;
 mod document;
+mod edit;
 mod error;
 mod parse;
 mod read;

@@ -222,6 +222,7 @@ fn assembled(
     let mut response = CompareResponse {
         matrices: Vec::new(),
         tensors: Vec::new(),
+        warnings: Vec::new(),
         job_id: job_id.to_owned(),
         status,
         verdict: Some(CandidateReport::worst(&candidates)),
@@ -230,6 +231,8 @@ fn assembled(
             .map(|first| first.evaluation.kernel_exec_result.clone())
             .unwrap_or_default(),
         gpu_type: on_device.gpu_type.clone(),
+        pod_name: None,
+        pod_ip: None,
         device: on_device.device.clone(),
         verdict_by: VerdictBy::Nothing,
         comparison: first.and_then(|first| first.comparison.clone()),

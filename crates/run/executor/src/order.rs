@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed, SweepRequest, TensorUsed};
+use warpgauge_contract::{
+    CompareRequest, EvaluateRequest, MatrixUsed, RequestWarning, SweepRequest, TensorUsed,
+};
 use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{FailureCode, JobKind, Requirements};
@@ -103,6 +105,16 @@ impl JobOutcome {
             Self::Compared(report) => report.tensors = tensors,
             Self::Gated(report) => report.tensors = tensors,
             Self::Swept(_) => (),
+        }
+        self
+    }
+
+    /// Adds what was ignored or filled in when the request was read.
+    pub fn with_warnings(mut self, warnings: Vec<RequestWarning>) -> Self {
+        match &mut self {
+            Self::Evaluated(report) => report.warnings = warnings,
+            Self::Compared(report) => report.warnings = warnings,
+            Self::Gated(_) | Self::Swept(_) => (),
         }
         self
     }

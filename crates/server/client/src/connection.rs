@@ -141,7 +141,11 @@ impl Connection {
         limit: Duration,
     ) -> Result<Response<Body>, ClientError> {
         let agent = self.agent(url, limit)?;
-        let mut request = agent.post(url).header("Content-Type", "application/json");
+        // Fields without a value are left out of reports, where others get placeholders.
+        let mut request = agent
+            .post(url)
+            .header("Content-Type", "application/json")
+            .header("Prefer", "return=minimal");
         if let Some(own) = self.key_for(url) {
             request = request.header("X-API-Key", own);
         }

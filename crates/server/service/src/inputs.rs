@@ -9,7 +9,8 @@ use super::matrices::Matrices;
 use super::submission::JobRequest;
 use super::tensors::{Copies, SharedTensors};
 use warpgauge_contract::{
-    CompareRequest, CompileRequest, EvaluateRequest, MatrixUsed, SweepRequest, TensorUsed,
+    CompareRequest, CompileRequest, EvaluateRequest, MatrixUsed, RequestWarning, SweepRequest,
+    TensorUsed,
 };
 use warpgauge_executor::ExecError;
 use warpgauge_gate::GateRequest;
@@ -168,6 +169,15 @@ pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
             }
             all
         }
+    }
+}
+
+/// Returns what was ignored or filled in when a request was read, for its report.
+pub(super) fn warnings_of(request: &JobRequest) -> Vec<RequestWarning> {
+    match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.warnings.clone(),
+        JobRequest::Compare(request) => request.warnings.clone(),
+        JobRequest::Sweep(_) | JobRequest::Gate(_) => Vec::new(),
     }
 }
 

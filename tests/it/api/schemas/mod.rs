@@ -332,6 +332,9 @@ fn full_comparison() -> Value {
     full["kernel_exec_result"] = full_report()["kernel_exec_result"].clone();
     full["reference"] = full_report();
     full["matrices"] = full_report()["matrices"].clone();
+    for name in ["warnings", "pod_name", "pod_ip"] {
+        full[name] = full_report()[name].clone();
+    }
     full["tensors"] = full_report()["tensors"].clone();
     full["verdict_by"] = json!("counts");
     let counted = json!({"verdict": "mixed", "warp_instructions": 0.5, "global_sectors": 2.0});

@@ -165,6 +165,8 @@ pub(super) fn full_report() -> Value {
     report["tensors"] = json!([{
         "tensor_id": "t", "origin": "shared", "blake3": "00", "dtype": "int8", "shape": [1],
     }]);
+    report["warnings"] = json!([{"path": "p", "message": "m"}]);
+    (report["pod_name"], report["pod_ip"]) = (json!("host"), json!("10.0.0.1"));
     report["kept_outputs"] = json!({"y": {"tensor_id": "t", "device": "cuda:0", "reason": "r"}});
     for entry in ["start", "load", "profile", "report", "other"] {
         report["timings"][entry] = json!(1.5);

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::error::{ContractError, Mistakes};
 use super::{
     CompareAs, ContractLimits, EvaluateRequest, Expected, IoContract, Isolation, KernelCode,
-    MatrixUsed, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, TensorUsed, Tolerance, validate,
+    MatrixUsed, MeasureSpec, ProfileSpec, RequestWarning, ReturnOutputs, Sanitize, TensorUsed,
+    Tolerance, validate,
 };
 use super::{NamesMatrices, NamesTensors, named, shared};
 use crate::check::program;
@@ -97,6 +98,10 @@ pub struct CompareRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub tensors: Vec<TensorUsed>,
+    /// What the request had that is ignored, and what it lacked that is filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub warnings: Vec<RequestWarning>,
 }
 
 /// What a verdict on times must be sure of. What is left out is the preset's.
@@ -284,6 +289,7 @@ impl CompareRequest {
             isolation: self.isolation,
             matrices: Vec::new(),
             tensors: Vec::new(),
+            warnings: Vec::new(),
             requires: match kernel.family().runtime() {
                 // The required device is for the other kernels.
                 KernelRuntime::Judge if self.is_mixed() => Requirements::default(),

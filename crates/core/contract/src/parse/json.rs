@@ -5,12 +5,19 @@ use serde_json::error::Category;
 use warpgauge_document::{Document, DocumentError, DocumentFormat, path_text};
 
 use super::locate::{Part, locate};
-use super::{ParseError, data_error, data_error_code, too_many_values};
+use super::{Adapt, ParseError, data_error, data_error_code, too_many_values};
 
 use warpgauge_model::FailureCode;
 
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Result<T, ParseError> {
-    document(bytes, max_values)?.read(DocumentFormat::Json).map_err(|error| mistake(&error, bytes))
+pub(super) fn parse<T: DeserializeOwned>(
+    bytes: &[u8],
+    max_values: usize,
+    adapt: Adapt<'_>,
+) -> Result<T, ParseError> {
+    let mut document = document(bytes, max_values)?;
+    adapt(&mut document)
+        .and_then(|()| document.read(DocumentFormat::Json))
+        .map_err(|error| mistake(&error, bytes))
 }
 
 fn document(bytes: &[u8], max_values: usize) -> Result<Document<'_>, ParseError> {

@@ -5,11 +5,12 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use warpgauge_document::{DocumentError, MAX_YAML_DEPTH, path_text};
+use warpgauge_document::{Document, DocumentError, MAX_YAML_DEPTH, path_text};
 
 use super::ContractError;
+use super::compatible::{Adapter, Compatible};
 
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, nearest};
 
 mod json;
 mod locate;
@@ -122,7 +123,7 @@ pub fn parse_arrays<T: DeserializeOwned>(
     match format {
         BodyFormat::Json => json::parse_directly(bytes, MAX_ARRAY_VALUES),
         // The YAML parser's own tree of values has the usual limit.
-        BodyFormat::Yaml => yaml::parse(bytes),
+        BodyFormat::Yaml => yaml::parse(bytes, &mut |_| Ok(())),
         BodyFormat::MsgPack => msgpack::parse_directly(bytes, MAX_ARRAY_VALUES),
     }
 }
@@ -131,11 +132,32 @@ pub fn parse_arrays<T: DeserializeOwned>(
 /// from `bytes`, and the number of values and their nesting are limited. YAML aliases cannot
 /// multiply a document.
 pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+    parse_adapted(format, bytes, &mut |_| Ok(()))
+}
+
+/// Like [`parse`], for a request that may be written for the CUDA Evaluation Server. What that server
+/// ignores is ignored, and its defaults are filled in; the request has a warning for each.
+pub fn parse_compatible<T: Compatible>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+    let mut adapter = Adapter::default();
+    let mut request: T =
+        parse_adapted(format, bytes, &mut |document| T::adapt(document, &mut adapter))?;
+    request.set_warnings(adapter.into_warnings());
+    Ok(request)
+}
+
+/// Changes a tree before it is read.
+type Adapt<'a> = &'a mut dyn FnMut(&mut Document<'_>) -> Result<(), DocumentError>;
+
+fn parse_adapted<T: DeserializeOwned>(
+    format: BodyFormat,
+    bytes: &[u8],
+    adapt: Adapt<'_>,
+) -> Result<T, ParseError> {
     check_content(format, bytes)?;
     match format {
-        BodyFormat::Json => json::parse(bytes, MAX_VALUES),
-        BodyFormat::Yaml => yaml::parse(bytes),
-        BodyFormat::MsgPack => msgpack::parse(bytes, MAX_VALUES),
+        BodyFormat::Json => json::parse(bytes, MAX_VALUES, adapt),
+        BodyFormat::Yaml => yaml::parse(bytes, adapt),
+        BodyFormat::MsgPack => msgpack::parse(bytes, MAX_VALUES, adapt),
     }
 }
 
@@ -158,8 +180,29 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError>
 
 /// Returns the error of a value that does not match its type.
 fn data_error(error: &DocumentError) -> ParseError {
-    ParseError::new(data_error_code(error.message()), error.message())
-        .at_path(&path_text(&error.path()))
+    let code = data_error_code(error.message());
+    let message = match code {
+        FailureCode::UnknownField | FailureCode::InvalidValue => suggesting(error.message()),
+        _ => error.message().to_owned(),
+    };
+    ParseError::new(code, message).at_path(&path_text(&error.path()))
+}
+
+/// Adds the nearest expected name to serde's message on an unknown one: "unknown field `a`, expected one of `b`, `c`".
+fn suggesting(message: &str) -> String {
+    let mut parts = message.split('`');
+    let (kind, unknown) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    // Names in backticks and the text between them take turns.
+    let expected = parts.skip(1).step_by(2);
+    let rest = message.strip_prefix(kind).and_then(|rest| rest.get(unknown.len() + 2..));
+    match (kind, nearest(unknown, expected), rest) {
+        ("unknown field " | "unknown variant ", Some(near), Some(rest))
+            if rest.starts_with(", expected") =>
+        {
+            format!("{kind}`{unknown}` (did you mean `{near}`?){rest}")
+        }
+        _ => message.to_owned(),
+    }
 }
 
 fn too_many_values(most: usize) -> ParseError {

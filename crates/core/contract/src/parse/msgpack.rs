@@ -6,15 +6,20 @@
 use serde::de::DeserializeOwned;
 use warpgauge_document::{Document, DocumentFormat, path_text};
 
-use super::{MAX_DEPTH, ParseError, data_error, data_error_code, too_many_values};
+use super::{Adapt, MAX_DEPTH, ParseError, data_error, data_error_code, too_many_values};
 
 use warpgauge_model::FailureCode;
 
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Result<T, ParseError> {
+pub(super) fn parse<T: DeserializeOwned>(
+    bytes: &[u8],
+    max_values: usize,
+    adapt: Adapt<'_>,
+) -> Result<T, ParseError> {
     let mut deserializer = deserializer(bytes, max_values)?;
-    Document::parse(&mut deserializer)
-        .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?
-        .read(DocumentFormat::MsgPack)
+    let mut document = Document::parse(&mut deserializer)
+        .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?;
+    adapt(&mut document)
+        .and_then(|()| document.read(DocumentFormat::MsgPack))
         .map_err(|error| data_error(&error))
 }
 

@@ -6,7 +6,7 @@ use serde_saphyr::{Budget, Error, Options};
 
 use warpgauge_document::{Document, DocumentFormat, path_text};
 
-use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error, data_error_code};
+use super::{Adapt, MAX_DEPTH, MAX_VALUES, ParseError, data_error, data_error_code};
 
 use warpgauge_model::FailureCode;
 
@@ -18,11 +18,11 @@ const MAX_REPEATED_BYTES: usize = 32 << 20;
 /// Most repeated nodes, even in a short document.
 const MAX_REPEATED_NODES: usize = 20_000;
 
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], adapt: Adapt<'_>) -> Result<T, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error))?;
-    let document = Document::parse_yaml(text, || options(text.len()))
+    let mut document = Document::parse_yaml(text, || options(text.len()))
         .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?;
-    document.read(DocumentFormat::Yaml).map_err(|error| {
+    adapt(&mut document).and_then(|()| document.read(DocumentFormat::Yaml)).map_err(|error| {
         let described = data_error(&error);
         match error.place() {
             Some(place) => described.at_line(place.line.into(), place.column.into()),

@@ -240,6 +240,7 @@ pub fn contract_of(
         requires: Requirements::default(),
         matrices: Vec::new(),
         tensors: Vec::new(),
+        warnings: Vec::new(),
     })
 }
 

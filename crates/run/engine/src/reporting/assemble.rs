@@ -91,6 +91,8 @@ pub(crate) fn empty(
             ..KernelExecResult::default()
         },
         gpu_type: Some(device.name.clone()),
+        pod_name: None,
+        pod_ip: None,
         timings,
         device: Some(device.into()),
         compile: None,
@@ -115,6 +117,7 @@ pub(crate) fn empty(
         program: None,
         matrices: Vec::new(),
         tensors: Vec::new(),
+        warnings: Vec::new(),
         kept_outputs: BTreeMap::new(),
     }
 }
@@ -202,6 +205,8 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             ),
         },
         gpu_type: Some(device.name.clone()),
+        pod_name: None,
+        pod_ip: None,
         timings,
         device: Some(device.into()),
         compile: Some(compile),
@@ -227,6 +232,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         program: None,
         matrices: Vec::new(),
         tensors: Vec::new(),
+        warnings: Vec::new(),
         kept_outputs: BTreeMap::new(),
     })
 }

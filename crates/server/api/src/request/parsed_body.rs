@@ -1,5 +1,7 @@
 //! Request bodies: one operation takes JSON, YAML and MessagePack.
 
+use std::marker::PhantomData;
+
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Body, Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, Registry};
@@ -12,7 +14,7 @@ use crate::blocking::{HEAVY_BYTES, run_blocking};
 use crate::connection::table::ConnectionState;
 use crate::error::{ApiError, JSON};
 use crate::schema;
-use warpgauge_contract::BodyFormat;
+use warpgauge_contract::{BodyFormat, Compatible, ParseError};
 use warpgauge_model::ErrorCode;
 
 /// Media types that request bodies may have.
@@ -25,18 +27,53 @@ pub(crate) const MEDIA_TYPES: [(&str, BodyFormat); 6] = [
     ("application/x-msgpack", BodyFormat::MsgPack),
 ];
 
-/// A request body, parsed by [`warpgauge_contract::parse`]; with `ARRAYS` it may hold large arrays of
-/// numbers, which its type must take as such.
-pub(crate) struct ParsedBody<T, const ARRAYS: bool = false> {
+/// How a body is read.
+pub(crate) trait ReadAs<T> {
+    fn parse(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError>;
+}
+
+/// Reads a body to the letter.
+pub(crate) enum Strict {}
+
+/// Reads a body that may hold large arrays of numbers, which its type must take as such.
+pub(crate) enum Arrays {}
+
+/// Reads a body that may be written for the CUDA Evaluation Server.
+pub(crate) enum AsReference {}
+
+impl<T: DeserializeOwned> ReadAs<T> for Strict {
+    fn parse(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+        warpgauge_contract::parse(format, bytes)
+    }
+}
+
+impl<T: DeserializeOwned> ReadAs<T> for Arrays {
+    fn parse(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+        warpgauge_contract::parse_arrays(format, bytes)
+    }
+}
+
+impl<T: Compatible> ReadAs<T> for AsReference {
+    fn parse(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+        warpgauge_contract::parse_compatible(format, bytes)
+    }
+}
+
+/// A request body, parsed as `R` says.
+pub(crate) struct ParsedBody<T, R = Strict> {
     pub(crate) value: T,
     /// Keeps the memory that the request takes accounted for while it is worked on.
     pub(crate) share: Share,
+    read_as: PhantomData<R>,
 }
 
 /// As [`ParsedBody`], with large arrays of numbers.
-pub(crate) type ArrayBody<T> = ParsedBody<T, true>;
+pub(crate) type ArrayBody<T> = ParsedBody<T, Arrays>;
 
-impl<T: DeserializeOwned + Send + 'static, const ARRAYS: bool> ParsedBody<T, ARRAYS> {
+/// As [`ParsedBody`], of a request that may be written for the CUDA Evaluation Server.
+pub(crate) type CompatibleBody<T> = ParsedBody<T, AsReference>;
+
+impl<T: Send + 'static, R: ReadAs<T> + 'static> ParsedBody<T, R> {
     /// Reads the body of a request.
     pub(crate) async fn read(request: &Request, body: Body) -> Result<Self, ApiError> {
         let format = body_format(request.headers())?;
@@ -45,8 +82,8 @@ impl<T: DeserializeOwned + Send + 'static, const ARRAYS: bool> ParsedBody<T, ARR
     }
 }
 
-impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static, const ARRAYS: bool> ApiExtractor<'a>
-    for ParsedBody<T, ARRAYS>
+impl<'a, T: JsonSchema + Send + 'static, R: ReadAs<T> + 'static> ApiExtractor<'a>
+    for ParsedBody<T, R>
 {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
     const PARAM_IS_REQUIRED: bool = true;
@@ -74,25 +111,21 @@ impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static, const ARRAYS: bool> 
     }
 }
 
-async fn receive<T: DeserializeOwned + Send + 'static, const ARRAYS: bool>(
+async fn receive<T: Send + 'static, R: ReadAs<T> + 'static>(
     format: BodyFormat,
     body: Body,
     headers: &HeaderMap,
     limits: &BodyLimits,
     connection: &ConnectionState,
-) -> Result<ParsedBody<T, ARRAYS>, ApiError> {
+) -> Result<ParsedBody<T, R>, ApiError> {
     let (bytes, share) = body::read(body, declared(headers), limits, connection).await?;
-    let parse = move |bytes: &[u8]| match ARRAYS {
-        true => warpgauge_contract::parse_arrays(format, bytes),
-        false => warpgauge_contract::parse(format, bytes),
-    };
     let value = if bytes.len() > HEAVY_BYTES {
-        run_blocking("parse", "parsing the body", move || parse(&bytes)).await?
+        run_blocking("parse", "parsing the body", move || R::parse(format, &bytes)).await?
     } else {
-        parse(&bytes)
+        R::parse(format, &bytes)
     };
     let value = value.map_err(unparsable)?;
-    Ok(ParsedBody { value, share })
+    Ok(ParsedBody { value, share, read_as: PhantomData })
 }
 
 /// The length that headers announce.
@@ -112,8 +145,8 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// The format that `Content-Type` names. One must be named: a body without is what a browser sends for
-/// any page without asking first.
+/// The format that `Content-Type` names; without one it is JSON. A browser must name one: a body without is
+/// what it sends for any page without asking first.
 pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -126,7 +159,10 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     }
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let came = match (values.next(), values.next()) {
-        (None, _) => return Err(not_taken("this body has none")),
+        (None, _) if is_from_browser(headers) => {
+            return Err(not_taken("this body has none, and the request comes from a browser"));
+        }
+        (None, _) => return Ok(BodyFormat::Json),
         (Some(value), None) => value.to_str().unwrap_or_default(),
         (Some(_), Some(_)) => return Err(not_taken("this body has several")),
     };
@@ -136,6 +172,13 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
         .find(|(name, _)| name.eq_ignore_ascii_case(essence))
         .map(|(_, format)| *format)
         .ok_or_else(|| not_taken(&format!("this body's is {essence:?}")))
+}
+
+/// Whether a browser sent the request. Browsers add one of these headers to each request with a body, and pages
+/// cannot remove them.
+fn is_from_browser(headers: &HeaderMap) -> bool {
+    let names = headers.keys().map(|name| name.as_str());
+    names.into_iter().any(|name| name == "origin" || name.starts_with("sec-fetch-"))
 }
 
 fn not_taken(came: &str) -> ApiError {

@@ -14,7 +14,7 @@ use super::requirements::Placements;
 use crate::admission::{Admission, Admitted};
 use crate::artifacts::store_artifacts;
 use crate::error::{self, ServiceError, refused};
-use crate::inputs::{matrices_of, tensors_of};
+use crate::inputs::{matrices_of, tensors_of, warnings_of};
 use crate::records::CodecError;
 use crate::run_dir::RunDir;
 use crate::submission::{JobRequest, SweepEvents};
@@ -196,6 +196,7 @@ impl Runner {
     async fn perform(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> Answer {
         let matrices = matrices_of(&request);
         let (used, keep) = (tensors_of(&request), wanted(&request));
+        let warnings = warnings_of(&request);
         // Permits of a sweep's further lanes, held while the sweep runs.
         let mut places = Vec::new();
         if let JobRequest::Sweep(_) = &request {
@@ -211,7 +212,8 @@ impl Runner {
         let order = WorkOrder { id, work, requires, lanes, owner };
         let outcome = self.executor.run(order, job).await;
         drop(places);
-        let mut outcome = outcome?.with_matrices(matrices).with_tensors(used);
+        let outcome = outcome?.with_matrices(matrices).with_tensors(used);
+        let mut outcome = outcome.with_warnings(warnings);
         self.tensors.keep_outputs(job, keep, &mut outcome).await;
         Ok(outcome)
     }

@@ -181,6 +181,8 @@ pub(super) fn assembled(
             },
         },
         gpu_type: setting.device.as_ref().map(|device| device.name.clone()),
+        pod_name: None,
+        pod_ip: None,
         timings: Timings::default(),
         device: setting.device.as_ref().map(Into::into),
         compile: load_error.map(compile_report),
@@ -216,6 +218,7 @@ pub(super) fn assembled(
         program: None,
         matrices: Vec::new(),
         tensors: Vec::new(),
+        warnings: Vec::new(),
         kept_outputs: BTreeMap::new(),
     })
 }

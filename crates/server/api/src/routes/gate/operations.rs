@@ -66,7 +66,7 @@ impl Gate {
         /// The suite with its kernels, and what to compare them with.
         request: ParsedBody<GateRequest>,
     ) -> Result<GateReply, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         if !wait.0 {
             if format.0.is_some_and(|format| format != GateFormat::Json) {
                 Err(form_without_report("format", "it"))?;
@@ -93,7 +93,7 @@ impl Gate {
         /// The baseline's name and its cases.
         request: ParsedBody<NewBaseline>,
     ) -> Result<JsonReply<BaselineSummary>, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         let stored = self.service.gate.put_baseline(value, &caller).await?;
         drop(share);
         Ok(JsonReply::new(&stored)?)

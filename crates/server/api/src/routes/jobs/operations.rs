@@ -97,7 +97,7 @@ impl Jobs {
         /// The jobs.
         request: ParsedBody<Batch>,
     ) -> Result<BatchTaken, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         let jobs = batch::requests(value, &caller, &policy)?;
         let submitted = self.service.evaluations.submit_all(jobs).await?;
         drop(share);

@@ -8,7 +8,8 @@ use poem_openapi::param::Query;
 use super::sweep::{self, Form, SweepFormat, SweepReply};
 use crate::error::ApiError;
 use crate::error::operation::{BodyErrors, ContractErrors, OperationError};
-use crate::request::parsed_body::ParsedBody;
+use crate::request::answer_form::{AnswerForm, HasPlaceholders};
+use crate::request::parsed_body::{CompatibleBody, ParsedBody};
 use crate::request::submission::SubmissionParams;
 use crate::response::accepted::{AcceptedReply, ReportOrAccepted, yes};
 use crate::response::reply::JsonReply;
@@ -31,24 +32,27 @@ impl Kernels {
     /// Compiles the kernel, runs it on seeded or given inputs, checks its outputs and times it. A
     /// kernel that does not compile or is wrong is a result (200), not an HTTP error. With
     /// `wait=false` the answer comes at once and the report is fetched from `/jobs/{job_id}`.
-    /// Closing the connection cancels an evaluation that is waited for.
+    /// Closing the connection cancels an evaluation that is waited for. Fields of the CUDA Evaluation
+    /// Server that have no value are `false`, 0 or null; with the header `Prefer: return=minimal` they
+    /// are null or absent.
     #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
     async fn evaluate(
         &self,
         params: SubmissionParams,
+        form: AnswerForm,
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
         /// The kernel and its IO contract.
-        request: ParsedBody<EvaluateRequest>,
+        request: CompatibleBody<EvaluateRequest>,
     ) -> Result<ReportOrAccepted<EvaluateResponse>, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Evaluate(Box::new(value)), params).await?);
         }
         let report = self.service.evaluations.evaluate(value, params.0).await?;
         drop(share);
-        Ok(ReportOrAccepted::Report(report_reply(report).await?))
+        Ok(ReportOrAccepted::Report(report_reply(report.in_form(form)).await?))
     }
 
     /// Compare kernels
@@ -57,24 +61,25 @@ impl Kernels {
     /// side in interleaved blocks: `faster`, `slower`, `same` or `inconclusive`, with the speedup's
     /// confidence interval and the smallest effect that would have been seen. Candidates must leave
     /// what the reference leaves, within `atol` and `rtol`. With `wait=false` the answer comes at once
-    /// and the report is fetched from `/jobs/{job_id}`.
+    /// and the report is fetched from `/jobs/{job_id}`. Fields without a value are as in `POST /evaluate`.
     #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
     async fn compare(
         &self,
         params: SubmissionParams,
+        form: AnswerForm,
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
         /// The kernels and their IO contract.
-        request: ParsedBody<CompareRequest>,
+        request: CompatibleBody<CompareRequest>,
     ) -> Result<ReportOrAccepted<CompareResponse>, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Compare(Box::new(value)), params).await?);
         }
         let report = self.service.evaluations.compare(value, params.0).await?;
         drop(share);
-        Ok(ReportOrAccepted::Report(JsonReply::new(&report)?))
+        Ok(ReportOrAccepted::Report(JsonReply::new(&report.in_form(form))?))
     }
 
     /// Compare two sources
@@ -86,19 +91,20 @@ impl Kernels {
     async fn compare_sources(
         &self,
         params: SubmissionParams,
+        form: AnswerForm,
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
         /// Both sources.
-        request: ParsedBody<LegacyCompareRequest>,
+        request: CompatibleBody<LegacyCompareRequest>,
     ) -> Result<ReportOrAccepted<CompareResponse>, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Compare(Box::new(value.into())), params).await?);
         }
         let report = self.service.evaluations.compare(value.into(), params.0).await?;
         drop(share);
-        Ok(ReportOrAccepted::Report(JsonReply::new(&report)?))
+        Ok(ReportOrAccepted::Report(JsonReply::new(&report.in_form(form))?))
     }
 
     /// Sweep over axes
@@ -123,7 +129,7 @@ impl Kernels {
         /// The contract of an evaluation, and axes.
         request: ParsedBody<SweepRequest>,
     ) -> Result<SweepReply, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         let form = Form::wanted(stream.0, format.0, headers);
         if !wait.0 {
             form.without_report(stream.0, format.0)?;
@@ -145,7 +151,7 @@ impl Kernels {
         /// The kernel.
         request: ParsedBody<CompileRequest>,
     ) -> Result<JsonReply<CompileResponse>, OperationError<BodyErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         let report = self.service.compiler.compile(value, &caller).await?;
         drop(share);
         let content_bytes = report.image_b64.as_ref().map_or(0, String::len);
@@ -166,7 +172,7 @@ impl Kernels {
         /// The kernel and its IO contract.
         request: ParsedBody<EvaluateRequest>,
     ) -> Result<ReportOrAccepted<EvaluateResponse>, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Execute(Box::new(value)), params).await?);
         }
@@ -191,7 +197,7 @@ impl Kernels {
         /// A contract, with the `profile` in question.
         request: ParsedBody<EvaluateRequest>,
     ) -> Result<JsonReply<ProfilePlan>, OperationError<ContractErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         let plan = self.service.compiler.profile_plan(value, &caller).await?;
         drop(share);
         Ok(JsonReply::new(&plan)?)

@@ -53,7 +53,7 @@ impl Spmv {
         /// A kernel, a matrix and a vector.
         request: ArrayBody<SpmvRequest>,
     ) -> Result<JsonReply<SpmvResponse>, OperationError<JobBodyErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         let options = value.options.clone();
         let wanted = WantedProduct::Given(Box::new(value));
         let (contract, extents) =
@@ -83,7 +83,7 @@ impl Spmv {
         /// A kernel, and the name of a matrix.
         request: ArrayBody<StoredSpmvRequest>,
     ) -> Result<JsonReply<SpmvResponse>, OperationError<NamedBodyErrors>> {
-        let ParsedBody { value, share } = request;
+        let ParsedBody { value, share, .. } = request;
         let mut answers = Vec::new();
         // What the machine may lack goes first: then nothing has run where it is refused.
         for &method in value.methods().map_err(unfit)?.iter().rev() {

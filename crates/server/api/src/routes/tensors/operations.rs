@@ -57,7 +57,7 @@ impl Tensors {
         /// Elements, their type and their shape.
         request: ArrayUpload,
     ) -> Result<JsonReply<SharedTensor>, OperationError<UploadErrors>> {
-        let ParsedBody { value, share } = request.0;
+        let ParsedBody { value, share, .. } = request.0;
         let ArrayRequest { cuda_device, sample_rate, data_b64, dtype, shape, name, ttl_s, evict } =
             value;
         let upload = TensorUpload {
