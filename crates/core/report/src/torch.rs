@@ -19,6 +19,10 @@ pub struct TorchReport {
     /// Why not on a GPU, if the machine has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_on_gpu: Option<String>,
+    /// Whether the CPU stood in for a GPU, since the source names `cuda` and ran without one: `.cuda()` and
+    /// `device="cuda"` left tensors on the CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stand_in: bool,
     /// The GPU that it computed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,

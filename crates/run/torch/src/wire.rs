@@ -317,6 +317,8 @@ pub struct LoadedModule {
     /// Whether the object was made with the device as PyTorch's default device. Otherwise the constructor ran
     /// without a default device.
     pub on_device: bool,
+    /// Whether the CPU stands in for a GPU that the source names.
+    pub stands_in: bool,
     pub parameters: Vec<ModuleParameter>,
 }
 

@@ -196,7 +196,7 @@ fn torch() -> Value {
         "start": 0.5, "step": 1.5, "values": [1.5], "columns": [{"low": 0.5, "high": 1.5}], "unique": true, "of": "x",
     });
     json!({
-        "torch": "2.11.0", "python": "3.11.7", "clock": "cpu", "not_on_gpu": "r", "threads": 2, "device": "d",
+        "torch": "2.11.0", "python": "3.11.7", "clock": "cpu", "not_on_gpu": "r", "stand_in": true, "threads": 2, "device": "d",
         "clocks": {"events_ms": 1.0, "judge_ms": 2.0, "calls": 3, "overhead_ms": 0.5, "resolution_ms": 0.001, "waits": false, "agree": false},
         "entry": "Model.forward", "seed": 7, "backward": true, "traceback": "t", "reused_from": "j",
         "extensions": [{"name": "e", "kind": "extension", "seconds": 1.5, "built": true, "cached": true, "how": "h"}],

@@ -69,7 +69,7 @@ def failure_told(error, code, in_full):
 
 
 def stand_in_for_cuda(torch):
-    """Keeps tensors on the CPU that the function moves to a GPU: the caller requested that."""
+    """Returns a mode that keeps tensors on the CPU which the code moves to a GPU."""
 
     def here(value):
         if isinstance(value, torch.device) and value.type == "cuda":
@@ -78,11 +78,18 @@ def stand_in_for_cuda(torch):
             return "cpu"
         return value
 
+    def named_here(name, value):
+        # A number alone is the index of a GPU, too.
+        is_index = name == "device" and isinstance(value, int)
+        return torch.device("cpu") if is_index else here(value)
+
     class OnCpu(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, kinds, args=(), kwargs=None):
-            if function is torch.Tensor.cuda:
+            if function is torch.Tensor.cuda or function is torch.Tensor.pin_memory:
                 return args[0]
-            kwargs = {name: here(value) for name, value in (kwargs or {}).items()}
+            kwargs = {name: named_here(name, value) for name, value in (kwargs or {}).items()}
+            # Only memory of a machine with a GPU can be pinned.
+            kwargs.pop("pin_memory", None)
             return function(*map(here, args), **kwargs)
 
     def nothing(*args, **kwargs):

@@ -30,6 +30,7 @@ NO_GPU = (
     "No CUDA GPUs are available",
     "no NVIDIA GPU detected",
     "0 active drivers",
+    "CUDA driver version is insufficient",
     # A machine with a GPU, in a process that has none.
     "Unexpected error from cudaGetDeviceCount()",
 )
@@ -40,6 +41,7 @@ def without_gpu(message):
     if not any(part in message for part in NO_GPU):
         return message
     return (
-        f"{message}: there is no GPU here, and Python is run on the CPU: leave tensors where they are; "
-        f"kernels of Triton's are run by themselves (`kernel_type: triton`, with `io`)"
+        f"{message}: there is no GPU here, and Python is run on the CPU, where `.cuda()` and `device='cuda'` leave "
+        f"tensors; streams, events and properties of a GPU need one; kernels of Triton's are run by themselves "
+        f"(`kernel_type: triton`, with `io`)"
     )

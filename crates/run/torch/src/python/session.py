@@ -51,6 +51,8 @@ class Runner:
         # Whether inputs cannot be made with the device as the default, and whether `get_inputs` reuses
         # memory.
         self.inputs_as_written = self.redraws = False
+        # Whether the CPU stands in for a GPU that the source names.
+        self.stands_in = False
 
     def use_device(self):
         """Makes the context. No submitted code has run yet."""
@@ -138,6 +140,7 @@ class Runner:
         run_functions(self, asked)
 
     def do_load(self, asked):
+        self.stand_in_for(asked["source"])
         self.seed(asked["seed"])
         self.module = self.values.module = run_source(asked["source"], self.given)
         self.target = target_of(self.module, asked["entry"], asked["preferred"])
@@ -151,9 +154,16 @@ class Runner:
                 "init": self.values.plain(init),
                 "has_inputs": callable(self.module.get("get_inputs")),
                 "on_device": on_device,
+                "stands_in": self.stands_in,
                 "parameters": self.parameters(),
             }
         }
+
+    def stand_in_for(self, source):
+        """Has the CPU stand in for a GPU from here on, if the source names one and there is none."""
+        if self.device is None and "cuda" in source and not self.stands_in:
+            self.stands_in = True
+            stand_in_for_cuda(self.torch).__enter__()
 
     def constructed(self, init, seed):
         """Makes the object; returns whether the device was PyTorch's default device then. If that fails, such

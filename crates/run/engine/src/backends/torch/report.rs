@@ -50,6 +50,8 @@ pub(super) struct Outcome {
     inputs: Option<TorchInputs>,
     printed: String,
     idle_ms: Option<f64>,
+    /// Whether the CPU stood in for a GPU that the source names.
+    stands_in: bool,
     /// Outputs included only so that they can be kept, not shown.
     kept: BTreeSet<String>,
 }
@@ -59,7 +61,7 @@ impl Outcome {
     pub(super) fn not_loaded(failed: Failed, printed: String) -> Self {
         let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
         let kept = BTreeSet::new();
-        Self { judged, entry: None, inputs: None, printed, idle_ms: None, kept }
+        Self { judged, entry: None, inputs: None, printed, idle_ms: None, stands_in: false, kept }
     }
 
     /// Outcome of a submission that was not judged.
@@ -114,7 +116,8 @@ impl Outcome {
         let Player { session, loaded, .. } = player;
         let printed = session.end();
         let kept = BTreeSet::new();
-        Self { judged, entry: Some(loaded.entry), inputs, printed, idle_ms, kept }
+        let (entry, stands_in) = (Some(loaded.entry), loaded.stands_in);
+        Self { judged, entry, inputs, printed, idle_ms, stands_in, kept }
     }
 
     /// Error for a failure that is not the kernel's fault: there is no verdict.
@@ -258,6 +261,7 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
             (Some(_), _) => TorchClock::Events,
         },
         not_on_gpu: setting.not_on_gpu,
+        stand_in: outcome.stands_in,
         device: setting.device.map(|device| device.name),
         clocks: clocks.map(|clocks| TorchClocks {
             events_ms: median(&clocks.inside_ms),
