@@ -65,6 +65,9 @@ fn shown(found: &Toolchain) -> String {
     let mut text = String::new();
     for nvrtc in &found.nvrtc {
         text += &line("nvrtc", &nvrtc.version_text(), &nvrtc.path, &nvrtc.source.to_string());
+        if !nvrtc.lacks.is_empty() {
+            text += &format!("  lacks            {}\n", nvrtc.lacks.join(", "));
+        }
     }
     if found.nvrtc.is_empty() {
         text += "nvrtc              not found: `warpgauge toolchain install` gets it\n";

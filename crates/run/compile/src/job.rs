@@ -14,6 +14,7 @@ use super::prelude::{self, Needs, PRELUDE};
 use super::protocol::{ArchOption, ChildReply, NvccWork, NvrtcWork, Outcome, SourceText, Work};
 use super::select::{Wanted, squeezed};
 use super::source::source_of;
+use super::toolchain::headers;
 use super::toolchain::{NvccInstall, NvrtcInstall};
 use warpgauge_code::source::{UnitedSource, find_kernels};
 use warpgauge_contract::{Backend, KernelCode, KernelType};
@@ -310,6 +311,18 @@ impl Attempt<'_> {
             }
             other => {
                 let mut error = CompileError::of_outcome(other);
+                // The installation is at fault, and not the source.
+                if let (CompileError::Rejected(failure), With::Nvrtc(install)) =
+                    (&error, self.compiler)
+                    && !install.lacks.is_empty()
+                    && let Some(header) = headers::missing_in(&failure.log)
+                {
+                    let what = format!(
+                        "the installation of {} lacks the toolkit's header `{header}`, which the source includes",
+                        self.compiler_name()
+                    );
+                    return Err(CompileError::Environment { what, remedy: REMEDY.into() });
+                }
                 if let CompileError::Rejected(failure) = &mut error {
                     self.advise(failure, environment, toolkit_headers);
                 }

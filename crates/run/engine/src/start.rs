@@ -147,6 +147,7 @@ mod tests {
             full_version: None,
             source: PartOrigin::Explicit,
             include_dirs: Vec::new(),
+            lacks: Vec::new(),
         };
         let toolchain = Toolchain { nvrtc: vec![install], ..Toolchain::default() };
         let told = |toolchain: &Toolchain| no_compiler(toolchain).map(|unready| unready.message);

@@ -7,7 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::types::{NvccInstall, NvrtcInstall, PartOrigin, Toolchain, ToolkitProgram};
-use super::{cupti, files, torch, triton};
+use super::{cupti, files, headers, torch, triton};
 use warpgauge_device::libraries;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
@@ -31,12 +31,45 @@ pub struct ToolchainSearch {
 }
 
 impl ToolchainSearch {
-    /// Returns the explicit directories.
+    /// Returns the explicit directories, and the installations in them.
     pub(super) fn named(&self) -> Vec<PathBuf> {
+        self.listed().iter().flat_map(|path| with_installations(path)).collect()
+    }
+
+    fn listed(&self) -> Vec<PathBuf> {
         let list = self.explicit.as_ref().map(|path| path.as_os_str().to_owned());
         let list = list.or_else(|| env::var_os(TOOLCHAIN_VARIABLE));
-        list.iter().flat_map(env::split_paths).collect()
+        let paths = list.iter().flat_map(env::split_paths);
+        paths.filter(|path| !path.as_os_str().is_empty()).collect()
     }
+}
+
+/// Returns a directory that is named as a toolchain, and the installations in it, if it is one that
+/// `warpgauge toolchain install` fills, or the parent of such a directory.
+fn with_installations(path: &Path) -> Vec<PathBuf> {
+    let visible =
+        |path: &PathBuf| path.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.'));
+    let inside = entries(path).into_iter().chain(entries(&path.join("toolchain")));
+    let inside = inside.filter(|path| visible(path) && has_packages(path));
+    std::iter::once(path.to_owned()).chain(inside).collect()
+}
+
+/// Returns whether a directory holds Python packages of a compiler.
+fn has_packages(path: &Path) -> bool {
+    ["nvidia", "triton", "torch"].iter().any(|package| path.join(package).is_dir())
+}
+
+/// Returns whether a directory or file that is named as a toolchain holds a part of one.
+fn holds_a_part(path: &Path) -> bool {
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| name.starts_with("libnv") || name.starts_with("libcu"))
+    };
+    path.is_file()
+        || has_packages(path)
+        || with_installations(path).len() > 1
+        || toolkit_roots(path).iter().any(|root| root.join("bin").is_dir())
+        || library_dirs(path).iter().flat_map(|dir| entries(dir)).any(|file| is_ours(&file))
 }
 
 /// A directory that may hold a toolchain: a toolkit's root, a `site-packages`, or a library directory.
@@ -48,6 +81,13 @@ struct Place {
 
 /// Searches all directories, the explicit ones first.
 pub fn discover(search: &ToolchainSearch) -> Toolchain {
+    for path in search.listed().iter().filter(|path| !holds_a_part(path)) {
+        tracing::warn!(
+            path = %path.display(),
+            "this directory is named as a toolchain (compile.toolchain, {TOOLCHAIN_VARIABLE}) and holds no part of one: \
+             name a toolkit's root, a `site-packages`, or a directory that `warpgauge toolchain install` fills"
+        );
+    }
     let mut found = discover_at(&places(search));
     match triton::find(search) {
         Ok(install) => found.triton = Some(install),
@@ -74,15 +114,14 @@ pub(super) fn discover_in(directory: &Path) -> Toolchain {
 fn discover_at(places: &[Place]) -> Toolchain {
     let mut nvrtc: Vec<NvrtcInstall> = Vec::new();
     for place in places {
-        for install in nvrtc_in(place) {
-            // The first directory with a version takes precedence.
-            if nvrtc.iter().all(|known| known.version != install.version) {
-                nvrtc.push(install);
-            }
-        }
+        nvrtc.extend(nvrtc_in(place));
     }
-    nvrtc.sort_by_key(|install| std::cmp::Reverse(install.version));
-    lend_headers(&mut nvrtc, places);
+    let lenders: Vec<PathBuf> =
+        places.iter().flat_map(|place| toolkit_roots(&place.path)).collect();
+    nvrtc.iter_mut().for_each(|install| headers::complete(install, &lenders));
+    // Of each version, the first that is whole takes precedence, or else the first.
+    nvrtc.sort_by_key(|install| (std::cmp::Reverse(install.version), !install.lacks.is_empty()));
+    nvrtc.dedup_by_key(|install| install.version);
     let tool = |name: &str, extra: &[PathBuf]| {
         program(places, name, extra)
             .map(|(path, _)| ToolkitProgram { version: installed_version(&path), path })
@@ -230,9 +269,10 @@ fn nvrtc_at(library: &Path, place: &Place) -> Option<NvrtcInstall> {
         .and_then(major_minor)
         .or_else(|| builtins_version(directory, major))?;
     let include_dirs =
-        library.parent().and_then(Path::parent).map(include_dirs).unwrap_or_default();
+        library.parent().and_then(Path::parent).map(headers::include_dirs).unwrap_or_default();
     let path = std::path::absolute(library).ok()?;
-    Some(NvrtcInstall { path, version, full_version, source: place.source, include_dirs })
+    let source = place.source;
+    Some(NvrtcInstall { path, version, full_version, source, include_dirs, lacks: Vec::new() })
 }
 
 fn major_minor(version: &str) -> Option<(u32, u32)> {
@@ -260,52 +300,6 @@ fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
         let fits = suffixed.is_empty() || suffixed.starts_with("_cu");
         (fits && major_minor(version)?.0 == major).then(|| version.to_owned())
     })
-}
-
-/// Returns the header directories of the installation with this root, which holds `lib` or `lib64`.
-fn include_dirs(root: &Path) -> Vec<PathBuf> {
-    let mut dirs = Vec::new();
-    let mut add = |dir: PathBuf, marker: &str| {
-        if dir.join(marker).exists() && !dirs.contains(&dir) {
-            dirs.push(dir);
-        }
-    };
-    // In wheels of CUDA 12 each package has a separate directory.
-    let packages = [root.to_owned(), root.join("../cuda_runtime"), root.join("../cuda_cccl")];
-    for package in packages {
-        let package = package.canonicalize().unwrap_or(package);
-        for include in [package.join("include"), package.join("targets/x86_64-linux/include")] {
-            add(include.clone(), "cuda_fp16.h");
-            add(include.join("cccl"), "cuda/std/version");
-            add(include, "cuda/std/version");
-        }
-    }
-    dirs
-}
-
-/// Gives an NVRTC without headers the headers of another installation with the same major version.
-fn lend_headers(nvrtc: &mut [NvrtcInstall], places: &[Place]) {
-    let roots: Vec<PathBuf> = places.iter().flat_map(|place| toolkit_roots(&place.path)).collect();
-    for install in nvrtc.iter_mut().filter(|install| install.include_dirs.is_empty()) {
-        let lent = roots.iter().map(|root| include_dirs(root)).find(|dirs| {
-            dirs.first().and_then(|dir| header_version(dir)) == Some(install.version.0)
-        });
-        install.include_dirs = lent.unwrap_or_default();
-    }
-}
-
-/// Returns the major version of the headers in `directory`.
-fn header_version(directory: &Path) -> Option<u32> {
-    let text = ["cuda.h", "cuda_runtime_api.h"]
-        .iter()
-        .find_map(|name| std::fs::read_to_string(directory.join(name)).ok())?;
-    let defined = text.lines().find_map(|line| {
-        let rest = line.trim().strip_prefix("#define")?.trim_start();
-        let value =
-            rest.strip_prefix("CUDA_VERSION").or_else(|| rest.strip_prefix("CUDART_VERSION"))?;
-        value.split_whitespace().next()?.parse::<u32>().ok()
-    })?;
-    Some(defined / 1000)
 }
 
 /// Returns the directories that hold `bin`, `include` and the like.
@@ -363,7 +357,7 @@ fn nvcc_in(places: &[Place]) -> Option<NvccInstall> {
         .or_else(|| installed_version(&path))
         .or_else(|| nvcc_says(&path))
         .unwrap_or_else(|| "unknown".into());
-    Some(NvccInstall { path, version, source, include_dirs: include_dirs(&root) })
+    Some(NvccInstall { path, version, source, include_dirs: headers::include_dirs(&root) })
 }
 
 /// Returns the launch of a program of this machine, for a query.

@@ -100,3 +100,97 @@ fn the_loaders_listing() {
     let found = ["/opt/cuda/lib", "/usr/lib/x86_64-linux-gnu"].map(PathBuf::from);
     assert_eq!(ldconfig_dirs(listing), found);
 }
+
+/// Headers of a whole toolkit of this version.
+fn toolkit_headers(root: &Path, version: u32, names: &[&str]) {
+    for name in names {
+        let path = root.join("include").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    let text = format!("#define CUDA_VERSION {version}\n");
+    fs::write(root.join("include/cuda.h"), text).unwrap();
+}
+
+const ALL: [&str; 5] =
+    ["cuda_fp16.h", "cooperative_groups.h", "cuda/std/version", "mma.h", "crt/mma.h"];
+
+fn explicit(paths: &[&Path]) -> Vec<Place> {
+    let place = |path: &&Path| Place { path: path.to_path_buf(), source: PartOrigin::Explicit };
+    paths.iter().map(place).collect()
+}
+
+#[test]
+fn an_nvrtc_with_some_headers_gets_the_others_from_the_same_major_version() {
+    let part = layout(&["lib/libnvrtc.so.13", "lib/libnvrtc-builtins.so.13.0"]);
+    toolkit_headers(part.path(), 13000, &["cuda_fp16.h", "mma.h"]);
+    let old = layout(&[]);
+    toolkit_headers(old.path(), 12090, &ALL);
+    let alone = discover_at(&explicit(&[part.path(), old.path()]));
+    assert_eq!(alone.nvrtc[0].lacks, ["cooperative_groups.h", "cuda/std/version", "crt/mma.h"]);
+    let whole = layout(&[]);
+    toolkit_headers(whole.path(), 13050, &ALL);
+    let completed = discover_at(&explicit(&[part.path(), old.path(), whole.path()]));
+    let install = &completed.nvrtc[0];
+    assert!(install.lacks.is_empty(), "{install:?}");
+    assert_eq!(install.include_dirs.len(), 2, "its own come first: {install:?}");
+    assert!(install.include_dirs[0].starts_with(part.path().canonicalize().unwrap()));
+}
+
+#[test]
+fn an_nvrtc_that_carries_headers_uses_them_where_those_beside_it_are_a_part() {
+    let part = layout(&["lib/libnvrtc.so.13", "lib/libnvrtc-builtins.so.13.5"]);
+    toolkit_headers(part.path(), 13050, &["cuda_fp16.h"]);
+    let found = discover_at(&explicit(&[part.path()]));
+    assert!(found.nvrtc[0].include_dirs.is_empty() && found.nvrtc[0].lacks.is_empty());
+}
+
+#[test]
+fn a_whole_installation_comes_before_a_part_of_one() {
+    let part = layout(&["lib/libnvrtc.so.13", "lib/libnvrtc-builtins.so.13.0"]);
+    toolkit_headers(part.path(), 13000, &["cuda_fp16.h"]);
+    let whole = layout(&["lib/libnvrtc.so.12", "lib/libnvrtc-builtins.so.12.9"]);
+    toolkit_headers(whole.path(), 12090, &ALL);
+    let found = discover_at(&explicit(&[part.path(), whole.path()]));
+    let versions = |found: &Toolchain| {
+        found.nvrtc_for(13000, true).iter().map(|one| one.version).collect::<Vec<_>>()
+    };
+    assert_eq!(versions(&found), [(12, 9), (13, 0)]);
+    // Of the same version, too.
+    let same = layout(&["lib/libnvrtc.so.13", "lib/libnvrtc-builtins.so.13.0"]);
+    toolkit_headers(same.path(), 13000, &ALL);
+    let found = discover_at(&explicit(&[part.path(), same.path()]));
+    assert_eq!(versions(&found), [(13, 0)]);
+    assert!(found.nvrtc[0].lacks.is_empty(), "{found:?}");
+}
+
+#[test]
+fn the_parent_of_installations_may_be_named() {
+    let data = layout(&[
+        "toolchain/nvrtc-13/nvidia/cu13/lib/libnvrtc.so.13",
+        "toolchain/nvrtc-13/nvidia/cu13/lib/libnvrtc-builtins.so.13.5",
+        "toolchain/.removed/nvidia/lib/libnvrtc.so.13",
+        "other/file",
+    ]);
+    for named in [data.path().to_owned(), data.path().join("toolchain")] {
+        let search = ToolchainSearch { explicit: Some(named.clone()), ..Default::default() };
+        let named_dirs = search.named();
+        assert_eq!(named_dirs.len(), 2, "{named_dirs:?}");
+        assert!(named_dirs[1].ends_with("nvrtc-13") && holds_a_part(&named));
+    }
+    assert!(!holds_a_part(&data.path().join("other")) && !holds_a_part(Path::new("/nothing/here")));
+}
+
+#[test]
+fn a_missing_header_of_a_toolkit_is_told_from_one_of_the_source() {
+    let missing = |name: &str| {
+        let log = format!("kernel.cu(1): catastrophic error: cannot open source file \"{name}\"\n");
+        headers::missing_in(&log).map(str::to_owned)
+    };
+    for name in ["mma.h", "cuda/std/array", "cooperative_groups/reduce.h", "cub/cub.cuh"] {
+        assert_eq!(missing(name).as_deref(), Some(name));
+    }
+    for name in ["my.h", "cuda_utils.h", "src/mma.h"] {
+        assert_eq!(missing(name), None, "{name}");
+    }
+}

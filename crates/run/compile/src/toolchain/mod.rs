@@ -3,6 +3,7 @@
 mod cupti;
 mod discover;
 mod files;
+pub(crate) mod headers;
 pub(crate) mod host;
 mod install;
 mod torch;

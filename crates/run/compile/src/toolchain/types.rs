@@ -82,6 +82,8 @@ pub struct NvrtcInstall {
     pub source: PartOrigin,
     /// Toolkit headers that belong to it, in search order; empty if there are none.
     pub include_dirs: Vec<PathBuf>,
+    /// Headers of the toolkit that are in none of these directories, though sources need them.
+    pub lacks: Vec<&'static str>,
 }
 
 impl NvrtcInstall {
@@ -165,10 +167,12 @@ impl Toolchain {
         let major = u32::try_from(driver_version / 1000).unwrap_or(0);
         let fits = |install: &&NvrtcInstall| !machine_code || install.version.0 <= major;
         let mut fitting: Vec<&NvrtcInstall> = self.nvrtc.iter().filter(fits).collect();
-        // The driver's own major version comes first, then older ones; a newer one only for PTX.
+        // The driver's own major version comes first, then older ones; a newer one only for PTX. One without all
+        // headers comes after those that have them.
         fitting.sort_by_key(|install| {
             let (own, minor) = install.version;
-            (own > major, std::cmp::Reverse(own), std::cmp::Reverse(minor))
+            let is_partial = !install.lacks.is_empty();
+            (own > major, is_partial, std::cmp::Reverse(own), std::cmp::Reverse(minor))
         });
         fitting
     }
@@ -185,6 +189,7 @@ mod tests {
             full_version: None,
             source: PartOrigin::Explicit,
             include_dirs: Vec::new(),
+            lacks: Vec::new(),
         };
         Toolchain { nvrtc: versions.iter().map(install).collect(), ..Toolchain::default() }
     }
