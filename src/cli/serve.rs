@@ -22,10 +22,13 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
         let signals = EndSignals::listen()?;
         let service = Arc::new(local::start(&config, ProcessRole::Server).await?);
         let status = service.services().machine.status();
+        let server = &config.server;
+        let has_keys = !server.api_keys.is_empty() || !server.admin_keys.is_empty();
+        let names = names_line(has_keys, &server.allowed_hosts);
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {
                 // Standard output is a convenience here; the server does not depend on a reader.
-                let _ = terminal.print(&announcement(address, &status));
+                let _ = terminal.print(&(announcement(address, &status) + &names));
             }
         };
         let serving = service.services().clone();
@@ -78,9 +81,30 @@ fn announcement(address: SocketAddr, status: &ServiceStatus) -> String {
     text
 }
 
+/// Says which names of the server requests may have in `Host`, if others are refused.
+fn names_line(has_keys: bool, allowed_hosts: &[String]) -> String {
+    if has_keys && allowed_hosts.is_empty() {
+        return String::new();
+    }
+    let known = ["localhost", "its addresses"].into_iter();
+    let known = known.chain(allowed_hosts.iter().map(String::as_str));
+    let known = known.collect::<Vec<_>>().join(", ");
+    format!(
+        "  names    {known}; for another `Host`: export WARPGAUGE_ALLOWED_HOSTS=gpu.example.com\n"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_announced_where_others_are_refused() {
+        assert!(names_line(false, &[]).contains("WARPGAUGE_ALLOWED_HOSTS="));
+        assert_eq!(names_line(true, &[]), "");
+        let allowed = ["gpu.example.org".to_owned()];
+        assert!(names_line(true, &allowed).contains("its addresses, gpu.example.org;"));
+    }
 
     #[test]
     fn the_announcement_says_what_is_missing() {

@@ -40,7 +40,9 @@ async fn a_name_that_was_made_to_point_here_is_refused_on_every_route() {
         let line = format!("{method} {path} HTTP/1.1");
         let answer = raw(&server, &line, &["host: evil.example:8000"]).await;
         let error = answer.expect_error(403, "unknown_host");
-        assert!(error["error"].as_str().unwrap().contains("server.allowed_hosts"), "{error}");
+        let told = error["error"].as_str().unwrap();
+        assert!(told.contains("server.allowed_hosts"), "{error}");
+        assert!(told.contains("export WARPGAUGE_ALLOWED_HOSTS="), "{error}");
         assert_eq!(answer.header("x-gpu-type"), None, "{line}");
     }
     let own = format!("host: {}", server.address);

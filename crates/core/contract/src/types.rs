@@ -2,7 +2,8 @@
 //! main type is [`EvaluateRequest`].
 //!
 //! The field names and defaults of `kernel`, `io` and `metadata` are those of the CUDA Evaluation
-//! Server's contract, which is accepted unchanged; the rest is ours. Unknown fields are errors.
+//! Server's contract, which is accepted unchanged; the rest is ours. Unknown fields are errors, except those that
+//! `compatible` leaves out.
 
 use std::collections::BTreeMap;
 

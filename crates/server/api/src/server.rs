@@ -55,7 +55,8 @@ pub enum ServeError {
     /// The address is open to others and nothing would keep them out.
     #[error(
         "refusing to listen on {address}: it can be reached from other machines and no API key is \
-         set; set server.api_keys (WARPGAUGE_API_KEYS), or server.host = \"127.0.0.1\""
+         set; set one, which callers send as X-API-Key (`export WARPGAUGE_API_KEYS=$(openssl rand -hex 16)`, or \
+         server.api_keys), or listen on this machine alone (`export HOST=127.0.0.1`, or server.host)"
     )]
     OpenToOthers {
         /// The address.

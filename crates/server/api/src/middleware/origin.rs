@@ -18,8 +18,9 @@ use warpgauge_config::ServerConfig;
 use warpgauge_model::{ErrorCode, HostPattern};
 
 /// What to do about a name that is not known.
-const REMEDY: &str = "if it is a name of this server's, add it to server.allowed_hosts \
-                      (WARPGAUGE_ALLOWED_HOSTS)";
+const REMEDY: &str = "if it is a name of this server's, start the server with it in \
+                      WARPGAUGE_ALLOWED_HOSTS or server.allowed_hosts, such as \
+                      `export WARPGAUGE_ALLOWED_HOSTS=gpu.example.com`";
 
 /// Longest piece of a header that an error repeats, characters.
 const MAX_SHOWN: usize = 120;
