@@ -58,5 +58,8 @@ async fn a_machine_without_devices_says_so() {
     assert_eq!(health["gpu_available"], false);
     assert_eq!(health["gpu_count"], 0);
     let cuda = server.get("/cuda/info").await.json();
-    assert_eq!(cuda, json!({"available": false, "device_count": 0, "devices": []}));
+    assert_eq!(
+        cuda,
+        json!({"available": false, "cuda_available": false, "device_count": 0, "devices": []})
+    );
 }

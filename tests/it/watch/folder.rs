@@ -77,8 +77,7 @@ fn what_cannot_be_evaluated_has_a_result_that_says_why() {
         .unwrap();
     let open_cl = "// Hardware: GPU\n// Backend: OpenCL\n__kernel void k(__global float* x) {}\n";
     fs::write(kernels.join("opencl.cu"), open_cl).unwrap();
-    let triton =
-        "// Hardware: GPU\n// Backend: Triton\nimport triton\n\n@triton.jit\ndef k(x):\n    pass\n";
+    let triton = "// Hardware: GPU\n// Backend: Triton\nimport triton\n\nwrap = triton.jit\n";
     fs::write(kernels.join("triton.cu"), triton).unwrap();
     fs::create_dir(kernels.join("directory.cu")).unwrap();
     let watching = Watching::begin(directory.path(), data.path(), &["--once", "--settle", "0"]).0;

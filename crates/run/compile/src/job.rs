@@ -29,8 +29,10 @@ const MAX_NAMES: usize = 64;
 const MAX_NAME_BYTES: usize = 1024;
 
 /// Parts of messages about what NVRTC rejects and nvcc may accept.
-const ONLY_OF_NVRTC: [&str; 3] =
-    ["in JIT mode", "when compiling with NVRTC", "cannot open source file"];
+const ONLY_OF_NVRTC: [&str; 2] = ["in JIT mode", "when compiling with NVRTC"];
+
+/// Part of a message about a header that is not found; its name in quotes follows.
+const NO_FILE: &str = "cannot open source file \"";
 
 /// Options of a compilation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -367,7 +369,21 @@ impl Attempt<'_> {
 
     /// Whether NVRTC rejected a source for a reason that nvcc does not have.
     pub(crate) fn may_suit_nvcc(&self, failure: &CompileFailure) -> bool {
+        let log = &failure.log;
+        let missing = log.split(NO_FILE).skip(1).filter_map(|rest| rest.split('"').next());
+        let missing = missing.collect::<Vec<_>>();
         matches!(self.compiler, With::Nvrtc(_))
-            && ONLY_OF_NVRTC.iter().any(|text| failure.log.contains(text))
+            && missing.iter().all(|name| is_header(name))
+            && (!missing.is_empty() || ONLY_OF_NVRTC.iter().any(|text| log.contains(text)))
     }
+}
+
+/// Whether a name may be that of a header that nvcc finds: a path below a directory of headers.
+fn is_header(name: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.".contains(&byte))
+    };
+    name.split('/').all(part)
 }

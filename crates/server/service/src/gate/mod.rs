@@ -124,6 +124,7 @@ impl Gate {
         let submission = JobSubmission::of(caller.clone());
         let response = self.intake.respond::<records::Compare>(request, submission, None).await?;
         let own = response.candidates.first().map(|one| &one.evaluation);
+        let is_compiled = own.is_none_or(|own| own.kernel_exec_result.compiled);
         let why = match own {
             Some(own) if own.status == ResponseStatus::Success => {
                 let result = &own.kernel_exec_result;
@@ -135,7 +136,7 @@ impl Gate {
             _ => None,
         };
         Err(ServiceError::invalid(vec![Problem {
-            path: String::new(),
+            path: if is_compiled { String::new() } else { "kernel".to_owned() },
             code: FailureCode::NotRight,
             message: why.unwrap_or_else(|| "it could not be run here".to_owned()),
         }]))
