@@ -38,6 +38,7 @@ def resolved(schema: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
 
 def problem(hint: Any, schema: dict[str, Any]) -> str | None:
     """Why a type is not that of a schema."""
+    nullable = schema.get("nullable", False)
     name, schema = resolved(schema)
     if hint is Any:
         return None if schema.get("type") is None or name else f"Any for {schema.get('type')}"
@@ -47,8 +48,9 @@ def problem(hint: Any, schema: dict[str, Any]) -> str | None:
     if origin is Literal:
         words = schema.get("enum")
         return None if words and set(args) == set(words) else f"{args} for {words}"
-    if types.NoneType in args and schema.get("nullable"):
-        return problem(args[0], {key: value for key, value in schema.items() if key != "nullable"})
+    if types.NoneType in args and (nullable or schema.get("nullable")):
+        schema = {key: value for key, value in schema.items() if key != "nullable"}
+        return problem(args[0], {"$ref": f"#/{name}"} if name else schema)
     choices = schema.get("oneOf") or schema.get("anyOf")
     if origin in (Union, types.UnionType):
         if not choices:
