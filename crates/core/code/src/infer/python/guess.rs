@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::host::Value;
 use super::module::{Access, Module, Parameter};
-use super::sizes::{DIM, Work, is_block, is_float, is_stride};
+use super::sizes::{DIM, Work, is_block, is_float, is_stride, setting};
 use crate::infer::guess::Guess;
 use crate::infer::names;
 
@@ -188,6 +188,9 @@ impl<'a> Work<'_, 'a> {
         }
         if is_float(name) {
             return made("float", json!(names::float(name)), by_name);
+        }
+        if let Some(value) = setting(name) {
+            return made("int", json!(value), by_name);
         }
         if !is_block(name) {
             return made("int", json!(self.integers.get(name).copied().unwrap_or(1)), by_name);

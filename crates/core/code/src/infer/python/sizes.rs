@@ -144,7 +144,7 @@ impl<'w, 'a> Work<'w, 'a> {
                 continue;
             }
             let (size, is_extent) = match names::integer(name, &plain) {
-                _ if is_block(name) => continue,
+                _ if is_block(name) || setting(name).is_some() => continue,
                 Meaning::Extent(size) => (size, true),
                 Meaning::Fixed(size) => (size, false),
             };
@@ -396,6 +396,13 @@ pub(super) fn is_block(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     ["BLOCK", "TILE", "GROUP_SIZE", "GROUP_M", "CHUNK"].into_iter().any(|part| upper.contains(part))
         || matches!(upper.as_str(), "BM" | "BN" | "BK" | "BT" | "BS" | "BV" | "BD" | "BC")
+}
+
+/// Returns the value of a constant that is a setting of the compiler, such as `k_stages`.
+pub(super) fn setting(name: &str) -> Option<u64> {
+    let upper = name.to_ascii_uppercase();
+    let known = [("STAGE", 2), ("WARP", 4), ("CTAS", 1)];
+    known.into_iter().find(|(part, _)| upper.contains(part)).map(|(_, value)| value)
 }
 
 pub(super) fn is_float(name: &str) -> bool {

@@ -57,7 +57,8 @@ fn without_host_code_names_and_uses_decide() {
 @triton.heuristics({'EVEN': lambda args: args['M'] % 32 == 0, 'FLAG': lambda args: not args['FLAG']})
 @triton.jit
 def k(a_ptr, index_ptr, c_ptr, M, N, stride_am, stride_an, scale, BLOCK_M: tl.constexpr,
-      BLOCK_N: tl.constexpr, EVEN: tl.constexpr, FLAG: tl.constexpr, HAS_BIAS: tl.constexpr = False):
+      BLOCK_N: tl.constexpr, EVEN: tl.constexpr, FLAG: tl.constexpr, k_stages: tl.constexpr,
+      HAS_BIAS: tl.constexpr = False):
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     a_ptrs = a_ptr + rows[:, None] * stride_am + columns[None, :] * stride_an
@@ -81,6 +82,7 @@ def k(a_ptr, index_ptr, c_ptr, M, N, stride_am, stride_an, scale, BLOCK_M: tl.co
     assert_eq!(named(&args, "scale")["type"], "float");
     // A heuristic that reads what it decides needs a value; what is tuned, decided or has a default needs none.
     assert_eq!(named(&args, "FLAG")["value"], false);
+    assert_eq!(named(&args, "k_stages")["value"], 2);
     for chosen in ["BLOCK_M", "BLOCK_N", "EVEN", "HAS_BIAS"] {
         assert!(args.iter().all(|arg| arg["name"] != chosen), "{chosen}: {args:?}");
     }
