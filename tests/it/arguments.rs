@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{Server, emulated};
 use crate::support::{has_nvcc, has_torch, has_triton};
 
 /// A kernel is right in this process and in one of its own, for inputs that are drawn anew for each launch.
@@ -73,6 +73,8 @@ fn shapes_follow_scalars_and_shapes_of_arguments_before_them() {
     let swept = server.post_json("/sweep", &contract);
     assert_eq!(swept.status, 200, "{}", swept.text);
     let points = swept.json["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{}", swept.text);
+    the_rest_needs!("the emulated device", emulated());
     let counts = points.iter().map(|point| point["counted"]["warp_instructions"].as_u64());
     let [Some(few), Some(many)] = counts.collect::<Vec<_>>()[..] else { panic!("{}", swept.json) };
     assert!(many > 4 * few, "{few} {many}: five times as many rows");
