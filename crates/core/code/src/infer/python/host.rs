@@ -1,6 +1,7 @@
 //! What host code says of the arguments of a launch: which are sizes and strides of which tensors. The main type is
 //! [`Host`].
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::lexer::{closing, is_name, items, text_of};
@@ -9,8 +10,8 @@ use super::module::HostLaunch;
 /// Longest chain of assignments that is followed.
 const MAX_DEPTH: usize = 8;
 
-/// Longest expression of a grid that is written out, tokens.
-const MAX_EXPRESSION: usize = 400;
+/// Longest grid that is written out, tokens.
+const MAX_GRID: usize = 1_000;
 
 /// Functions that make a tensor of a given shape, and of the shape of another one.
 const MAKES: [&str; 7] = ["empty", "zeros", "ones", "full", "randn", "rand", "randint"];
@@ -37,11 +38,30 @@ pub(super) enum Value<'a> {
 /// Host code around a launch.
 pub(super) struct Host<'l, 'a> {
     launch: &'l HostLaunch<'a>,
+    /// The last assignment of each variable that does not refer to it.
+    assigned: BTreeMap<&'a str, &'l (Vec<&'a str>, Vec<&'a str>)>,
+    /// A variable with the elements of a tensor, in another shape, by the tensor.
+    derived: BTreeMap<&'a str, &'a str>,
+    /// Tokens of the grid that may still be written out.
+    left: Cell<usize>,
 }
 
 impl<'l, 'a> Host<'l, 'a> {
     pub(super) fn new(launch: &'l HostLaunch<'a>) -> Self {
-        Self { launch }
+        let (mut assigned, mut derived) = (BTreeMap::new(), BTreeMap::new());
+        for assignment in &launch.assignments {
+            let (targets, value) = assignment;
+            for name in targets.iter().filter(|name| !value.contains(name)) {
+                assigned.entry(*name).or_insert(assignment);
+            }
+            if let ([target], [from, ".", method, "(", ..]) = (&targets[..], &value[..])
+                && from != target
+                && KEEPS.contains(method)
+            {
+                derived.entry(*from).or_insert(*target);
+            }
+        }
+        Self { launch, assigned, derived, left: Cell::new(MAX_GRID) }
     }
 
     /// Returns the variable that a parameter gets as a tensor.
@@ -102,22 +122,12 @@ impl<'l, 'a> Host<'l, 'a> {
     }
 
     fn assignment(&self, name: &str) -> Option<&'l (Vec<&'a str>, Vec<&'a str>)> {
-        let all = self.launch.assignments.iter();
-        all.filter(|(_, value)| !value.contains(&name)).find(|(targets, _)| targets.contains(&name))
+        self.assigned.get(name).copied()
     }
 
     /// Returns a variable with the elements of a tensor, in another shape.
     pub(super) fn derived(&self, tensor: &str) -> Option<&'a str> {
-        let all = self.launch.assignments.iter();
-        let mut derived = all.filter_map(|(targets, value)| match (&targets[..], &value[..]) {
-            ([target], [from, ".", method, "(", ..])
-                if *from == tensor && *target != tensor && KEEPS.contains(method) =>
-            {
-                Some(*target)
-            }
-            _ => None,
-        });
-        derived.next()
+        self.derived.get(tensor).copied()
     }
 
     /// Returns the shape with which a variable is made: its dimensions, or the tensor whose shape it has.
@@ -176,9 +186,10 @@ impl<'l, 'a> Host<'l, 'a> {
         known: &dyn Fn(&Value<'a>) -> Option<u64>,
         depth: usize,
     ) -> Option<String> {
-        if depth > MAX_DEPTH || expression.len() > MAX_EXPRESSION {
+        if depth > MAX_DEPTH {
             return None;
         }
+        self.left.set(self.left.get().checked_sub(expression.len())?);
         let by_name = self.by_expression();
         let mut text = String::new();
         let mut at = 0;

@@ -136,20 +136,8 @@ const MAX_SPAN: usize = 4_000;
 
 /// Returns the index of the bracket that closes the one at `open`, unless it is far away.
 pub(super) fn closing(tokens: &[&str], open: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(open).take(MAX_SPAN) {
-        match *token {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
+    let end = tokens.len().min(open.saturating_add(MAX_SPAN));
+    crate::infer::lexer::closing(&tokens[..end], open)
 }
 
 /// Splits tokens at the commas outside of brackets.

@@ -1,5 +1,6 @@
 //! Triton kernels of a module, and how its host code launches them. The main type is [`Module`].
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lexer::{Line, closing, is_name, items, lines, text_of};
@@ -8,11 +9,11 @@ use super::lexer::{Line, closing, is_name, items, lines, text_of};
 const READS: [&str; 2] = ["load", "gather"];
 const WRITES: [&str; 2] = ["store", "scatter"];
 
-/// Longest chain of assignments and calls that is followed.
+/// Longest chain of assignments that is followed.
 const MAX_DEPTH: usize = 12;
 
-/// Most tokens that all searches in one kernel look at.
-const MAX_STEPS: usize = 2_000_000;
+/// Most tokens that all searches in a module look at.
+const MAX_STEPS: usize = 20_000_000;
 
 /// Most kernels of a module, parameters of a kernel, and tokens of a decorator.
 const MAX_KERNELS: usize = 200;
@@ -53,6 +54,10 @@ pub(super) struct HostLaunch<'a> {
 pub(super) struct Module<'a> {
     pub kernels: Vec<Kernel<'a>>,
     lines: Vec<Line<'a>>,
+    /// Accesses of the kernels that were looked at; none of one that is looked at now, which may call itself.
+    known: RefCell<BTreeMap<&'a str, BTreeMap<&'a str, Access>>>,
+    /// Tokens that searches may still look at.
+    steps: Cell<usize>,
 }
 
 /// How a kernel uses a parameter that is a pointer.
@@ -74,7 +79,12 @@ impl<'a> Module<'a> {
         let tuned = tuned(&lines);
         let applied = applied(&lines);
         let (mut kernels, mut decorators) = (Vec::new(), Vec::new());
+        // Line at which the last kernel ends: functions within it are no kernels.
+        let mut end = 0;
         for (at, line) in lines.iter().enumerate() {
+            if at < end {
+                continue;
+            }
             match line.tokens[..] {
                 ["@", ..] => {
                     decorators.push(&line.tokens[1..line.tokens.len().min(MAX_DECORATOR)]);
@@ -87,11 +97,13 @@ impl<'a> Module<'a> {
                         decorators.iter().filter(|one| chooses(one)).flat_map(|one| keys(one));
                     let later = applied.get(name).into_iter().flatten();
                     let chosen = own.chain(later.copied()).chain(tuned.iter().copied());
+                    let body = body(&lines[at..]);
+                    end = at + 1 + body.len();
                     kernels.push(Kernel {
                         name,
                         parameters: parameters(&line.tokens),
                         chosen: chosen.collect(),
-                        body: body(&lines[at..]),
+                        body,
                     });
                     decorators.clear();
                 }
@@ -103,7 +115,7 @@ impl<'a> Module<'a> {
             let constants = constants.map(|parameter| parameter.name).collect::<BTreeSet<_>>();
             kernel.chosen.retain(|name| constants.contains(name));
         }
-        Self { kernels, lines }
+        Self { kernels, lines, known: RefCell::default(), steps: Cell::new(MAX_STEPS) }
     }
 
     /// Returns the kernels that no other kernel calls and that write to memory; all that no other calls if there are
@@ -117,12 +129,18 @@ impl<'a> Module<'a> {
         let writes =
             |kernel: &&&Kernel<'a>| self.accesses(kernel).values().any(|access| access.writes);
         let mut writing: Vec<_> = own.iter().filter(writes).copied().collect();
-        writing.sort_by_key(|kernel| self.launch(kernel).is_none());
+        writing.sort_by_cached_key(|kernel| self.call_of(kernel).is_none());
         if writing.is_empty() { own } else { writing }
     }
 
     /// Returns the first launch of a kernel in the host code.
     pub(super) fn launch(&self, kernel: &Kernel<'a>) -> Option<HostLaunch<'a>> {
+        let (at, launch) = self.call_of(kernel)?;
+        Some(HostLaunch { assignments: self.assignments_before(at), ..launch })
+    }
+
+    /// Returns the line of the first launch, and the launch without the assignments before it.
+    fn call_of(&self, kernel: &Kernel<'a>) -> Option<(usize, HostLaunch<'a>)> {
         self.lines.iter().enumerate().find_map(|(at, line)| {
             let place = line.tokens.windows(2).position(|two| two == [kernel.name, "["])?;
             let grid = closing(&line.tokens, place + 1)?;
@@ -143,8 +161,7 @@ impl<'a> Module<'a> {
                     }
                 }
             }
-            launch.assignments = self.assignments_before(at);
-            Some(launch)
+            Some((at, launch))
         })
     }
 
@@ -163,32 +180,33 @@ impl<'a> Module<'a> {
 
     /// Returns how a kernel uses its parameters as pointers, by name; those that it does not are left out.
     pub(super) fn accesses(&self, kernel: &Kernel<'a>) -> BTreeMap<&'a str, Access> {
-        let mut steps = MAX_STEPS;
-        self.accesses_within(kernel, 0, &mut steps)
+        if let Some(known) = self.known.borrow().get(kernel.name) {
+            return known.clone();
+        }
+        self.known.borrow_mut().insert(kernel.name, BTreeMap::new());
+        let found = self.accesses_within(kernel);
+        self.known.borrow_mut().insert(kernel.name, found.clone());
+        found
     }
 
-    fn accesses_within(
-        &self,
-        kernel: &Kernel<'a>,
-        depth: usize,
-        steps: &mut usize,
-    ) -> BTreeMap<&'a str, Access> {
-        let flow = Flow::of(kernel);
+    fn accesses_within(&self, kernel: &Kernel<'a>) -> BTreeMap<&'a str, Access> {
+        let flow = Flow::of(kernel, &self.steps);
         let mut found: BTreeMap<&str, Access> = BTreeMap::new();
-        if depth > MAX_DEPTH {
-            return found;
-        }
         for line in &kernel.body {
             for (at, token) in line.iter().enumerate() {
                 if line.get(at + 1) != Some(&"(") || !is_name(token) {
                     continue;
                 }
-                let Some(end) = closing(line, at + 1) else { continue };
+                let end = closing(line, at + 1);
+                if flow.pay(end.unwrap_or(line.len()) - at).is_none() {
+                    return found;
+                }
+                let Some(end) = end else { continue };
                 let arguments = items(&line[at + 2..end]);
                 if let Some(other) = self.kernels.iter().find(|other| other.name == *token)
                     && other.name != kernel.name
                 {
-                    let inner = self.accesses_within(other, depth + 1, steps);
+                    let inner = self.accesses(other);
                     for (place, argument) in arguments.iter().enumerate() {
                         let (name, value) = match argument {
                             [name, "=", value @ ..] => (*name, value),
@@ -198,11 +216,11 @@ impl<'a> Module<'a> {
                             },
                         };
                         if let Some(access) = inner.get(name)
-                            && let Some(root) = flow.root(value, 0, steps)
+                            && let Some(root) = flow.root(value, 0)
                         {
                             let own = found.entry(root).or_default();
                             own.merge(*access);
-                            own.by_program |= flow.depends_on_program(value, 0, steps);
+                            own.by_program |= flow.depends_on_program(value, 0);
                         }
                     }
                     continue;
@@ -222,10 +240,10 @@ impl<'a> Module<'a> {
                     value => value.to_vec(),
                 });
                 let Some(address) = own.or(first) else { continue };
-                let Some(root) = flow.root(&address, 0, steps) else { continue };
-                let by_program = flow.depends_on_program(&address, 0, steps)
+                let Some(root) = flow.root(&address, 0) else { continue };
+                let by_program = flow.depends_on_program(&address, 0)
                     || object.is_some_and(|object| flow.knows(object));
-                let indices = flow.loaded_in(&address, root, 0, steps);
+                let indices = flow.loaded_in(&address, root, 0);
                 found.entry(root).or_default().merge(Access {
                     reads,
                     writes,
@@ -258,10 +276,12 @@ struct Flow<'k, 'a> {
     /// Parameters that are numbers: they are multiplied, compared or counted.
     numbers: BTreeSet<&'a str>,
     values: BTreeMap<&'a str, Vec<&'k [&'a str]>>,
+    /// Tokens that searches may still look at.
+    steps: &'k Cell<usize>,
 }
 
 impl<'k, 'a> Flow<'k, 'a> {
-    fn of(kernel: &'k Kernel<'a>) -> Self {
+    fn of(kernel: &'k Kernel<'a>, steps: &'k Cell<usize>) -> Self {
         let mut values: BTreeMap<&str, Vec<&[&str]>> = BTreeMap::new();
         for line in &kernel.body {
             let operator = line.iter().position(|token| matches!(*token, "=" | "+="));
@@ -282,7 +302,13 @@ impl<'k, 'a> Flow<'k, 'a> {
             constant || kernel.body.iter().any(|line| is_number_in(line, name))
         };
         let numbers = parameters.iter().copied().filter(counted).collect();
-        Self { parameters, numbers, values }
+        Self { parameters, numbers, values, steps }
+    }
+
+    /// Takes tokens off those that searches may look at; `None` if too few are left.
+    fn pay(&self, tokens: usize) -> Option<()> {
+        self.steps.set(self.steps.get().checked_sub(tokens + 1)?);
+        Some(())
     }
 
     fn knows(&self, name: &str) -> bool {
@@ -291,8 +317,8 @@ impl<'k, 'a> Flow<'k, 'a> {
 
     /// Returns the parameter that an address comes from: the first pointer in the expression, or in what its names were
     /// assigned.
-    fn root(&self, expression: &[&'a str], depth: usize, steps: &mut usize) -> Option<&'a str> {
-        *steps = steps.checked_sub(expression.len() + 1)?;
+    fn root(&self, expression: &[&'a str], depth: usize) -> Option<&'a str> {
+        self.pay(expression.len())?;
         if depth > MAX_DEPTH {
             return None;
         }
@@ -305,7 +331,7 @@ impl<'k, 'a> Flow<'k, 'a> {
             }
             for value in self.values.get(token).into_iter().flatten() {
                 if !value.contains(token)
-                    && let Some(root) = self.root(value, depth + 1, steps)
+                    && let Some(root) = self.root(value, depth + 1)
                     && !is_loaded(value)
                 {
                     return Some(root);
@@ -316,32 +342,23 @@ impl<'k, 'a> Flow<'k, 'a> {
     }
 
     /// Whether an expression depends on the program's index.
-    fn depends_on_program(&self, expression: &[&str], depth: usize, steps: &mut usize) -> bool {
-        let Some(left) = steps.checked_sub(expression.len() + 1) else { return false };
-        *steps = left;
+    fn depends_on_program(&self, expression: &[&str], depth: usize) -> bool {
         depth <= MAX_DEPTH
+            && self.pay(expression.len()).is_some()
             && expression.iter().any(|token| {
                 *token == "program_id"
                     || self.values.get(token).into_iter().flatten().any(|value| {
-                        !value.contains(token) && self.depends_on_program(value, depth + 1, steps)
+                        !value.contains(token) && self.depends_on_program(value, depth + 1)
                     })
             })
     }
 
     /// Returns the parameters other than `root` whose content is a part of an address.
-    fn loaded_in(
-        &self,
-        expression: &[&'a str],
-        root: &str,
-        depth: usize,
-        steps: &mut usize,
-    ) -> Vec<&'a str> {
+    fn loaded_in(&self, expression: &[&'a str], root: &str, depth: usize) -> Vec<&'a str> {
         let mut found = Vec::new();
-        let Some(left) = steps.checked_sub(expression.len() + 1).filter(|_| depth <= MAX_DEPTH)
-        else {
+        if depth > MAX_DEPTH || self.pay(expression.len()).is_none() {
             return found;
-        };
-        *steps = left;
+        }
         for token in expression {
             for value in self.values.get(token).into_iter().flatten() {
                 if value.contains(token) {
@@ -349,9 +366,9 @@ impl<'k, 'a> Flow<'k, 'a> {
                 }
                 match loaded_address(value) {
                     Some(address) => {
-                        found.extend(self.root(address, 0, steps).filter(|from| *from != root));
+                        found.extend(self.root(address, 0).filter(|from| *from != root));
                     }
-                    None => found.extend(self.loaded_in(value, root, depth + 1, steps)),
+                    None => found.extend(self.loaded_in(value, root, depth + 1)),
                 }
             }
         }

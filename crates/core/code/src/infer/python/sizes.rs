@@ -149,7 +149,7 @@ impl<'w, 'a> Work<'w, 'a> {
                 Meaning::Fixed(size) => (size, false),
             };
             let size = match value {
-                Some(Value::Integer(size)) => u64::try_from(size).unwrap_or(size_default(size)),
+                Some(Value::Integer(size)) => size.unsigned_abs(),
                 Some(Value::Dim(tensor, index)) => {
                     let several = self.ranks.get(tensor).is_some_and(|rank| *rank > 1);
                     let size = if several { size.min(2 * DIM) } else { size };
@@ -381,10 +381,6 @@ fn short(name: &str) -> String {
     let bare =
         lower.trim_end_matches("_ptrs").trim_end_matches("_ptr").trim_end_matches("_pointer");
     bare.trim_start_matches("ptr_").trim_start_matches("p_").to_owned()
-}
-
-fn size_default(size: i64) -> u64 {
-    size.unsigned_abs().max(1)
 }
 
 pub(super) fn is_stride(name: &str) -> bool {

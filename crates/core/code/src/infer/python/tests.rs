@@ -121,6 +121,18 @@ def run(x):
     assert_eq!(launch["grid"]["x"], shape[0]);
 }
 
+/// Kernels of which each calls the next as `calls` says.
+fn chain(calls: impl Fn(u32) -> String) -> String {
+    let kernel = |own: u32| format!("@triton.jit\ndef k{own}(x):\n    {}pass\n", calls(own + 1));
+    (0..100).map(kernel).collect()
+}
+
+/// Host code whose grid would be written out with 100⁹ names.
+fn expansions() -> String {
+    let sum = |own: u32| format!("    v{own} = {}1\n", format!("v{} + ", own + 1).repeat(100));
+    "def run(a):\n".to_owned() + &(0..12).rev().map(sum).collect::<String>()
+}
+
 #[test]
 fn hostile_modules_take_no_time() {
     let began = std::time::Instant::now();
@@ -135,6 +147,11 @@ fn hostile_modules_take_no_time() {
         format!("{kernel}tl.store(x, n)\n{circle}"),
         many("@triton.jit\ndef k(x):\n    k(x)\n"),
         many("@triton.jit\n"),
+        chain(|next| format!("k{next}(x)\n    ").repeat(50)),
+        (0..400)
+            .map(|depth| format!("{0}@triton.jit\n{0}def k{depth}(x):\n", " ".repeat(depth)))
+            .collect(),
+        format!("{kernel}tl.store(x, n)\n{}    k[(v0,)](a, 1)\n", expansions()),
         many("(["),
         "@triton.jit\ndef k".to_owned(),
         "@triton.jit\ndef k(*, x=, /, **y): tl.store(".to_owned(),
