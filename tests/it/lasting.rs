@@ -82,6 +82,41 @@ fn a_kernel_that_goes_wrong_late_is_wrong() {
     assert!(wrong_at(&server.evaluate(&sealed)) >= 150);
 }
 
+/// A GPU compares the results of a launch while the next one is prepared. It leaves what is not finite to the host,
+/// which must find the results and inputs of that launch.
+#[test]
+fn launches_whose_results_the_device_cannot_compare_are_judged_by_the_host() {
+    let not_finite = |kernel: Value| {
+        let mut kernel = kernel;
+        let source = kernel["source_code"]
+            .as_str()
+            .unwrap()
+            .replace("x[i];", "x[i] * (i == 7 ? NAN : 1.0f);");
+        kernel["source_code"] = json!(source);
+        kernel
+    };
+    let body = |kernel: Value, trials: u32| {
+        let mut body = contract(not_finite(kernel), trials, "fresh");
+        body["expected"]["y"]["kernel"] = not_finite(honest());
+        body["expected"]["y"]["kernel"]["io"]["args"] = json!([]);
+        body
+    };
+    let server = Server::start();
+    let right = server.evaluate(&body(honest(), 40));
+    assert_eq!(right["verdict"], "correct", "{right:#}");
+    assert!(right["measurement"]["audited"].as_u64().unwrap() >= 30, "{right:#}");
+    let launch = wrong_at(&server.evaluate(&body(doubling(59), 5)));
+    assert!((60..=200).contains(&launch), "{launch}");
+    // The variables of a timed launch are as after loading, so the inputs decide.
+    let mut sometimes = honest();
+    sometimes["source_code"] = json!(
+        "extern \"C\" __global__ void k(const float* x, float* y, int n) {\n\
+         for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = (x[5] > 1.5f ? 2.5f : 2.0f) * x[i];\n}\n"
+    );
+    let wrong = server.evaluate(&body(sometimes, 100));
+    assert_eq!(wrong["verdict"], "wrong", "{wrong:#}");
+}
+
 #[test]
 fn a_kernel_that_goes_wrong_late_is_not_compared() {
     let server = Server::start();

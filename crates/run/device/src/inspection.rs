@@ -5,7 +5,8 @@ use super::content::{RangeContent, TOGETHER};
 use super::launch::{LaunchShape, Params};
 use super::memory::DeviceBuffer;
 use super::support::{NearTolerance, Support, dtype_number};
-use super::{DeviceError, Stream};
+use super::{DeviceError, Event, PendingCopy, PinnedPool, Stream};
+use std::rc::Rc;
 use warpgauge_tensor::Dtype;
 
 /// Number of findings that are read together. Further ones need another read.
@@ -125,6 +126,21 @@ impl Inspection<'_> {
         Ok(Findings(self.read))
     }
 
+    /// Queues reading the findings, and marks the end of that with `passed`. Work may be queued after it.
+    ///
+    /// # Errors
+    /// Returns a fault of work queued earlier, or of the driver.
+    pub fn send(
+        mut self,
+        pinned: &Rc<PinnedPool>,
+        passed: &Event,
+    ) -> Result<PendingFindings, DeviceError> {
+        let target = pinned.take(8 * self.queued);
+        let copy = self.support.cells.0.start_copy_to_host(0, target, self.stream)?;
+        passed.record(self.stream)?;
+        Ok(PendingFindings { read: std::mem::take(&mut self.read), copy })
+    }
+
     /// Queues a check with one finding, whose cell is the last argument.
     fn look(
         &mut self,
@@ -166,9 +182,31 @@ impl Inspection<'_> {
             return self.stream.synchronize();
         }
         self.support.cells.0.copy_to_host(0, &mut found, self.stream)?;
-        let words = found.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
-        self.read.extend(words);
+        self.read.extend(words(&found));
         self.queued = 0;
         Ok(())
     }
+}
+
+/// Findings whose reading is queued.
+pub struct PendingFindings {
+    /// Findings that have been read before.
+    read: Vec<u64>,
+    copy: PendingCopy,
+}
+
+impl PendingFindings {
+    /// Waits for `passed`, the event given to [`Inspection::send`], and returns the findings.
+    ///
+    /// # Errors
+    /// Returns a fault of work queued before that, or of the driver.
+    pub fn finish(mut self, passed: &Event) -> Result<Findings, DeviceError> {
+        let found = self.copy.finish_at(passed)?;
+        self.read.extend(words(found.bytes()));
+        Ok(Findings(self.read))
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word))
 }

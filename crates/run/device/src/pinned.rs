@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::context::Context;
-use super::{DeviceError, Stream};
+use super::{DeviceError, Event, Stream};
 
 use warpgauge_model::FailureCode;
 
@@ -258,8 +258,23 @@ impl PendingCopy {
     ///
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.
-    pub fn finish(mut self) -> Result<Staging, DeviceError> {
+    pub fn finish(self) -> Result<Staging, DeviceError> {
         let waited = self.context.synchronize();
+        self.returned(waited)
+    }
+
+    /// Waits for an event that was recorded after the copy was queued, and returns the content. Later work
+    /// may still run.
+    ///
+    /// # Errors
+    /// Returns a fault of work queued before the event, or of the driver.
+    pub(super) fn finish_at(self, passed: &Event) -> Result<Staging, DeviceError> {
+        let waited = passed.synchronize();
+        self.returned(waited)
+    }
+
+    fn returned(mut self, waited: Result<(), DeviceError>) -> Result<Staging, DeviceError> {
+        // After a fault the context is lost, and the copy has ended.
         let target = self.target.take();
         waited?;
         target.ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! Launches in batches. Each launch is prepared, timed and perhaps verified before the next.
 
-use super::inputs::{Inputs, Shown};
-use super::judge::{Audit, Judge};
+use super::inputs::{Inputs, Shown, present};
+use super::judge::{Audit, Judge, OnDevice, Verification};
 use super::load::{Ground, Load};
 use super::sealed_turns::Turns;
 use super::stage::Stage;
@@ -9,12 +9,9 @@ use crate::child::device::executor::BATCH;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{JobBuffer, addresses_of};
-use crate::child::memory::tools::Tools;
+use crate::child::memory::buffers::{JobBuffer, addresses_of, restore_all};
 use crate::protocol::{LineTimes, TimedLaunch};
-use warpgauge_device::{
-    ClockReading, DeviceError, EmulatorControl, Event, Staging, Stamp, clock_between,
-};
+use warpgauge_device::{ClockReading, EmulatorControl, Event, Staging, Stamp, clock_between};
 use warpgauge_model::{CacheState, LaunchCounts};
 use warpgauge_validate::Filling;
 
@@ -157,16 +154,25 @@ impl Rig<'_, '_> {
         };
         let before = stamp(&aids, before)?;
         let mut samples_ms = Vec::with_capacity(count);
+        let wiped = memory == Memory::Wiped;
+        // The device may verify a launch while the next one is prepared.
+        let mut queued = false;
         for (index, events) in pairs.iter().take(count).enumerate() {
             if let Some(load) = &mut load {
+                if std::mem::take(&mut queued) {
+                    judge.settle(executor, self.buffers)?;
+                }
                 let (buffers, inputs, cache) = (&mut *self.buffers, &mut self.inputs, self.cache);
                 let aids = aids.as_deref_mut();
                 let mut ground = Ground { executor, buffers, inputs, cache, events, aids };
                 load.before(&mut ground, arm, judge, index)?;
             }
-            if let Some(turns) = turns.as_mut().filter(|_| memory == Memory::Wiped)
+            if let Some(turns) = turns.as_mut().filter(|_| wiped)
                 && turns.takes(index)
             {
+                if std::mem::take(&mut queued) {
+                    judge.settle(executor, self.buffers)?;
+                }
                 // The sealed judge verifies this launch; this judge must skip it.
                 let _ = judge.takes(index);
                 let aids = aids.as_deref_mut();
@@ -177,16 +183,29 @@ impl Rig<'_, '_> {
                 continue;
             }
             let filling = self.inputs.filling();
-            let shown = self.inputs.prepare(self.buffers, filling, tools)?;
-            let wiped = memory == Memory::Wiped;
-            let ms = self.time(arm, tools, wiped, events, aids.as_deref_mut());
-            let ms = ms.map_err(candidate)?;
+            let before = queued.then_some(&mut *judge);
+            let how = (wiped, self.inputs.timed_launch(self.buffers, self.cache, wiped));
+            let stage = Stage {
+                stream,
+                support,
+                flush: executor.flush.as_ref(),
+                aids: aids.as_deref_mut(),
+            };
+            let mut scene =
+                Scene { executor, buffers: self.buffers, inputs: &mut self.inputs, stage };
+            let (shown, ms) = scene.time(arm, filling, how, events, before)?;
             load.iter_mut().for_each(|load| load.timed(ms));
             samples_ms.push(ms);
+            queued = false;
             self.looked_at = judge.takes(index) && {
                 let audit = Audit { trial: index, shown, filling, under_load: false };
-                judge.verify(executor, self.buffers, audit)?
+                let verification = judge.start(executor, self.buffers, audit)?;
+                queued = verification == Verification::Queued;
+                verification != Verification::Skipped
             };
+        }
+        if queued {
+            judge.settle(executor, self.buffers)?;
         }
         let after = stamp(&aids, after)?;
         last.record(stream).map_err(candidate)?;
@@ -238,36 +257,16 @@ impl Rig<'_, '_> {
     ) -> JobResult<(Shown, Filling, f32)> {
         let tools = self.executor.tools()?;
         let filling = self.inputs.filling();
-        let shown = self.inputs.prepare(self.buffers, filling, tools)?;
+        let how = (true, self.inputs.timed_launch(self.buffers, self.cache, true));
         let (_, _, pairs) = split(self.executor.events.events());
-        let ms = self.time(arm, tools, true, &pairs[0], None);
-        Ok((shown, filling, ms.map_err(candidate)?))
-    }
-
-    /// Makes one timed launch on prepared buffers, waits for it, and returns its time in milliseconds.
-    fn time(
-        &self,
-        arm: &mut LoadedProgram,
-        tools: Tools<'_>,
-        wiped: bool,
-        [start, end]: &[Event; 2],
-        aids: Option<&mut TimingAids>,
-    ) -> Result<f32, DeviceError> {
-        // If all inputs change, old content of shared memory is useless to the kernel.
-        let wipe_shared = wiped && !self.inputs.are_all_moving(self.buffers);
-        let how = TimedLaunch { cache: self.cache, wipe_shared };
-        if let Some(remote) = arm.remote() {
-            if wiped {
-                remote.forget();
-            }
-            return remote.time(how, tools.stream);
-        }
-        let flush = self.executor.flush.as_ref();
-        let mut stage = Stage { stream: tools.stream, support: tools.support, flush, aids };
-        let address = addresses_of(self.buffers);
-        stage.queue(arm, &address, (wiped, how), [start, end])?;
-        end.synchronize()?;
-        end.elapsed_ms_since(start)
+        let mut scene = Scene {
+            executor: self.executor,
+            buffers: self.buffers,
+            inputs: &mut self.inputs,
+            stage: Stage { stream: tools.stream, support: tools.support, flush: None, aids: None },
+        };
+        let (shown, ms) = scene.time(arm, filling, how, &pairs[0], None)?;
+        Ok((shown, filling, ms))
     }
 
     fn collect(&self, Taken { samples_ms, stamps }: Taken) -> JobResult<Batch> {
@@ -283,6 +282,61 @@ impl Rig<'_, '_> {
             None => None,
         };
         Ok(Batch { samples_ms, busy_ms, clock })
+    }
+}
+
+/// Device, buffers and inputs of a timed launch.
+struct Scene<'a, 'job> {
+    executor: &'a Executor,
+    buffers: &'a mut [JobBuffer<'job>],
+    inputs: &'a mut Inputs,
+    stage: Stage<'a>,
+}
+
+impl Scene<'_, '_> {
+    /// Makes one timed launch on new inputs, and waits for it. Returns the inputs, and the time in
+    /// milliseconds. `before`: the judge, if its verification of the previous launch is queued.
+    fn time(
+        &mut self,
+        arm: &mut LoadedProgram,
+        filling: Filling,
+        (wiped, how): (bool, TimedLaunch),
+        [start, end]: &[Event; 2],
+        before: Option<&mut (dyn Judge + '_)>,
+    ) -> JobResult<(Shown, f32)> {
+        let tools = self.executor.tools()?;
+        if let Some(remote) = arm.remote() {
+            let shown = self.inputs.prepare(self.buffers, filling, tools)?;
+            if wiped {
+                remote.forget();
+            }
+            return Ok((shown, remote.time(how, tools.stream).map_err(candidate)?));
+        }
+        let shown = self.inputs.prepare(self.buffers, filling, tools);
+        let prepared = shown.and_then(|shown| {
+            let address = addresses_of(self.buffers);
+            let prepared = self.stage.prepare(arm, &address, (wiped, how));
+            prepared.map(|()| shown).map_err(candidate)
+        });
+        let shown = match before.map(|judge| (judge.findings(self.buffers), judge)) {
+            Some((Ok(OnDevice::Unclear), judge)) => {
+                self.stage.release();
+                judge.resolve(self.executor, self.buffers)?;
+                let shown = prepared?;
+                present(shown, self.buffers, tools)?;
+                restore_all(self.buffers, filling, tools).map_err(environment)?;
+                let address = addresses_of(self.buffers);
+                self.stage.prepare(arm, &address, (wiped, how)).map_err(candidate)?;
+                shown
+            }
+            // The launch before had ended without a fault: an error is due to its verification.
+            Some((Err(failed), _)) => return Err(failed),
+            Some((Ok(OnDevice::Right), _)) | None => prepared?,
+        };
+        let address = addresses_of(self.buffers);
+        let launched = self.stage.launch(arm, &address, [start, end]);
+        launched.and_then(|()| end.synchronize()).map_err(candidate)?;
+        Ok((shown, end.elapsed_ms_since(start).map_err(candidate)?))
     }
 }
 

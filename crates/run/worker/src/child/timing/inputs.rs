@@ -14,8 +14,9 @@ use crate::child::memory::tools::Tools;
 use crate::child::memory::variables::Restored;
 use crate::child::memory::write_batch::Writes;
 use crate::child::secret::Secret;
-use crate::protocol::{BufferSpec, EvaluatePlan};
+use crate::protocol::{BufferSpec, EvaluatePlan, TimedLaunch};
 use warpgauge_contract::Role;
+use warpgauge_model::CacheState;
 use warpgauge_validate::Filling;
 
 /// Inputs of one launch, in a form that can be shown to a reference kernel.
@@ -78,6 +79,17 @@ impl Inputs {
     /// one.
     pub(in crate::child) fn restored(&self, buffers: &[JobBuffer<'_>]) -> Restored {
         if self.are_all_moving(buffers) { Restored::Variables } else { Restored::ConstantsToo }
+    }
+
+    /// Returns how a launch is timed. `wiped`: whether it must not find old data.
+    pub(in crate::child) fn timed_launch(
+        &self,
+        buffers: &[JobBuffer<'_>],
+        cache: CacheState,
+        wiped: bool,
+    ) -> TimedLaunch {
+        // If all inputs change, old content of shared memory is useless to the kernel.
+        TimedLaunch { cache, wipe_shared: wiped && !self.are_all_moving(buffers) }
     }
 
     /// Gives each launch new random numbers from here on, if they may change.

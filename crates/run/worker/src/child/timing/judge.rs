@@ -20,6 +20,26 @@ pub(in crate::child) struct Audit {
     pub under_load: bool,
 }
 
+/// State of a verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::child) enum Verification {
+    /// The launch is right.
+    Right,
+    /// There was no time left for it.
+    Skipped,
+    /// The device verifies it: [`Judge::findings`] says whether it is right.
+    Queued,
+}
+
+/// Result of a verification on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::child) enum OnDevice {
+    /// The launch is right.
+    Right,
+    /// The host must decide.
+    Unclear,
+}
+
 /// Verifies launches, each before the next begins. Data that it wrote to the device must be gone when it
 /// returns.
 pub(in crate::child) trait Judge {
@@ -33,6 +53,36 @@ pub(in crate::child) trait Judge {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<bool>;
+
+    /// Verifies a launch that has ended, or queues that if the device can do it. In the second case the
+    /// content of the next launch may be queued at once, but the launch only after [`Self::findings`].
+    fn start(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        audit: Audit,
+    ) -> JobResult<Verification> {
+        let verified = self.verify(executor, buffers, audit)?;
+        Ok(if verified { Verification::Right } else { Verification::Skipped })
+    }
+
+    /// Waits for the queued verification, if there is one.
+    fn findings(&mut self, _: &[JobBuffer<'_>]) -> JobResult<OnDevice> {
+        Ok(OnDevice::Right)
+    }
+
+    /// Verifies on the host the launch that was [`OnDevice::Unclear`]. The buffers lose their content.
+    fn resolve(&mut self, _: &Executor, _: &mut [JobBuffer<'_>]) -> JobResult<()> {
+        Ok(())
+    }
+
+    /// Completes the queued verification, if there is one. The buffers may lose their content.
+    fn settle(&mut self, executor: &Executor, buffers: &mut [JobBuffer<'_>]) -> JobResult<()> {
+        match self.findings(buffers)? {
+            OnDevice::Right => Ok(()),
+            OnDevice::Unclear => self.resolve(executor, buffers),
+        }
+    }
 }
 
 /// Purpose of launches.

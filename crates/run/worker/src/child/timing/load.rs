@@ -20,7 +20,7 @@ use crate::child::failure::{JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::{JobBuffer, addresses_of, restore_all};
 use crate::child::memory::write_batch::Writes;
-use crate::protocol::{LoadFacts, TimedLaunch};
+use crate::protocol::LoadFacts;
 use warpgauge_device::{DeviceError, Event};
 use warpgauge_model::{CacheState, DeviceKind};
 use warpgauge_statistics::Sorted;
@@ -242,8 +242,7 @@ impl Ground<'_, '_> {
     /// the last launch, milliseconds.
     fn launch(&mut self, arm: &mut LoadedProgram, launches: usize) -> JobResult<(Filling, f32)> {
         let tools = self.executor.tools()?;
-        let wipe_shared = !self.inputs.are_all_moving(self.buffers);
-        let how = TimedLaunch { cache: self.cache, wipe_shared };
+        let how = self.inputs.timed_launch(self.buffers, self.cache, true);
         let [start, end] = self.events;
         let mut filling = Filling::FIXED;
         let mut one = |filling: Filling, is_last: bool| -> Result<(), DeviceError> {

@@ -47,10 +47,20 @@ impl Stage<'_> {
         &mut self,
         arm: &mut LoadedProgram,
         address: AddressOf<'_>,
-        (forget, how): (bool, TimedLaunch),
-        [start, end]: [&Event; 2],
+        preparation: (bool, TimedLaunch),
+        events: [&Event; 2],
     ) -> Result<(), DeviceError> {
-        let stream = self.stream;
+        self.prepare(arm, address, preparation)?;
+        self.launch(arm, address, events)
+    }
+
+    /// Queues the preparation of a launch, and a blocking kernel, if there is one. Waits until that runs.
+    pub(in crate::child) fn prepare(
+        &mut self,
+        arm: &mut LoadedProgram,
+        address: AddressOf<'_>,
+        (forget, how): (bool, TimedLaunch),
+    ) -> Result<(), DeviceError> {
         self.clear(arm, address, forget, how)?;
         // A program that reads a flag of the device, or has more launches than the driver queues, would wait for ever.
         let waits = arm.can_wait();
@@ -58,14 +68,30 @@ impl Stage<'_> {
             // The blocking kernel must come right before the first event. After anything else, what the
             // device does between the two is part of the time (0.5 µs after a fill). Work that is queued
             // before the device waits there takes longer too (0.7 µs).
-            aids.blocking_kernel.launch(self.support, stream)?;
+            aids.blocking_kernel.launch(self.support, self.stream)?;
         }
+        Ok(())
+    }
+
+    /// Queues the launch after [`Self::prepare`].
+    pub(in crate::child) fn launch(
+        &mut self,
+        arm: &mut LoadedProgram,
+        address: AddressOf<'_>,
+        [start, end]: [&Event; 2],
+    ) -> Result<(), DeviceError> {
+        let stream = self.stream;
         start.record(stream)?;
         arm.launch_renewed(address, stream)?;
         end.record(stream)?;
+        self.release();
+        arm.collect(address, stream)
+    }
+
+    /// Lets the device continue after the blocking kernel.
+    pub(in crate::child) fn release(&self) {
         if let Some(aids) = &self.aids {
             aids.blocking_kernel.release();
         }
-        arm.collect(address, stream)
     }
 }

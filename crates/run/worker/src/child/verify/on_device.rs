@@ -8,26 +8,39 @@ use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::memory::buffers::{JobBuffer, SHIFT_STEP};
 use crate::child::memory::residue::Residue;
 use crate::protocol::{Blame, Checks};
-use warpgauge_device::DeviceBuffer;
+use warpgauge_contract::Role;
+use warpgauge_device::inspection::{FindingHandle, Findings, Inspection, PendingFindings};
 use warpgauge_device::support::{NearTolerance, Support};
+use warpgauge_device::{DeviceBuffer, Event};
 use warpgauge_model::{DeviceKind, FailureCode};
+
+/// Most bytes of outputs whose comparison is queued while the next launch is prepared: beyond that, memory
+/// for them counts, and the wait does not.
+const QUEUED_BYTES: usize = 64 << 20;
 
 /// Compares outputs on the device.
 pub(crate) struct DeviceCheck<'a> {
     checks: &'a Checks,
     /// Whether launches get only new inputs, so that the right result of one is useless to another.
     moving: bool,
-    /// Memory for outputs, if the buffer for flushing L2 is too small.
+    /// Memory for outputs, where the buffer for flushing L2 cannot hold them.
     scratch: Option<DeviceBuffer>,
+    queued: Option<Queued>,
+    /// The end of the queued comparison.
+    passed: Option<Event>,
+    /// Outputs in `scratch` that the device did not find right.
+    unclear: Option<Kept>,
 }
 
 impl<'a> DeviceCheck<'a> {
     pub(crate) fn new(checks: &'a Checks, moving: bool) -> Self {
-        Self { checks, moving, scratch: None }
+        Self { checks, moving, scratch: None, queued: None, passed: None, unclear: None }
     }
 
     /// Gives up the memory.
     pub(crate) fn retire(self, residue: &mut Residue) {
+        // Waits for a comparison that is still queued.
+        drop(self.queued);
         self.scratch.into_iter().for_each(|memory| residue.take_memory(memory));
     }
 
@@ -92,6 +105,75 @@ impl<'a> DeviceCheck<'a> {
         (kept.bytes > 0).then_some(kept)
     }
 
+    /// Returns whether [`Self::start`] can queue the comparison: the device can make it, all inputs of the
+    /// next launch are new, and another process makes no launches.
+    pub(crate) fn fits(&self, executor: &Executor, buffers: &[JobBuffer<'_>]) -> bool {
+        let kind = executor.device().kind;
+        let held =
+            |buffer: &JobBuffer<'_>| buffer.spec.role != Role::Input || buffer.held(kind).is_some();
+        self.moving
+            && executor.runners.is_none()
+            && self.layout(executor, buffers).is_some_and(|kept| kept.bytes <= QUEUED_BYTES)
+            && buffers.iter().all(held)
+    }
+
+    /// Queues the comparison of a launch's outputs. [`Self::findings`] waits for it.
+    pub(crate) fn start(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        references: &mut ReferenceKernels<'_>,
+    ) -> JobResult<()> {
+        let kept = self.layout(executor, buffers).ok_or_else(no_scratch)?;
+        // The buffer for flushing L2 is written before the findings are read.
+        let memory = match self.scratch.take() {
+            Some(memory) => memory,
+            None => DeviceBuffer::new(&executor.context, kept.bytes as u64, "verifying outputs")
+                .map_err(environment)?,
+        };
+        let passed = match self.passed.take() {
+            Some(passed) => passed,
+            None => Event::new(&executor.context).map_err(environment)?,
+        };
+        let compared = self.queue(executor, buffers, references, (&kept, &memory));
+        let sent = compared.and_then(|(compared, inspection)| {
+            let sent = inspection.send(&executor.pinned, &passed);
+            Ok((compared, sent.map_err(environment)?))
+        });
+        (self.scratch, self.passed) = (Some(memory), Some(passed));
+        let (compared, findings) = sent?;
+        self.queued = Some(Queued { kept, compared, findings });
+        Ok(())
+    }
+
+    /// Waits for the queued comparison, and returns whether the outputs are right. If they are not,
+    /// [`Self::outputs`] returns them.
+    pub(crate) fn findings(&mut self, buffers: &[JobBuffer<'_>]) -> JobResult<bool> {
+        let (Some(Queued { kept, compared, findings }), Some(passed)) =
+            (self.queued.take(), &self.passed)
+        else {
+            return Ok(true);
+        };
+        // The candidate's launch had ended without a fault, so an error is the reference's.
+        let findings = findings.finish(passed);
+        let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
+        let right = compared.are_right(buffers, &kept, &findings)?;
+        self.unclear = (!right).then_some(kept);
+        Ok(right)
+    }
+
+    /// Returns the outputs that the device did not find right, on the host.
+    pub(crate) fn outputs(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+    ) -> JobResult<Outputs> {
+        match (self.unclear.take(), &self.scratch) {
+            (Some(kept), Some(memory)) => copied(executor, buffers, (&kept, memory)),
+            _ => Err(no_scratch()),
+        }
+    }
+
     /// Moves the outputs to `memory` and compares them there. All of it is queued before the first wait.
     fn is_right(
         &self,
@@ -100,6 +182,21 @@ impl<'a> DeviceCheck<'a> {
         references: &mut ReferenceKernels<'_>,
         (kept, memory): (&Kept, &DeviceBuffer),
     ) -> JobResult<bool> {
+        let (compared, inspection) = self.queue(executor, buffers, references, (kept, memory))?;
+        // The candidate's launch has ended without a fault, so an error is the reference's.
+        let findings = inspection.read();
+        let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
+        compared.are_right(buffers, kept, &findings)
+    }
+
+    /// Queues moving the outputs to `memory`, the references, and the comparison.
+    fn queue<'e>(
+        &self,
+        executor: &'e Executor,
+        buffers: &[JobBuffer<'_>],
+        references: &mut ReferenceKernels<'_>,
+        (kept, memory): (&Kept, &DeviceBuffer),
+    ) -> JobResult<(Compared, Inspection<'e>)> {
         let checks = self.checks;
         let tools = executor.tools()?;
         let mut inspection = tools.support.inspect(tools.stream).map_err(environment)?;
@@ -107,7 +204,7 @@ impl<'a> DeviceCheck<'a> {
         for &(index, at) in &kept.places {
             buffers[index].start_copy_to(memory, at, tools.stream).map_err(environment)?;
         }
-        let mut compared = Vec::new();
+        let mut outputs = Vec::new();
         for (index, reference) in checks.references.iter().enumerate() {
             references.queue(executor, buffers, index)?;
             for output in &reference.outputs {
@@ -128,16 +225,39 @@ impl<'a> DeviceCheck<'a> {
                 let count = (buffer.len() / dtype.size()) as u64;
                 let addresses = (memory.address() + *at as u64, buffer.address());
                 let look = inspection.first_not_near(addresses, count, dtype, near);
-                compared.push(look.map_err(environment)?);
+                outputs.push(look.map_err(environment)?);
             }
         }
-        // The candidate's launch has ended without a fault, so an error is the reference's.
-        let findings = inspection.read();
-        let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
-        surroundings.judge(buffers, &findings)?;
-        let all = compared.len() == kept.places.len();
-        Ok(all && compared.iter().all(|look| findings.of(*look).is_none()))
+        Ok((Compared { surroundings, outputs }, inspection))
     }
+}
+
+/// Checks of one launch that are queued.
+struct Compared {
+    surroundings: Surroundings,
+    /// The first element of each output that is not near its expectation.
+    outputs: Vec<FindingHandle>,
+}
+
+impl Compared {
+    /// Returns whether all outputs are right. Fails if other memory was changed.
+    fn are_right(
+        self,
+        buffers: &[JobBuffer<'_>],
+        kept: &Kept,
+        findings: &Findings,
+    ) -> JobResult<bool> {
+        self.surroundings.judge(buffers, findings)?;
+        let all = self.outputs.len() == kept.places.len();
+        Ok(all && self.outputs.iter().all(|look| findings.of(*look).is_none()))
+    }
+}
+
+/// A comparison whose findings have not been read.
+struct Queued {
+    kept: Kept,
+    compared: Compared,
+    findings: PendingFindings,
 }
 
 /// Outputs of one launch, on the device.

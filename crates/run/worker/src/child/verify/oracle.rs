@@ -21,8 +21,7 @@ use crate::child::io::link::Link;
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::audit_schedule::Assigned;
 use crate::child::timing::inputs::Shown;
-use crate::child::timing::judge::{Audit, Judge};
-use crate::child::timing::judge::{Phase, Referee};
+use crate::child::timing::judge::{Audit, Judge, OnDevice, Phase, Referee, Verification};
 use crate::protocol::{AuditFacts, Blame, Checks, FromWorker, OutputCheck};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, ReasonCode};
@@ -49,6 +48,8 @@ pub(crate) struct Oracle<'a, 'l> {
     /// Whether verification takes so long that the worker reports it to the server.
     slow: bool,
     assigned: Assigned,
+    /// The launch whose verification is queued, with the host's time for it so far.
+    queued: Option<(Audit, Duration)>,
 }
 
 impl<'a, 'l> Oracle<'a, 'l> {
@@ -71,6 +72,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             audits: AuditFacts::default(),
             slow: true,
             assigned: Assigned::default(),
+            queued: None,
         }
     }
 
@@ -150,7 +152,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         };
         let when = when.to_owned();
         let otherwise = Otherwise { launch: "the second launch", code, when };
-        self.confirm(executor, buffers, (shown, filling), &otherwise)
+        let left = self.on_device.unless_right(executor, buffers, &mut self.references)?;
+        self.confirm(executor, buffers, (shown, filling), left, &otherwise)
     }
 
     /// Decides whether wrong elements were never written, if one launch does not show it: the second had
@@ -184,12 +187,42 @@ impl<'a, 'l> Oracle<'a, 'l> {
         arranged::arranged(executor, buffers, arrangements, shown, (outputs, &elements(all)))
     }
 
+    /// Returns whether there is time to verify a launch; otherwise counts it as skipped.
+    fn has_time(&mut self, executor: &Executor, audit: Audit) -> bool {
+        let has_time = self.assigned.has_time(executor.device().kind);
+        self.audits.skipped += u32::from(!has_time && self.is_timed(audit));
+        has_time
+    }
+
+    /// Counts a verification, which took the host so long.
+    fn completed(&mut self, audit: Audit, took: Duration) {
+        self.slow = took > WORTH_TELLING;
+        self.assigned.took(took);
+        self.audits.done += u32::from(self.is_timed(audit));
+    }
+
+    fn is_timed(&self, audit: Audit) -> bool {
+        self.assigned.phase == Phase::Timed && !audit.under_load
+    }
+
     /// Verifies a launch after the first, with its outputs in the buffers.
     fn later(
         &mut self,
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
+    ) -> JobResult<()> {
+        let left = self.on_device.unless_right(executor, buffers, &mut self.references)?;
+        self.judge_later(executor, buffers, audit, left)
+    }
+
+    /// Judges the outputs of a launch after the first. `None`: the device found them right.
+    fn judge_later(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        audit: Audit,
+        left: Option<Outputs>,
     ) -> JobResult<()> {
         let (code, before, after) = match self.assigned.phase {
             Phase::WarmUp => {
@@ -215,19 +248,19 @@ impl<'a, 'l> Oracle<'a, 'l> {
         let launch = format!("launch {trial} {after}");
         let when = format!("{before} {trial} {after}: ");
         let otherwise = Otherwise { launch: &launch, code, when };
-        self.confirm(executor, buffers, (audit.shown, audit.filling), &otherwise)
+        self.confirm(executor, buffers, (audit.shown, audit.filling), left, &otherwise)
     }
 
-    /// Checks that a launch after the first is right: on the device, if that suffices. `filling`: content of
-    /// its outputs before it.
+    /// Checks that a launch after the first is right. `left`: its outputs, unless the device found them
+    /// right; `filling`: their content before it.
     fn confirm(
         &mut self,
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
         (shown, filling): (Shown, Filling),
+        left: Option<Outputs>,
         otherwise: &Otherwise<'_>,
     ) -> JobResult<()> {
-        let left = self.on_device.unless_right(executor, buffers, &mut self.references)?;
         let Some(outputs) = left else {
             self.verdicts.are_exact();
             return Ok(());
@@ -251,13 +284,11 @@ impl Judge for Oracle<'_, '_> {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<bool> {
-        let timed = self.assigned.phase == Phase::Timed && !audit.under_load;
         // Without expectations no result can be wrong.
         if audit.under_load && self.checks.tolerances.is_empty() {
             return Ok(false);
         }
-        if !self.assigned.has_time(executor.device().kind) {
-            self.audits.skipped += u32::from(timed);
+        if !self.has_time(executor, audit) {
             return Ok(false);
         }
         let began = Instant::now();
@@ -267,11 +298,52 @@ impl Judge for Oracle<'_, '_> {
             true => self.aside(executor, later),
             false => self.apart(executor, later),
         };
-        let took = began.elapsed();
-        self.slow = took > WORTH_TELLING;
-        self.assigned.took(took);
-        self.audits.done += u32::from(timed);
+        self.completed(audit, began.elapsed());
         verified.map(|()| true)
+    }
+
+    fn start(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        audit: Audit,
+    ) -> JobResult<Verification> {
+        // A slow verification is reported to the server, and then waited for.
+        let began = Instant::now();
+        let quick = !self.slow && !audit.under_load;
+        if quick && self.on_device.fits(executor, buffers) {
+            if !self.has_time(executor, audit) {
+                return Ok(Verification::Skipped);
+            }
+            self.on_device.start(executor, buffers, &mut self.references)?;
+            self.queued = Some((audit, began.elapsed()));
+            return Ok(Verification::Queued);
+        }
+        let verified = self.verify(executor, buffers, audit)?;
+        Ok(if verified { Verification::Right } else { Verification::Skipped })
+    }
+
+    fn findings(&mut self, buffers: &[JobBuffer<'_>]) -> JobResult<OnDevice> {
+        let Some((audit, before)) = self.queued else { return Ok(OnDevice::Right) };
+        let began = Instant::now();
+        let right = self.on_device.findings(buffers);
+        if let Ok(false) = right {
+            return Ok(OnDevice::Unclear);
+        }
+        self.queued = None;
+        self.completed(audit, before + began.elapsed());
+        right?;
+        self.verdicts.are_exact();
+        Ok(OnDevice::Right)
+    }
+
+    fn resolve(&mut self, executor: &Executor, buffers: &mut [JobBuffer<'_>]) -> JobResult<()> {
+        let Some((audit, before)) = self.queued.take() else { return Ok(()) };
+        let began = Instant::now();
+        let left = self.on_device.outputs(executor, buffers)?;
+        let judged = self.judge_later(executor, buffers, audit, Some(left));
+        self.completed(audit, before + began.elapsed());
+        judged
     }
 }
 
