@@ -74,6 +74,12 @@ impl ChildProgram {
         self
     }
 
+    /// Adds a variable, unless this process's environment has it.
+    #[must_use]
+    pub fn unless_set(self, name: &str, value: &str) -> Self {
+        if std::env::var_os(name).is_some() { self } else { self.variable(name, value) }
+    }
+
     /// Withholds these variables of this process's environment.
     #[must_use]
     pub fn without(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {

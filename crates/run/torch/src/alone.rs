@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::child::{COMMAND, Setup};
 use super::fork::{Ends, Runner};
+use super::queues::Queues;
 use super::wire::receive;
 use super::zygote::{Forked, ready};
 use warpgauge_sandbox::contained;
@@ -44,7 +45,7 @@ impl Alone {
     /// The runner is not ready by the deadline, or has ended.
     pub fn runner(self, until: Instant) -> io::Result<Runner> {
         ready(&self.control, until)?;
-        let ends = Ends::handed_to(&self.control)?;
+        let ends = Ends::handed_to(&self.control, Queues::All)?;
         let frame = receive(&self.control, until)?;
         // No submitted code has run in this process yet, so its own process number can be trusted.
         let number = serde_json::from_slice::<Forked>(&frame)?.forked;

@@ -17,6 +17,7 @@ use super::awaited::awaited;
 use super::builds::BuildSocket;
 use super::memory::ProcessMemory;
 use super::printed::Printed;
+use super::queues::Queues;
 use super::threads::{NotStopped, Threads};
 use warpgauge_sandbox::handed;
 
@@ -137,9 +138,9 @@ impl Ends {
     }
 
     /// Makes both ends, and sends the fork's ends over `control` to the process that makes the fork.
-    pub(crate) fn handed_to(control: &UnixStream) -> io::Result<Self> {
+    pub(crate) fn handed_to(control: &UnixStream, queues: Queues) -> io::Result<Self> {
         let (ends, theirs) = Self::pair()?;
-        handed::send(control, b'f', &theirs.each_ref().map(AsFd::as_fd))?;
+        handed::send(control, queues.byte(), &theirs.each_ref().map(AsFd::as_fd))?;
         Ok(ends)
     }
 

@@ -109,7 +109,9 @@ impl Judges {
             Some((ordinal, directory)) => ChildProgram::new(program, Environment::Cuda)
                 .arg(COMMAND)
                 .arg(ordinal.to_string())
-                .arg(directory),
+                .arg(directory)
+                // A judge has one stream.
+                .unless_set("CUDA_DEVICE_MAX_CONNECTIONS", "1"),
         };
         Self { program, spares: Mutex::default(), leaving: Mutex::default(), has_device }
     }

@@ -31,6 +31,7 @@ mod layout;
 mod locked;
 mod memory;
 mod printed;
+mod queues;
 mod runners;
 mod session;
 mod spares;
@@ -47,6 +48,7 @@ pub use judges::{JudgeAnswer, JudgeError, JudgeResources, Judges};
 pub use layout::{LayoutError, TensorAt};
 pub use locked::{LockedCall, LockedOrder, RunnerGate};
 pub use memory::{ProcessMemory, SubmissionMemory};
+pub use queues::Queues;
 pub use runners::{RunnerPermit, RunnerUnavailable, Runners, RunnersConfig};
 pub use session::{
     CallBatch, CompletedBatch, CompletedCall, GivenArgument, LentTensor, NotBegun, RunnerSession,

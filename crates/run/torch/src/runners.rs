@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::alone::Alone;
 use super::child::Setup;
 use super::fork::Runner;
+use super::queues::Queues;
 use super::spares::Spares;
 use super::wire::Versions;
 use super::zygote::Zygote;
@@ -156,19 +157,21 @@ impl Runners {
         warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// Returns a fresh runner, a spare one if available. Its process has run no submission.
+    /// Returns a fresh runner, a spare one if available and if few queues suffice. Its process has run no submission.
     ///
     /// # Errors
     /// The system does not let this process fork.
-    pub async fn runner(&self) -> Result<Runner, RunnerUnavailable> {
-        if let Some(spare) = self.spares.take() {
+    pub async fn runner(&self, queues: Queues) -> Result<Runner, RunnerUnavailable> {
+        if queues == Queues::Few
+            && let Some(spare) = self.spares.take()
+        {
             return Ok(spare);
         }
         let (program, setup) = (self.config.program.clone(), self.setup.clone());
         let zygote = Arc::clone(&self.zygote);
         let make = move || {
             let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
-            forked(&mut zygote, &program, &setup)
+            forked(&mut zygote, (&program, &setup), queues)
         };
         let made = tokio::task::spawn_blocking(make).await;
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
@@ -196,7 +199,7 @@ impl Runners {
             spares.fill(wanted, || {
                 let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
                 // The next caller that needs a runner forks again, and reports the error.
-                forked(&mut zygote, &program, &setup).ok()
+                forked(&mut zygote, (&program, &setup), Queues::Few).ok()
             });
         };
         let _ = tokio::task::spawn_blocking(make).await;
@@ -218,16 +221,16 @@ async fn place_in(pool: &Pool, owner: Owner) -> Result<RunnerPermit, RunnerUnava
 
 fn forked(
     zygote: &mut Option<Zygote>,
-    program: &std::path::Path,
-    setup: &Setup,
+    (program, setup): (&std::path::Path, &Setup),
+    queues: Queues,
 ) -> Result<Runner, String> {
-    match started(zygote, program, setup)?.fork() {
+    match started(zygote, program, setup)?.fork(queues) {
         Ok(runner) => Ok(runner),
         Err(error) => {
             // The system may have killed the zygote when memory ran out: retry once with a new one.
             tracing::warn!(%error, "the process that has imported PyTorch is replaced");
             *zygote = None;
-            let again = started(zygote, program, setup)?.fork();
+            let again = started(zygote, program, setup)?.fork(queues);
             again.map_err(|error| format!("it cannot fork: {error}"))
         }
     }

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::child::{COMMAND, Setup};
 use super::fork::{Ends, Runner};
 use super::printed::Printed;
+use super::queues::Queues;
 use super::wire::{Versions, receive};
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
@@ -89,8 +90,8 @@ impl Zygote {
     ///
     /// # Errors
     /// The zygote has ended, or the system cannot create another process.
-    pub(crate) fn fork(&mut self) -> io::Result<Runner> {
-        let ends = Ends::handed_to(&self.control)?;
+    pub(crate) fn fork(&mut self, queues: Queues) -> io::Result<Runner> {
+        let ends = Ends::handed_to(&self.control, queues)?;
         let (number, handle) = self.forked()?;
         ends.joined(number, handle)
     }

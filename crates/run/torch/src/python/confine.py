@@ -69,8 +69,9 @@ def open_device(device):
     open_only(READ_FILE | READ_DIRECTORY | WRITE_FILE, granted)
 
 
-def become_runner(settings, given, builder, descriptors):
-    """Confines this process and serves its session; does not return."""
+def become_runner(settings, given, builder, descriptors, queues):
+    """Confines this process and serves its session; does not return. `queues`: number of hardware queues of its
+    context, or 0 for the driver's."""
     try:
         keep_only(*descriptors)
         end_signal_of_parent = 1
@@ -81,6 +82,8 @@ def become_runner(settings, given, builder, descriptors):
             limit(resource.RLIMIT_AS, settings["address_space"])
             open_only(WRITE_FILE, [])
         else:
+            if queues:
+                os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(queues)
             # A driver reserves addresses for all of the device's memory, and more.
             limit(resource.RLIMIT_DATA, device["data"])
             open_device(device)

@@ -2,7 +2,7 @@
 #
 # It is started with the concatenated sources of the prelude, of this file and of the others beside it. The
 # argument is one JSON object. File descriptor 0 is a socket to the server. A byte with four descriptors
-# requests a fork; the answer is a frame with the fork's process number and handle. The four descriptors are
+# requests a fork whose context has so many hardware queues, or the driver's number for 0; the answer is a frame with the fork's process number and handle. The four descriptors are
 # the fork's session, its output, the pipe for its exit status, and the socket for its build requests. Under a
 # tool this process does not fork, and becomes the runner itself.
 
@@ -86,7 +86,7 @@ class Zygote:
         session, output, told, builds = handed
         number = os.fork()
         if number == 0:
-            become_runner(self.settings, self.given, self.builder, (session, output, builds))
+            become_runner(self.settings, self.given, self.builder, (session, output, builds), byte[0])
         os.close(session)
         os.close(output)
         os.close(builds)

@@ -39,7 +39,9 @@ use warpgauge_contract::{
 };
 use warpgauge_model::{Image, ImageFormat, JobStage};
 use warpgauge_report::EvaluateResponse;
-use warpgauge_torch::{DeviceNoise, JudgeError, RunnerFault, RunnerSession, TorchSubmission};
+use warpgauge_torch::{
+    DeviceNoise, JudgeError, Queues, RunnerFault, RunnerSession, TorchSubmission,
+};
 use warpgauge_validate::ResolvedTolerance;
 
 /// Default number of timed calls.
@@ -157,6 +159,9 @@ impl TorchBackend {
         let (sides, timeout) =
             (1 + case.oracles.len(), case.request.timeout + beside.as_secs_f64());
         let allow_weak = case.request.allow_weak;
+        let others = case.oracles.iter().map(|oracle| &oracle.submission);
+        let sources = others.chain([&case.submission]).map(|one| one.source.as_str());
+        entered.queues = Queues::of(sources);
         let runners = entered.runners(sides).await?;
         let asked = Instant::now();
         let (queue, mut start) = (entered.queue, entered.start + (asked - began));

@@ -18,7 +18,7 @@ use warpgauge_contract::functions::{
     PlaceKind,
 };
 use warpgauge_model::{DeviceInfo, FailureCode};
-use warpgauge_torch::{CallEnd, FunctionRunner, RunnerCall, RunnerOutput};
+use warpgauge_torch::{CallEnd, FunctionRunner, Queues, RunnerCall, RunnerOutput};
 use warpgauge_turns::Owner;
 use warpgauge_worker::queue::LeaseNeeds;
 
@@ -183,7 +183,7 @@ impl Functions {
                 Some(Held::new(lease, side, &self.host.fleet))
             }
         };
-        let mut runner = side.runners.runner().await.map_err(of_unusable)?;
+        let mut runner = side.runners.runner(Queues::Few).await.map_err(of_unusable)?;
         let leash = Leash(vec![runner.killer()]);
         if let Some(held) = &held {
             let earlier = held.ends([runner.killer()]);

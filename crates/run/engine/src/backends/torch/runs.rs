@@ -19,7 +19,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::TorchExtension;
 use warpgauge_torch::{
-    JudgeAnswer, JudgeError, JudgeResources, Judges, Killer, Runner, RunnerPermit,
+    JudgeAnswer, JudgeError, JudgeResources, Judges, Killer, Queues, Runner, RunnerPermit,
     RunnerUnavailable, Runners, Versions,
 };
 use warpgauge_turns::Owner;
@@ -65,6 +65,8 @@ pub(super) struct Entered<'a> {
     pub start: Duration,
     /// The judge's kernels for the device.
     pub image: Option<Kernels>,
+    /// Hardware queues of the runners' contexts.
+    pub queues: Queues,
     /// Why the submissions run on the CPU although there is a GPU.
     pub not_on_gpu: Option<String>,
     // Dropped before `_place`: the next order takes the permit first, and then the device.
@@ -89,6 +91,7 @@ impl TorchBackend {
             queue,
             start,
             image: None,
+            queues: Queues::default(),
             not_on_gpu: None,
             held: None,
             _place: place,
@@ -151,6 +154,7 @@ impl TorchBackend {
             queue,
             start,
             image: Some(Kernels::of(&image)),
+            queues: Queues::default(),
             not_on_gpu: None,
             held: Some(held),
             _place: place,
@@ -235,7 +239,7 @@ impl Entered<'_> {
     pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
         let mut runners = Vec::with_capacity(count);
         for _ in 0..count {
-            runners.push(self.side.runners.runner().await.map_err(of_unusable)?);
+            runners.push(self.side.runners.runner(self.queues).await.map_err(of_unusable)?);
         }
         Ok(runners)
     }
