@@ -9,7 +9,7 @@ pub const FIRST_LOOK: u32 = 20;
 /// Relative half-width of the median's interval at which a measurement is precise enough.
 pub const HALF_WIDTH: f64 = 0.005;
 /// Number of launches whose median is one point of the warm-up.
-pub const WARMUP_BATCH: u32 = 10;
+pub const WARMUP_BATCH: u32 = 5;
 /// Number of medians of the warm-up that must agree.
 const STABLE_MEDIANS: usize = 3;
 /// Largest relative difference of these medians.
@@ -115,7 +115,7 @@ mod tests {
         assert!(!is_stable(&[1.0, 1.0, 1.02]));
         assert!(!is_stable(&[0.0, 0.0, 0.0]));
         assert!(!is_stable(&[1.0, f64::NAN, 1.0]));
-        // With single launches that vary by 5 %, medians of ten may differ by 6 %.
+        // With single launches that vary by 5 %, medians of five may differ by 9 %.
         assert!(super::is_stable(&[1.0, 1.05, 1.0], 0.05));
         assert!(!super::is_stable(&[1.0, 1.1, 1.0], 0.05));
     }

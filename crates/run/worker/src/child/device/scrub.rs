@@ -32,8 +32,10 @@ impl Executor {
         for buffer in residue.memory.iter().chain(&self.flush) {
             buffer.fill(0, stream)?;
         }
-        // In the emulator every block and every thread has its own memory.
-        if let (Some(support), DeviceKind::Cuda) = (&self.support, self.device.kind) {
+        // In the emulator every block and every thread has its own memory. No submitted kernel runs in a judge's context.
+        if let (Some(support), DeviceKind::Cuda, false) =
+            (&self.support, self.device.kind, self.is_judge)
+        {
             support.scrub_shared(stream)?;
             // The limit bounds the stack that a kernel uses beyond its declared frame (recursion).
             let bytes = residue.local_bytes + self.context.stack_limit_bytes()?;
