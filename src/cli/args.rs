@@ -267,7 +267,9 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub(super) struct EvalArgs {
-    /// Contract: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    /// Contract: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel: .cu, .ptx, .cubin,
+    /// .fatbin or .py, whose contract stands beside it (NAME.yaml), in its first comment, or is inferred
+    #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
     /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
     #[arg(long)]
@@ -327,7 +329,9 @@ pub(super) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ProfileArgs {
-    /// Contract: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    /// Contract: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel: .cu, .ptx, .cubin,
+    /// .fatbin or .py, whose contract stands beside it (NAME.yaml), in its first comment, or is inferred
+    #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
     /// Metrics: ids, groups or sets, separated by commas; in place of the contract's
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -24,6 +24,7 @@ mod import_table;
 mod init;
 mod jobs;
 mod json;
+mod kernel_contract;
 mod local;
 mod logging;
 mod matrix_files;

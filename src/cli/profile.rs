@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::args::ProfileArgs;
 use super::contract_file::ContractFile;
+use super::kernel_contract::{self, Given};
 use super::progress::Progress;
 use super::terminal::Terminal;
 use super::{CliError, matrix_files, place, report};
@@ -21,11 +22,26 @@ pub(super) fn run(
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
-    let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
-    matrix_files::put_into(&mut contract, matrix_files::max_bytes(config))?;
-    apply_flags(args, &mut contract.fields);
+    let read = |given| {
+        let mut contract: ContractFile = given;
+        matrix_files::put_into(&mut contract, matrix_files::max_bytes(config))?;
+        apply_flags(args, &mut contract.fields);
+        Ok::<_, CliError>(contract)
+    };
+    let given =
+        match kernel_contract::read(&args.contract, config.server.body_limit_bytes, terminal)? {
+            Given::Contract(contract) => Some(read(contract)?),
+            Given::Kernel => None,
+        };
     let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
     progress.stage(&place.stage("profiling", "starting"));
+    let contract = match given {
+        Some(contract) => contract,
+        None => match kernel_contract::inferred(&args.contract, &mut *place, terminal) {
+            Ok(contract) => read(contract)?,
+            Err(ended) => return ended,
+        },
+    };
     let Reply { text, value: response } = place.evaluate(contract, &progress)?;
     drop((place, progress));
     if args.json {
