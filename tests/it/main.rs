@@ -42,6 +42,7 @@ mod locked;
 mod mcp;
 mod not_emulated;
 mod openmetrics;
+mod pointers;
 mod private;
 mod profile;
 mod program;

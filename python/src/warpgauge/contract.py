@@ -137,6 +137,8 @@ def _scalar(name: str, value: object) -> ArgSpec:
         value = value.item()
     if isinstance(value, Mapping):
         return {"name": name, "type": "struct", "fields": {key: _field(name, one) for key, one in value.items()}}
+    if isinstance(value, (list, tuple)):
+        return {"name": name, "type": "pointers", "pointers": [_pointer(name, one) for one in value]}
     if value is None:
         return {"name": name, "type": "none"}
     if isinstance(value, bool):
@@ -153,8 +155,8 @@ def _scalar(name: str, value: object) -> ArgSpec:
         return {"name": name, "type": "str", "value": value}
     raise ArgumentError(
         f"argument `{name}`: a {type(value).__name__} is no argument of a kernel; give an array of NumPy or "
-        "PyTorch, int, float, bool, str, None, a dict of a structure's fields, `warpgauge.Tensor`, or "
-        "`warpgauge.Shared`"
+        "PyTorch, int, float, bool, str, None, a dict of a structure's fields, a list of names for an array of pointers, "
+        "`warpgauge.Tensor`, or `warpgauge.Shared`"
     )
 
 
@@ -171,6 +173,18 @@ def _field(name: str, value: object) -> object:
     raise ArgumentError(
         f"argument `{name}`: a {type(value).__name__} is no field of a structure; give a number, None, a list, a "
         "dict, or the name of an argument that is a tensor"
+    )
+
+
+def _pointer(name: str, value: object) -> object:
+    """An entry of an array of pointers: the name of an argument that is a tensor, None, or a dict."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _field(name, one) for key, one in value.items()}
+    raise ArgumentError(
+        f"argument `{name}`: a list is an array of pointers to other arguments; give their names, None, or dicts of "
+        f"`tensor`, `step` and `count`, not a {type(value).__name__}"
     )
 
 

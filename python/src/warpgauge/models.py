@@ -12,7 +12,7 @@ Dtype = Literal[
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 ]  # fmt: skip
 Role = Literal["input", "output", "inout", "scratch"]
-ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct"]
+ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct", "pointers"]
 KernelType = Literal[
     "cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel", "library",
     "program",
@@ -87,6 +87,7 @@ class ArgSpec(TypedDict, total=False):
     role: Role
     value: bool | int | float | str
     fields: dict[str, Any]
+    pointers: list[Any]
     tensor_spec: TensorSpec
     symbol: str
     is_meta: bool

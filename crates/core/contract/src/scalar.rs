@@ -25,9 +25,10 @@ impl ArgSpec {
         !self.is_meta && self.symbol.is_none()
     }
 
-    /// Returns whether it belongs to one kernel alone, and not to those beside it: scratch memory, or a structure.
+    /// Returns whether it belongs to one kernel alone, and not to those beside it: scratch memory, a structure, or an array
+    /// of pointers.
     pub fn is_private(&self) -> bool {
-        self.role == Role::Scratch || self.kind == ArgKind::Struct
+        self.role == Role::Scratch || matches!(self.kind, ArgKind::Struct | ArgKind::Pointers)
     }
 
     /// Returns the value of an `int`, `float` or `bool` argument. The error has the expected and
@@ -43,9 +44,11 @@ impl ArgSpec {
                 Value::Bool(value) => Ok(ScalarValue::Bool(*value)),
                 other => Err(format!("expected true or false, found {}", described(other))),
             },
-            ArgKind::Tensor | ArgKind::Str | ArgKind::None | ArgKind::Struct => {
-                Err("not a number".to_owned())
-            }
+            ArgKind::Tensor
+            | ArgKind::Str
+            | ArgKind::None
+            | ArgKind::Struct
+            | ArgKind::Pointers => Err("not a number".to_owned()),
         }
     }
 }

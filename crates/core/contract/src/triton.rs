@@ -56,7 +56,7 @@ impl KernelCode {
             let constants = |args: &[ArgSpec]| {
                 args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
             };
-            // Scratch memory and structures belong to the kernel that lists them. Beside a kernel of one launch, a kernel of
+            // Scratch memory, structures and arrays of pointers belong to the kernel that lists them. Beside a kernel of one launch, a kernel of
             // one launch that lists none has the same parameters.
             let private = own.args.iter().filter(|arg| arg.is_private()).cloned();
             let private = private.collect::<Vec<_>>();
@@ -66,8 +66,12 @@ impl KernelCode {
                 && kind.has_launches();
             let is_cuda = kind == KernelType::Cuda;
             let fits = |arg: &&ArgSpec| {
-                let is_structure = arg.kind == ArgKind::Struct;
-                !arg.is_meta && (has_same || !arg.is_private()) && (is_cuda || !is_structure)
+                let is_taken = match arg.kind {
+                    ArgKind::Struct => is_cuda,
+                    ArgKind::Pointers => kind.has_launches(),
+                    _ => true,
+                };
+                !arg.is_meta && (has_same || !arg.is_private()) && is_taken
             };
             let passed = other.args.iter().filter(fits);
             let passed = passed.cloned().chain(private);
@@ -97,6 +101,7 @@ impl ArgSpec {
             value_of: None,
             tensor_spec: None,
             fields: serde_json::Map::new(),
+            pointers: Vec::new(),
             symbol: None,
             role: Role::Input,
             is_meta: true,

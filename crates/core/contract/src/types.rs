@@ -226,6 +226,11 @@ pub struct ArgSpec {
     /// a scalar), expressions, null for a null pointer, arrays, and the fields of a structure in it.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub fields: serde_json::Map<String, serde_json::Value>,
+    /// Entries of an array of pointers in device memory: names of tensors, elements of tensors such as `a + 64`, null for a
+    /// null pointer, and `{"tensor": "a", "step": "m*k", "count": 8}` for pointers to every `step`-th element of a
+    /// tensor. 1–65536 pointers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pointers: Vec<serde_json::Value>,
     /// CUDA: the `__constant__` or `__device__` variable that holds the tensor, such as `ns::filter`, in place of a
     /// parameter. It is filled before each launch, and read after it if the tensor is an output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,6 +289,8 @@ pub enum ArgKind {
     None,
     /// A structure of a CUDA kernel, passed by value.
     Struct,
+    /// An array of pointers to tensors, in device memory, passed as a pointer to its first entry.
+    Pointers,
 }
 
 /// Direction of an argument.

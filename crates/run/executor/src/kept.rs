@@ -76,6 +76,7 @@ fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
             .as_ref()
             .map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype)),
         fields: arg.fields.clone(),
+        pointers: Vec::new(),
         symbol: None,
         role: arg.role,
         is_meta: arg.is_meta,

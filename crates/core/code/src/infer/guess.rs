@@ -7,9 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::infer::body::{Body, Known, Use};
 use crate::infer::entries::{Kernel, kernels};
+use crate::infer::kinds::{Kind, bytes, kind};
 use crate::infer::launch::{self, Launch};
 use crate::infer::lexer::{Source, read};
 use crate::infer::names::{self, Meaning};
+use crate::infer::pointers;
 
 /// Most elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 20;
@@ -54,14 +56,6 @@ impl Guess {
     }
 }
 
-/// Kind of a parameter.
-enum Kind {
-    Pointer { dtype: &'static str, lanes: u64, is_const: bool },
-    Integer,
-    Float,
-    Bool,
-}
-
 /// Guesses a contract for the kernel `name` with these parameters. `source` is its code, if
 /// available.
 ///
@@ -94,73 +88,6 @@ pub fn contract(
     Ok(Work::new(&source, kernel, &named, &kinds).guess())
 }
 
-fn kind(parameter: &CompiledParameter, name: &str) -> Result<Kind, String> {
-    let text = parameter.c_type.as_str();
-    if let Some(pointee) = text.strip_suffix('*') {
-        let is_const = pointee.starts_with("const ");
-        let pointee = pointee.trim_start_matches("const ");
-        let (dtype, lanes) = element(pointee).ok_or_else(|| {
-            format!(
-                "`{text} {name}` points to what no tensor of a contract holds ({pointee}): write the \
-                 contract by hand, with the elements as numbers"
-            )
-        })?;
-        return Ok(Kind::Pointer { dtype, lanes, is_const });
-    }
-    match text {
-        "float" | "double" | "__half" | "__nv_bfloat16" => Ok(Kind::Float),
-        "bool" => Ok(Kind::Bool),
-        _ if element(text).is_some() || text.ends_with("-bit integer") && parameter.bytes < 8 => {
-            Ok(Kind::Integer)
-        }
-        // Machine code contains only sizes.
-        _ if parameter.bytes == 8
-            && (text.contains("unknown") || text.ends_with("-bit integer")) =>
-        {
-            Ok(Kind::Pointer { dtype: "float32", lanes: 1, is_const: false })
-        }
-        _ if parameter.bytes == 4 && text.contains("unknown") => Ok(Kind::Integer),
-        _ => Err(format!(
-            "parameter `{text} {name}` is passed by value as a structure: write the contract by hand"
-        )),
-    }
-}
-
-/// Returns the element type and the number of elements of a pointee.
-fn element(name: &str) -> Option<(&'static str, u64)> {
-    let scalar = |name: &str| {
-        Some(match name {
-            "float" => "float32",
-            "double" => "float64",
-            "__half" => "float16",
-            "__nv_bfloat16" => "bfloat16",
-            "signed char" | "char" => "int8",
-            "short" => "int16",
-            "int" => "int32",
-            "long long" | "long" => "int64",
-            "unsigned char" | "uchar" => "uint8",
-            "unsigned short" | "ushort" => "uint16",
-            "unsigned int" | "uint" => "uint32",
-            "unsigned long long" | "unsigned long" => "uint64",
-            "bool" => "bool",
-            "void" => "float32",
-            _ => return None,
-        })
-    };
-    scalar(name).map(|dtype| (dtype, 1)).or_else(|| {
-        let lanes = name.chars().last()?.to_digit(10).filter(|lanes| (1..=4).contains(lanes))?;
-        scalar(&name[..name.len() - 1]).map(|dtype| (dtype, u64::from(lanes)))
-    })
-}
-
-/// Returns the size of an element type in bytes, from its name.
-fn bytes(dtype: &str) -> u64 {
-    match dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>() {
-        Ok(bits) => bits / 8,
-        Err(_) => 1,
-    }
-}
-
 /// A guess in progress.
 struct Work<'w> {
     kernel: Option<&'w Kernel<'w>>,
@@ -184,7 +111,8 @@ impl<'w> Work<'w> {
         kinds: &'w [Kind],
     ) -> Self {
         let each = || names.iter().map(String::as_str).zip(kinds);
-        let pointers = each().filter(|(_, kind)| matches!(kind, Kind::Pointer { .. }));
+        let is_pointer = |kind: &Kind| matches!(kind, Kind::Pointer { .. } | Kind::Pointers { .. });
+        let pointers = each().filter(|(_, kind)| is_pointer(kind));
         let pointers = pointers.map(|(name, _)| name).collect::<Vec<_>>();
         let tokens = kernel.map_or(&[][..], |kernel| &source.tokens[kernel.body.clone()]);
         let mut constants = source.constants.clone();
@@ -250,14 +178,24 @@ impl<'w> Work<'w> {
         };
         let most = uses.iter().filter_map(|(used, _)| used.elements).max();
         let most = most.unwrap_or_else(|| self.most_elements()).clamp(1, MAX_ELEMENTS);
-        let mut args = Vec::new();
-        let mut reasons = Vec::new();
+        let (mut args, mut reasons) = (Vec::new(), Vec::new());
+        // Tensors that arrays of pointers point into are no parameters.
+        let mut beside = Vec::new();
         let mut used = uses.iter();
         for (index, (name, kind)) in self.names.iter().zip(self.kinds).enumerate() {
             let (arg, reason) = match kind {
                 Kind::Pointer { dtype, lanes, is_const } => {
                     let used = used.next().map(|(used, _)| *used).unwrap_or_default();
                     self.tensor(index, (*dtype, *lanes, *is_const), used, most, &known)
+                }
+                Kind::Pointers { dtype, lanes, is_const } => {
+                    let used = used.next().map(|(used, _)| *used).unwrap_or_default();
+                    let tensor =
+                        self.tensor(index, (*dtype, *lanes, *is_const), used, most, &known);
+                    let count = pointers::count(&self.body, name, &known);
+                    let array = pointers::array(name, count, tensor, self.names);
+                    beside.push(array.tensor);
+                    array.argument
                 }
                 Kind::Integer => self.integer(name),
                 Kind::Float => {
@@ -272,6 +210,10 @@ impl<'w> Work<'w> {
                     "true; nothing says which".to_owned(),
                 ),
             };
+            args.push(arg);
+            reasons.push(reason);
+        }
+        for (arg, reason) in beside {
             args.push(arg);
             reasons.push(reason);
         }
@@ -351,11 +293,14 @@ impl<'w> Work<'w> {
     fn uses(&self, known: &Known<'_>) -> Vec<(Use, u64)> {
         let each = self.names.iter().zip(self.kinds);
         let pointers = each.filter_map(|(name, kind)| match kind {
-            Kind::Pointer { dtype, lanes, .. } => Some((name, bytes(dtype) * lanes, *lanes)),
+            Kind::Pointer { dtype, lanes, .. } => Some((name, bytes(dtype) * lanes, *lanes, false)),
+            Kind::Pointers { dtype, lanes, .. } => Some((name, bytes(dtype) * lanes, *lanes, true)),
             _ => None,
         });
-        let used =
-            |(name, bytes, lanes): (&String, u64, u64)| (self.body.used(name, bytes, known), lanes);
+        let used = |(name, bytes, lanes, is_array): (&String, u64, u64, bool)| match is_array {
+            true => (pointers::used(&self.body, name, bytes, known), lanes),
+            false => (self.body.used(name, bytes, known), lanes),
+        };
         pointers.map(used).collect()
     }
 

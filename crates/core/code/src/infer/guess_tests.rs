@@ -143,3 +143,29 @@ fn textures_are_refused() {
     let refused = contract(Some(source), "k", &parameters(&all)).unwrap_err();
     assert!(refused.contains("`tex` is a texture"), "{refused}");
 }
+
+#[test]
+fn arrays_of_pointers_point_into_a_tensor() {
+    let source = "__global__ void k(const float* const* a, float** c, int batch, int n) {\n\
+        int b = blockIdx.y; int i = blockIdx.x * blockDim.x + threadIdx.x; if (b >= batch || i >= n) return;\n\
+        const float* x = a[b]; c[b][i] = 2 * x[i]; }";
+    let all = [("const float* const*", "a"), ("float**", "c"), ("int", "batch"), ("int", "n")];
+    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let args = guess.io["args"].as_array().unwrap();
+    let names = args.iter().map(|arg| arg["name"].as_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(names, ["a", "c", "batch", "n", "a_data", "c_data"]);
+    let (batch, n) = (args[2]["value"].as_u64().unwrap(), args[3]["value"].as_u64().unwrap());
+    for (at, tensor, role) in [(0, 4, "input"), (1, 5, "output")] {
+        let entry = &args[at]["pointers"][0];
+        assert_eq!(args[at]["type"], "pointers");
+        assert_eq!((&entry["tensor"], &entry["count"]), (&args[tensor]["name"], &json!(batch)));
+        let shape = &args[tensor]["tensor_spec"]["shape"];
+        assert_eq!((&shape[0], &shape[1]), (&json!(batch), &entry["step"]));
+        assert!(shape[1].as_u64().unwrap() >= n, "{guess:?}");
+        assert_eq!(args[tensor]["role"], role);
+    }
+    assert_eq!(guess.assumptions().len(), 7);
+    // Deeper pointers have no form in a contract.
+    let refused = contract(None, "k", &parameters(&[("float***", "p")])).unwrap_err();
+    assert!(refused.contains("write the contract by hand"), "{refused}");
+}

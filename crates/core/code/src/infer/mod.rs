@@ -11,11 +11,13 @@
 mod body;
 mod entries;
 mod guess;
+mod kinds;
 mod launch;
 mod launched;
 mod lexer;
 mod macros;
 mod names;
+mod pointers;
 pub mod python;
 mod upper;
 mod yaml;

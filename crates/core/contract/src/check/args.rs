@@ -27,6 +27,7 @@ pub(super) fn check(
         mistakes.add("kernel.io.args", FailureCode::TooLarge, message);
         return;
     }
+    check_pointer_total(args, "kernel.io.args", mistakes);
     let mut first_of: HashMap<&str, usize> = HashMap::new();
     for (index, arg) in args.iter().enumerate() {
         if mistakes.full() {
@@ -39,6 +40,13 @@ pub(super) fn check(
         }
         check_one(args, arg, kernel, limits, &path, mistakes);
     }
+}
+
+/// Checks that all arrays of pointers together are not too long.
+pub(super) fn check_pointer_total(args: &[ArgSpec], path: &str, mistakes: &mut Mistakes) {
+    mistakes.require(launches::pointers_fit(args), path, FailureCode::TooLarge, || {
+        format!("arrays of more than {} pointers in total", launches::MAX_POINTERS)
+    });
 }
 
 /// Checks one of `args`, whose path in the request is `path`, apart from the others.
@@ -65,11 +73,18 @@ pub(super) fn check_one(
         FailureCode::WrongField,
         || "only arguments of type `struct` have fields".to_owned(),
     );
+    mistakes.require(
+        arg.kind == ArgKind::Pointers || arg.pointers.is_empty(),
+        format!("{path}.pointers"),
+        FailureCode::WrongField,
+        || "only arguments of type `pointers` have `pointers`".to_owned(),
+    );
     if let Some(symbol) = &arg.symbol {
         check_symbol(arg, symbol, kernel, limits, path, mistakes);
     }
     match arg.kind {
         ArgKind::Struct => structure(args, arg, kernel, path, mistakes),
+        ArgKind::Pointers => pointers(args, arg, kernel, path, mistakes),
         ArgKind::Tensor => tensor(args, arg, kernel, limits, path, mistakes),
         _ => scalar(arg, kernel, path, mistakes),
     }
@@ -169,8 +184,41 @@ fn structure(
         FailureCode::WrongField,
         || "a structure is passed by value: it has no `role` and is no constant".to_owned(),
     );
-    if let Err((code, message)) = launches::structure_of(args, arg) {
+    if let Err((code, message)) = launches::composed_value(args, arg) {
         mistakes.add(format!("{path}.fields"), code, message);
+    }
+}
+
+/// Checks an argument of type `pointers`: its entries, and that a kernel of a compiled language takes it.
+fn pointers(
+    args: &[ArgSpec],
+    arg: &ArgSpec,
+    kernel: KernelType,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    mistakes.require(kernel.has_launches(), format!("{path}.type"), FailureCode::WrongType, || {
+        format!(
+            "kernels of the types cuda, ptx, cubin and fatbin take arrays of pointers, not {}: pass the tensors, or one \
+             tensor with an index into it",
+            kernel.name()
+        )
+    });
+    let alone = arg.value.is_none() && arg.value_of.is_none() && arg.tensor_spec.is_none();
+    mistakes.require(alone, path, FailureCode::WrongField, || {
+        "an array of pointers has `pointers`, and no `value` and no `tensor_spec`".to_owned()
+    });
+    mistakes.require(
+        arg.role == Role::Input && !arg.is_meta,
+        path,
+        FailureCode::WrongField,
+        || {
+            "an array of pointers has no `role` and is no constant: the tensors that it points to have roles"
+                .to_owned()
+        },
+    );
+    if let Err((code, message)) = launches::composed_value(args, arg) {
+        mistakes.add(format!("{path}.pointers"), code, message);
     }
 }
 

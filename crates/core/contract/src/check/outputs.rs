@@ -185,6 +185,7 @@ pub(super) fn check_reference_arguments(
         return;
     }
     let whole = kernel.as_reference(io, kernel.kernel_type).io.unwrap_or_default();
+    args::check_pointer_total(&whole.args, &format!("{path}.io.args"), mistakes);
     for (index, arg) in own.iter().enumerate() {
         let path = format!("{path}.io.args[{index}]");
         if !arg.is_private() {

@@ -10,11 +10,14 @@ use crate::types::{Dim3, Extent, Launch};
 
 pub(crate) use listed::check_fields;
 pub use listed::{Line, lines_of};
+pub use pointers::{MAX_POINTERS, PointerEntry};
 pub(crate) use unrolled::resolve_into;
 pub use unrolled::{ResolvedProgram, ResolvedStep, resolve_program};
-pub use values::{MAX_FIELDS, StepArgument, StructureField, ValueError, structure_of};
+pub(crate) use values::pointers_fit;
+pub use values::{MAX_FIELDS, StepArgument, StructureField, ValueError, composed_value};
 
 mod listed;
+mod pointers;
 mod unrolled;
 mod values;
 

@@ -230,7 +230,10 @@ impl<'a> Unroller<'a> {
             None => {
                 self.size += EACH * self.args.len();
                 match self.all_arguments() {
-                    Ok(arguments) => arguments,
+                    Ok(arguments) => {
+                        self.grow(arguments.iter().map(StepArgument::size).sum(), mistakes)?;
+                        arguments
+                    }
                     Err((code, message)) => {
                         mistakes.add(format!("{path}.args"), code, message);
                         return Err(Mistaken);
@@ -241,7 +244,10 @@ impl<'a> Unroller<'a> {
                 let mut arguments = Vec::with_capacity(given.len());
                 for (index, value) in given.iter().enumerate() {
                     match self.with_values(|values| values.argument(value)) {
-                        Ok(argument) => arguments.push(argument),
+                        Ok(argument) => {
+                            self.grow(argument.size(), mistakes)?;
+                            arguments.push(argument);
+                        }
                         Err((code, message)) => {
                             mistakes.add(format!("{path}.args[{index}]"), code, message);
                         }
@@ -250,7 +256,6 @@ impl<'a> Unroller<'a> {
                 arguments
             }
         };
-        self.size += arguments.iter().map(StepArgument::size).sum::<usize>();
         let used = arguments.iter().flat_map(StepArgument::used).map(|index| &self.args[index]);
         let mut foreign =
             used.filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Scratch);
@@ -312,17 +317,24 @@ impl<'a> Unroller<'a> {
     /// Counts a step or a pass, whose arguments and expressions have this size.
     fn spend(&mut self, size: usize, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
         self.units += 1;
+        if self.units > MAX_STEPS {
+            let message = format!("more than {MAX_STEPS} steps, with the passes of all loops");
+            mistakes.add(self.at.as_str(), FailureCode::TooLarge, message);
+            return Err(Mistaken);
+        }
+        self.grow(size, mistakes)
+    }
+
+    /// Counts arguments and expressions of this size.
+    fn grow(&mut self, size: usize, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
         self.size += size;
-        let message = if self.units > MAX_STEPS {
-            format!("more than {MAX_STEPS} steps, with the passes of all loops")
-        } else if self.size > MAX_SIZE {
-            format!(
-                "the arguments and expressions of all steps, with the passes of all loops, are larger than {} MiB",
-                MAX_SIZE >> 20
-            )
-        } else {
+        if self.size <= MAX_SIZE {
             return Ok(());
-        };
+        }
+        let message = format!(
+            "the arguments and expressions of all steps, with the passes of all loops, are larger than {} MiB",
+            MAX_SIZE >> 20
+        );
         mistakes.add(self.at.as_str(), FailureCode::TooLarge, message);
         Err(Mistaken)
     }

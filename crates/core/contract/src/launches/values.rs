@@ -1,11 +1,14 @@
 //! Values of the arguments of one launch: names, numbers, expressions, and structures of these.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::listed::EACH;
+use super::pointers::{MAX_POINTERS, PointerEntry};
 use crate::error::quoted;
 use crate::resolve::{Names, Scope};
-use crate::{ArgKind, ArgSpec, KernelCode, LaunchStep};
+use crate::{ArgKind, ArgSpec, KernelCode, LaunchStep, TensorSpec};
 use warpgauge_model::FailureCode;
 
 /// Largest number of fields of one structure, with those of the structures in it, and of different fields of all
@@ -29,6 +32,8 @@ pub enum StepArgument {
     Null,
     /// A structure that is passed by value.
     Structure(Vec<StructureField>),
+    /// An array of pointers in device memory: the index of the argument that describes it, and its entries.
+    Pointers(usize, Vec<PointerEntry>),
 }
 
 /// A field of a structure that is no structure itself.
@@ -72,26 +77,8 @@ impl Values<'_> {
         if let Some(index) = (self.index_of)(text) {
             return self.given(index);
         }
-        if let Some((name, offset)) = text.split_once('+')
-            && let Some(index) = (self.index_of)(name.trim())
-            && let Some(spec) = &self.args[index].tensor_spec
-        {
-            let mut extents = spec.shape.iter();
-            let elements = extents.try_fold(1u64, |all, extent| all.checked_mul(*extent));
-            let elements = elements.unwrap_or(u64::MAX);
-            let offset =
-                self.number(offset).map_err(|error| (FailureCode::InvalidExpression, error))?;
-            return match u64::try_from(offset).ok().filter(|&offset| offset < elements.max(1)) {
-                Some(offset) => Ok(StepArgument::Given(self.meant[index], offset)),
-                None => {
-                    let message = format!(
-                        "element {offset} of `{}`, which has {elements} (from `{}`)",
-                        quoted(name.trim()),
-                        quoted(text)
-                    );
-                    Err((FailureCode::OutOfRange, message))
-                }
-            };
+        if let Some((index, offset)) = self.element(text)? {
+            return Ok(StepArgument::Given(self.meant[index], offset));
         }
         let number = self.number(text).map_err(|error| (FailureCode::InvalidExpression, error))?;
         let out_of_range = || (FailureCode::OutOfRange, format!("{number} does not fit 64 bits"));
@@ -100,17 +87,43 @@ impl Values<'_> {
         number.map(StepArgument::Number).map_err(|_| out_of_range())
     }
 
+    /// Returns the index of the tensor and the element that a text such as `x + 2*n` names; `None` if it names no tensor.
+    pub(super) fn element(&self, text: &str) -> Result<Option<(usize, u64)>, ValueError> {
+        let Some((name, offset)) = text.split_once('+') else { return Ok(None) };
+        let index = (self.index_of)(name.trim());
+        let Some((index, spec)) =
+            index.and_then(|index| Some((index, self.args[index].tensor_spec.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        let elements = elements_of(spec);
+        let offset =
+            self.number(offset).map_err(|error| (FailureCode::InvalidExpression, error))?;
+        match u64::try_from(offset).ok().filter(|&offset| offset < elements.max(1)) {
+            Some(offset) => Ok(Some((index, offset))),
+            None => {
+                let message = format!(
+                    "element {offset} of `{}`, which has {elements} (from `{}`)",
+                    quoted(name.trim()),
+                    quoted(text)
+                );
+                Err((FailureCode::OutOfRange, message))
+            }
+        }
+    }
+
     /// Returns the argument with this index, as its name in a list of arguments means it.
     pub(super) fn given(&self, index: usize) -> Result<StepArgument, ValueError> {
         let arg = &self.args[index];
         match arg.kind {
             ArgKind::Struct => self.structure(&arg.fields),
+            ArgKind::Pointers => self.pointers(index, &arg.pointers),
             _ => Ok(StepArgument::Given(self.meant[index], 0)),
         }
     }
 
     fn structure(&self, fields: &Map<String, Value>) -> Result<StepArgument, ValueError> {
-        let mut made = Vec::new();
+        let (mut made, mut pointers) = (Vec::new(), 0);
         for (path, value) in leaves(fields)? {
             let at = |(code, message): ValueError| (code, format!("field `{path}`: {message}"));
             // A structure that named another one could name itself through it.
@@ -120,6 +133,12 @@ impl Values<'_> {
                 return Err(at((FailureCode::WrongType, message)));
             }
             let value = self.argument(value).map_err(at)?;
+            pointers += value.pointer_count();
+            if pointers > MAX_POINTERS {
+                let message =
+                    format!("arrays of more than {MAX_POINTERS} pointers in one structure");
+                return Err(at((FailureCode::TooLarge, message)));
+            }
             made.push(StructureField { path, value });
         }
         Ok(StepArgument::Structure(made))
@@ -191,21 +210,60 @@ fn add_value<'a>(
     }
 }
 
-/// Returns the value of one of `args` that is a structure. Names in it are those of `args`.
+/// Returns the value of an argument that is a structure or an array of pointers. Names in it are those of `args`, which
+/// has the argument.
 ///
 /// # Errors
-/// What is wrong about a field.
-pub fn structure_of(args: &[ArgSpec], arg: &ArgSpec) -> Result<StepArgument, ValueError> {
+/// What is wrong about a field or an entry.
+pub fn composed_value(args: &[ArgSpec], arg: &ArgSpec) -> Result<StepArgument, ValueError> {
     let meant = (0..args.len()).collect::<Vec<_>>();
-    let index_of = |name: &str| args.iter().position(|arg| arg.name == name);
-    Values { args, meant: &meant, counters: &[], index_of: &index_of }.structure(&arg.fields)
+    let indexes: HashMap<&str, usize> =
+        args.iter().enumerate().rev().map(|(index, arg)| (arg.name.as_str(), index)).collect();
+    let index_of = |name: &str| indexes.get(name).copied();
+    let values = Values { args, meant: &meant, counters: &[], index_of: &index_of };
+    match index_of(&arg.name) {
+        Some(index) if arg.kind == ArgKind::Pointers => values.pointers(index, &arg.pointers),
+        _ => values.structure(&arg.fields),
+    }
+}
+
+/// Returns whether all arrays of pointers of a contract, those in structures too, have at most [`MAX_POINTERS`] pointers
+/// together. Those with mistakes do not count.
+pub(crate) fn pointers_fit(args: &[ArgSpec]) -> bool {
+    let mut left = MAX_POINTERS;
+    let composed = |arg: &&ArgSpec| matches!(arg.kind, ArgKind::Struct | ArgKind::Pointers);
+    args.iter().filter(composed).all(|arg| {
+        let count = composed_value(args, arg).map_or(0, |value| value.pointer_count());
+        let fits = count <= left;
+        left = left.saturating_sub(count);
+        fits
+    })
+}
+
+/// Returns the number of elements of a tensor.
+pub(super) fn elements_of(spec: &TensorSpec) -> u64 {
+    let elements = spec.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
+    elements.unwrap_or(u64::MAX)
 }
 
 impl StepArgument {
     /// Size of a structure's fields, bytes.
     pub(super) fn size(&self) -> usize {
         match self {
-            Self::Structure(fields) => fields.iter().map(|field| EACH + field.path.len()).sum(),
+            Self::Structure(fields) => {
+                let size = |field: &StructureField| EACH + field.path.len() + field.value.size();
+                fields.iter().map(size).sum()
+            }
+            Self::Pointers(_, entries) => EACH * entries.len(),
+            Self::Given(..) | Self::Number(_) | Self::Null => 0,
+        }
+    }
+
+    /// Returns the number of pointers in the arrays of pointers in it.
+    fn pointer_count(&self) -> usize {
+        match self {
+            Self::Structure(fields) => fields.iter().map(|field| field.value.pointer_count()).sum(),
+            Self::Pointers(_, entries) => entries.len(),
             Self::Given(..) | Self::Number(_) | Self::Null => 0,
         }
     }
@@ -216,6 +274,10 @@ impl StepArgument {
             Self::Given(index, _) => vec![*index],
             Self::Number(_) | Self::Null => Vec::new(),
             Self::Structure(fields) => fields.iter().flat_map(|field| field.value.used()).collect(),
+            Self::Pointers(index, entries) => {
+                let tensors = entries.iter().filter_map(|entry| Some(entry.as_ref()?.0));
+                std::iter::once(*index).chain(tensors).collect()
+            }
         }
     }
 }

@@ -354,6 +354,7 @@ fn empty(name: &str, kind: ArgKind) -> ArgSpec {
         value_of: None,
         tensor_spec: None,
         fields: Default::default(),
+        pointers: Vec::new(),
         symbol: None,
         role: Role::Input,
         is_meta: false,

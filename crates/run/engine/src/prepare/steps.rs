@@ -1,5 +1,7 @@
 //! Programs of several launches: the worker's form of a contract's list of steps.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::bind::{BindError, Passed, Tensors, bind_passed_list, parameters_of};
@@ -8,20 +10,24 @@ use super::{binding_failure, tensor_arguments};
 use crate::error::{self, ExecError};
 use warpgauge_compile::{CompileError, CompiledModule, KernelInfo};
 use warpgauge_contract::{
-    ArgSpec, ContractLimits, KernelCode, Line, ResolvedLaunch, ResolvedStep, Role, StepArgument,
-    TensorSpec, resolve_program,
+    ArgKind, ArgSpec, ContractLimits, KernelCode, Line, PointerEntry, ResolvedLaunch, ResolvedStep,
+    Role, StepArgument, TensorSpec, resolve_program,
 };
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_tensor::shape;
 use warpgauge_worker::protocol::{
-    Argument, Launches, Memory, Piece, Step, StepLaunch, StepProgram,
+    Argument, Launches, Memory, Piece, Pointee, Step, StepLaunch, StepProgram,
 };
 
 /// Returns whether a kernel needs more than one launch of its entry, or memory beside its tensors.
 pub(super) fn are_needed(code: &KernelCode, globals: &Globals<'_>) -> bool {
     !code.launches.is_empty()
         || !globals.variables.is_empty()
-        || globals.io.args.iter().any(|arg| arg.role == Role::Scratch)
+        || globals
+            .io
+            .args
+            .iter()
+            .any(|arg| arg.role == Role::Scratch || arg.kind == ArgKind::Pointers)
 }
 
 /// Returns the steps of a kernel, bound to the parameters of the kernels of `artifact`.
@@ -53,10 +59,11 @@ pub(super) fn launches_of(
         return Err(binding_failure(path, vec![problem]));
     };
     let first = first.whole(image, &kernels[first.kernel].symbol);
-    let workspaces = binder.workspaces;
+    let Binder { workspaces, arrays, .. } = binder;
     let program = StepProgram {
         symbols,
         workspaces,
+        pointer_arrays: arrays.into_inner().0,
         globals: globals.variables.clone(),
         setup,
         steps,
@@ -80,6 +87,10 @@ fn kernels_of<'a>(
     })
 }
 
+/// Different arrays of pointers, and the index of each.
+#[derive(Default)]
+struct Arrays(Vec<Vec<Option<Pointee>>>, HashMap<Vec<Option<Pointee>>, usize>);
+
 struct Binder<'a> {
     /// The arguments without content.
     args: Vec<ArgSpec>,
@@ -87,6 +98,7 @@ struct Binder<'a> {
     /// Memory of each argument that is a tensor.
     memory: Vec<Option<Piece>>,
     workspaces: Vec<u64>,
+    arrays: RefCell<Arrays>,
     globals: &'a Globals<'a>,
     path: &'a str,
     /// Whether each step lists its arguments.
@@ -112,6 +124,7 @@ impl<'a> Binder<'a> {
                 value_of: None,
                 tensor_spec: spec,
                 fields: arg.fields.clone(),
+                pointers: arg.pointers.clone(),
                 symbol: arg.symbol.clone(),
                 role: Role::Input,
                 is_meta: arg.is_meta,
@@ -135,7 +148,8 @@ impl<'a> Binder<'a> {
             workspaces.push(bytes(arg));
         }
         let args = io.args.iter().map(bare).collect();
-        Self { args, kernels, memory, workspaces, globals, path, is_list }
+        let arrays = RefCell::default();
+        Self { args, kernels, memory, workspaces, arrays, globals, path, is_list }
     }
 
     fn steps(&self, steps: &[ResolvedStep], lines: &[Line]) -> Result<Vec<Step>, ExecError> {
@@ -189,7 +203,8 @@ impl<'a> Binder<'a> {
                 .map_err(|error| binding_failure(self.path, vec![error]))?,
         };
         let place = |tensor: usize, elements: u64| self.pointer(tensor, elements);
-        let tensors = Tensors { args: &self.args, place: &place };
+        let array = |entries: &[PointerEntry]| self.pointer_array(entries);
+        let tensors = Tensors { args: &self.args, place: &place, array: &array };
         bind_passed_list(self.kernels[kernel], &passed, &tensors).map_err(|errors| {
             let located = errors.into_iter().map(|error| match at {
                 Some(at) => error.at_step(at),
@@ -208,6 +223,23 @@ impl<'a> Binder<'a> {
             Memory::Buffer(buffer) => Argument::Inside(buffer, offset),
             Memory::Workspace(index) => Argument::Workspace(index, offset),
         })
+    }
+
+    /// Returns the pointer to an array of pointers; `None` if one of them points to what has no memory.
+    fn pointer_array(&self, entries: &[PointerEntry]) -> Option<Argument> {
+        let pointee = |entry: &PointerEntry| {
+            let Some((tensor, elements)) = entry else { return Some(None) };
+            let size = self.args.get(*tensor)?.tensor_spec.as_ref()?.dtype.size();
+            let memory = self.memory[*tensor]?.memory;
+            Some(Some(Pointee { memory, offset: elements * size as u64 }))
+        };
+        let entries = entries.iter().map(pointee).collect::<Option<Vec<_>>>()?;
+        let Arrays(arrays, indexes) = &mut *self.arrays.borrow_mut();
+        let index = *indexes.entry(entries).or_insert_with_key(|entries| {
+            arrays.push(entries.clone());
+            arrays.len() - 1
+        });
+        Some(Argument::PointerArray(index))
     }
 
     fn piece(&self, tensor: usize) -> Result<Piece, ExecError> {

@@ -108,6 +108,8 @@ pub enum Argument {
     /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy engine of
     /// compute capability 9.0 and later reads it.
     Map(usize, Box<TensorMap>),
+    /// Pointer to an array of pointers, by index among those of a list of steps.
+    PointerArray(usize),
 }
 
 /// One device buffer.

@@ -12,6 +12,8 @@ pub struct StepProgram {
     pub symbols: Vec<String>,
     /// Sizes of the scratch memory that steps share, bytes.
     pub workspaces: Vec<u64>,
+    /// Arrays of pointers in device memory that steps take: where each pointer points, or `None` for a null pointer.
+    pub pointer_arrays: Vec<Vec<Option<Pointee>>>,
     /// Variables of the image that hold buffers.
     pub globals: Vec<GlobalVariable>,
     /// Steps that fill the scratch memory before inputs exist. What they leave there is the scratch memory's content
@@ -98,8 +100,16 @@ pub struct Piece {
     pub bytes: u64,
 }
 
+/// What a pointer points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Pointee {
+    pub memory: Memory,
+    /// Bytes behind the beginning of the memory.
+    pub offset: u64,
+}
+
 /// Memory that steps use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Memory {
     /// A buffer of the program, by index.
     Buffer(usize),

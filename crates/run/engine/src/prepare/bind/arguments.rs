@@ -1,13 +1,16 @@
 //! Binding of all arguments of a contract to all parameters of a kernel.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::error::{BindError, describe};
-use super::{ctype, pointer, scalar, structure};
+use super::{ctype, pointer, pointers, scalar, structure};
 use warpgauge_compile::{CType, Constant, KernelInfo, Param};
-use warpgauge_contract::{ArgKind, ArgSpec, ScalarValue, StepArgument, StructureField};
+use warpgauge_contract::{
+    ArgKind, ArgSpec, PointerEntry, ScalarValue, StepArgument, StructureField,
+};
 use warpgauge_model::FailureCode;
 use warpgauge_worker::protocol::Argument;
 
@@ -20,13 +23,27 @@ pub(crate) struct Passed<'a> {
     tensor: Option<(usize, u64)>,
     /// Of a structure: its fields.
     fields: Option<Cow<'a, [StructureField]>>,
+    /// Of an array of pointers: its entries.
+    pointers: Option<Cow<'a, [PointerEntry]>>,
 }
 
 impl<'a> Passed<'a> {
     /// Returns one of the contract's arguments, from an element on.
     fn given(index: usize, (at, elements): (usize, u64), args: &'a [ArgSpec]) -> Self {
         let (arg, tensor) = (Cow::Borrowed(&args[at]), Some((at, elements)));
-        Self { index, arg, tensor, fields: None }
+        Self { index, arg, tensor, fields: None, pointers: None }
+    }
+
+    /// Returns one of the contract's arguments, with the value of a structure or an array of pointers.
+    fn composed(index: usize, value: StepArgument, args: &'a [ArgSpec]) -> Self {
+        let given = Self::given(index, (index, 0), args);
+        match value {
+            StepArgument::Structure(fields) => Self { fields: Some(Cow::Owned(fields)), ..given },
+            StepArgument::Pointers(_, entries) => {
+                Self { pointers: Some(Cow::Owned(entries)), ..given }
+            }
+            StepArgument::Given(..) | StepArgument::Number(_) | StepArgument::Null => given,
+        }
     }
 
     /// Returns an argument of a step, or a field of a structure. `name` is for one that is not among the contract's `args`.
@@ -43,9 +60,13 @@ impl<'a> Passed<'a> {
             StepArgument::Structure(fields) => {
                 (ArgKind::Struct, Value::Null, Some(Cow::Borrowed(fields.as_slice())))
             }
+            StepArgument::Pointers(at, entries) => {
+                let pointers = Some(Cow::Borrowed(entries.as_slice()));
+                return Self { pointers, ..Self::given(index, (*at, 0), args) };
+            }
         };
         let arg = ArgSpec { is_meta: false, ..ArgSpec::constant(name, kind, value) };
-        Self { index, arg: Cow::Owned(arg), tensor: None, fields }
+        Self { index, arg: Cow::Owned(arg), tensor: None, fields, pointers: None }
     }
 
     /// Returns an error about a structure that does not fit its parameter.
@@ -81,6 +102,8 @@ pub(crate) struct Tensors<'a> {
     pub args: &'a [ArgSpec],
     /// Returns the pointer to a tensor, by its index among the arguments, from an element on; `None` if it has no memory.
     pub place: &'a dyn Fn(usize, u64) -> Option<Argument>,
+    /// Returns the pointer to an array of pointers with these entries, none of which is a compile-time constant.
+    pub array: &'a dyn Fn(&[PointerEntry]) -> Option<Argument>,
 }
 
 /// Binds the arguments of a contract to the parameters of `kernel`, in order.
@@ -94,38 +117,44 @@ pub fn bind_arguments(
     let passed = parameters_of(kernel, args).map_err(|error| vec![error])?;
     let buffer_of = |index: usize| args[..index].iter().filter(is_buffer).count();
     let place = |index: usize, _: u64| Some(Argument::Buffer(buffer_of(index)));
-    bind_passed_list(kernel, &passed, &Tensors { args, place: &place })
+    bind_passed_list(kernel, &passed, &Tensors { args, place: &place, array: &|_| None })
 }
 
-/// Returns the arguments that a kernel without a list of launches gets. Those that a structure names are not among them,
-/// unless the kernel has as many parameters as there are arguments. A kernel that takes no structure gets none: those are
-/// of a kernel beside it.
+/// Returns the arguments that a kernel without a list of launches gets. Those that a structure or an array of pointers
+/// names are not among them, unless the kernel has as many parameters as there are arguments. A kernel that takes no
+/// structure, or no array of pointers, gets none: those are of a kernel beside it.
 pub(crate) fn parameters_of<'a>(
     kernel: &KernelInfo,
     args: &'a [ArgSpec],
 ) -> Result<Vec<Passed<'a>>, BindError> {
     let mut passed = Vec::new();
-    let mut named = Vec::new();
     for (index, arg) in args.iter().enumerate().filter(|(_, arg)| arg.is_parameter()) {
-        let fields: Option<Cow<'_, [StructureField]>> = match arg.kind {
-            ArgKind::Struct => match warpgauge_contract::structure_of(args, arg) {
-                Ok(StepArgument::Structure(fields)) => Some(Cow::Owned(fields)),
-                Ok(_) => None,
-                Err((code, message)) => return Err(BindError::argument(index, code, message)),
-            },
-            _ => None,
+        let one = match arg.kind {
+            ArgKind::Struct | ArgKind::Pointers => {
+                let value = warpgauge_contract::composed_value(args, arg)
+                    .map_err(|(code, message)| BindError::argument(index, code, message))?;
+                (value.used(), Passed::composed(index, value, args))
+            }
+            _ => (Vec::new(), Passed::given(index, (index, 0), args)),
         };
-        let own = fields.iter().flat_map(|fields| fields.iter());
-        named.extend(own.flat_map(|field| field.value.used()));
-        passed.push(Passed { fields, ..Passed::given(index, (index, 0), args) });
+        passed.push(one);
     }
-    let is_structure = |param: &Param| matches!(param.ctype, CType::Aggregate(_));
-    if kernel.params.as_ref().is_some_and(|params| !params.iter().any(is_structure)) {
-        passed.retain(|one| one.fields.is_none());
-    } else if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
-        passed.retain(|one| !named.contains(&one.index));
+    if let Some(params) = &kernel.params {
+        let takes_structures = params.iter().any(|it| matches!(it.ctype, CType::Aggregate(_)));
+        passed.retain(|(_, one)| takes_structures || one.fields.is_none());
+        // A pointer to bytes or addresses may be an array of pointers, too: the number of parameters decides.
+        let without = passed.iter().filter(|(_, one)| one.pointers.is_none()).count();
+        let may_take = params.iter().any(pointers::may_be_array) && without != params.len();
+        let takes_arrays = may_take || params.iter().any(pointers::is_array);
+        passed.retain(|(_, one)| takes_arrays || one.pointers.is_none());
     }
-    Ok(passed)
+    if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
+        let named =
+            passed.iter().flat_map(|(used, one)| used.iter().filter(|at| **at != one.index));
+        let named = named.copied().collect::<BTreeSet<_>>();
+        passed.retain(|(_, one)| !named.contains(&one.index));
+    }
+    Ok(passed.into_iter().map(|(_, one)| one).collect())
 }
 
 /// Binds arguments to the parameters of `kernel`, in order.
@@ -169,7 +198,8 @@ pub(crate) fn bind_passed(
 ) -> Result<Argument, BindError> {
     let (_, buffer) = passed(index, args)?;
     let one = Passed::given(index, (index, 0), args);
-    bind_value(&one, param, &Tensors { args, place: &|_, _| Some(Argument::Buffer(buffer)) })
+    let place = |_, _| Some(Argument::Buffer(buffer));
+    bind_value(&one, param, &Tensors { args, place: &place, array: &|_| None })
 }
 
 /// Returns an argument by index, and the number of buffers before it. If it is a tensor, that is its
@@ -207,6 +237,9 @@ pub(super) fn bind_value(
     let (index, arg) = (one.index, &*one.arg);
     if let Some(fields) = &one.fields {
         return structure::bind(one, fields, param, tensors);
+    }
+    if let Some(entries) = &one.pointers {
+        return pointers::bind(one, entries, param, tensors);
     }
     let param = with_declared_type(index, arg, param)?;
     match (&arg.kind, &arg.tensor_spec, one.tensor) {
@@ -271,7 +304,7 @@ fn declared_params(passed: &[Passed<'_>]) -> Result<Vec<Param>, Vec<BindError>> 
         let (index, arg) = (one.index, &*one.arg);
         let declared = match (&arg.c_type, arg.kind) {
             (Some(text), _) => parse_declared(index, arg, text),
-            (None, ArgKind::Tensor | ArgKind::None) => {
+            (None, ArgKind::Tensor | ArgKind::None | ArgKind::Pointers) => {
                 Ok(CType::Pointer { pointee: None, is_const: false })
             }
             (None, _) => Err(BindError::argument(

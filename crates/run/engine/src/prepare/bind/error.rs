@@ -80,7 +80,11 @@ pub(crate) fn type_name(ctype: &CType, bytes: u32) -> String {
         CType::Bool => "bool".to_owned(),
         CType::Pointer { pointee, is_const } => {
             let inner = pointee.as_ref().map_or("void".to_owned(), |p| type_name(p, 0));
-            format!("{}{inner}*", if *is_const { "const " } else { "" })
+            match (is_const, pointee.as_deref()) {
+                (false, _) => format!("{inner}*"),
+                (true, Some(CType::Pointer { .. })) => format!("{inner} const*"),
+                (true, _) => format!("const {inner}*"),
+            }
         }
         CType::Aggregate(name) if name.is_empty() => format!("{bytes}-byte structure"),
         CType::Aggregate(name) => name.clone(),

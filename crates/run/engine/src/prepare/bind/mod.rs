@@ -9,6 +9,7 @@ mod ctype;
 mod error;
 mod mapped;
 mod pointer;
+mod pointers;
 mod scalar;
 mod structure;
 

@@ -1,6 +1,7 @@
 //! The launch of one kernel, bound to the memory of its arguments.
 
 use super::library_call::AddressOf;
+use super::step_memory::StepMemory;
 use super::structures::BoundStructure;
 use super::tensor_maps::BoundMap;
 use crate::child::device::executor::Executor;
@@ -38,7 +39,7 @@ impl BoundLaunch {
         executor: &Executor,
         module: &Module,
         launch: &KernelLaunch,
-        (address, workspaces): (AddressOf<'_>, &[DeviceBuffer]),
+        (address, shared): (AddressOf<'_>, &StepMemory),
         residue: &mut Residue,
         (blame, wants_facts): (Blame, bool),
     ) -> JobResult<(Self, Option<FunctionFacts>)> {
@@ -53,9 +54,8 @@ impl BoundLaunch {
         let place = |index: usize, buffer: usize| {
             address(buffer).ok_or_else(|| blamed(no_buffer(&launch.symbol, index, buffer)))
         };
-        let workspace_of = |index: usize, workspace: usize| {
-            let missing = || blamed(no_buffer(&launch.symbol, index, workspace));
-            workspaces.get(workspace).map(DeviceBuffer::address).ok_or_else(missing)
+        let of_steps = |index: usize, address: Option<u64>, memory: usize| {
+            address.ok_or_else(|| blamed(no_buffer(&launch.symbol, index, memory)))
         };
         for (index, argument) in launch.arguments.iter().enumerate() {
             match argument {
@@ -77,10 +77,15 @@ impl BoundLaunch {
                     params.push_address(address + offset)
                 }
                 Argument::Workspace(workspace, offset) => {
-                    params.push_address(workspace_of(index, *workspace)? + offset)
+                    let address = shared.workspace(*workspace);
+                    params.push_address(of_steps(index, address, *workspace)? + offset)
+                }
+                Argument::PointerArray(array) => {
+                    let address = shared.pointer_array(*array);
+                    params.push_address(of_steps(index, address, *array)?)
                 }
                 Argument::Structure(bytes, fields) => {
-                    let bound = BoundStructure::new(index, bytes, fields, address, workspaces);
+                    let bound = BoundStructure::new(index, bytes, fields, address, shared);
                     let bound = bound
                         .map_err(|missing| blamed(no_buffer(&launch.symbol, index, missing)))?;
                     params.push(&bound.bytes);

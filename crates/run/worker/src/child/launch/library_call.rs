@@ -45,7 +45,8 @@ impl BoundCall {
                 | Argument::Workspace(..)
                 | Argument::Scratch(_)
                 | Argument::Structure(..)
-                | Argument::Map(..) => {
+                | Argument::Map(..)
+                | Argument::PointerArray(_) => {
                     return Err(environment(unknown(&launch.symbol)));
                 }
             }

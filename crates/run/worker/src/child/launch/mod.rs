@@ -3,6 +3,7 @@
 //! - `kernel`: the launch of one kernel
 //! - `library_call`: functions of NVIDIA's libraries in place of kernels
 //! - `program`: modules, launches, and the variables that they restore
+//! - `step_memory`: memory beside the buffers that the steps of a list share
 //! - `steps`: lists of launches
 //! - `structures`: arguments that are structures with pointers
 //! - `tensor_maps`: arguments that are tensor maps
@@ -10,6 +11,7 @@
 mod kernel;
 pub(crate) mod library_call;
 pub(crate) mod program;
+mod step_memory;
 mod steps;
 mod structures;
 pub(crate) mod tensor_maps;

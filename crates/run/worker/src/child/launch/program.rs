@@ -3,6 +3,7 @@
 use super::kernel::BoundLaunch;
 use super::library_call::AddressOf;
 use super::library_call::BoundCall;
+use super::step_memory::StepMemory;
 use super::steps::BoundSteps;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::device::ready::Ready;
@@ -61,7 +62,7 @@ impl Bound {
     }
 
     /// Queues writing the content that scratch memory and variables of steps have before a run.
-    fn renew(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+    fn renew(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         match self {
             Bound::Kernel(_) | Bound::Library(_) => Ok(()),
             Bound::Steps(steps) => steps.renew(address, stream),
@@ -224,10 +225,14 @@ impl LoadedProgram {
     }
 
     /// Queues writing the content that the program's scratch memory and its variables have before a run.
-    pub(crate) fn renew(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
-        match &self.place {
+    pub(crate) fn renew(
+        &mut self,
+        address: AddressOf<'_>,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        match &mut self.place {
             Place::Here { launches, .. } => {
-                launches.iter().try_for_each(|launch| launch.renew(address, stream))
+                launches.iter_mut().try_for_each(|launch| launch.renew(address, stream))
             }
             // The runner renews them.
             Place::There(_) => Ok(()),
@@ -381,7 +386,7 @@ fn bind(
     (blame, on_module): (Blame, OnModule<'_>),
 ) -> JobResult<(Vec<Bound>, Option<FunctionFacts>)> {
     let mut modules: Vec<(&Image, Module)> = Vec::new();
-    let (mut bound, mut first) = (Vec::new(), None);
+    let (mut bound, mut first, alone) = (Vec::new(), None, StepMemory::default());
     for launch in launches.iter() {
         if launch.image.format == ImageFormat::Library {
             let call = BoundCall::new(executor, launch, address, residue, blame)?;
@@ -407,7 +412,7 @@ fn bind(
             return Ok((vec![Bound::Steps(Box::new(steps))], facts));
         }
         let (launch, facts) =
-            BoundLaunch::new(executor, &module, launch, (address, &[]), residue, (blame, true))?;
+            BoundLaunch::new(executor, &module, launch, (address, &alone), residue, (blame, true))?;
         if bound.is_empty() {
             first = facts;
         }

@@ -2,12 +2,11 @@
 
 use super::kernel::{BoundLaunch, no_buffer};
 use super::library_call::AddressOf;
+use super::step_memory::StepMemory;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::residue::Residue;
-use crate::protocol::{
-    Blame, GlobalVariable, KernelLaunch, LineTimes, Memory, Piece, Step, StepProgram,
-};
+use crate::protocol::{Blame, GlobalVariable, KernelLaunch, LineTimes, Piece, Step, StepProgram};
 use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts};
 use warpgauge_statistics::Sorted;
@@ -17,9 +16,6 @@ const MAX_HELD_BACK: usize = 256;
 
 /// Steps of one run that are timed on their own.
 const MAX_TIMED: usize = 4096;
-
-/// Content of scratch memory before a run, where no setup defines it: NaN as floats, -1 as integers.
-const POISON: u8 = 0xff;
 
 /// Queues a step.
 type Queue<'a> = &'a mut dyn FnMut() -> Result<(), DeviceError>;
@@ -31,10 +27,8 @@ type OnStep<'a> = dyn FnMut(usize, Queue<'_>) -> Result<(), DeviceError> + 'a;
 pub(super) struct BoundSteps {
     steps: Vec<BoundStep>,
     lines: usize,
-    workspaces: Vec<DeviceBuffer>,
+    memory: StepMemory,
     globals: Vec<BoundGlobal>,
-    /// Content of the scratch memory after the setup, if there is one.
-    prepared: Vec<DeviceBuffer>,
 }
 
 /// A variable of the module that holds a buffer during a run.
@@ -77,16 +71,14 @@ impl BoundSteps {
         blame: Blame,
     ) -> JobResult<(Self, Option<FunctionFacts>)> {
         let blamed = |error| Failed::device(error, blame);
-        let allocate = |bytes: &u64| DeviceBuffer::new(&executor.context, *bytes, "scratch memory");
-        let workspaces = program.workspaces.iter().map(allocate).collect::<Result<Vec<_>, _>>();
+        let memory = StepMemory::new(&executor.context, program);
         let globals = program.globals.iter().map(|global| BoundGlobal::new(module, global));
         let globals = globals.collect::<Result<Vec<_>, _>>();
         let mut bound = Self {
             steps: Vec::new(),
             lines: program.lines,
-            workspaces: workspaces.map_err(blamed)?,
+            memory: memory.map_err(blamed)?,
             globals: globals.map_err(blamed)?,
-            prepared: Vec::new(),
         };
         let mut facts = None;
         let mut known = vec![false; program.symbols.len()];
@@ -101,7 +93,7 @@ impl BoundSteps {
                         let whole = launch.whole(first.image.clone(), symbol);
                         // The driver takes microseconds for the facts of a kernel.
                         let asks = !std::mem::replace(&mut known[launch.kernel], true);
-                        let place = (address, bound.workspaces.as_slice());
+                        let place = (address, &bound.memory);
                         let (launch_bound, found) = BoundLaunch::new(
                             executor,
                             module,
@@ -124,29 +116,23 @@ impl BoundSteps {
         bound.steps = bind(&bound, &program.steps)?;
         if !setup.is_empty() {
             let stream = &executor.stream;
-            bound.renew_scratch(stream).map_err(blamed)?;
+            bound.memory.renew(address, stream).map_err(blamed)?;
             let steps = std::mem::replace(&mut bound.steps, setup);
             let done = bound.queue(address, stream).and_then(|()| stream.synchronize());
             bound.steps = steps;
             done.map_err(blamed)?;
-            bound.prepared = bound.copies(executor).map_err(blamed)?;
+            bound.memory.keep(&executor.context, stream).map_err(blamed)?;
         }
         Ok((bound, facts))
     }
 
-    /// Returns copies of the scratch memory.
-    fn copies(&self, executor: &Executor) -> Result<Vec<DeviceBuffer>, DeviceError> {
-        let copied = |memory: &DeviceBuffer| {
-            let copy = DeviceBuffer::new(&executor.context, memory.len() as u64, "scratch memory")?;
-            copy.copy_range_from_device(0, memory, 0, memory.len(), &executor.stream)?;
-            Ok(copy)
-        };
-        self.workspaces.iter().map(copied).collect()
-    }
-
     /// Queues writing the content that scratch memory and variables have before a run.
-    pub(super) fn renew(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
-        self.renew_scratch(stream)?;
+    pub(super) fn renew(
+        &mut self,
+        address: AddressOf<'_>,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        self.memory.renew(address, stream)?;
         self.globals.iter().try_for_each(|global| {
             stream.copy_at(buffer_of(global, address)?, global.address, global.bytes)
         })
@@ -169,18 +155,6 @@ impl BoundSteps {
         stream.synchronize()
     }
 
-    fn renew_scratch(&self, stream: &Stream) -> Result<(), DeviceError> {
-        for (index, memory) in self.workspaces.iter().enumerate() {
-            match self.prepared.get(index) {
-                Some(prepared) => {
-                    memory.copy_range_from_device(0, prepared, 0, memory.len(), stream)?
-                }
-                None => memory.fill(POISON, stream)?,
-            }
-        }
-        Ok(())
-    }
-
     /// Queues all steps. Where a loop depends on a flag, this waits for what was queued before.
     pub(super) fn queue(
         &mut self,
@@ -197,14 +171,8 @@ impl BoundSteps {
         stream: &Stream,
         step: &mut OnStep<'_>,
     ) -> Result<(), DeviceError> {
-        let Self { steps, workspaces, .. } = self;
-        let place = |piece: &Piece| match piece.memory {
-            Memory::Buffer(buffer) => address(buffer).ok_or_else(|| no_buffer("a step", 0, buffer)),
-            Memory::Workspace(index) => workspaces
-                .get(index)
-                .map(DeviceBuffer::address)
-                .ok_or_else(|| no_buffer("a step", 0, index)),
-        };
+        let Self { steps, memory, .. } = self;
+        let place = |piece: &Piece| memory.place(piece.memory, address, "a step");
         let mut at = 0;
         while let Some(bound) = steps.get_mut(at) {
             at += 1;
@@ -286,7 +254,7 @@ impl BoundSteps {
             _ => None,
         });
         let scratch = launches.flat_map(|launch| launch.into_scratch());
-        self.workspaces.into_iter().chain(self.prepared).chain(scratch).collect()
+        self.memory.into_memory().chain(scratch).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Structures that are passed by value and have pointers to buffers.
 
 use super::library_call::AddressOf;
+use super::step_memory::StepMemory;
 use crate::protocol::Argument;
-use warpgauge_device::DeviceBuffer;
 
 /// A structure among the arguments of a launch.
 pub(super) struct BoundStructure {
@@ -23,7 +23,7 @@ impl BoundStructure {
         bytes: &[u8],
         fields: &[(u32, Argument)],
         address: AddressOf<'_>,
-        workspaces: &[DeviceBuffer],
+        shared: &StepMemory,
     ) -> Result<Self, usize> {
         let mut bound = Self { argument, bytes: bytes.to_vec(), pointers: Vec::new() };
         for (at, field) in fields {
@@ -31,8 +31,11 @@ impl BoundStructure {
                 Argument::Buffer(buffer) => bound.pointers.push((*at, *buffer, 0)),
                 Argument::Inside(buffer, offset) => bound.pointers.push((*at, *buffer, *offset)),
                 Argument::Workspace(workspace, offset) => {
-                    let memory = workspaces.get(*workspace).ok_or(*workspace)?;
-                    bound.put(*at, memory.address() + offset);
+                    let memory = shared.workspace(*workspace).ok_or(*workspace)?;
+                    bound.put(*at, memory + offset);
+                }
+                Argument::PointerArray(array) => {
+                    bound.put(*at, shared.pointer_array(*array).ok_or(*array)?);
                 }
                 Argument::Scalar(_)
                 | Argument::Scratch(_)
@@ -81,7 +84,8 @@ mod tests {
     fn pointers_follow_their_buffers() {
         let at = |address: u64| move |buffer: usize| (buffer == 1).then_some(address);
         let fields = [(8, Argument::Inside(1, 16))];
-        let bind = |fields| BoundStructure::new(0, &[7; 24], fields, &at(0x1000), &[]);
+        let bind =
+            |fields| BoundStructure::new(0, &[7; 24], fields, &at(0x1000), &StepMemory::default());
         assert_eq!(bind(&[(0, Argument::Buffer(2))]).err(), Some(2), "there is no such buffer");
         let mut structure = bind(&fields).ok().unwrap();
         assert!(!structure.follow(&at(0x1000)));
