@@ -60,6 +60,7 @@ mod stores;
 mod sweep;
 mod tensors;
 mod terminal;
+mod textures;
 mod tls;
 mod torch;
 mod traced;

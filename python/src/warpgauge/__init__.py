@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .server import Server, serve
     from .submitted import AsyncJobResult
     from .tensor_client import TensorClient
-    from .tensors import InOut, Out, Shared, Tensor
+    from .tensors import InOut, Out, Shared, Tensor, Texture
 
 __version__ = "0.1.0"
 
@@ -59,6 +59,7 @@ _HOMES = {
     "SweepReport": "report",
     "Tensor": "tensors",
     "TensorClient": "tensor_client",
+    "Texture": "tensors",
     "WarpgaugeError": "errors",
     "cluster": "decorator",
     "configure": "decorator",
@@ -90,6 +91,7 @@ __all__ = [
     "SweepReport",
     "Tensor",
     "TensorClient",
+    "Texture",
     "WarpgaugeError",
     "__version__",
     "cluster",

@@ -6,14 +6,14 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from .errors import ArgumentError
 from .kernels import Parameters, code_of, is_contract
-from .models import ArgSpec, Dim3, Expected, KernelCode, Launch, LaunchStep
-from .tensors import InOut, Out, Shared, Tensor, data_of, library, spec_of
+from .models import ArgSpec, Dim3, Expected, KernelCode, Launch, LaunchStep, TextureSpec
+from .tensors import InOut, Out, Shared, Tensor, Texture, data_of, library, spec_of
 
 _MAX_CONTRACT = 64 << 20
 
@@ -137,6 +137,8 @@ def _scalar(name: str, value: object) -> ArgSpec:
         value = value.item()
     if isinstance(value, Mapping):
         return {"name": name, "type": "struct", "fields": {key: _field(name, one) for key, one in value.items()}}
+    if isinstance(value, Texture):
+        return {"name": name, "type": "texture", "texture": cast(TextureSpec, asdict(value))}
     if isinstance(value, (list, tuple)):
         return {"name": name, "type": "pointers", "pointers": [_pointer(name, one) for one in value]}
     if value is None:
@@ -156,7 +158,7 @@ def _scalar(name: str, value: object) -> ArgSpec:
     raise ArgumentError(
         f"argument `{name}`: a {type(value).__name__} is no argument of a kernel; give an array of NumPy or "
         "PyTorch, int, float, bool, str, None, a dict of a structure's fields, a list of names for an array of pointers, "
-        "`warpgauge.Tensor`, or `warpgauge.Shared`"
+        "`warpgauge.Tensor`, `warpgauge.Texture`, or `warpgauge.Shared`"
     )
 
 

@@ -12,7 +12,7 @@ Dtype = Literal[
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 ]  # fmt: skip
 Role = Literal["input", "output", "inout", "scratch"]
-ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct", "pointers"]
+ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct", "pointers", "texture"]
 KernelType = Literal[
     "cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel", "library",
     "program",
@@ -81,6 +81,15 @@ class TensorSpec(TypedDict, total=False):
     init: TensorInit
 
 
+class TextureSpec(TypedDict, total=False):
+    tensor: str
+    channels: int
+    address: Literal["clamp", "wrap", "mirror", "border"]
+    filter: Literal["point", "linear"]
+    normalized: bool
+    read: Literal["element", "normalized"]
+
+
 class ArgSpec(TypedDict, total=False):
     name: str
     type: ArgKind
@@ -88,6 +97,7 @@ class ArgSpec(TypedDict, total=False):
     value: bool | int | float | str
     fields: dict[str, Any]
     pointers: list[Any]
+    texture: TextureSpec
     tensor_spec: TensorSpec
     symbol: str
     is_meta: bool

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from .errors import ArgumentError, ProtocolError
 from .models import Dtype, OutputReport, Role, TensorData, TensorInit, TensorSpec
@@ -41,6 +41,20 @@ class Tensor:
     init: TensorInit | None = None
     # The `__constant__` or `__device__` variable that holds it, in place of a parameter.
     symbol: str | None = None
+
+
+@dataclass(frozen=True)
+class Texture:
+    """A texture object over another argument, a tensor, by its name."""
+
+    tensor: str
+    channels: int = 1
+    address: Literal["clamp", "wrap", "mirror", "border"] = "clamp"
+    filter: Literal["point", "linear"] = "point"
+    # Whether coordinates are fractions of the extents.
+    normalized: bool = False
+    # Whether integers are read as they are, or as fractions of their range.
+    read: Literal["element", "normalized"] = "element"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ mod settings;
 mod shapes;
 mod shared;
 mod sweep;
+mod texture;
 mod triton;
 mod types;
 
@@ -71,6 +72,7 @@ pub use shared::{
     CopiedTensor, MAX_TENSORS, NamedTensor, NamesTensors, TensorNames, TensorOrigin, TensorUsed,
 };
 pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
+pub use texture::TextureSpec;
 pub use types::{
     ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
     KernelMetadata, Launch, Padding, Role, TensorDescriptor,

@@ -25,10 +25,11 @@ impl ArgSpec {
         !self.is_meta && self.symbol.is_none()
     }
 
-    /// Returns whether it belongs to one kernel alone, and not to those beside it: scratch memory, a structure, or an array
-    /// of pointers.
+    /// Returns whether it belongs to one kernel alone, and not to those beside it: scratch memory, a structure, an array
+    /// of pointers, or a texture.
     pub fn is_private(&self) -> bool {
-        self.role == Role::Scratch || matches!(self.kind, ArgKind::Struct | ArgKind::Pointers)
+        self.role == Role::Scratch
+            || matches!(self.kind, ArgKind::Struct | ArgKind::Pointers | ArgKind::Texture)
     }
 
     /// Returns the value of an `int`, `float` or `bool` argument. The error has the expected and
@@ -48,7 +49,8 @@ impl ArgSpec {
             | ArgKind::Str
             | ArgKind::None
             | ArgKind::Struct
-            | ArgKind::Pointers => Err("not a number".to_owned()),
+            | ArgKind::Pointers
+            | ArgKind::Texture => Err("not a number".to_owned()),
         }
     }
 }

@@ -68,7 +68,7 @@ impl KernelCode {
             let fits = |arg: &&ArgSpec| {
                 let is_taken = match arg.kind {
                     ArgKind::Struct => is_cuda,
-                    ArgKind::Pointers => kind.has_launches(),
+                    ArgKind::Pointers | ArgKind::Texture => kind.has_launches(),
                     _ => true,
                 };
                 !arg.is_meta && (has_same || !arg.is_private()) && is_taken
@@ -102,6 +102,7 @@ impl ArgSpec {
             tensor_spec: None,
             fields: serde_json::Map::new(),
             pointers: Vec::new(),
+            texture: None,
             symbol: None,
             role: Role::Input,
             is_meta: true,

@@ -20,6 +20,7 @@ use super::library::LibraryFunction;
 use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
 use super::shared::TensorUsed;
+use super::texture::TextureSpec;
 use warpgauge_model::{Library, Requirements, Work};
 use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
 
@@ -231,6 +232,9 @@ pub struct ArgSpec {
     /// tensor. 1–65536 pointers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointers: Vec<serde_json::Value>,
+    /// The texture that a texture object reads: its tensor, and how it is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texture: Option<TextureSpec>,
     /// CUDA: the `__constant__` or `__device__` variable that holds the tensor, such as `ns::filter`, in place of a
     /// parameter. It is filled before each launch, and read after it if the tensor is an output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,6 +295,8 @@ pub enum ArgKind {
     Struct,
     /// An array of pointers to tensors, in device memory, passed as a pointer to its first entry.
     Pointers,
+    /// A texture object over a tensor.
+    Texture,
 }
 
 /// Direction of an argument.

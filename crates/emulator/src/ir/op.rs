@@ -150,6 +150,7 @@ pub(crate) enum Op {
     },
     Ld(Access),
     St(Access),
+    Tex(Tex),
     Atom {
         rmw: Rmw,
         access: Access,
@@ -212,6 +213,15 @@ pub(crate) enum Op {
     Ret,
     Exit,
     Trap,
+}
+
+/// A read of a texture. The object is in `a`, the coordinates in `b` and `c`, the four results in the list at `s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tex {
+    /// Number of coordinates: 1 or 2.
+    pub(crate) dims: u8,
+    /// Whether the coordinates are integers.
+    pub(crate) integral: bool,
 }
 
 /// A conversion.

@@ -16,9 +16,11 @@ pub(crate) mod raw;
 mod shadow;
 mod space;
 mod table;
+mod texture;
 
 pub(crate) use cells::Cells;
 pub use error::MemoryError;
 pub(crate) use heap::Heap;
 pub use space::{AllocKind, Allocation, Memory};
 pub(crate) use table::{Region, Table};
+pub use texture::{AddressMode, TexelType, Texture};

@@ -1,12 +1,13 @@
 //! Allocation, release and host-side access.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::mapping::Mapping;
 use super::shadow::Shadow;
 use super::table::{Freed, Region, Table};
+use super::texture::Texture;
 use super::{Heap, MemoryError, raw};
 
 /// Number of freed allocations that stay reserved to identify a use after free.
@@ -50,7 +51,8 @@ struct State {
     live: BTreeMap<u64, Arc<Region>>,
     freed: VecDeque<Arc<Region>>,
     freed_bytes: u64,
-    /// The table of `live`, until `live` changes.
+    textures: Arc<HashMap<u64, Texture>>,
+    /// The table of `live` and of the textures, until they change.
     table: Option<Arc<Table>>,
 }
 
@@ -64,6 +66,7 @@ impl State {
         let build = || Table {
             regions: self.live.values().cloned().collect(),
             freed: self.freed.iter().map(|r| Freed::of(r)).collect(),
+            textures: Arc::clone(&self.textures),
         };
         self.table.get_or_insert_with(|| Arc::new(build())).clone()
     }
@@ -207,6 +210,23 @@ impl Memory {
             state.quarantine(region);
         }
         Ok(())
+    }
+
+    /// Adds a texture, which kernels find by its handle from the next launch on.
+    pub fn add_texture(&self, handle: u64, texture: Texture) {
+        let mut state = self.write_state();
+        Arc::make_mut(&mut state.textures).insert(handle, texture);
+        state.table = None;
+    }
+
+    /// Removes a texture, and returns whether there was one.
+    pub fn remove_texture(&self, handle: u64) -> bool {
+        let mut state = self.write_state();
+        let found = Arc::make_mut(&mut state.textures).remove(&handle).is_some();
+        if found {
+            state.table = None;
+        }
+        found
     }
 
     /// Returns the allocation that contains `va`.

@@ -1,11 +1,13 @@
 //! Regions of memory, and an immutable list of them in which a launch searches.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::AllocKind;
 use super::mapping::Mapping;
 use super::shadow::Shadow;
+use super::texture::Texture;
 
 /// One allocation.
 pub(crate) struct Region {
@@ -52,6 +54,8 @@ pub(crate) struct Table {
     pub(crate) regions: Vec<Arc<Region>>,
     /// Recently freed ranges, newest last.
     pub(crate) freed: Vec<Freed>,
+    /// Textures by their handles.
+    pub(crate) textures: Arc<HashMap<u64, Texture>>,
 }
 
 /// A range that was an allocation.

@@ -14,6 +14,8 @@ pub(super) struct Cursor<'a> {
     /// The token after `now`.
     pub(super) then: Token<'a>,
     depth: u32,
+    /// Whether an address may have coordinates of a texture.
+    pub(super) samples: bool,
 }
 
 pub(super) type Result<T> = std::result::Result<T, LoadError>;
@@ -42,7 +44,7 @@ impl<'a> Cursor<'a> {
         let mut lexer = Lexer::new(text);
         let now = lexer.token();
         let then = lexer.token();
-        Self { lexer, now, then, depth: 0 }
+        Self { lexer, now, then, depth: 0, samples: false }
     }
 
     pub(super) fn next(&mut self) -> Token<'a> {

@@ -231,8 +231,18 @@ impl<'a> Cursor<'a> {
             let name = self.word()?;
             (Some(name), self.offset()?)
         };
+        if let (true, Some(object), 0) = (self.samples, base, offset)
+            && self.eat(b',')
+        {
+            if !self.is(b'{') {
+                return self.lacks("a texture with a sampler of its own is not supported");
+            }
+            let coordinates = self.operands(b'{', b'}')?;
+            self.expect(b']')?;
+            return Ok(Operand::Texel { object, coordinates });
+        }
         if self.is(b',') {
-            return self.lacks("an address with coordinates (textures, tensors) is not supported");
+            return self.lacks("an address with coordinates (surfaces, tensors) is not supported");
         }
         self.expect(b']')?;
         Ok(Operand::Address { base, offset })

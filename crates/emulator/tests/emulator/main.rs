@@ -16,6 +16,7 @@ mod robust;
 mod sanitizer;
 mod scheduling;
 mod tensor;
+mod textures;
 mod triton;
 mod warp_races;
 mod zoo;

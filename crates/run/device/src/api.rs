@@ -9,6 +9,7 @@ use cudarc::driver::sys::{
 use libloading::Library;
 
 use super::DeviceError;
+use super::texture::{ResourceDescription, TextureDescription};
 
 macro_rules! entry_points {
     (
@@ -126,6 +127,10 @@ entry_points! {
             *mut CUtensorMap, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const u32,
             *const u32, c_uint, c_uint, c_uint, c_uint
         );
+        texture_create = "cuTexObjectCreate": fn(
+            *mut u64, *const ResourceDescription, *const TextureDescription, *const c_void
+        );
+        texture_destroy = "cuTexObjectDestroy": fn(u64);
         reset_persisting_l2 = "cuCtxResetPersistingL2Cache": fn();
         address_range = "cuMemGetAddressRange_v2":
             fn(*mut CUdeviceptr, *mut usize, CUdeviceptr);

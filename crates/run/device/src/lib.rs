@@ -39,6 +39,7 @@ mod stdio;
 mod stream;
 pub mod support;
 mod tensor_map;
+mod texture;
 mod wipe;
 
 pub use blocking_kernel::BlockingKernel;
@@ -62,6 +63,7 @@ pub use stamps::{ClockReading, Stamp, Stamps, clock_between};
 pub use stdio::flush_c_streams;
 pub use stream::{Event, EventPool, Stream};
 pub use tensor_map::{TENSOR_MAP_BYTES, encode_tensor_map};
+pub use texture::TextureObject;
 pub use wipe::SharedWipe;
 
 pub mod nvrtc;

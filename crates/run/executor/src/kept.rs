@@ -77,6 +77,7 @@ fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
             .map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype)),
         fields: arg.fields.clone(),
         pointers: Vec::new(),
+        texture: None,
         symbol: None,
         role: arg.role,
         is_meta: arg.is_meta,

@@ -48,6 +48,10 @@ fn full_kernel() -> Value {
                 {"name": "n", "type": "int", "value": 5},
                 {"name": "p", "type": "struct", "fields": {"n": 5, "x": "x", "w": [1, null]}},
                 {"name": "l", "type": "pointers", "pointers": ["x", "x + 1", null]},
+                {"name": "t", "type": "texture", "texture": {
+                    "tensor": "x", "channels": 2, "address": "wrap", "filter": "linear", "normalized": true,
+                    "read": "normalized",
+                }},
             ],
             "launch": {
                 "grid": dims, "block": dims, "cluster": dims, "shared_memory_bytes": 1024,

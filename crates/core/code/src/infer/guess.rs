@@ -79,8 +79,8 @@ pub fn contract(
     let named = named.collect::<Vec<_>>();
     if let Some(texture) = kernel.and_then(|kernel| kernel.texture) {
         return Err(format!(
-            "parameter `{texture}` is a texture or a surface, which no contract can give: read from a pointer \
-             instead"
+            "parameter `{texture}` is a texture or a surface: write the contract by hand, with an argument of type `texture` \
+             for a texture; a kernel reads and writes a pointer in place of a surface"
         ));
     }
     let kinds = parameters.iter().zip(&named).map(|(parameter, name)| kind(parameter, name));

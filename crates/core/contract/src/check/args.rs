@@ -79,12 +79,18 @@ pub(super) fn check_one(
         FailureCode::WrongField,
         || "only arguments of type `pointers` have `pointers`".to_owned(),
     );
+    mistakes.require(
+        arg.kind == ArgKind::Texture || arg.texture.is_none(),
+        format!("{path}.texture"),
+        FailureCode::WrongField,
+        || "only arguments of type `texture` have a `texture`".to_owned(),
+    );
     if let Some(symbol) = &arg.symbol {
         check_symbol(arg, symbol, kernel, limits, path, mistakes);
     }
     match arg.kind {
         ArgKind::Struct => structure(args, arg, kernel, path, mistakes),
-        ArgKind::Pointers => pointers(args, arg, kernel, path, mistakes),
+        ArgKind::Pointers | ArgKind::Texture => composed(args, arg, kernel, path, mistakes),
         ArgKind::Tensor => tensor(args, arg, kernel, limits, path, mistakes),
         _ => scalar(arg, kernel, path, mistakes),
     }
@@ -189,36 +195,39 @@ fn structure(
     }
 }
 
-/// Checks an argument of type `pointers`: its entries, and that a kernel of a compiled language takes it.
-fn pointers(
+/// Checks an argument of type `pointers` or `texture`: what it names, and that a kernel of a compiled language takes it.
+fn composed(
     args: &[ArgSpec],
     arg: &ArgSpec,
     kernel: KernelType,
     path: &str,
     mistakes: &mut Mistakes,
 ) {
+    let (what, field) = match arg.kind {
+        ArgKind::Texture => ("textures", "texture"),
+        _ => ("arrays of pointers", "pointers"),
+    };
     mistakes.require(kernel.has_launches(), format!("{path}.type"), FailureCode::WrongType, || {
         format!(
-            "kernels of the types cuda, ptx, cubin and fatbin take arrays of pointers, not {}: pass the tensors, or one \
-             tensor with an index into it",
+            "kernels of the types cuda, ptx, cubin and fatbin take {what}, not {}: pass the tensors, or one tensor with \
+             an index into it",
             kernel.name()
         )
     });
     let alone = arg.value.is_none() && arg.value_of.is_none() && arg.tensor_spec.is_none();
     mistakes.require(alone, path, FailureCode::WrongField, || {
-        "an array of pointers has `pointers`, and no `value` and no `tensor_spec`".to_owned()
+        format!("an argument of type `{field}` has `{field}`, and no `value` and no `tensor_spec`")
     });
     mistakes.require(
         arg.role == Role::Input && !arg.is_meta,
         path,
         FailureCode::WrongField,
         || {
-            "an array of pointers has no `role` and is no constant: the tensors that it points to have roles"
-                .to_owned()
+            format!("an argument of type `{field}` has no `role` and is no constant: the tensors that it names have roles")
         },
     );
     if let Err((code, message)) = launches::composed_value(args, arg) {
-        mistakes.add(format!("{path}.pointers"), code, message);
+        mistakes.add(format!("{path}.{field}"), code, message);
     }
 }
 

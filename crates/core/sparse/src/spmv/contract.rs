@@ -355,6 +355,7 @@ fn empty(name: &str, kind: ArgKind) -> ArgSpec {
         tensor_spec: None,
         fields: Default::default(),
         pointers: Vec::new(),
+        texture: None,
         symbol: None,
         role: Role::Input,
         is_meta: false,

@@ -1,7 +1,7 @@
 //! Functions of the driver API that the emulator does not support.
 //!
 //! They exist so that a program which looks up all functions finds them, and return
-//! `CUDA_ERROR_NOT_SUPPORTED`. They concern arrays, textures and surfaces; graphics; external memory and
+//! `CUDA_ERROR_NOT_SUPPORTED`. They concern arrays, surfaces, and textures other than of linear and pitched memory; graphics; external memory and
 //! semaphores; virtual memory management; multicast; green contexts; tensor maps; linking; stream memory
 //! operations; pools shared by processes; logs and core dumps; functions deprecated long ago; and graph
 //! nodes other than copies, memsets, kernels and host functions.
@@ -72,7 +72,7 @@ refused! {
     cuStreamWriteValue32_v2 cuStreamWriteValue64_v2 cuSurfObjectCreate cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc cuSurfRefGetArray cuSurfRefSetArray cuTensorMapEncodeIm2col
     cuTensorMapEncodeIm2colWide cuTensorMapEncodeTiled cuTensorMapReplaceAddress
-    cuTexObjectCreate cuTexObjectDestroy cuTexObjectGetResourceDesc
+    cuTexObjectGetResourceDesc
     cuTexObjectGetResourceViewDesc cuTexObjectGetTextureDesc cuTexRefCreate cuTexRefDestroy
     cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray cuTexRefGetBorderColor
     cuTexRefGetFilterMode cuTexRefGetFlags cuTexRefGetFormat cuTexRefGetMaxAnisotropy

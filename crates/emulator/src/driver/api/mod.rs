@@ -18,3 +18,4 @@ pub mod pool;
 pub mod procaddr;
 pub mod report;
 pub mod stream;
+pub mod texture;

@@ -202,6 +202,36 @@ pub struct UpdateInfo {
     pub error_from: Handle,
 }
 
+/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ResourceDesc {
+    pub kind: c_uint,
+    pub address: Address,
+    pub format: c_uint,
+    pub channels: c_uint,
+    /// Bytes of linear memory, texels of a row of pitched memory.
+    pub width: usize,
+    pub height: usize,
+    pub pitch: usize,
+    pub reserved: [u32; 22],
+    pub flags: c_uint,
+}
+
+/// `CUDA_TEXTURE_DESC`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TextureDesc {
+    pub address_modes: [c_uint; 3],
+    pub filter: c_uint,
+    pub flags: c_uint,
+    pub max_anisotropy: c_uint,
+    pub mipmap_filter: c_uint,
+    pub mipmap_levels: [f32; 3],
+    pub border: [f32; 4],
+    pub reserved: [c_int; 12],
+}
+
 /// `CUhostFn`.
 pub type HostFn = Option<unsafe extern "C" fn(*mut c_void)>;
 /// `CUstreamCallback`.

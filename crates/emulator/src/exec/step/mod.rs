@@ -17,6 +17,7 @@ mod runtime;
 mod special;
 mod spread;
 mod tensor;
+mod texture;
 mod traffic;
 mod view;
 
@@ -208,6 +209,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         Op::St(access) => memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
             memory::store(worker, cta, warp, at, inst, access)
         })?,
+        Op::Tex(tex) => texture::read(worker, cta, warp, at, inst, tex)?,
         Op::Atom { rmw, access, result } => {
             memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
                 atomic::atom(worker, cta, warp, at, inst, rmw, access, result)

@@ -62,6 +62,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "copysign" | "sqrt" | "rcp" | "rsqrt" | "sin" | "cos" | "ex2" | "lg2" | "tanh"
             | "testp" => self.float_function(i, m),
             "cvt" => self.cvt(i, m),
+            "tex" => self.texture(i, m),
             "ld" | "ldu" => self.load(i, m),
             "st" => self.store(i, m),
             "atom" => self.atom(i, m, true),
@@ -122,8 +123,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "wgmma" | "tcgen05" => {
                 Err(gap("matrix instructions of warpgroups and tensor memory are not supported"))
             }
-            "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
-                Err(gap("textures and surfaces are not supported by the emulator"))
+            "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
+                Err(gap("surfaces and such textures are not supported by the emulator"))
             }
             "mapa" | "getctarank" | "multimem" => {
                 Err(gap("thread block clusters and multicast are not supported by the emulator"))

@@ -18,6 +18,7 @@ mod mods;
 mod moves;
 mod names;
 mod problem;
+mod texture;
 mod warp;
 
 use problem::{Problem, gap};

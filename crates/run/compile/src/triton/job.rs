@@ -293,7 +293,11 @@ fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
         CompileError::rejected(FailureCode::ArgumentValue, message)
     };
     Ok(match arg.kind {
-        ArgKind::Tensor | ArgKind::None | ArgKind::Struct | ArgKind::Pointers => None,
+        ArgKind::Tensor
+        | ArgKind::None
+        | ArgKind::Struct
+        | ArgKind::Pointers
+        | ArgKind::Texture => None,
         ArgKind::Str => arg.value.clone(),
         _ => Some(match arg.scalar_value().map_err(misfit)? {
             ScalarValue::Bool(value) => Value::Bool(value),

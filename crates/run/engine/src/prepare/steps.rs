@@ -125,6 +125,7 @@ impl<'a> Binder<'a> {
                 tensor_spec: spec,
                 fields: arg.fields.clone(),
                 pointers: arg.pointers.clone(),
+                texture: arg.texture.clone(),
                 symbol: arg.symbol.clone(),
                 role: Role::Input,
                 is_meta: arg.is_meta,

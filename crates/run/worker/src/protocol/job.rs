@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::steps::StepProgram;
 use super::task::WorkerTask;
 use warpgauge_contract::Role;
-use warpgauge_model::{Image, TensorMap};
+use warpgauge_model::{Image, TensorMap, TextureLayout};
 use warpgauge_tensor::{Dtype, TensorInit};
 
 /// A program and the task to perform on it.
@@ -108,6 +108,8 @@ pub enum Argument {
     /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy engine of
     /// compute capability 9.0 and later reads it.
     Map(usize, Box<TensorMap>),
+    /// A texture object: the index of a buffer, and how it is read.
+    Texture(usize, Box<TextureLayout>),
     /// Pointer to an array of pointers, by index among those of a list of steps.
     PointerArray(usize),
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::error::{BindError, describe};
-use super::{ctype, pointer, pointers, scalar, structure};
+use super::{ctype, pointer, pointers, scalar, structure, texture};
 use warpgauge_compile::{CType, Constant, KernelInfo, Param};
 use warpgauge_contract::{
     ArgKind, ArgSpec, PointerEntry, ScalarValue, StepArgument, StructureField,
@@ -15,6 +15,7 @@ use warpgauge_model::FailureCode;
 use warpgauge_worker::protocol::Argument;
 
 /// An argument to bind.
+#[derive(Clone)]
 pub(crate) struct Passed<'a> {
     /// Index that error messages name.
     index: usize,
@@ -25,13 +26,15 @@ pub(crate) struct Passed<'a> {
     fields: Option<Cow<'a, [StructureField]>>,
     /// Of an array of pointers: its entries.
     pointers: Option<Cow<'a, [PointerEntry]>>,
+    /// Of a texture: the index of its tensor.
+    texture: Option<usize>,
 }
 
 impl<'a> Passed<'a> {
     /// Returns one of the contract's arguments, from an element on.
     fn given(index: usize, (at, elements): (usize, u64), args: &'a [ArgSpec]) -> Self {
         let (arg, tensor) = (Cow::Borrowed(&args[at]), Some((at, elements)));
-        Self { index, arg, tensor, fields: None, pointers: None }
+        Self { index, arg, tensor, fields: None, pointers: None, texture: None }
     }
 
     /// Returns one of the contract's arguments, with the value of a structure or an array of pointers.
@@ -42,6 +45,7 @@ impl<'a> Passed<'a> {
             StepArgument::Pointers(_, entries) => {
                 Self { pointers: Some(Cow::Owned(entries)), ..given }
             }
+            StepArgument::Texture(_, tensor) => Self { texture: Some(tensor), ..given },
             StepArgument::Given(..) | StepArgument::Number(_) | StepArgument::Null => given,
         }
     }
@@ -60,13 +64,16 @@ impl<'a> Passed<'a> {
             StepArgument::Structure(fields) => {
                 (ArgKind::Struct, Value::Null, Some(Cow::Borrowed(fields.as_slice())))
             }
+            StepArgument::Texture(at, tensor) => {
+                return Self { texture: Some(*tensor), ..Self::given(index, (*at, 0), args) };
+            }
             StepArgument::Pointers(at, entries) => {
                 let pointers = Some(Cow::Borrowed(entries.as_slice()));
                 return Self { pointers, ..Self::given(index, (*at, 0), args) };
             }
         };
         let arg = ArgSpec { is_meta: false, ..ArgSpec::constant(name, kind, value) };
-        Self { index, arg: Cow::Owned(arg), tensor: None, fields, pointers: None }
+        Self { index, arg: Cow::Owned(arg), tensor: None, fields, pointers: None, texture: None }
     }
 
     /// Returns an error about a structure that does not fit its parameter.
@@ -77,6 +84,10 @@ impl<'a> Passed<'a> {
             describe(param, self.index)
         );
         BindError::argument(self.index, FailureCode::ArgumentType, message)
+    }
+
+    pub(super) fn arg(&self) -> &ArgSpec {
+        &self.arg
     }
 
     pub(super) fn index(&self) -> usize {
@@ -121,8 +132,8 @@ pub fn bind_arguments(
 }
 
 /// Returns the arguments that a kernel without a list of launches gets. Those that a structure or an array of pointers
-/// names are not among them, unless the kernel has as many parameters as there are arguments. A kernel that takes no
-/// structure, or no array of pointers, gets none: those are of a kernel beside it.
+/// names are not among them, and no tensor of a texture, unless the kernel has as many parameters as there are arguments. A
+/// kernel that takes no structure, no array of pointers or no texture gets none: those are of a kernel beside it.
 pub(crate) fn parameters_of<'a>(
     kernel: &KernelInfo,
     args: &'a [ArgSpec],
@@ -130,7 +141,7 @@ pub(crate) fn parameters_of<'a>(
     let mut passed = Vec::new();
     for (index, arg) in args.iter().enumerate().filter(|(_, arg)| arg.is_parameter()) {
         let one = match arg.kind {
-            ArgKind::Struct | ArgKind::Pointers => {
+            ArgKind::Struct | ArgKind::Pointers | ArgKind::Texture => {
                 let value = warpgauge_contract::composed_value(args, arg)
                     .map_err(|(code, message)| BindError::argument(index, code, message))?;
                 (value.used(), Passed::composed(index, value, args))
@@ -139,22 +150,49 @@ pub(crate) fn parameters_of<'a>(
         };
         passed.push(one);
     }
-    if let Some(params) = &kernel.params {
-        let takes_structures = params.iter().any(|it| matches!(it.ctype, CType::Aggregate(_)));
-        passed.retain(|(_, one)| takes_structures || one.fields.is_none());
-        // A pointer to bytes or addresses may be an array of pointers, too: the number of parameters decides.
-        let without = passed.iter().filter(|(_, one)| one.pointers.is_none()).count();
-        let may_take = params.iter().any(pointers::may_be_array) && without != params.len();
-        let takes_arrays = may_take || params.iter().any(pointers::is_array);
-        passed.retain(|(_, one)| takes_arrays || one.pointers.is_none());
+    Ok(match &kernel.params {
+        Some(params) => taken_by(params, passed),
+        None => without_named(passed, None),
+    })
+}
+
+/// An argument with the indexes of those that it uses.
+type Using<'a> = (Vec<usize>, Passed<'a>);
+
+/// Returns the arguments that a kernel with these parameters takes.
+fn taken_by<'a>(params: &[Param], mut passed: Vec<Using<'a>>) -> Vec<Passed<'a>> {
+    let takes_structures = params.iter().any(|param| matches!(param.ctype, CType::Aggregate(_)));
+    passed.retain(|(_, one)| takes_structures || one.fields.is_none());
+    // An array or a texture stands where the tensor of a kernel beside it stands: the parameter there decides.
+    let (arrays, textures) =
+        (params.iter().any(pointers::is_array), params.iter().any(texture::may_be));
+    let ways = [(true, true), (true, false), (false, true), (false, false), (arrays, textures)];
+    let way = |(arrays, textures): (bool, bool)| {
+        let kept = passed.iter().filter(|(_, one)| {
+            (arrays || one.pointers.is_none()) && (textures || one.texture.is_none())
+        });
+        without_named(kept.cloned().collect(), Some(params.len()))
+    };
+    let fits = |taken: &Vec<Passed<'a>>| {
+        let mut pairs = taken.iter().zip(params);
+        taken.len() == params.len()
+            && pairs.all(|(one, param)| {
+                (one.pointers.is_none() || pointers::may_be_array(param))
+                    && (one.texture.is_none() || texture::may_be(param))
+            })
+    };
+    ways.iter().map(|one| way(*one)).find(fits).unwrap_or_else(|| way(ways[ways.len() - 1]))
+}
+
+/// Leaves out the arguments that others use, unless there are `count` with them.
+fn without_named(passed: Vec<Using<'_>>, count: Option<usize>) -> Vec<Passed<'_>> {
+    let mut named = BTreeSet::new();
+    if count != Some(passed.len()) {
+        let used = passed.iter().flat_map(|(used, one)| used.iter().filter(|at| **at != one.index));
+        named.extend(used.copied());
     }
-    if kernel.params.as_ref().is_none_or(|params| params.len() != passed.len()) {
-        let named =
-            passed.iter().flat_map(|(used, one)| used.iter().filter(|at| **at != one.index));
-        let named = named.copied().collect::<BTreeSet<_>>();
-        passed.retain(|(_, one)| !named.contains(&one.index));
-    }
-    Ok(passed.into_iter().map(|(_, one)| one).collect())
+    let passed = passed.into_iter().map(|(_, one)| one);
+    passed.filter(|one| !named.contains(&one.index)).collect()
 }
 
 /// Binds arguments to the parameters of `kernel`, in order.
@@ -237,6 +275,9 @@ pub(super) fn bind_value(
     let (index, arg) = (one.index, &*one.arg);
     if let Some(fields) = &one.fields {
         return structure::bind(one, fields, param, tensors);
+    }
+    if let Some(of) = one.texture {
+        return texture::bind(one, of, param, tensors);
     }
     if let Some(entries) = &one.pointers {
         return pointers::bind(one, entries, param, tensors);

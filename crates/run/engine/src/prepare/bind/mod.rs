@@ -12,6 +12,7 @@ mod pointer;
 mod pointers;
 mod scalar;
 mod structure;
+mod texture;
 
 #[cfg(test)]
 mod tests;

@@ -129,9 +129,12 @@ fn read(index: usize, arg: &ArgSpec) -> Result<Scalar, BindError> {
         ArgKind::Int => "a whole number",
         ArgKind::Float => "a number",
         ArgKind::Bool => "true or false",
-        ArgKind::Str | ArgKind::Tensor | ArgKind::None | ArgKind::Struct | ArgKind::Pointers => {
-            "a number or a bool"
-        }
+        ArgKind::Str
+        | ArgKind::Tensor
+        | ArgKind::None
+        | ArgKind::Struct
+        | ArgKind::Pointers
+        | ArgKind::Texture => "a number or a bool",
     };
     arg.scalar_value().map_err(|reason| {
         let text = format!("argument `{}` needs {wanted} in `value`: {reason}", arg.name);

@@ -138,3 +138,31 @@ fn machine_code_without_types_takes_declared_ones() {
     assert!(matches!(bound[0], Argument::Buffer(0)));
     assert!(matches!(&bound[1], Argument::Scalar(bytes) if bytes[..] == [1, 0, 0, 0]));
 }
+
+#[test]
+fn arrays_and_textures_stand_where_the_parameter_takes_them() {
+    let args: Vec<ArgSpec> = serde_json::from_value(json!([
+        {"name": "p", "type": "pointers", "pointers": ["x"]},
+        {"name": "t", "type": "texture", "texture": {"tensor": "x"}},
+        {"name": "x", "type": "tensor", "tensor_spec": {"shape": [8], "dtype": "float32"}},
+        {"name": "n", "type": "int", "value": 8},
+    ]))
+    .unwrap();
+    let to =
+        |pointee: Option<CType>| CType::Pointer { pointee: pointee.map(Box::new), is_const: false };
+    let pointers = || to(Some(to(Some(CType::F32))));
+    let taken = |params: &[(CType, u32)]| {
+        let kernel = kernel(params);
+        let passed = parameters_of(&kernel, &args).unwrap();
+        passed.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(taken(&[(pointers(), 8), (CType::I32, 4)]), "p n");
+    assert_eq!(taken(&[(CType::U64, 8), (CType::I32, 4)]), "t n");
+    assert_eq!(taken(&[(to(Some(CType::F32)), 8), (CType::I32, 4)]), "x n");
+    assert_eq!(taken(&[(pointers(), 8), (CType::U64, 8), (CType::I32, 4)]), "p t n");
+    let all = [(pointers(), 8), (CType::U64, 8), (to(Some(CType::F32)), 8), (CType::I32, 4)];
+    assert_eq!(taken(&all), "p t x n");
+    // Where no list fits, the types decide what the message lists.
+    assert_eq!(taken(&[(pointers(), 8)]), "p n");
+    assert_eq!(taken(&[(CType::I32, 4)]), "x n");
+}

@@ -4,6 +4,7 @@ use super::library_call::AddressOf;
 use super::step_memory::StepMemory;
 use super::structures::BoundStructure;
 use super::tensor_maps::BoundMap;
+use super::textures::BoundTexture;
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::residue::Residue;
@@ -22,6 +23,8 @@ pub(super) struct BoundLaunch {
     structures: Vec<BoundStructure>,
     /// Arguments that are tensor maps.
     maps: Vec<BoundMap>,
+    /// Arguments that are texture objects.
+    textures: Vec<BoundTexture>,
     /// Scratch memory of the launch.
     scratch: Vec<DeviceBuffer>,
 }
@@ -30,7 +33,8 @@ impl BoundLaunch {
     /// Returns a launch without arguments.
     pub(super) fn bare(launch: PreparedLaunch) -> Self {
         let (pointers, structures) = (Vec::new(), Vec::new());
-        Self { launch, pointers, structures, maps: Vec::new(), scratch: Vec::new() }
+        let (maps, textures, scratch) = (Vec::new(), Vec::new(), Vec::new());
+        Self { launch, pointers, structures, maps, textures, scratch }
     }
 
     /// Binds a kernel to the buffers and the scratch memory that it uses. `wants_facts`: whether the driver is asked for
@@ -51,6 +55,7 @@ impl BoundLaunch {
         residue.note_local_bytes(facts.map_or(0, |facts| facts.local_bytes));
         let (mut params, mut pointers) = (Params::new(), Vec::new());
         let (mut maps, mut scratch, mut structures) = (Vec::new(), Vec::new(), Vec::new());
+        let mut textures = Vec::new();
         let place = |index: usize, buffer: usize| {
             address(buffer).ok_or_else(|| blamed(no_buffer(&launch.symbol, index, buffer)))
         };
@@ -92,6 +97,13 @@ impl BoundLaunch {
                     structures.push(bound);
                     &mut params
                 }
+                Argument::Texture(buffer, layout) => {
+                    let bound = (index, *buffer, place(index, *buffer)?);
+                    let (bound, bytes) =
+                        BoundTexture::new(executor, bound, layout).map_err(blamed)?;
+                    textures.push(bound);
+                    params.push(&bytes)
+                }
                 Argument::Map(buffer, map) => {
                     let bound = (index, *buffer, place(index, *buffer)?);
                     let (bound, bytes) = BoundMap::new(executor, bound, map).map_err(blamed)?;
@@ -101,7 +113,7 @@ impl BoundLaunch {
             };
         }
         let launch = PreparedLaunch::new(function, shape, params).map_err(blamed)?;
-        Ok((Self { launch, pointers, structures, maps, scratch }, facts))
+        Ok((Self { launch, pointers, structures, maps, textures, scratch }, facts))
     }
 
     /// Queues the launch.
@@ -124,6 +136,11 @@ impl BoundLaunch {
         for map in &mut self.maps {
             if let Some(address) = address(map.buffer) {
                 map.follow(address, &mut self.launch)?;
+            }
+        }
+        for texture in &mut self.textures {
+            if let Some(address) = address(texture.buffer) {
+                texture.follow(address, &mut self.launch)?;
             }
         }
         self.launch.launch(stream)

@@ -46,6 +46,7 @@ impl BoundCall {
                 | Argument::Scratch(_)
                 | Argument::Structure(..)
                 | Argument::Map(..)
+                | Argument::Texture(..)
                 | Argument::PointerArray(_) => {
                     return Err(environment(unknown(&launch.symbol)));
                 }

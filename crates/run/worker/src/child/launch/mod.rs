@@ -7,6 +7,7 @@
 //! - `steps`: lists of launches
 //! - `structures`: arguments that are structures with pointers
 //! - `tensor_maps`: arguments that are tensor maps
+//! - `textures`: arguments that are texture objects
 
 mod kernel;
 pub(crate) mod library_call;
@@ -15,3 +16,4 @@ mod step_memory;
 mod steps;
 mod structures;
 pub(crate) mod tensor_maps;
+mod textures;

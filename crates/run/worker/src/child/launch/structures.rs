@@ -40,6 +40,7 @@ impl BoundStructure {
                 Argument::Scalar(_)
                 | Argument::Scratch(_)
                 | Argument::Structure(..)
+                | Argument::Texture(..)
                 | Argument::Map(..) => return Err(0),
             }
         }
