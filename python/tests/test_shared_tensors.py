@@ -36,7 +36,7 @@ with TensorClient(url=sys.argv[1]) as client:
 def tensors(server: warpgauge.Server) -> Iterator[TensorClient]:
     with TensorClient(url=server.url) as one:
         yield one
-        for left in one.list_tensors()["tensors"]:
+        for left in one.list_tensors():
             one.delete_tensor(left["tensor_id"])
 
 
@@ -305,8 +305,16 @@ def test_deletion_waits_for_those_who_have_it_open(tensors: TensorClient) -> Non
     with pytest.raises(ApiError) as caught:
         tensors.get_tensor_info(tensor_id)
     assert (caught.value.status, caught.value.code) == (404, "no_such_tensor")
-    assert tensors.list_tensors()["held_bytes"] == 64
+    assert tensors.tensor_list()["held_bytes"] == 64
     assert shared.sum() == 24
+
+
+def test_lists_are_those_of_the_gpu_tensor_servers_client(tensors: TensorClient) -> None:
+    ids = [tensors.upload_array(np.zeros(4, "f4"), -1) for _ in range(2)]
+    listed = tensors.list_tensors()
+    assert isinstance(listed, list) and sorted(one["tensor_id"] for one in listed) == sorted(ids)
+    whole = tensors.tensor_list()
+    assert (whole["tensors"], whole["count"], whole["held_bytes"]) == (listed, 2, 32)
 
 
 def handle_of(file: Path) -> dict[str, Any]:

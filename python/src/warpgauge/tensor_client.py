@@ -149,15 +149,19 @@ class TensorClient:
         """What is known of a tensor."""
         return cast("SharedTensor", self._json("GET", f"/tensors/{tensor_id}"))
 
-    def list_tensors(self) -> TensorList:
+    def list_tensors(self) -> list[SharedTensor]:
         """This key's tensors."""
-        return cast("TensorList", self._json("GET", "/tensors"))
+        return self.tensor_list()["tensors"]
 
     def get_cuda_info(self) -> Mapping[str, Any]:
         """The CUDA GPUs of the server."""
         return self._json("GET", "/cuda/info")
 
     # More.
+
+    def tensor_list(self) -> TensorList:
+        """The whole answer of `GET /tensors`: `tensors`, their number, and the bytes that they hold."""
+        return cast("TensorList", self._json("GET", "/tensors"))
 
     def upload_file(
         self,
