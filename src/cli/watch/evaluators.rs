@@ -12,18 +12,27 @@ use crate::exit::Exit;
 use warpgauge_client::{Client, ClientError};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
-use warpgauge_model::FailureCode;
+use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_report::{CompileResponse, EvaluateResponse};
 use warpgauge_service::{
     Caller, ExecError, JobSubmission, LocalService, ProcessRole, ServiceError,
 };
 use warpgauge_watch::{Evaluator, EvaluatorError, FileRejection, UNMET, WatchStop};
 
+/// Time that running evaluations get to end after a signal. A kernel that still runs then counts as
+/// one that may hang.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Message of the result of a kernel that ran when its watcher ended.
+const INTERRUPTED: &str = "the watcher ended while this kernel ran, or the machine did. The kernel may hang, \
+                           so it is not run again by itself: put the file into `kernels/` once more to \
+                           evaluate it again";
+
 /// What evaluates, wherever that is.
 pub(super) type AnyEvaluator = Box<dyn Evaluator>;
 
-/// What the command line names. SIGINT and SIGTERM set `stop`; work that was begun is gone on with by the
-/// next watcher.
+/// What the command line names. SIGINT and SIGTERM set `stop`; the next watcher continues what was begun,
+/// but for kernels that ran.
 pub(super) fn evaluator(
     target: &Target,
     config: &Config,
@@ -77,17 +86,23 @@ impl Local {
         Ok(Self { runtime, service, stopped })
     }
 
+    /// Waits for work, for at most `grace` after a signal. Work that is not begun by then is left.
     fn wait<T>(
         &self,
         work: impl Future<Output = Result<T, ServiceError>>,
+        grace: Duration,
     ) -> Result<T, EvaluatorError> {
         let mut stopped = self.stopped.clone();
+        if *stopped.borrow_and_update() {
+            return Err(EvaluatorError::Stopped);
+        }
         self.runtime.block_on(async {
             let stop = async {
                 if stopped.wait_for(|stopped| *stopped).await.is_err() {
                     // No signal can come any more.
                     std::future::pending::<()>().await;
                 }
+                tokio::time::sleep(grace).await;
             };
             tokio::select! {
                 biased;
@@ -111,12 +126,14 @@ impl Evaluator for Local {
         key: &str,
     ) -> Result<EvaluateResponse, EvaluatorError> {
         let idempotency_key = Some(key.to_owned());
-        let submission = JobSubmission { idempotency_key, ..JobSubmission::local() };
-        self.wait(self.service.services().evaluations.evaluate(request.clone(), submission))
+        let submission = JobSubmission { idempotency_key, once: true, ..JobSubmission::local() };
+        self.wait(self.service.services().evaluations.evaluate(request.clone(), submission), GRACE)
     }
 
     fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, EvaluatorError> {
-        self.wait(self.service.services().compiler.compile(request.clone(), &Caller::local()))
+        let caller = Caller::local();
+        let compiled = self.service.services().compiler.compile(request.clone(), &caller);
+        self.wait(compiled, Duration::ZERO)
     }
 }
 
@@ -130,7 +147,16 @@ fn of_service(error: ServiceError) -> EvaluatorError {
             | ExecError::Unavailable(_)
             | ExecError::RunnersLost(_)
             | ExecError::ShuttingDown,
-        ) => {
+        )
+        // An earlier watcher's job ended before its kernel ran. The key is free for another one.
+        | ServiceError::JobFailed {
+            code:
+                ErrorCode::AttemptsExhausted
+                | ErrorCode::Unavailable
+                | ErrorCode::QueueFull
+                | ErrorCode::ShuttingDown,
+            ..
+        } => {
             return EvaluatorError::Again(warpgauge_service::error_chain(&error));
         }
         ServiceError::Exec(ExecError::Invalid(problems))
@@ -141,6 +167,9 @@ fn of_service(error: ServiceError) -> EvaluatorError {
         ServiceError::Exec(ExecError::Invalid(_)) => "invalid_contract",
         ServiceError::IdempotencyConflict { .. } => "idempotency_conflict",
         ServiceError::Exec(ExecError::NotOffered(_)) => UNMET,
+        ServiceError::JobFailed { code: ErrorCode::Interrupted, .. } => {
+            return FileRejection::new(ErrorCode::Interrupted.as_str(), INTERRUPTED).into();
+        }
         _ => "job_failed",
     };
     FileRejection::new(code, CliError::from(error).render()).into()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Watching, folder, increment, names};
+use super::{Watching, folder, increment, names, result};
 use crate::server::{Server, data_directory, until};
 
 /// Files and kills, unless `WARPGAUGE_WATCH_FILES` and `WARPGAUGE_WATCH_KILLS` say otherwise.
@@ -75,7 +75,7 @@ fn none_is_lost_and_none_is_done_twice() {
     let mut cursor = String::new();
     loop {
         let page = server.get(&format!("/jobs?limit=100{cursor}"));
-        // One that three kills fell on ends as `attempts_exhausted`, and its file becomes another.
+        // One that a kill fell on before its kernel ran ends so, and its file becomes another.
         let done = |job: &&Value| job["code"] != "attempts_exhausted";
         jobs += page.json["jobs"].as_array().expect("jobs").iter().filter(done).count();
         match page.json["next_cursor"].as_str() {
@@ -84,4 +84,55 @@ fn none_is_lost_and_none_is_done_twice() {
         }
     }
     assert_eq!(jobs, files, "each was done by one job");
+}
+
+/// A kernel that hangs for `timeout` seconds.
+fn hang(timeout: u32) -> String {
+    increment(0)
+        .replace("// num_trials: 1\n", &format!("// num_trials: 1\n// timeout: {timeout}\n"))
+        .replace("x[threadIdx.x] += 1.0f;", "while (x[0] == x[0]) x[threadIdx.x] += 1.0f;")
+}
+
+#[test]
+fn a_kernel_that_ran_when_its_watcher_was_killed_is_not_run_again() {
+    for is_killed in [true, false] {
+        let (directory, kernels) = folder();
+        let data = data_directory();
+        // Longer than any test takes: a second run would be noticed.
+        fs::write(kernels.join("hang.cu"), hang(600)).unwrap();
+        fs::write(kernels.join("later.cu"), increment(1)).unwrap();
+        let arguments = ["--once", "--settle", "0", "--jobs", "1"];
+        let begin = || Watching::begin(directory.path(), data.path(), &arguments).0;
+        let jobs = |server: &Server| server.get("/jobs").json["jobs"].as_array().unwrap().clone();
+        let watching = begin();
+        // The store, as another process sees it.
+        let server = Server::start_in(data.path(), &[], &[]);
+        until("the kernel runs", || {
+            jobs(&server).iter().any(|job| job["state"] == "profiling").then_some(())
+        });
+        if is_killed {
+            watching.kill();
+        } else {
+            assert!(watching.end().success());
+        }
+        drop(server);
+        assert!(names(&kernels).contains(&"hang.cu".to_owned()));
+
+        assert!(begin().wait().success());
+        let hung = result(directory.path(), "hang");
+        assert_eq!(
+            (&hung["success"], &hung["error"]["code"]),
+            (&false.into(), &"interrupted".into())
+        );
+        assert!(hung["message"].as_str().unwrap().contains("once more"), "{hung}");
+        assert_eq!(result(directory.path(), "later")["success"], true);
+        assert_eq!(names(&kernels), Vec::<String>::new());
+
+        // The file is another one now.
+        fs::write(kernels.join("hang.cu"), increment(0)).unwrap();
+        assert!(begin().wait().success());
+        assert_eq!(result(directory.path(), "hang")["success"], true);
+        let server = Server::start_in(data.path(), &[], &[]);
+        assert_eq!(jobs(&server).len(), 3, "one for each file");
+    }
 }

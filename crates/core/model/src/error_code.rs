@@ -86,6 +86,8 @@ codes! {
         CallerGone = "caller_gone",
         /// The job has used all its attempts.
         AttemptsExhausted = "attempts_exhausted",
+        /// The process that ran the job ended while its kernel ran, and the job may run only once.
+        Interrupted = "interrupted",
         /// The stored request cannot be read.
         UnreadableRequest = "unreadable_request",
         /// The job failed, and no code was stored.

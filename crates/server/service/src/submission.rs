@@ -57,6 +57,9 @@ pub struct JobSubmission {
     pub label: Option<String>,
     /// URL that is notified of the job's end.
     pub webhook: Option<String>,
+    /// Whether the job has one attempt. It ends as `interrupted` if its process ends while its
+    /// kernel runs.
+    pub once: bool,
 }
 
 impl JobSubmission {

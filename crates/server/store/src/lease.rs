@@ -324,9 +324,13 @@ impl Write for GiveBack {
             let Some(row) = mine else {
                 return Err(StoreError::LeaseLost { job: self.job.clone() });
             };
-            super::recover::put_back(&self.job, &row, self.counts, self.why.as_deref(), batch)
-                .await
-                .map(drop)
+            let (job, why) = (self.job.as_str(), self.why.as_deref());
+            let taken = match self.counts {
+                true => super::recover::put_back(job, &row, true, why, batch).await,
+                // The process ends, or the job was not begun.
+                false => super::recover::put_back_of_ended(job, &row, false, batch).await,
+            };
+            taken.map(drop)
         })
     }
 }

@@ -76,6 +76,28 @@ pub(super) async fn put_back(
     Ok(PutBack::Queued)
 }
 
+/// Takes a job from a holder that ends or has ended. A job with a single attempt whose kernel ran
+/// ends too, since the kernel may hang.
+pub(super) async fn put_back_of_ended(
+    job: &str,
+    row: &HeldRow,
+    counts: bool,
+    batch: &mut Batch<'_>,
+) -> Result<PutBack, StoreError> {
+    let has_run = matches!(row.state, JobState::Profiling | JobState::Validating);
+    if row.cancel_requested || row.max_attempts > 1 || !has_run {
+        return put_back(job, row, counts, None, batch).await;
+    }
+    let error = JobError {
+        code: ErrorCode::Interrupted,
+        message: "the process that ran it ended while its kernel ran, and it may run only once: \
+                  its kernel may hang"
+            .to_owned(),
+    };
+    end(job, row, JobState::Failed, Some(&error), None, batch).await?;
+    Ok(PutBack::Exhausted)
+}
+
 /// Write of this process's heartbeat. Returns the jobs that it must stop.
 pub(super) struct Beat {
     pub(super) presence: Arc<Presence>,
@@ -225,11 +247,65 @@ async fn take_all(
         let Some(row) = held.filter(|row| row.holder.as_deref() == Some(instance)) else {
             continue;
         };
-        match put_back(&id, &row, true, None, batch).await? {
+        let taken = match instance == batch.context.instance {
+            true => put_back(&id, &row, true, None, batch).await?,
+            false => put_back_of_ended(&id, &row, true, batch).await?,
+        };
+        match taken {
             PutBack::Queued => requeued.queued.push(id),
             PutBack::Exhausted => requeued.exhausted.push(id),
             PutBack::Cancelled => requeued.cancelled.push(id),
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Fresh, job, on_both};
+    use crate::{NewJob, Visibility};
+
+    use super::*;
+
+    on_both!(a_single_attempt_ends_where_its_kernel_ran);
+
+    async fn a_single_attempt_ends_where_its_kernel_ran(fresh: Fresh) {
+        let (other, store) = (fresh.store().await, fresh.store().await);
+        let mut ids = Vec::new();
+        for (attempts, has_run, is_killed) in [
+            (1, true, true),
+            (1, true, false),
+            (1, false, true),
+            (1, false, false),
+            (2, true, true),
+        ] {
+            let new = NewJob { max_attempts: attempts, ..job("a") };
+            let (submitted, lease) = other.queue().submit_leased(new).await.unwrap();
+            let lease = lease.unwrap();
+            other.queue().advance(&lease, JobState::Compiling).await.unwrap();
+            if has_run {
+                other.queue().advance(&lease, JobState::Profiling).await.unwrap();
+            }
+            if is_killed {
+                std::mem::forget(lease);
+            } else {
+                other.queue().release(lease).await.unwrap();
+            }
+            ids.push(submitted.id);
+        }
+        let presence = Arc::clone(&other.membership().presence);
+        other.close().await;
+        drop(other);
+        presence.release_lock();
+        let requeued = store.membership().requeue_expired().await.unwrap();
+        assert_eq!((requeued.queued, requeued.exhausted.len()), (vec![ids[4].clone()], 2));
+        let mut codes = Vec::new();
+        for id in &ids {
+            let row = store.jobs().find(id, Visibility::All).await.unwrap().unwrap();
+            codes.push(row.error_code);
+        }
+        let interrupted = Some(ErrorCode::Interrupted);
+        let exhausted = Some(ErrorCode::AttemptsExhausted);
+        assert_eq!(codes, [interrupted.clone(), interrupted, exhausted, None, None]);
+    }
 }

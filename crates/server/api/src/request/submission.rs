@@ -120,6 +120,7 @@ impl Wanted {
             priority,
             label: self.label.filter(|label| !label.is_empty()),
             webhook: self.webhook,
+            once: false,
         })
     }
 }

@@ -319,9 +319,9 @@ impl Intake {
         job.label.clone_from(&submission.label);
         job.webhook.clone_from(&submission.webhook);
         job.max_attempts = match self.role {
-            ProcessRole::Server => MAX_ATTEMPTS,
+            ProcessRole::Server if !submission.once => MAX_ATTEMPTS,
             // The outcome goes to a terminal. A retry after the command's end would be useless.
-            ProcessRole::Command => 1,
+            ProcessRole::Server | ProcessRole::Command => 1,
         };
         Ok(job)
     }
