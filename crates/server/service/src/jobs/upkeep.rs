@@ -11,6 +11,7 @@ use crate::error::chain;
 use crate::readiness::Readiness;
 use crate::settings::ProcessRole;
 use warpgauge_config::{Config, StorageConfig};
+use warpgauge_model::JobState;
 use warpgauge_store::{Retention, Store, Visibility, may_follow};
 use warpgauge_telemetry::{EndState, telemetry};
 
@@ -148,16 +149,30 @@ impl Upkeep {
         }
     }
 
-    /// Writes a job's stage to the store if it has changed.
+    /// Writes a job's stage to the store if it has changed. A stage that was too short to be written
+    /// may lie between the written one and this one.
     fn write_stage(&self, job: &LiveJob) {
         let state = job.now().state;
         let lease = job.lease();
         let Some(lease) = lease.as_ref().filter(|lease| lease.state() != state) else { return };
-        if may_follow(lease.state(), state)
-            && !state.is_end()
-            && let Err(error) = self.store.queue().advance_behind(lease, state)
-        {
-            tracing::warn!(job = job.id(), error = chain(&error), "cannot write a stage");
+        let steps: &[JobState] = match may_follow(lease.state(), state) {
+            true => &[state],
+            false => &[JobState::Queued, state],
+        };
+        let mut reached = lease.state();
+        let is_way = steps.iter().all(|to| {
+            let may = may_follow(reached, *to);
+            reached = *to;
+            may
+        });
+        if state.is_end() || !is_way {
+            return;
+        }
+        for step in steps {
+            if let Err(error) = self.store.queue().advance_behind(lease, *step) {
+                tracing::warn!(job = job.id(), error = chain(&error), "cannot write a stage");
+                return;
+            }
         }
     }
 }
