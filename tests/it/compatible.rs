@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::mcp::agent::Agent;
+use crate::server::{Server, data_directory, device, program};
 
 const DOUBLE: &str = r#"extern "C" __global__ void twice(const float* a, float* b, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -106,9 +107,8 @@ fn every_answer_has_all_fields_of_the_reference_system() {
     assert!(stored["result"].get("pod_ip").is_none(), "{stored:#}");
 }
 
-#[test]
-fn what_the_reference_system_ignores_or_fills_in_is_a_warning() {
-    let server = Server::start();
+/// An evaluation with fields that only that system has, and without some that this one needs.
+fn lenient() -> Value {
     let mut body = evaluation(DOUBLE);
     body["collect_device_metrics"] = json!(false);
     body["num_trials"] = json!("4");
@@ -117,6 +117,13 @@ fn what_the_reference_system_ignores_or_fills_in_is_a_warning() {
     io["args"][0]["index"] = json!(0);
     io["args"][0]["tensor_spec"]["init"] = Value::Null;
     io.as_object_mut().unwrap().remove("launch");
+    body
+}
+
+#[test]
+fn what_the_reference_system_ignores_or_fills_in_is_a_warning() {
+    let server = Server::start();
+    let mut body = lenient();
     let report = answered(&server, "/evaluate", &body);
     let warnings = report["warnings"].as_array().unwrap().iter();
     let warnings = warnings.map(|one| format!("{}: {}", one["path"], one["message"]));
@@ -144,4 +151,52 @@ fn what_the_reference_system_ignores_or_fills_in_is_a_warning() {
     let refused = server.post_json("/evaluate", &body);
     assert_eq!(refused.status, 400, "{}", refused.text);
     assert!(refused.text.contains("did you mean `num_trials`?"), "{}", refused.text);
+}
+
+/// The JSON that a command writes about a request in a file.
+#[track_caller]
+fn commanded(command: &str, request: &Value) -> (Option<i32>, Value, String) {
+    let directory = data_directory();
+    let path = directory.path().join("request.json");
+    std::fs::write(&path, request.to_string()).unwrap();
+    let done = program()
+        .arg(command)
+        .arg(&path)
+        .args(["--json", "--device", &device()])
+        .env("WARPGAUGE_DATA_DIR", directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    (done.status.code(), serde_json::from_slice(&done.stdout).unwrap_or_default(), said)
+}
+
+#[test]
+fn files_and_agents_requests_are_read_as_bodies_are() {
+    let (code, report, said) = commanded("eval", &lenient());
+    assert_eq!(code, Some(0), "{report:#}{said}");
+    assert_eq!(report["kernel_exec_result"]["runtime_stats"]["samples"], 4, "{report:#}");
+    assert_eq!(report["warnings"].as_array().map(Vec::len), Some(6), "{report:#}");
+    let mut misspelt = lenient();
+    misspelt["num_trial"] = json!(4);
+    let (code, _, said) = commanded("eval", &misspelt);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("did you mean `num_trials`?"), "{said}");
+
+    let mut candidate = kernel(DOUBLE);
+    candidate["io"].as_object_mut().unwrap().remove("launch");
+    let comparison = json!({
+        "ref_kernel": kernel(DOUBLE), "custom_kernel": candidate, "num_trials": "4",
+        "collect_device_metrics": true,
+    });
+    let (code, report, said) = commanded("compare", &comparison);
+    assert_eq!(code, Some(0), "{report:#}{said}");
+    assert_eq!(report["warnings"][0]["path"], "collect_device_metrics", "{report:#}");
+
+    let server = Server::start();
+    let agent = Agent::begin(&server, None);
+    let answer = agent.call("evaluate_kernel", json!({"request": lenient()}));
+    assert_eq!(answer["verdict"], "not_checked", "{answer}");
+    assert!(answer["text"].as_str().unwrap().contains("`warnings`"), "{answer}");
+    let answer = agent.call("compare_kernels", json!({"request": comparison}));
+    assert!(answer["text"].as_str().unwrap().contains("collect_device_metrics"), "{answer}");
 }

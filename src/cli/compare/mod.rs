@@ -52,10 +52,13 @@ fn complete(
     limit: u64,
 ) -> Result<Vec<String>, CliError> {
     let mut notes = Vec::new();
-    if !fields.contains_key("ref_kernel") {
+    // Two sources are the oldest form of a comparison in the CUDA Evaluation Server.
+    let is_two_sources = ["ref_code", "custom_code"].iter().all(|name| fields.contains_key(*name));
+    if !is_two_sources && !fields.contains_key("ref_kernel") {
         notes.extend(from_contract(fields));
     }
-    let given = ["custom_kernel", "candidates"].iter().any(|name| fields.contains_key(*name));
+    let given = is_two_sources
+        || ["custom_kernel", "candidates"].iter().any(|name| fields.contains_key(*name));
     match (given, args.custom.as_slice()) {
         (true, []) => {}
         (false, [one]) => {

@@ -15,8 +15,8 @@ use base64::Engine;
 use serde_json::{Map, Value};
 
 pub(crate) use local_files::LocalFiles;
-use warpgauge_contract::{BodyFormat, KernelType};
-use warpgauge_document::path_text;
+use warpgauge_contract::{BodyFormat, Compatible, KernelType};
+use warpgauge_document::{DocumentError, path_text};
 
 /// Largest kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
@@ -117,8 +117,20 @@ impl ContractFile {
 
     /// The contract as a typed request.
     pub(super) fn typed<T: serde::de::DeserializeOwned>(self) -> Result<T, ContractFileError> {
+        self.read_as(warpgauge_document::from_value)
+    }
+
+    /// The contract as a typed request. It may be written for the CUDA Evaluation Server, as a body may.
+    pub(super) fn compatible<T: Compatible>(self) -> Result<T, ContractFileError> {
+        self.read_as(warpgauge_contract::compatible_from_value)
+    }
+
+    fn read_as<T>(
+        self,
+        read: impl FnOnce(Value) -> Result<T, DocumentError>,
+    ) -> Result<T, ContractFileError> {
         let path = self.path;
-        warpgauge_document::from_value(Value::Object(self.fields)).map_err(|error| {
+        read(Value::Object(self.fields)).map_err(|error| {
             let at = match path_text(&error.path()) {
                 root if root.is_empty() => "the document".to_owned(),
                 at => at,

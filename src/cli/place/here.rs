@@ -76,7 +76,7 @@ impl Place for Here<'_> {
         progress: &Progress,
     ) -> Result<Reply<EvaluateResponse>, CliError> {
         let expected = Expected::of_body(&contract.fields);
-        let request: EvaluateRequest = contract.typed()?;
+        let request: EvaluateRequest = contract.compatible()?;
         reply(self.session()?.call(|service| async move {
             let work = |submission| service.evaluations.evaluate(request, submission);
             with_progress(&*service.jobs, expected, progress, work).await
@@ -89,7 +89,7 @@ impl Place for Here<'_> {
         progress: &Progress,
     ) -> Result<Reply<CompareResponse>, CliError> {
         let expected = Expected::of_body(&contract.fields);
-        let request: CompareRequest = contract.typed()?;
+        let request: CompareRequest = contract.compatible()?;
         reply(self.session()?.call(|service| async move {
             let work = |submission| service.evaluations.compare(request, submission);
             with_progress(&*service.jobs, expected, progress, work).await

@@ -11,6 +11,7 @@ mod timeline;
 mod torch;
 mod tuned;
 
+use warpgauge_contract::RequestWarning;
 use warpgauge_model::{Diagnostic, Resources, Severity};
 use warpgauge_report::{
     CompileReport, CompileResponse, EvaluateResponse, KernelSignature, KernelVerdict, RuntimeStats,
@@ -282,9 +283,7 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
             page.row("sanitize", &text);
         }
     }
-    for warning in &response.warnings {
-        page.row("warning", &format!("{}: {}", warning.path, warning.message));
-    }
+    ignored(page, &response.warnings);
     let diagnostics = response.compile.as_ref().map_or(&[][..], |compile| &compile.diagnostics);
     let warnings: Vec<&Diagnostic> =
         diagnostics.iter().filter(|one| one.severity == Severity::Warning).collect();
@@ -334,6 +333,13 @@ fn located(diagnostic: &Diagnostic) -> String {
     };
     let gap = if text.is_empty() { "" } else { " " };
     format!("{text}{gap}{severity}: {}", diagnostic.message)
+}
+
+/// What of the request was ignored or filled in.
+fn ignored(page: &mut Page, warnings: &[RequestWarning]) {
+    for warning in warnings {
+        page.row("warning", &format!("{}: {}", warning.path, warning.message));
+    }
 }
 
 fn timings(page: &mut Page, timings: &Timings) {

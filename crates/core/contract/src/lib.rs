@@ -62,7 +62,9 @@ pub use named::{
     KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices,
 };
 pub use parse::from_value;
-pub use parse::{BodyFormat, ParseError, parse, parse_arrays, parse_compatible};
+pub use parse::{
+    BodyFormat, ParseError, compatible_from_value, parse, parse_arrays, parse_compatible,
+};
 pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;
 pub use settings::{

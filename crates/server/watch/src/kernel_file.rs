@@ -101,14 +101,15 @@ fn request(
     from: ContractFrom,
     assumed: Vec<String>,
 ) -> Result<KernelRequest, EvaluatorError> {
-    let request = warpgauge_document::from_value(Value::Object(fields)).map_err(|error| {
-        let at = match path_text(&error.path()) {
-            root if root.is_empty() => ".".to_owned(),
-            at => at,
-        };
-        let why = error.message();
-        FileRejection::new("invalid_contract", format!("the contract: {at}: {why}"))
-    })?;
+    let request =
+        warpgauge_contract::compatible_from_value(Value::Object(fields)).map_err(|error| {
+            let at = match path_text(&error.path()) {
+                root if root.is_empty() => ".".to_owned(),
+                at => at,
+            };
+            let why = error.message();
+            FileRejection::new("invalid_contract", format!("the contract: {at}: {why}"))
+        })?;
     Ok(KernelRequest { request, from, assumed })
 }
 

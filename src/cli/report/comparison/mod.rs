@@ -3,7 +3,7 @@
 use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::plain;
 use super::page::{Page, Tone};
-use super::{compile_errors, evaluation_verdict, failed_checks, measured, timings};
+use super::{compile_errors, evaluation_verdict, failed_checks, ignored, measured, timings};
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{
@@ -32,6 +32,7 @@ pub(in super::super) fn comparison(response: &CompareResponse, colour: bool) -> 
     if let Some(report) = &response.device {
         page.row("device", &device(report));
     }
+    ignored(&mut page, &response.warnings);
     timings(&mut page, &response.timings);
     page.row("job", &response.job_id);
     page.text

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use warpgauge_document::{Document, DocumentError, MAX_YAML_DEPTH, path_text};
+use warpgauge_document::{Document, DocumentError, DocumentFormat, MAX_YAML_DEPTH, path_text};
 
 use super::ContractError;
 use super::compatible::{Adapter, Compatible};
@@ -141,6 +141,19 @@ pub fn parse_compatible<T: Compatible>(format: BodyFormat, bytes: &[u8]) -> Resu
     let mut adapter = Adapter::default();
     let mut request: T =
         parse_adapted(format, bytes, &mut |document| T::adapt(document, &mut adapter))?;
+    request.set_warnings(adapter.into_warnings());
+    Ok(request)
+}
+
+/// Reads a request from parsed JSON as [`parse_compatible`] does from a body.
+///
+/// # Errors
+/// The value is no such request, or a name in it is near a known one.
+pub fn compatible_from_value<T: Compatible>(value: Value) -> Result<T, DocumentError> {
+    let mut adapter = Adapter::default();
+    let mut document = Document::from(value);
+    T::adapt(&mut document, &mut adapter)?;
+    let mut request: T = document.read(DocumentFormat::Json)?;
     request.set_warnings(adapter.into_warnings());
     Ok(request)
 }

@@ -15,6 +15,7 @@ pub(super) fn answer(response: &CompareResponse) -> Outcome {
         |first| (first.verdict, format!("{}: {}", first.name, first.summary)),
     );
     let mut outcome = Outcome::new(verdict, summary).on(response.device.as_ref());
+    evaluation::read_so(&mut outcome, &response.warnings);
     if let [only] = response.candidates.as_slice() {
         facts(&mut outcome, verdict, response, only);
     } else if let Some(order) = order(response) {

@@ -1,6 +1,7 @@
 //! Converts the report of an evaluation to an answer.
 
 use super::{ExecMetadata, ExecResult, Outcome, SUMMARY_BYTES, TEXT_BYTES, Verdict, plain};
+use warpgauge_contract::RequestWarning;
 use warpgauge_model::{CacheState, DeviceKind, Diagnostic, Regime, Severity};
 use warpgauge_report::readable::{duration_ms, percent};
 use warpgauge_report::{EvaluateResponse, KernelExecResult, ProgramReport, RuntimeStats};
@@ -12,6 +13,7 @@ use warpgauge_validate::{Reason, ReasonCode};
 pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     let (verdict, summary) = verdict(response, None);
     let mut outcome = Outcome::new(verdict, summary).on(response.device.as_ref());
+    read_so(&mut outcome, &response.warnings);
     match verdict {
         Verdict::NotCompiled => compiler(&mut outcome, response),
         Verdict::Wrong | Verdict::Failed => against(&mut outcome, response),
@@ -32,6 +34,16 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
         _ => &[ArtifactKind::Ptx, ArtifactKind::Sass, ArtifactKind::Log],
     };
     outcome.of_job(&response.job_id, left)
+}
+
+/// Adds what of the request was ignored or filled in.
+pub(super) fn read_so(outcome: &mut Outcome, warnings: &[RequestWarning]) {
+    let Some(first) = warnings.first() else { return };
+    let more = match warnings.len() - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more `warnings` in the report"),
+    };
+    outcome.fact(format!("request: {}: {}{more}", first.path, first.message));
 }
 
 /// Returns the verdict on a kernel, and the reason. The kernel is named `name`, or else by its own

@@ -11,14 +11,15 @@ mod flat;
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::MAX_WAIT;
 use super::backend::{JobBackendError, JobOrder};
 use super::resources::Part;
 use super::tools::ToolName;
-use warpgauge_contract::{BodyFormat, CompareRequest, EvaluateRequest, parse};
+use warpgauge_contract::{
+    BodyFormat, CompareRequest, Compatible, EvaluateRequest, parse_compatible,
+};
 use warpgauge_service::JobRequest;
 
 /// Longest label and idempotency key, bytes, as in the HTTP API.
@@ -141,8 +142,8 @@ fn request(
     body: &Body,
     asked: Option<Value>,
 ) -> Result<JobRequest, JobBackendError> {
-    fn read<T: DeserializeOwned>(body: &Body) -> Result<T, JobBackendError> {
-        Ok(parse(body.format, body.text.as_bytes())?)
+    fn read<T: Compatible>(body: &Body) -> Result<T, JobBackendError> {
+        Ok(parse_compatible(body.format, body.text.as_bytes())?)
     }
     if body.compares {
         return Ok(JobRequest::Compare(Box::new(read::<CompareRequest>(body)?)));
