@@ -32,6 +32,9 @@ pub(in crate::cli) struct WatchArgs {
     /// Branch of the repository
     #[arg(long, value_name = "NAME", default_value = "main", requires = "git")]
     pub branch: String,
+    /// Directory of the repository that has kernels/ and results/, such as gpu-executor; default: its root
+    #[arg(long, value_name = "DIR", requires = "git", value_parser = directory)]
+    pub within: Option<String>,
     #[command(flatten)]
     pub target: Target,
     /// Files that are worked on at once
@@ -49,10 +52,30 @@ pub(in crate::cli) struct WatchArgs {
     /// Ask for no metrics of the device: faster, and results have times only
     #[arg(long)]
     pub no_profile: bool,
-    /// Name results NAME_result.json, as KRAIT's executor does
+    /// Write results as KRAIT's executor does: NAME_result.json, in which `error` is a text
     #[arg(long)]
     pub suffixed_results: bool,
 }
+
+/// A directory of a repository.
+pub(super) fn directory(text: &str) -> Result<String, String> {
+    let text = text.trim_end_matches('/');
+    let is_plain = |part: &str| {
+        !part.starts_with(['.', '-'])
+            && !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    match text.split('/').all(is_plain) && text.len() <= MAX_DIRECTORY_BYTES {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "expected a directory from the repository's root such as `gpu-executor`: letters, digits, `.`, `_` \
+             and `-`, {MAX_DIRECTORY_BYTES} bytes at most"
+        )),
+    }
+}
+
+/// Longest path of a directory of a repository, bytes.
+const MAX_DIRECTORY_BYTES: usize = 255;
 
 /// A time between two looks.
 fn interval(text: &str) -> Result<f64, String> {
@@ -85,14 +108,19 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
             warpgauge_watch::watch(&folder, &options, &*evaluator, &stop, &told)?;
         }
         (None, Some(url)) => {
-            let directory = directory_of(config, url, &args.branch);
+            let within = args.within.as_deref();
+            let directory = directory_of(config, url, &args.branch, within);
             std::fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(&directory)
                 .map_err(|source| CliError::Write { path: directory.clone(), source })?;
-            let address =
-                mailbox::MailboxAddress { url, branch: &args.branch, directory: &directory };
+            let address = mailbox::MailboxAddress {
+                url,
+                branch: &args.branch,
+                within,
+                directory: &directory,
+            };
             let evaluator = evaluator(&args.target, config, &stop)?;
             let root = directory.join("folder");
             let told = |told: WatchEvent<'_>| {
@@ -109,8 +137,9 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
 }
 
 /// Where what belongs to a mailbox is kept on this machine.
-fn directory_of(config: &Config, url: &str, branch: &str) -> PathBuf {
-    let name = blake3::hash(format!("{url}\0{branch}").as_bytes()).to_hex();
+fn directory_of(config: &Config, url: &str, branch: &str, within: Option<&str>) -> PathBuf {
+    let within = within.map(|within| format!("\0{within}")).unwrap_or_default();
+    let name = blake3::hash(format!("{url}\0{branch}{within}").as_bytes()).to_hex();
     config.data_dir().join("mailboxes").join(&name[..16])
 }
 

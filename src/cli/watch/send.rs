@@ -32,6 +32,9 @@ pub(in crate::cli) struct SendArgs {
     /// Branch of the repository
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub branch: String,
+    /// Directory of the repository that has kernels/ and results/; default: its root
+    #[arg(long, value_name = "DIR", value_parser = super::directory)]
+    pub within: Option<String>,
     /// Contract; default: the one beside the kernel, if there is one
     #[arg(long, value_name = "FILE")]
     pub contract: Option<PathBuf>,
@@ -57,8 +60,12 @@ pub(in crate::cli) fn run(
         interrupt.stop();
         true
     }));
-    let address =
-        MailboxAddress { url: &args.git, branch: &args.branch, directory: directory.path() };
+    let address = MailboxAddress {
+        url: &args.git,
+        branch: &args.branch,
+        within: args.within.as_deref(),
+        directory: directory.path(),
+    };
     let sent =
         || terminal.note(&format!("warpgauge: sent as {}; waiting for the result", letter.stem));
     let patience = Duration::from_secs_f64(args.patience);
@@ -73,9 +80,15 @@ pub(in crate::cli) fn run(
     }
     Ok(match &report {
         Some(report) => Exit::of_report(report),
-        None if result["error"]["code"] == "compile_error" => Exit::NotCompiled,
+        None if code_of(&result) == "compile_error" => Exit::NotCompiled,
+        None if result["success"] == true => Exit::Success,
         None => Exit::Usage,
     })
+}
+
+/// The code of a failure, in a result of either form.
+fn code_of(result: &Value) -> &Value {
+    result.get("error_code").unwrap_or(&result["error"]["code"])
 }
 
 /// A result for people.
@@ -87,8 +100,9 @@ fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -
     match report {
         Some(report) => text.push_str(&report::evaluation(report, terminal.colour)),
         None => {
-            let message = result["error"]["message"].as_str().unwrap_or("there is no report");
-            text.push_str(&plain(&format!("failed  {message}\n")));
+            let message = result["message"].as_str().unwrap_or("there is no report");
+            let word = if result["success"] == true { "done" } else { "failed" };
+            text.push_str(&plain(&format!("{word}  {message}\n")));
         }
     }
     text

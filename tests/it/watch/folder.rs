@@ -135,14 +135,40 @@ fn a_kernel_that_hangs_is_ended_after_its_own_time_and_is_not_run_again() {
 }
 
 #[test]
-fn results_may_be_named_as_krait_names_them() {
+fn results_may_be_written_for_kraits_backend() {
     let (directory, kernels) = folder();
     let data = data_directory();
-    fs::write(kernels.join("kernel_17.cu"), increment(0)).unwrap();
+    let headed = |kind: &str, code: &str| {
+        format!(
+            "// REQUEST\n    // Hardware: NVIDIA T4\n    // Backend: CUDA\n    // Type: {kind}\n\n    {code}"
+        )
+    };
+    // This one is wrong where it runs, and compiles.
+    let wild = CODE.replace("x[i] *= 2.0f", "*(float*)(8ull + i) = 2.0f");
+    fs::write(kernels.join("kernel_17.cu"), headed("execute", CODE)).unwrap();
+    fs::write(kernels.join("kernel_18.cu"), headed("execute", &wild)).unwrap();
+    fs::write(kernels.join("compile_19.cu"), headed("compile_only", &wild)).unwrap();
+    fs::write(kernels.join("compile_20.cu"), headed("compile_only", "__global__ void k( {"))
+        .unwrap();
     let arguments = ["--once", "--settle", "0", "--suffixed-results"];
     assert!(Watching::begin(directory.path(), data.path(), &arguments).0.wait().success());
-    assert_eq!(names(&directory.path().join("results")), ["kernel_17_result.json"]);
-    assert_eq!(result(directory.path(), "kernel_17_result")["success"], true);
+    let of = |name: &str| result(directory.path(), &format!("{name}_result"));
+    let found = names(&directory.path().join("results"));
+    assert_eq!(found.len(), 4, "{found:?}");
+    for (name, success) in
+        [("kernel_17", true), ("compile_19", true), ("kernel_18", false), ("compile_20", false)]
+    {
+        let result = of(name);
+        assert_eq!(result["success"], success, "{result}");
+        // That backend takes a result with this field for a failure, and its value for a text.
+        assert_eq!(result.get("error").is_none(), success, "{result}");
+        assert_eq!(result["error"].is_string(), !success, "{result}");
+    }
+    assert_eq!(of("compile_20")["error_code"], "compile_error");
+    let compiled = of("compile_19");
+    assert_eq!(compiled["kernel_name"], "twice", "{compiled}");
+    assert!(compiled["report"].is_null() && compiled["execution_time"].is_null(), "{compiled}");
+    assert!(compiled["unavailable"]["execution_time"].as_str().unwrap().contains("compile_only"));
 }
 
 #[test]

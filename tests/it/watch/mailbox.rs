@@ -199,6 +199,27 @@ fn others_write_histories_are_replaced_and_pushes_are_refused() {
 }
 
 #[test]
+fn a_mailbox_may_be_a_directory_of_a_repository() {
+    let (_directory, remote, clone) = repository();
+    let data = data_directory();
+    let within = clone.join("gpu-executor/kernels");
+    fs::create_dir_all(&within).unwrap();
+    for (path, number) in [(within.join("kernel_17.cu"), 1), (clone.join("kernels/other.cu"), 2)] {
+        fs::write(path, increment(number)).unwrap();
+    }
+    commit(&clone, "two directories");
+    push(&clone);
+    let arguments = ["--poll", "0.1", "--within", "gpu-executor/", "--suffixed-results"];
+    let _serving = serve(&remote, data.path(), &arguments);
+    let path = "gpu-executor/results/kernel_17_result.json";
+    let text = until(path, || shown(&remote, path));
+    let result: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["success"], true, "{result}");
+    assert_eq!(shown(&remote, "gpu-executor/kernels/kernel_17.cu"), None);
+    assert!(shown(&remote, "kernels/other.cu").is_some(), "it is in no directory of the mailbox");
+}
+
+#[test]
 fn a_branch_that_does_not_exist_is_told() {
     let (_directory, remote, _) = repository();
     let data = data_directory();

@@ -90,6 +90,11 @@ impl Folder {
         self.ending = SUFFIXED;
     }
 
+    /// Returns whether results are written for KRAIT's backend.
+    pub(crate) fn has_suffixed_results(&self) -> bool {
+        self.ending == SUFFIXED
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }

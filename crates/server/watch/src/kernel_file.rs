@@ -96,6 +96,26 @@ pub fn request_of(
     request(fields, from, assumed)
 }
 
+/// Returns the compilation that the header of a CUDA file asks for in place of an evaluation, and
+/// caveats. Python is compiled when it is evaluated.
+pub(crate) fn compilation_of(name: &str, content: &[u8]) -> Option<(CompileRequest, Vec<String>)> {
+    let text = std::str::from_utf8(content).ok()?;
+    if kernel_type(name) != Some(KernelType::Cuda) || !language::is_compiled_only(text) {
+        return None;
+    }
+    let code = Code::Text(text.to_owned());
+    let (KernelType::Cuda, code) = in_its_language(name, KernelType::Cuda, code).ok()? else {
+        return None;
+    };
+    let has_main = infer::is_whole_program(text);
+    let caveat = "the device code was compiled; the main() of the file was left out";
+    let mut kernel = Map::new();
+    kernel.insert("kernel_type".to_owned(), json!(KernelType::Cuda));
+    put_code(&mut kernel, &code);
+    let request = serde_json::from_value(json!({"kernel": kernel})).ok()?;
+    Some((request, has_main.then(|| caveat.to_owned()).into_iter().collect()))
+}
+
 fn request(
     fields: Map<String, Value>,
     from: ContractFrom,
@@ -176,6 +196,9 @@ fn in_its_language(
         (KernelType::Cuda, Code::Text(text)) => {
             let (kind, text) = language::of_cuda_file(name, text)?;
             Ok((kind, Code::Text(text)))
+        }
+        (KernelType::Triton, Code::Text(text)) => {
+            Ok((KernelType::Triton, Code::Text(language::of_python_file(text))))
         }
         other => Ok(other),
     }

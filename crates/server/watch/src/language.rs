@@ -48,18 +48,47 @@ pub(crate) fn of_cuda_file(
     }
 }
 
-/// Returns the value of `// Backend:` among the comments at the beginning.
-fn backend(text: &str) -> Option<&str> {
-    header(text).find_map(|line| {
-        let (name, value) = line.trim_start_matches('/').split_once(':')?;
-        name.trim().eq_ignore_ascii_case("backend").then(|| value.trim())
+/// Returns the text of a Python file. KRAIT indents the first line after its header, which Python
+/// does not take.
+pub(crate) fn of_python_file(text: String) -> String {
+    if field(&text, "#", "backend").is_none() { text } else { unindented(&text, "#") }
+}
+
+/// Returns whether the header of a file asks for a compilation alone, as KRAIT writes it.
+pub(crate) fn is_compiled_only(text: &str) -> bool {
+    ["//", "#"].iter().any(|sign| {
+        field(text, sign, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("compile_only"))
     })
 }
 
-/// Returns the lines of `//` with which a text begins.
-fn header(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the value of `// Backend:` among the comments at the beginning.
+fn backend(text: &str) -> Option<&str> {
+    field(text, "//", "backend")
+}
+
+/// Returns the value of a field among the comments at the beginning, which have this sign.
+fn field<'t>(text: &'t str, sign: &'t str, wanted: &'t str) -> Option<&'t str> {
+    header(text, sign).find_map(|line| {
+        let (name, value) = line.strip_prefix(sign)?.split_once(':')?;
+        name.trim().eq_ignore_ascii_case(wanted).then(|| value.trim())
+    })
+}
+
+/// Removes the indentation of the first line after the header.
+fn unindented(text: &str, sign: &str) -> String {
+    let first = header(text, sign).count();
+    let lines = text.lines().enumerate().map(|(at, line)| match at == first {
+        true => line.trim_start(),
+        false => line,
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Returns the comments of this sign with which a text begins, without their indentation.
+fn header<'t>(text: &'t str, sign: &'t str) -> impl Iterator<Item = &'t str> {
     let text = text.trim_start_matches('\u{feff}');
-    text.lines().map(str::trim_start).take_while(|line| line.starts_with("//") || line.is_empty())
+    let is_header = move |line: &&str| line.starts_with(sign) || line.is_empty();
+    text.lines().map(str::trim_start).take_while(is_header)
 }
 
 /// Returns the language of a backend; `None` if the name is unknown.
@@ -105,7 +134,8 @@ fn recognised(text: &str) -> (Language, String) {
 
 /// Replaces the header by one that Python takes for comments; lines keep their numbers.
 fn python(text: &str) -> String {
-    let lines = header(text).count();
+    let text = unindented(text, "//");
+    let lines = header(&text, "//").count();
     let comments =
         text.lines().take(lines).map(|line| match line.trim_start().strip_prefix("//") {
             Some(rest) => format!("#{rest}"),
@@ -160,5 +190,34 @@ mod tests {
         let text = "// Hardware: NVIDIA T4\n// Backend: Triton\n\nimport triton\n# x // y\n";
         let python = "# Hardware: NVIDIA T4\n# Backend: Triton\n\nimport triton\n# x // y\n";
         assert_eq!(kind(text), Ok((KernelType::Triton, python.to_owned())));
+    }
+
+    /// The files of KRAIT, to the letter: all lines of the header but the first are indented, and
+    /// so is the first line of the code.
+    #[test]
+    fn the_first_line_after_a_header_may_be_indented() {
+        let code = "import triton\n\n@triton.jit\ndef k(x):\n    pass\n";
+        let text = format!(
+            "// EXECUTION REQUEST\n    // Backend: Triton\n    // Type: execute\n\n    {code}"
+        );
+        let python = format!("# EXECUTION REQUEST\n# Backend: Triton\n# Type: execute\n\n{code}");
+        assert_eq!(kind(&text), Ok((KernelType::Triton, python)));
+        let head =
+            "# EXECUTION REQUEST\n    # Backend: PYTORCH_CUDA_EXTENSION\n    # Type: execute\n\n";
+        let torch = of_python_file(format!("{head}    import torch\nx = 1\n"));
+        assert_eq!(torch, format!("{head}import torch\nx = 1\n"));
+        for other in ["    import torch\n", "# a comment\n    import torch\n", "x = [\n    1]\n"] {
+            assert_eq!(of_python_file(other.to_owned()), other);
+        }
+    }
+
+    #[test]
+    fn a_header_may_ask_for_a_compilation_alone() {
+        assert!(is_compiled_only("// COMPILATION REQUEST\n    // Type: compile_only\n\n    code"));
+        assert!(is_compiled_only("# Type: compile_only\nimport torch"));
+        for text in ["// Type: execute\ncode", "code\n// Type: compile_only", "// compile_only", ""]
+        {
+            assert!(!is_compiled_only(text), "{text}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use warpgauge_contract::{EvaluateRequest, KernelRuntime};
-use warpgauge_report::{EvaluateResponse, KernelVerdict};
+use warpgauge_report::{CompileResponse, EvaluateResponse, KernelVerdict};
 
 use crate::evaluator::FileRejection;
 use crate::kernel_file::{ContractFrom, KernelRequest};
@@ -141,6 +141,32 @@ impl KernelResult {
         outcome
     }
 
+    /// Returns the result of a file that asks for a compilation alone.
+    pub fn compiled(
+        subject: &KernelFileId<'_>,
+        report: CompileResponse,
+        caveats: Vec<String>,
+    ) -> Self {
+        let mut outcome = Self::new(subject);
+        outcome.warnings = caveats;
+        outcome.warnings.extend(report.diagnostics.into_iter().map(|one| one.message));
+        if report.compiled {
+            outcome.status = "completed";
+        } else {
+            outcome.verdict = Some(KernelVerdict::NotCompiled);
+            let message =
+                report.compilation_error.unwrap_or_else(|| "no reason is given".to_owned());
+            outcome.error = Some(json!({"code": "compile_error", "message": message}));
+        }
+        outcome.kernel_name = report.compile.map(|one| one.symbol).filter(|one| !one.is_empty());
+        outcome.explain("the file asks for a compilation alone (`Type: compile_only`)");
+        outcome.summarise();
+        if report.compiled {
+            outcome.message = "the kernel compiled".to_owned();
+        }
+        outcome
+    }
+
     /// Returns the result of an evaluation.
     pub fn evaluated(
         subject: &KernelFileId<'_>,
@@ -162,6 +188,25 @@ impl KernelResult {
         outcome.report = Some(report);
         outcome.summarise();
         outcome
+    }
+
+    /// Returns the JSON of the result. For KRAIT's backend, `error` is a text, and is absent where
+    /// there is none: that backend takes a result with an `error` for a failure. `error_code` has
+    /// the code.
+    pub(crate) fn written(&self, for_krait: bool) -> Result<Vec<u8>, serde_json::Error> {
+        if !for_krait {
+            return serde_json::to_vec_pretty(self);
+        }
+        let mut result = serde_json::to_value(self)?;
+        if let Value::Object(fields) = &mut result
+            && let Some(Value::Object(error)) = fields.remove("error")
+        {
+            let mut error = error;
+            for (name, of_error) in [("error", "message"), ("error_code", "code")] {
+                fields.insert(name.to_owned(), error.remove(of_error).unwrap_or_default());
+            }
+        }
+        serde_json::to_vec_pretty(&result)
     }
 
     /// Sets `success` and `message` from the other fields.

@@ -11,7 +11,8 @@ use crate::folder::{Folder, FolderError, failed};
 use crate::intake::{MAX_BINARY_BYTES, MAX_SOURCE_BYTES, Taken, Version, take};
 use crate::journal::{self, Entry};
 use crate::kernel_file::{
-    CONTRACTS, ContractFrom, KernelRequest, kernel_of_program, kernel_type, request_of,
+    CONTRACTS, ContractFrom, KernelRequest, compilation_of, kernel_of_program, kernel_type,
+    request_of,
 };
 use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchStop};
@@ -134,7 +135,8 @@ impl Bench<'_> {
         *begun = Some((key.clone(), entry.clone()));
         let line = outcome.line();
         let path = self.folder.own("ready", &key);
-        let result = serde_json::to_vec_pretty(&outcome)
+        let result = outcome
+            .written(self.folder.has_suffixed_results())
             .map_err(|error| failed("describe", &path)(error.into()))?;
         let published = journal::publish(self.folder, &key, &entry, &result)?;
         (self.told)(WatchEvent::Result { line: &line, path: &published });
@@ -182,6 +184,18 @@ impl Bench<'_> {
             Ok(content) => content,
             Err(refusal) => return Ok(Ok(KernelResult::refused(subject, None, &refusal))),
         };
+        if let (Some((compilation, caveats)), None) =
+            (compilation_of(subject.file, &content), contract)
+        {
+            let done = self.patiently(subject.file, || self.evaluator.compile(&compilation));
+            return Ok(match done {
+                Ok(report) => Ok(KernelResult::compiled(subject, report, caveats)),
+                Err(EvaluatorError::Refused(refusal)) => {
+                    Ok(KernelResult::refused(subject, None, &refusal))
+                }
+                Err(_) => Err(()),
+            });
+        }
         let made = self.patiently(subject.file, || {
             request_of(subject.file, &content, contract, &mut |it| self.evaluator.compile(it))
         });

@@ -60,8 +60,17 @@ pub struct MailboxAddress<'a> {
     /// URL of the repository, as git takes it.
     pub url: &'a str,
     pub branch: &'a str,
+    /// Directory of the repository with `kernels/` and `results/`; `None`: its root.
+    pub within: Option<&'a str>,
     /// Local directory for this mailbox.
     pub directory: &'a Path,
+}
+
+impl MailboxAddress<'_> {
+    /// Returns the path of a directory or file of the mailbox in the repository.
+    fn path(&self, of: &str) -> String {
+        self.within.map_or_else(|| of.to_owned(), |within| format!("{within}/{of}"))
+    }
 }
 
 /// A result in the folder that is not published yet.
@@ -104,7 +113,7 @@ pub fn serve(
     let mailbox = Mailbox {
         spool: &spool,
         branch: &branch,
-        name: address.branch,
+        address,
         absence_told: Cell::new(false),
         options,
         evaluator,
@@ -141,8 +150,8 @@ pub fn serve(
 struct Mailbox<'m> {
     spool: &'m Folder,
     branch: &'m Branch,
-    /// Name of the branch, and whether its absence was reported.
-    name: &'m str,
+    address: &'m MailboxAddress<'m>,
+    /// Whether the absence of the branch was reported.
     absence_told: Cell<bool>,
     options: &'m WatchOptions,
     evaluator: &'m dyn Evaluator,
@@ -155,13 +164,14 @@ impl Mailbox<'_> {
     fn turn(&self) -> Result<bool, MailboxError> {
         let Some(commit) = self.branch.fetch()? else {
             if !self.absence_told.replace(true) {
-                let why = format!("the repository has no branch `{}`; `send` makes it", self.name);
+                let name = self.address.branch;
+                let why = format!("the repository has no branch `{name}`; `send` makes it");
                 (self.told)(WatchEvent::Waiting { file: "the mailbox", why: &why });
             }
             return Ok(false);
         };
         self.absence_told.set(false);
-        let files = self.branch.files(&commit, "kernels")?;
+        let files = self.branch.files(&commit, &self.address.path("kernels"))?;
         let kernels = files.iter().filter(|blob| is_kernel(blob)).take(BATCH);
         let mut refused = Vec::new();
         for kernel in kernels.clone() {
@@ -210,7 +220,7 @@ impl Mailbox<'_> {
         if let Some(refusal) = refusal {
             let subject = KernelFileId { file: &kernel.name, blake3: None };
             let outcome = KernelResult::refused(&subject, None, &refusal);
-            let content = serde_json::to_vec_pretty(&outcome).unwrap_or_default();
+            let content = outcome.written(self.options.suffixed_results).unwrap_or_default();
             let path = self.spool.result_of(OsStr::new(&kernel.name));
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             return Ok(Err(Ready { kernel: kernel.clone(), name, content }));
@@ -264,17 +274,18 @@ impl Mailbox<'_> {
         let mut pause = Duration::from_millis(100);
         loop {
             let Some(commit) = self.branch.fetch()? else { return Ok(()) };
-            let files = self.branch.files(&commit, "kernels")?;
+            let files = self.branch.files(&commit, &self.address.path("kernels"))?;
             let ready = self.ready(&files, &refused)?;
             if ready.is_empty() {
                 return Ok(());
             }
             let mut changes: Vec<Change> = Vec::new();
             for Ready { kernel, name, content } in &ready {
-                changes.push((format!("results/{name}"), Some(content.clone())));
-                changes.push((format!("kernels/{}", kernel.name), None));
-                let beside =
-                    contracts(kernel, &files).map(|blob| (format!("kernels/{}", blob.name), None));
+                let path = |of: String| self.address.path(&of);
+                changes.push((path(format!("results/{name}")), Some(content.clone())));
+                changes.push((path(format!("kernels/{}", kernel.name)), None));
+                let beside = contracts(kernel, &files)
+                    .map(|blob| (path(format!("kernels/{}", blob.name)), None));
                 changes.extend(beside);
             }
             let names = ready.iter().map(|ready| ready.kernel.name.as_str()).collect::<Vec<_>>();

@@ -37,7 +37,7 @@ pub fn send(
 ) -> Result<Value, MailboxError> {
     let branch = Branch::open(address.directory, address.url, address.branch)?;
     let put = letter.files.iter().map(|(ending, content)| {
-        (format!("kernels/{}.{ending}", letter.stem), Some(content.clone()))
+        (address.path(&format!("kernels/{}.{ending}", letter.stem)), Some(content.clone()))
     });
     put_on_top(&branch, &put.collect::<Vec<_>>(), &format!("evaluate {}", letter.stem), stop)?;
     sent();
@@ -48,7 +48,7 @@ pub fn send(
         // The remote may be unreachable for a while.
         let found = branch.fetch().and_then(|commit| match commit {
             Some(commit) => {
-                let files = branch.files(&commit, "results")?;
+                let files = branch.files(&commit, &address.path("results"))?;
                 let blob = files
                     .iter()
                     .find(|blob| names.contains(&blob.name) && blob.mode.starts_with("100"));
@@ -75,7 +75,7 @@ pub fn send(
         command: "cat-file".to_owned(),
         message: format!("results/{name} is no result: {error}"),
     })?;
-    let removal = [(format!("results/{name}"), None)];
+    let removal = [(address.path(&format!("results/{name}")), None)];
     put_on_top(&branch, &removal, &format!("fetched {}", letter.stem), stop)?;
     Ok(value)
 }
