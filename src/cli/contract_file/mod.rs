@@ -215,8 +215,8 @@ fn replace_source_file(
 
 /// A kernel source as text.
 pub(super) fn read_source(path: &Path) -> Result<String, ContractFileError> {
-    String::from_utf8(read_file(path, MAX_SOURCE_BYTES)?).map_err(|error| {
-        let message = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
+    warpgauge_code::source::text_of(read_file(path, MAX_SOURCE_BYTES)?).map_err(|at| {
+        let message = format!("byte {at} is not UTF-8");
         ContractFileError::Syntax { path: path.to_owned(), message }
     })
 }

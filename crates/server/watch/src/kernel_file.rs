@@ -99,15 +99,17 @@ pub fn request_of(
 /// Returns the compilation that the header of a CUDA file asks for in place of an evaluation, and
 /// caveats. Python is compiled when it is evaluated.
 pub(crate) fn compilation_of(name: &str, content: &[u8]) -> Option<(CompileRequest, Vec<String>)> {
-    let text = std::str::from_utf8(content).ok()?;
-    if kernel_type(name) != Some(KernelType::Cuda) || !language::is_compiled_only(text) {
+    if kernel_type(name) != Some(KernelType::Cuda) {
         return None;
     }
-    let code = Code::Text(text.to_owned());
+    let code = code(KernelType::Cuda, content).ok()?;
+    if !code.text().is_some_and(language::is_compiled_only) {
+        return None;
+    }
     let (KernelType::Cuda, code) = in_its_language(name, KernelType::Cuda, code).ok()? else {
         return None;
     };
-    let has_main = infer::is_whole_program(text);
+    let has_main = code.text().is_some_and(infer::is_whole_program);
     let caveat = "the device code was compiled; the main() of the file was left out";
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), json!(KernelType::Cuda));
@@ -173,15 +175,15 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
     if kind.code_form() == CodeForm::Binary {
         return Ok(Code::Image(base64::engine::general_purpose::STANDARD.encode(content)));
     }
-    match std::str::from_utf8(content) {
+    match warpgauge_code::source::text_of(content.to_vec()) {
         Ok(text) if text.contains('\0') => Err(FileRejection::new(
             "not_text",
             "the file is binary and not source code: it contains a zero byte",
         )),
-        Ok(text) => Ok(Code::Text(text.to_owned())),
-        Err(error) => Err(FileRejection::new(
+        Ok(text) => Ok(Code::Text(text)),
+        Err(at) => Err(FileRejection::new(
             "not_text",
-            format!("the file is no source code: byte {} is not UTF-8", error.valid_up_to()),
+            format!("the file is no source code: byte {at} is not UTF-8"),
         )),
     }
 }

@@ -2,6 +2,7 @@
 //! that it includes. The main functions are [`find_kernels`], [`without_host_code`], [`with_relaxed_constexpr`] and
 //! [`united`].
 
+mod encoding;
 mod host;
 mod includes;
 mod kernels;
@@ -9,6 +10,7 @@ mod lexer;
 mod reached;
 mod relaxed;
 
+pub use encoding::text_of;
 pub use host::{DeviceCode, without_host_code};
 pub use includes::{AmbiguousInclude, UnitedSource, included_header, united, whole};
 pub use kernels::{SourceKernel, find_kernels};
