@@ -40,6 +40,8 @@ pub enum CType {
     },
     /// A structure or another type passed by value: its name, if known.
     Aggregate(String),
+    /// An enumeration: its name. Which integer type it has is unknown.
+    Enumeration(String),
     /// Integer bits of a known size and unknown signedness (PTX `.u32`/`.b32`).
     Integer,
     /// A type of which only the size is known (machine code without names).

@@ -21,6 +21,8 @@ pub(crate) struct Knowledge<'a> {
     pub types: HashMap<String, Vec<CType>>,
     /// Resource usage that the assembler printed.
     pub usage: HashMap<&'a str, Usage>,
+    /// Names of the source's enumerations.
+    pub enumerations: Vec<String>,
 }
 
 /// A parameter as the image describes it; only some images contain the type.
@@ -73,7 +75,7 @@ impl Knowledge<'_> {
             let names = self.param_names(demangled, places.len());
             let types = types.filter(|types| types.len() == places.len());
             let param = |(at, place): (usize, Place)| {
-                let told = types.as_ref().map(|types| types[at].clone());
+                let told = types.as_ref().map(|types| self.seen(types[at].clone(), &place));
                 Param {
                     name: names.and_then(|names| names[at].clone()),
                     ctype: fitting(told, &place),
@@ -86,6 +88,21 @@ impl Knowledge<'_> {
         });
         let name = self.expressions.get(&symbol).map_or(demangled, String::as_str).to_owned();
         KernelInfo { name, symbol, params, resources }
+    }
+
+    /// Returns the type from a symbol, which tells no enumeration from a structure. PTX has a
+    /// structure as an array of bytes.
+    fn seen(&self, told: CType, place: &Place) -> CType {
+        match told {
+            CType::Aggregate(name) if self.is_enumeration(&name, place) => CType::Enumeration(name),
+            other => other,
+        }
+    }
+
+    fn is_enumeration(&self, name: &str, place: &Place) -> bool {
+        let own = name.rsplit("::").next().unwrap_or(name);
+        let is_declared = self.enumerations.iter().any(|one| one == own);
+        matches!(place.bytes, 1 | 2 | 4 | 8) && (is_declared || place.ctype == CType::Integer)
     }
 
     /// Returns the parameter names of the source's kernel with this name and number of parameters, if
@@ -124,7 +141,7 @@ fn size_of(ctype: &CType) -> Option<u32> {
         CType::F16 | CType::Bf16 | CType::I16 | CType::U16 => Some(2),
         CType::F32 | CType::I32 | CType::U32 => Some(4),
         CType::F64 | CType::I64 | CType::U64 | CType::Pointer { .. } => Some(8),
-        CType::Aggregate(_) | CType::Integer | CType::Unknown => None,
+        CType::Aggregate(_) | CType::Enumeration(_) | CType::Integer | CType::Unknown => None,
     }
 }
 
@@ -161,6 +178,15 @@ mod tests {
         assert_eq!(types(&info), [CType::Unknown]);
         let info = Knowledge::default().machine_code(raw("_Z1kii", &[(4, 0)]));
         assert_eq!(types(&info), [CType::Unknown]);
+    }
+
+    #[test]
+    fn enumerations_are_told_from_structures() {
+        let enumerations = vec!["Mode".to_owned()];
+        let knowledge = Knowledge { enumerations, ..Knowledge::default() };
+        let info = knowledge.machine_code(raw("_Z1kN1n4ModeEN1n5PointE", &[(4, 0), (8, 4)]));
+        let expected = [CType::Enumeration("n::Mode".into()), CType::Aggregate("n::Point".into())];
+        assert_eq!(types(&info), expected);
     }
 
     #[test]

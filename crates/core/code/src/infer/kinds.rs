@@ -57,6 +57,7 @@ pub(super) fn kind(parameter: &CompiledParameter, name: &str) -> Result<Kind, St
             Ok(Kind::Pointer { dtype: "float32", lanes: 1, is_const: false })
         }
         _ if parameter.bytes == 4 && text.contains("unknown") => Ok(Kind::Integer),
+        _ if text.starts_with("enum ") => Ok(Kind::Integer),
         _ => Err(format!(
             "parameter `{text} {name}` is passed by value as a structure: write the contract by hand"
         )),

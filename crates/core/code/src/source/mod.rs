@@ -3,6 +3,7 @@
 //! [`united`].
 
 mod encoding;
+mod enumerations;
 mod host;
 mod includes;
 mod kernels;
@@ -11,6 +12,7 @@ mod reached;
 mod relaxed;
 
 pub use encoding::text_of;
+pub use enumerations::enumerations;
 pub use host::{DeviceCode, without_host_code};
 pub use includes::{AmbiguousInclude, UnitedSource, included_header, united, whole};
 pub use kernels::{SourceKernel, find_kernels};

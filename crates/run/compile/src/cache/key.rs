@@ -13,7 +13,7 @@ use warpgauge_model::Target;
 use warpgauge_turns::Owner;
 
 /// Version of the encoding and of the compile stage's own transformations.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 
 /// A content address.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -19,7 +19,8 @@ use crate::protocol::{Built, SourceText};
 use crate::signature::{self, MAX_PROBES};
 use crate::{diagnostics, ptxas};
 use warpgauge_code::source::{
-    DeviceCode, SourceKernel, find_kernels, reached_code, with_relaxed_constexpr, without_host_code,
+    DeviceCode, SourceKernel, enumerations, find_kernels, reached_code, with_relaxed_constexpr,
+    without_host_code,
 };
 use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
@@ -272,6 +273,7 @@ impl Attempts<'_> {
             expressions: success.expressions.clone(),
             types: success.types.clone(),
             usage: ptxas::usage(&success.log),
+            enumerations: enumerations(&self.source.whole()),
         };
         let infos: Vec<KernelInfo> = match &success.built.cubin {
             Some(cubin) => {

@@ -23,7 +23,7 @@ use crate::protocol::{
 };
 use crate::ptxas;
 use crate::signature::{self, numbered_answer, numbered_suffix};
-use warpgauge_code::source::{SourceKernel, find_kernels};
+use warpgauge_code::source::{SourceKernel, enumerations, find_kernels};
 use warpgauge_model::FailureCode;
 use warpgauge_model::ImageFormat;
 use warpgauge_sandbox::calls::ChildKind;
@@ -93,6 +93,7 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     let image = fs::read(&output)?;
     let mut knowledge = Knowledge { source: &kernels, ..Knowledge::default() };
     knowledge.usage = ptxas::usage(&log);
+    knowledge.enumerations = enumerations(&work.source.whole());
     let mut described = match describe(&image, work.arch.machine_code, &asked, knowledge) {
         Ok(kernels) => kernels,
         Err(what) => return Ok(Outcome::Failed { what }),

@@ -64,7 +64,7 @@ async fn types_are_seen_through_typedefs_and_macros() {
             CType::U64,
             void,
             const_pointer(CType::Aggregate("P".into())),
-            CType::Aggregate("Mode".into()),
+            CType::Enumeration("Mode".into()),
         ]
     );
 }

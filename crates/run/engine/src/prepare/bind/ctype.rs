@@ -9,7 +9,7 @@ pub(super) fn scalar_size(ctype: &CType) -> Option<u32> {
         CType::F32 | CType::I32 | CType::U32 => Some(4),
         CType::F16 | CType::Bf16 | CType::I16 | CType::U16 => Some(2),
         CType::I8 | CType::U8 | CType::Bool => Some(1),
-        CType::Aggregate(_) | CType::Integer | CType::Unknown => None,
+        CType::Aggregate(_) | CType::Enumeration(_) | CType::Integer | CType::Unknown => None,
     }
 }
 

@@ -88,6 +88,7 @@ pub(crate) fn type_name(ctype: &CType, bytes: u32) -> String {
         }
         CType::Aggregate(name) if name.is_empty() => format!("{bytes}-byte structure"),
         CType::Aggregate(name) => name.clone(),
+        CType::Enumeration(name) => format!("enum {name}"),
         CType::Integer => format!("{}-bit integer", bytes * 8),
         CType::Unknown => format!("{bytes}-byte value of unknown type"),
     }

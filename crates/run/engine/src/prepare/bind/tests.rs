@@ -72,6 +72,8 @@ fn values_that_do_not_survive_are_refused_by_name() {
         (CType::F32, 4, scalar("float", json!(1e300)), "beyond float"),
         (CType::Bool, 1, scalar("int", json!(2)), "a bool is"),
         (CType::Aggregate("P".into()), 8, scalar("int", json!(2)), "type `struct`"),
+        (CType::Enumeration("E".into()), 1, scalar("int", json!(256)), "enum E holds -128 to 255"),
+        (CType::Enumeration("E".into()), 4, scalar("float", json!(0.5)), "whole numbers"),
         (CType::I32, 4, scalar("int", json!("7")), "whole number"),
         (CType::Unknown, 2, scalar("float", json!(1.0)), "c_type"),
         (CType::Pointer { pointee: None, is_const: false }, 8, scalar("int", json!(64)), "tensor"),
