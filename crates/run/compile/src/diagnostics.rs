@@ -196,6 +196,19 @@ fn caret_column(following: &[&str]) -> Option<u32> {
     u32::try_from(column + 1).ok()
 }
 
+/// Part of a message about a header that is not found; its name in quotes follows.
+pub(crate) const NO_FILE: &str = "cannot open source file \"";
+
+/// Whether a name may be that of a header that nvcc finds: a path below a directory of headers.
+pub(crate) fn is_header(name: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.".contains(&byte))
+    };
+    name.split('/').all(part)
+}
+
 #[cfg(test)]
 #[path = "diagnostics_tests.rs"]
 mod tests;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::artifact::{CompileTimings, CompiledModule};
 use super::binary::variables_of;
 use super::cache::{Key, KeyCompiler, KeyInputs};
+use super::diagnostics::{NO_FILE, is_header};
 use super::environment::{Environment, Headers};
 use super::error::{CompileError, CompileFailure, REMEDY};
 use super::exceeded;
@@ -30,9 +31,6 @@ const MAX_NAME_BYTES: usize = 1024;
 
 /// Parts of messages about what NVRTC rejects and nvcc may accept.
 const ONLY_OF_NVRTC: [&str; 2] = ["in JIT mode", "when compiling with NVRTC"];
-
-/// Part of a message about a header that is not found; its name in quotes follows.
-const NO_FILE: &str = "cannot open source file \"";
 
 /// Options of a compilation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -376,14 +374,4 @@ impl Attempt<'_> {
             && missing.iter().all(|name| is_header(name))
             && (!missing.is_empty() || ONLY_OF_NVRTC.iter().any(|text| log.contains(text)))
     }
-}
-
-/// Whether a name may be that of a header that nvcc finds: a path below a directory of headers.
-fn is_header(name: &str) -> bool {
-    let part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.".contains(&byte))
-    };
-    name.split('/').all(part)
 }

@@ -117,6 +117,7 @@ pub const TABLES: &[Table] = &[
                     "artifact",
                     "binary",
                     "cache",
+                    "diagnostics",
                     "environment",
                     "error",
                     "exceeded",

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{TokenKind, tokens};
+use super::{Token, TokenKind, tokens};
 
 /// A source, and the files that it includes, directly or through other files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +63,27 @@ pub fn included_header(directive: &str) -> Option<&str> {
         _ => return None,
     };
     rest[1..].split_once(closing).map(|(header, _)| header.trim())
+}
+
+/// Returns a source without its directives that include this name in quotes, if it has any. Lines keep
+/// their numbers.
+pub fn without_include(source: &str, header: &str) -> Option<String> {
+    let quoted = format!("\"{header}\"");
+    let is_it = |token: &Token<'_>| {
+        token.kind == TokenKind::Directive
+            && included_header(token.text) == Some(header)
+            && token.text.contains(&quoted)
+    };
+    let mut text = source.as_bytes().to_vec();
+    let mut is_changed = false;
+    for token in tokens(source).filter(is_it) {
+        let bytes = &mut text[token.at..token.at + token.text.len()];
+        bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        is_changed = true;
+    }
+    // Whole tokens became spaces.
+    let text = String::from_utf8(text).ok()?;
+    is_changed.then_some(text)
 }
 
 /// Finds the files that a source includes, and names each by its path from the root wherever it is included. `at` is the
@@ -206,6 +227,17 @@ mod tests {
 
     fn files(all: &[(&str, &str)]) -> BTreeMap<String, String> {
         all.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn an_include_in_quotes_can_be_left_out() {
+        let source =
+            "// \"a.h\"\n#include \"a.h\" // why\n# include \"b.h\"\n#include <a.h>\nint a;";
+        let without = without_include(source, "a.h").unwrap();
+        assert_eq!(without.lines().count(), source.lines().count());
+        assert!(!without.contains("#include \"a.h\"") && without.contains("<a.h>"), "{without}");
+        assert!(without.contains("# include \"b.h\"") && without.ends_with("int a;"), "{without}");
+        assert_eq!(without_include(source, "c.h"), None);
     }
 
     #[test]

@@ -14,7 +14,9 @@ mod relaxed;
 pub use encoding::text_of;
 pub use enumerations::enumerations;
 pub use host::{DeviceCode, without_host_code};
-pub use includes::{AmbiguousInclude, UnitedSource, included_header, united, whole};
+pub use includes::{
+    AmbiguousInclude, UnitedSource, included_header, united, whole, without_include,
+};
 pub use kernels::{SourceKernel, find_kernels};
 pub use lexer::{Token, TokenKind, tokenize, tokens};
 pub use reached::{DEVICE_CONSTANT, reached_code};

@@ -13,6 +13,7 @@ use crate::artifact::KernelInfo;
 use crate::binary::{read_cubin, read_ptx};
 use crate::ctype::CType;
 use crate::describe::Knowledge;
+use crate::diagnostics::{NO_FILE, is_header};
 use crate::layout::{LayoutQueries, Offset};
 use crate::prelude::{self, HOST_HEADERS, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
 use crate::protocol::{Built, SourceText};
@@ -20,11 +21,11 @@ use crate::signature::{self, MAX_PROBES};
 use crate::{diagnostics, ptxas};
 use warpgauge_code::source::{
     DeviceCode, SourceKernel, enumerations, find_kernels, reached_code, with_relaxed_constexpr,
-    without_host_code,
+    without_host_code, without_include,
 };
 use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
-use warpgauge_model::{Diagnostic, ImageFormat};
+use warpgauge_model::{Diagnostic, ImageFormat, Severity};
 
 /// A failure that is not the source's fault.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,9 @@ pub(super) enum AttemptError {
     #[error("the compiler's output cannot be read: {0}")]
     Image(String),
 }
+
+/// Maximum number of absent files that are left out of a source.
+const MAX_ABSENT: usize = 16;
 
 /// Final result of compiling a source.
 pub(super) enum Finished {
@@ -77,8 +81,39 @@ struct Success {
 }
 
 impl Attempts<'_> {
-    /// Compiles the source or, if that fails, only its device code, constant functions included.
+    /// Compiles the source. A file that it includes in quotes and that is absent is left out, if the
+    /// device code compiles without it.
     pub(super) fn run(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
+        let mut finished = self.run_present(compile)?;
+        let mut last = absent_file(&finished);
+        if last.is_none() {
+            return Ok(finished);
+        }
+        let mut source = self.source.clone();
+        let mut absent = Vec::new();
+        while let Some(name) = last.take()
+            && absent.len() < MAX_ABSENT
+            && without_file(&mut source, &name)
+        {
+            absent.push(name);
+            match (Attempts { source: &source, ..*self }).run_present(compile)? {
+                Finished::Built(mut built) => {
+                    built.begin_with(absent.iter().map(|name| not_needed(name)).collect());
+                    return Ok(Finished::Built(built));
+                }
+                rejected => last = absent_file(&rejected),
+            }
+        }
+        if let (Finished::Rejected { diagnostics, .. }, Some(name)) =
+            (&mut finished, absent.first())
+        {
+            diagnostics.push(needed(name));
+        }
+        Ok(finished)
+    }
+
+    /// Compiles the source or, if that fails, only its device code, constant functions included.
+    fn run_present(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let finished = self.run_whole(compile)?;
         let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished else {
             return Ok(finished);
@@ -309,6 +344,44 @@ fn device_only(text: &str, note: &mut Vec<Diagnostic>) -> Option<String> {
     note.extend(device.iter().map(left_out));
     let text_left = device.map(|device| device.text);
     with_relaxed_constexpr(text_left.as_deref().unwrap_or(text)).or(text_left)
+}
+
+/// Returns the first file that a rejected source includes and that is absent, if its name is a path
+/// below a directory of headers.
+fn absent_file(finished: &Finished) -> Option<String> {
+    let Finished::Rejected { code: FailureCode::CompilationFailed, log, .. } = finished else {
+        return None;
+    };
+    let name = log.split(NO_FILE).nth(1)?.split('"').next()?;
+    is_header(name).then(|| name.to_owned())
+}
+
+/// Leaves a file out of all texts that include it in quotes. Returns whether there are any.
+fn without_file(source: &mut SourceText, name: &str) -> bool {
+    let mut is_changed = false;
+    let files = source.files.iter_mut().map(|(_, text)| text);
+    for text in files.chain([&mut source.text]) {
+        if let Some(without) = without_include(text, name) {
+            (*text, is_changed) = (without, true);
+        }
+    }
+    is_changed
+}
+
+fn not_needed(name: &str) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Warning,
+        ..Diagnostic::note(format!(
+            "`#include \"{name}\"` is left out: the file is absent, and the device code compiles without it"
+        ))
+    }
+}
+
+fn needed(name: &str) -> Diagnostic {
+    Diagnostic::note(format!(
+        "`{name}` is absent, and the device code needs it: give it in `kernel.files`; the command line sends files \
+         that the source finds from its own directory"
+    ))
 }
 
 /// Returns the note that a source was compiled without its host code.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-use warpgauge_model::FailureCode;
+use warpgauge_model::{Diagnostic, FailureCode, Severity};
 
 #[tokio::test]
 async fn what_nvcc_defines_is_defined() {
@@ -50,6 +50,28 @@ async fn names_of_namespace_std_are_there() {
     let artifact = bench.built(source).await;
     let image = String::from_utf8_lossy(&artifact.image);
     assert!(!image.contains(".nv.global") && !image.contains(".global .align"), "{image}");
+}
+
+#[tokio::test]
+async fn an_absent_file_that_device_code_does_not_need_is_left_out() {
+    let bench = Bench::new();
+    let source = "#include \"timer.h\"\n#include \"bitmap_image.hpp\"\n
+        __global__ void k(float* x) { x[0] = 1; }
+        int main() { Timer timer; bitmap_image image; return timer.stop(); }";
+    let artifact = bench.built(source).await;
+    for name in ["timer.h", "bitmap_image.hpp"] {
+        let is_named = |one: &Diagnostic| {
+            one.severity == Severity::Warning
+                && one.message.contains(&format!("\"{name}\"` is left out"))
+        };
+        assert!(artifact.diagnostics.iter().any(is_named), "{:?}", artifact.diagnostics);
+    }
+    let needed = "#include \"scale.h\"\n__global__ void k(float* x) { x[0] = scale(x[1]); }";
+    let failure = bench.rejected(&cuda(needed)).await;
+    assert_eq!(failure.code, FailureCode::CompilationFailed);
+    assert!(failure.message.contains("cannot open source file \"scale.h\""), "{}", failure.message);
+    let has_remedy = failure.diagnostics.iter().any(|one| one.message.contains("`kernel.files`"));
+    assert!(has_remedy, "{:?}", failure.diagnostics);
 }
 
 #[tokio::test]
