@@ -20,6 +20,15 @@ impl<'de> Document<'de> {
         }
     }
 
+    /// Returns whether the value is `true`.
+    pub fn is_true(&self) -> bool {
+        match &self.value {
+            Value::Bool(value) => *value,
+            Value::Scalar(scalar) => scalar.value == Value::Bool(true),
+            _ => false,
+        }
+    }
+
     /// Returns whether the value is a map.
     pub fn is_map(&self) -> bool {
         matches!(self.value, Value::Map(_))
@@ -68,6 +77,24 @@ impl<'de> Document<'de> {
             Value::List(elements) => elements,
             _ => &mut [],
         }
+    }
+
+    /// Removes the elements of a list for which `is_removed` holds. Returns their indices.
+    pub fn remove_elements(
+        &mut self,
+        mut is_removed: impl FnMut(&Document<'de>) -> bool,
+    ) -> Vec<usize> {
+        let Value::List(elements) = &mut self.value else { return Vec::new() };
+        let (mut removed, mut index) = (Vec::new(), 0);
+        elements.retain(|element| {
+            let is_kept = !is_removed(element);
+            if !is_kept {
+                removed.push(index);
+            }
+            index += 1;
+            is_kept
+        });
+        removed
     }
 
     /// Replaces a text that is a number, and a whole number that is written as a fraction such as `5.0`.

@@ -21,10 +21,37 @@ impl Adapter {
         self.entry(kernel, "io", |adapter, io| {
             adapter.ignore_unknown(io, &KNOWN.io)?;
             adapter.entry(io, "args", Self::arguments)?;
+            if matches!(kind.as_str(), "torch" | "torch_cuda" | "multi_kernel") {
+                adapter.called(io)?;
+            }
             if needs_launch && !is_program && io.entry("args").is_some() {
                 adapter.missing_launch(io, &kind)?;
             }
             adapter.entry(io, "launch", Self::launch)
+        })
+    }
+
+    /// Leaves out what a call from Python does not have, so that such a kernel may have the `io` of the
+    /// kernel beside it.
+    fn called(&mut self, io: &mut Document<'_>) -> Result<(), DocumentError> {
+        if io.remove("launch").is_some_and(|launch| !launch.is_null()) {
+            self.within(PathSegment::Field("launch".to_owned()), |adapter| {
+                adapter.warn(
+                    "a torch kernel is called and not launched: `launch` is ignored".to_owned(),
+                )
+            })?;
+        }
+        self.entry(io, "args", |adapter, arguments| {
+            let is_constant =
+                |argument: &Document<'_>| argument.entry("is_meta").is_some_and(Document::is_true);
+            for index in arguments.remove_elements(is_constant) {
+                adapter.within(PathSegment::Element(index), |adapter| {
+                    adapter.warn(
+                        "compile-time constants are for Triton kernels: it is ignored".to_owned(),
+                    )
+                })?;
+            }
+            Ok(())
         })
     }
 

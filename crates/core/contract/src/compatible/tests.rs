@@ -233,3 +233,20 @@ fn warnings_are_bounded_and_those_of_a_caller_are_none() {
         assert!(read::<EvaluateRequest>(&odd).is_err(), "{odd}");
     }
 }
+
+#[test]
+fn torch_kernels_may_have_the_launch_and_the_constants_of_the_kernel_beside_them() {
+    let body = changed(|body| {
+        body["kernel"]["kernel_type"] = json!("torch");
+        let io = &mut body["kernel"]["io"];
+        io["launch"] = json!({"grid": {"x": 4}, "num_warps": 4});
+        let constant = json!({"name": "BLOCK", "type": "int", "value": 64, "is_meta": true});
+        io["args"].as_array_mut().unwrap().push(constant);
+    });
+    let count = body["kernel"]["io"]["args"].as_array().unwrap().len();
+    let read = read_whole(&body);
+    let constant = format!("kernel.io.args[{}]", count - 1);
+    assert_eq!(paths(&read.warnings), ["kernel.io.launch", constant.as_str()]);
+    let io = read.kernel.io.unwrap();
+    assert!(io.launch.is_none() && io.args.len() == count - 1);
+}
