@@ -89,3 +89,27 @@ fn a_contract_is_written_for_people_and_evaluates() {
     let (code, _, said) = run(&["init", kernel.to_str().unwrap()]);
     assert!(code == Some(2) && said.contains("whole program"), "{said}");
 }
+
+#[test]
+fn local_files_of_a_source_go_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = data_directory();
+    let at = |name: &str| directory.path().join(name);
+    let header = "enum Mode { PLAIN, TWICE };\n\
+        __device__ float scaled(float x, Mode mode) { return mode == TWICE ? 2 * x : x; }\n";
+    fs::write(at("scale.h"), header).unwrap();
+    let source = "#include \"scale.h\"\n\
+        __global__ void scale(const float* x, float* y, Mode mode, int n) {\n\
+        int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = scaled(x[i], mode); }\n";
+    fs::write(at("scale.cu"), source).unwrap();
+    for (command, file) in [("init", "scale.cu"), ("eval", "contract.yaml")] {
+        let mut asked = program();
+        asked.arg(command).arg(at(file)).args(["--device", &device()]);
+        if command == "init" {
+            asked.arg("-o").arg(at("contract.yaml"));
+        }
+        let output =
+            asked.env("WARPGAUGE_DATA_DIR", data.path()).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+    }
+}
