@@ -108,10 +108,7 @@ pub(super) fn kernel_file(
         io: None,
         metadata: None,
     };
-    if let (Some(source), true) = (&kernel.source_code, kernel_type.has_files()) {
-        let LocalFiles { files, source_path } = LocalFiles::of(source, path, kernel_type)?;
-        (kernel.files, kernel.source_path) = (files, source_path);
-    }
+    LocalFiles::add_to(&mut kernel, path)?;
     Ok(kernel)
 }
 

@@ -13,7 +13,6 @@ use super::{CliError, place};
 use crate::exit::Exit;
 use warpgauge_code::infer;
 use warpgauge_config::Config;
-use warpgauge_contract::CompileRequest;
 use warpgauge_watch::{EvaluatorError, infer_file};
 
 /// Largest kernel file, bytes.
@@ -38,17 +37,6 @@ pub(in crate::cli) struct InitArgs {
     pub target: Target,
 }
 
-/// Adds the local files that a kernel's source includes, as they go with a contract.
-fn with_local_files(request: &CompileRequest, path: &Path) -> Result<CompileRequest, CliError> {
-    let mut request = request.clone();
-    let kernel = &mut request.kernel;
-    if let (Some(source), true) = (&kernel.source_code, kernel.kernel_type.has_files()) {
-        let LocalFiles { files, source_path } = LocalFiles::of(source, path, kernel.kernel_type)?;
-        (kernel.files, kernel.source_path) = (files, source_path);
-    }
-    Ok(request)
-}
-
 pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let name = args.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
@@ -58,8 +46,9 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     progress.stage(&place.stage("compiling", "compiling"));
     let mut failed: Option<CliError> = None;
     let inferred = infer_file(&name, &content, args.kernel_name.as_deref(), &mut |request| {
-        let request = with_local_files(request, &args.kernel);
-        let reply = request.and_then(|request| place.compile(request));
+        let mut request = request.clone();
+        let added = LocalFiles::add_to(&mut request.kernel, &args.kernel);
+        let reply = added.map_err(CliError::from).and_then(|()| place.compile(request));
         reply.map(|reply| reply.value).map_err(|error| {
             failed = Some(error);
             EvaluatorError::Stopped

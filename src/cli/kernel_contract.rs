@@ -58,11 +58,9 @@ pub(super) fn inferred(
     let mut failed = None;
     let found = request_of(&name, &content, None, &mut |request| {
         let mut request = request.clone();
-        with_local_files(&mut request.kernel, path).map_err(|error| {
-            failed = Some(error);
-            EvaluatorError::Stopped
-        })?;
-        place.compile(request).map(|reply| reply.value).map_err(|error| {
+        let added = LocalFiles::add_to(&mut request.kernel, path).map_err(CliError::from);
+        let reply = added.and_then(|()| place.compile(request));
+        reply.map(|reply| reply.value).map_err(|error| {
             failed = Some(error);
             EvaluatorError::Stopped
         })
@@ -77,9 +75,9 @@ pub(super) fn inferred(
             ));
             return Err(Ok(Exit::NotCompiled));
         }
-        (Err(trouble), None) => return Err(Err(CliError::Usage(trouble.to_string()))),
+        (Err(trouble), None) => return Err(Err(CliError::Usage(format!("{name}: {trouble}")))),
     };
-    with_local_files(&mut request.kernel, path).map_err(Err)?;
+    LocalFiles::add_to(&mut request.kernel, path).map_err(|error| Err(error.into()))?;
     if from == ContractFrom::Inferred {
         let fields = serde_json::to_value(&request.kernel).unwrap_or_default();
         terminal.note(&line(path, &fields, &assumed));
@@ -90,18 +88,6 @@ pub(super) fn inferred(
         Ok(Value::Object(fields)) => Ok(ContractFile::of(&name, given(fields))),
         Ok(_) | Err(_) => Err(Err(CliError::Usage(format!("{name}: its contract is no object")))),
     }
-}
-
-/// Adds the local files that a source includes or imports.
-fn with_local_files(
-    kernel: &mut warpgauge_contract::KernelCode,
-    path: &Path,
-) -> Result<(), CliError> {
-    if let (Some(source), true) = (&kernel.source_code, kernel.kernel_type.has_files()) {
-        let LocalFiles { files, source_path } = LocalFiles::of(source, path, kernel.kernel_type)?;
-        (kernel.files, kernel.source_path) = (files, source_path);
-    }
-    Ok(())
 }
 
 /// The fields that have a value: a contract leaves the others out.
@@ -117,10 +103,11 @@ fn line(path: &Path, kernel: &Value, assumed: &[String]) -> String {
         parts.truncate(SHOWN);
         parts.push(format!("{more} more"));
     }
-    if parts.is_empty() {
-        parts = assumed.iter().take(1).cloned().collect();
-    }
     let name = path.display();
+    if parts.is_empty() {
+        let first = assumed.first().map_or("a kernel without arguments", String::as_str);
+        return format!("warpgauge: assumed: {first}");
+    }
     format!(
         "warpgauge: assumed {}; `warpgauge init {name}` writes the contract down",
         parts.join(", ")
@@ -167,7 +154,7 @@ mod tests {
         assert!(line(Path::new("k.cu"), &many, &[]).contains("n = 1, 2 more; "));
         let torch =
             line(Path::new("m.py"), &json!({}), &["inputs: those of `get_inputs()`".to_owned()]);
-        assert!(torch.contains("assumed inputs: those of `get_inputs()`; "), "{torch}");
+        assert_eq!(torch, "warpgauge: assumed: inputs: those of `get_inputs()`");
     }
 
     #[test]

@@ -136,3 +136,47 @@ fn a_kernel_is_explained() {
     roxmltree::Document::parse(&picture).unwrap();
     assert!(error.contains("roofline.svg"), "{error}");
 }
+
+/// A kernel file takes the place of a contract, with the header beside it; a contract beside it counts.
+#[test]
+fn a_kernel_file_is_evaluated_without_a_contract() {
+    let directory = crate::server::data_directory();
+    let kernel = directory.path().join("scale.cu");
+    std::fs::write(directory.path().join("factor.h"), "#define FACTOR 3.0f\n").unwrap();
+    let source = "#include \"factor.h\"\n\
+                  __global__ void scale(const float* x, float* y, int n) {\n\
+                  int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+                  if (i < n) y[i] = FACTOR * x[i];\n}\n";
+    std::fs::write(&kernel, source).unwrap();
+    let eval = || {
+        let mut command = crate::server::program();
+        let args = ["--device", &crate::server::device(), "eval", kernel.to_str().unwrap()];
+        command.args(args).args(["--json", "--trials", "3"]);
+        outcome(command.env("WARPGAUGE_DATA_DIR", directory.path()).output().unwrap())
+    };
+    let (code, out, error) = eval();
+    assert_eq!(code, 0, "{out}\n{error}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["verdict"], "not_checked", "{out}");
+    assert_eq!(report["measurement"]["summary"]["n"], 3, "{out}");
+    assert!(error.contains("assumed x: float32["), "{error}");
+    assert!(error.contains("`warpgauge init "), "{error}");
+
+    let contract = "kernel:\n  kernel_type: cuda\n  source_file: scale.cu\n  metadata: {kernel_name: scale}\n  io:\n    \
+                    args:\n    - {name: x, type: tensor, role: input, tensor_spec: {shape: [64], dtype: float32, \
+                    init: {kind: full, fill_value: 2}}}\n    - {name: y, type: tensor, role: output, tensor_spec: \
+                    {shape: [64], dtype: float32}}\n    - {name: n, type: int, value: 64}\n    launch: {grid: {x: 1}, \
+                    block: {x: 64}}\nreturn_outputs: all\n";
+    std::fs::write(kernel.with_extension("yaml"), contract).unwrap();
+    let (code, out, error) = eval();
+    assert_eq!(code, 0, "{out}\n{error}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["outputs"]["y"]["shape"], serde_json::json!([64]), "{out}");
+    assert!(error.contains("the contract is ") && error.contains("scale.yaml"), "{error}");
+
+    std::fs::write(&kernel, "__global__ void scale( {").unwrap();
+    std::fs::remove_file(kernel.with_extension("yaml")).unwrap();
+    let (code, out, error) = eval();
+    assert_eq!((code, out.as_str()), (3, ""), "{error}");
+    assert!(error.contains("scale.cu does not compile"), "{error}");
+}

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::python_imports::{imported, root_of};
 use super::{ContractFileError, MAX_SOURCE_BYTES, read_source};
 use warpgauge_code::source::{TokenKind, included_header, tokens};
-use warpgauge_contract::{KernelType, MAX_FILES};
+use warpgauge_contract::{KernelCode, KernelType, MAX_FILES};
 
 /// Extensions of files that are collected: a source cannot have other files of the caller's sent.
 const EXTENSIONS: [&str; 16] = [
@@ -25,6 +25,15 @@ pub(crate) struct LocalFiles {
 }
 
 impl LocalFiles {
+    /// Adds the local files that a kernel's source includes or imports. `path`: the source's own.
+    pub(crate) fn add_to(kernel: &mut KernelCode, path: &Path) -> Result<(), ContractFileError> {
+        if let (Some(source), true) = (&kernel.source_code, kernel.kernel_type.has_files()) {
+            let Self { files, source_path } = Self::of(source, path, kernel.kernel_type)?;
+            (kernel.files, kernel.source_path) = (files, source_path);
+        }
+        Ok(())
+    }
+
     /// Collects the files that the source at `path` includes by name in quotes, or the modules that it imports. Files that
     /// do not exist are those of a toolkit or package, or the compiler reports them.
     ///

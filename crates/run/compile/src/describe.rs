@@ -90,7 +90,7 @@ impl Knowledge<'_> {
         KernelInfo { name, symbol, params, resources }
     }
 
-    /// Returns the type from a symbol, which tells no enumeration from a structure. PTX has a
+    /// Returns the type from a symbol. A symbol names enumerations as it names structures; PTX has a
     /// structure as an array of bytes.
     fn seen(&self, told: CType, place: &Place) -> CType {
         match told {

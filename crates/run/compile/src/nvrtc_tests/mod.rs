@@ -23,7 +23,7 @@ use std::time::Duration;
 use super::toolchain::{Toolchain, ToolchainSearch, discover};
 use super::*;
 use warpgauge_contract::{KernelCode, KernelMetadata, KernelType};
-use warpgauge_model::{ImageFormat, Severity, Target};
+use warpgauge_model::{ImageFormat, Target};
 
 /// The child of these tests is this test program itself. Started as `PROGRAM __compile`, it runs the
 /// tests whose names contain that word, which is only this one. Among the other tests this one has no
