@@ -64,7 +64,7 @@ fn verdicts(server: &Server) {
     let half = expecting("def f(x):\n    return (x * 2).half()", DOUBLE);
     wrong(server, "type", &half, "output_mismatch", "is float16 [1000], expected float32 [1000]");
     let shape = expecting("def f(x):\n    return (x * 2)[None]", DOUBLE);
-    wrong(server, "shape", &shape, "output_mismatch", "float32 [1, 1000], expected float32 [1000]");
+    wrong(server, "shape", &shape, "output_mismatch", "of shape [1, 1000], expected shape [1000]");
     let none = expecting("def f(x):\n    x * 2", DOUBLE);
     wrong(server, "nothing", &none, "output_mismatch", "None");
     let in_place = expecting("def f(x):\n    return x.mul_(2)", DOUBLE);

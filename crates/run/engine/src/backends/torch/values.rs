@@ -102,6 +102,16 @@ impl Value {
         }
     }
 
+    /// Returns type and shape of a tensor.
+    fn tensor(&self) -> Option<(&Dtype, &[u64])> {
+        match self {
+            Self::Tensor { dtype, shape, .. } | Self::OnDevice { dtype, shape, .. } => {
+                Some((dtype, shape))
+            }
+            Self::Text(_) | Self::Nothing => None,
+        }
+    }
+
     /// Size of the elements in bytes.
     pub(super) fn bytes(&self) -> u64 {
         match self {
@@ -121,10 +131,14 @@ impl Value {
     ) -> Result<Comparison, Reason> {
         let differs = || {
             let (came, wanted) = (self.what(), expected.what());
-            let message = if came == wanted {
-                format!("output `{name}` is another text than expected")
-            } else {
-                format!("output `{name}` is {came}, expected {wanted}")
+            let message = match (self.tensor(), expected.tensor()) {
+                (Some((dtype, shape)), Some((other, extents))) if dtype == other => format!(
+                    "output `{name}` is {dtype} of shape {}, expected shape {}",
+                    shape::shown(shape),
+                    shape::shown(extents)
+                ),
+                _ if came == wanted => format!("output `{name}` is another text than expected"),
+                _ => format!("output `{name}` is {came}, expected {wanted}"),
             };
             Reason::new(ReasonCode::OutputMismatch, message)
         };
