@@ -157,8 +157,8 @@ def _scalar(name: str, value: object) -> ArgSpec:
         return {"name": name, "type": "str", "value": value}
     raise ArgumentError(
         f"argument `{name}`: a {type(value).__name__} is no argument of a kernel; give an array of NumPy or "
-        "PyTorch, int, float, bool, str, None, a dict of a structure's fields, a list of names for an array of pointers, "
-        "`warpgauge.Tensor`, `warpgauge.Texture`, or `warpgauge.Shared`"
+        "PyTorch, int, float, bool, str, None, a dict of a structure's fields, a list of names for an array of "
+        "pointers, `warpgauge.Tensor`, `warpgauge.Texture`, or `warpgauge.Shared`"
     )
 
 

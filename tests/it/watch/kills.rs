@@ -108,7 +108,10 @@ fn a_kernel_that_ran_when_its_watcher_was_killed_is_not_run_again() {
         // The store, as another process sees it.
         let server = Server::start_in(data.path(), &[], &[]);
         until("the kernel runs", || {
-            jobs(&server).iter().any(|job| job["state"] == "profiling").then_some(())
+            let all = jobs(&server);
+            let ended = all.iter().find(|job| job["state"] == "failed");
+            assert!(ended.is_none(), "{ended:#?}");
+            all.iter().any(|job| job["state"] == "profiling").then_some(())
         });
         if is_killed {
             watching.kill();
