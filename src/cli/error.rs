@@ -65,6 +65,9 @@ pub enum CliError {
     /// An option of this command does not fit the others or the machine.
     #[error("{0}")]
     Usage(String),
+    /// A kernel file does not compile.
+    #[error("{0}")]
+    NotCompiled(String),
     /// This machine lacks what the command takes.
     #[error("{0}")]
     Unavailable(String),
@@ -130,6 +133,7 @@ impl CliError {
             CliError::Mailbox(MailboxError::Interrupted) => Exit::Interrupted,
             CliError::Mailbox(MailboxError::Late(_)) => Exit::Busy,
             CliError::Mailbox(_) => Exit::Environment,
+            CliError::NotCompiled(_) => Exit::NotCompiled,
             CliError::Interrupted => Exit::Interrupted,
             CliError::Internal(_) => Exit::Internal,
         }

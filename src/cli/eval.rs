@@ -3,11 +3,9 @@
 use serde_json::{Value, json};
 
 use super::args::EvalArgs;
-use super::contract_file::ContractFile;
-use super::kernel_contract::{self, Given};
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, matrix_files, outputs, place, report};
+use super::{CliError, kernel_contract, matrix_files, outputs, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
@@ -15,27 +13,18 @@ use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
-    let read = |given| {
-        let mut contract: ContractFile = given;
-        apply_flags(args, &mut contract.fields);
-        matrix_files::put_into(&mut contract, matrix_files::max_bytes(config))?;
-        Ok::<_, CliError>(contract)
-    };
-    // A mistake in a contract is reported before a device is opened.
-    let given =
-        match kernel_contract::read(&args.contract, config.server.body_limit_bytes, terminal)? {
-            Given::Contract(contract) => Some(read(contract)?),
-            Given::Kernel => None,
-        };
-    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
-    progress.stage(&place.stage("evaluating", "starting"));
-    let contract = match given {
-        Some(contract) => contract,
-        None => match kernel_contract::inferred(&args.contract, &mut *place, terminal) {
-            Ok(contract) => read(contract)?,
-            Err(ended) => return ended,
+    let to = (&args.target, args.patience.seconds);
+    let opened = kernel_contract::open(
+        &args.contract,
+        to,
+        (config, terminal),
+        (&progress, "evaluating"),
+        |contract| {
+            apply_flags(args, &mut contract.fields);
+            Ok(matrix_files::put_into(contract, matrix_files::max_bytes(config))?)
         },
-    };
+    );
+    let (mut place, contract) = opened?;
     let reply = place.evaluate(contract, &progress)?;
     drop((place, progress));
     finish(args, &reply, terminal)

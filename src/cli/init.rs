@@ -6,17 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::args::Target;
-use super::contract_file::{LocalFiles, read_file};
+use super::kernel_contract::KernelFile;
 use super::progress::Progress;
-use super::terminal::{Terminal, plain, write_error_stream};
+use super::terminal::Terminal;
 use super::{CliError, place};
 use crate::exit::Exit;
 use warpgauge_code::infer;
 use warpgauge_config::Config;
-use warpgauge_watch::{EvaluatorError, infer_file};
-
-/// Largest kernel file, bytes.
-const MAX_BYTES: u64 = 64 << 20;
+use warpgauge_watch::infer_file;
 
 /// Flags of `init`.
 #[derive(Debug, Args)]
@@ -38,32 +35,15 @@ pub(in crate::cli) struct InitArgs {
 }
 
 pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
-    let name = args.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = name.unwrap_or_default();
-    let content = read_file(&args.kernel, MAX_BYTES)?;
+    let kernel = KernelFile::read(&args.kernel)?;
     let progress = Progress::start(terminal);
     let mut place = place::open(&args.target, place::NONE, config, terminal)?;
     progress.stage(&place.stage("compiling", "compiling"));
-    let mut failed: Option<CliError> = None;
-    let inferred = infer_file(&name, &content, args.kernel_name.as_deref(), &mut |request| {
-        let mut request = request.clone();
-        let added = LocalFiles::add_to(&mut request.kernel, &args.kernel);
-        let reply = added.map_err(CliError::from).and_then(|()| place.compile(request));
-        reply.map(|reply| reply.value).map_err(|error| {
-            failed = Some(error);
-            EvaluatorError::Stopped
-        })
+    let inferred = kernel.inferred(&mut *place, |name, content, compile| {
+        infer_file(name, content, args.kernel_name.as_deref(), compile)
     });
     drop((place, progress));
-    let inferred = match (inferred, failed) {
-        (Ok(inferred), _) => inferred,
-        (Err(_), Some(error)) => return Err(error),
-        (Err(EvaluatorError::Refused(refusal)), None) if refusal.code == "compile_error" => {
-            write_error_stream(&format!("error: {}", plain(&refusal.message)));
-            return Ok(Exit::NotCompiled);
-        }
-        (Err(trouble), None) => return Err(CliError::Usage(trouble.to_string())),
-    };
+    let inferred = inferred?;
     if args.kernel_name.is_none() && inferred.entries.len() > 1 {
         terminal.note(&format!(
             "warpgauge: the file has {} kernels: {}; this is the first, and --kernel-name takes another",
@@ -74,7 +54,7 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     if let Some(program) = inferred.assumed.iter().find(|text| text.contains("main()")) {
         terminal.note(&format!("warpgauge: {program}"));
     }
-    let file = beside(args, &name);
+    let file = beside(args, &kernel.name);
     let kind = inferred.kernel_type.name();
     let text = infer::text(&inferred.guess, kind, &file, &inferred.kernel_name, args.reference);
     match &args.output {

@@ -3,17 +3,19 @@
 //! The contract is the file NAME.yaml beside the kernel, or stands in the kernel's first comment; otherwise it is
 //! inferred as `warpgauge init` does. One line on the error stream says which.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::CliError;
+use super::args::Target;
 use super::compile::kernel_type_of;
 use super::contract_file::{ContractFile, LocalFiles, read_file};
-use super::place::Place;
-use super::terminal::Terminal;
-use crate::exit::Exit;
-use warpgauge_watch::{ContractFrom, EvaluatorError, KernelRequest, request_of};
+use super::place::{self, Place};
+use super::progress::Progress;
+use super::terminal::{Terminal, plain_line};
+use warpgauge_config::Config;
+use warpgauge_watch::{Compile, ContractFrom, EvaluatorError, KernelRequest, request_of};
 
 /// Largest kernel file, bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -24,70 +26,119 @@ const CONTRACTS: [&str; 3] = ["yaml", "yml", "json"];
 /// Most assumptions that the line names.
 const SHOWN: usize = 8;
 
-/// What a command was given.
-pub(super) enum Given {
-    /// A contract.
-    Contract(ContractFile),
-    /// A kernel without a contract; [`inferred`] makes one.
-    Kernel,
+/// A kernel file without a contract.
+pub(super) struct KernelFile {
+    path: PathBuf,
+    /// Name of the file.
+    pub name: String,
+    content: Vec<u8>,
 }
 
-/// Reads a contract, or the contract beside a kernel; a kernel without one is left to [`inferred`].
-pub(super) fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> {
+impl KernelFile {
+    /// Reads a kernel file.
+    pub(super) fn read(path: &Path) -> Result<Self, CliError> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let content = read_file(path, MAX_BYTES)?;
+        Ok(Self { path: path.to_owned(), name: name.unwrap_or_default(), content })
+    }
+
+    /// Infers something from name and content, for which `place` may compile the kernel with its local files.
+    pub(super) fn inferred<T>(
+        &self,
+        place: &mut dyn Place,
+        infer: impl FnOnce(&str, &[u8], Compile<'_>) -> Result<T, EvaluatorError>,
+    ) -> Result<T, CliError> {
+        let mut failed = None;
+        let inferred = infer(&self.name, &self.content, &mut |request| {
+            let mut request = request.clone();
+            let added = LocalFiles::add_to(&mut request.kernel, &self.path);
+            let reply = added.map_err(CliError::from).and_then(|()| place.compile(request));
+            reply.map(|reply| reply.value).map_err(|error| {
+                failed = Some(error);
+                EvaluatorError::Stopped
+            })
+        });
+        inferred.map_err(|trouble| match (failed, trouble) {
+            (Some(error), _) => error,
+            (None, EvaluatorError::Refused(refusal)) if refusal.code == "compile_error" => {
+                CliError::NotCompiled(refusal.message)
+            }
+            (None, trouble) => CliError::Usage(trouble.to_string()),
+        })
+    }
+
+    /// Returns the contract in the first comment, or infers one. A line on the error stream says which.
+    fn contract(
+        &self,
+        place: &mut dyn Place,
+        terminal: Terminal,
+    ) -> Result<ContractFile, CliError> {
+        let found =
+            self.inferred(place, |name, content, compile| request_of(name, content, None, compile));
+        let KernelRequest { mut request, from, assumed } = found.map_err(|error| match error {
+            CliError::Usage(text) => CliError::Usage(format!("{}: {text}", self.name)),
+            other => other,
+        })?;
+        LocalFiles::add_to(&mut request.kernel, &self.path)?;
+        let Ok(Value::Object(fields)) = serde_json::to_value(&request) else {
+            return Err(CliError::Internal(format!("the contract of {} is no object", self.name)));
+        };
+        // The name of a file may have any characters.
+        terminal.note(&plain_line(&match from {
+            ContractFrom::Inferred => line(&self.path, &fields["kernel"], &assumed),
+            _ => format!("warpgauge: the contract is in the first comment of {}", self.name),
+        }));
+        Ok(ContractFile::of(&self.name, given(fields)))
+    }
+}
+
+/// What a command was given.
+enum Given {
+    Contract(ContractFile),
+    Kernel(KernelFile),
+}
+
+/// Reads a contract, the contract beside a kernel, or a kernel without one.
+fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> {
     if kernel_type_of(path).is_none() {
         return Ok(Given::Contract(ContractFile::read(path, limit)?));
     }
     let beside = CONTRACTS.map(|ending| path.with_extension(ending));
     match beside.iter().find(|contract| contract.is_file()) {
         Some(contract) => {
-            terminal.note(&format!("warpgauge: the contract is {}", contract.display()));
+            let text = format!("warpgauge: the contract is {}", contract.display());
+            terminal.note(&plain_line(&text));
             Ok(Given::Contract(ContractFile::read(contract, limit)?))
         }
-        None => Ok(Given::Kernel),
+        None => Ok(Given::Kernel(KernelFile::read(path)?)),
     }
 }
 
-/// Infers the contract of a kernel file. `Err(Ok(exit))`: the kernel does not compile, which has been reported.
-pub(super) fn inferred(
+/// Opens the place that evaluates a contract, or a kernel file in place of one, and returns the contract. `complete`
+/// puts the command's flags into it; `stage` is what the place does.
+pub(super) fn open<'c>(
     path: &Path,
-    place: &mut dyn Place,
-    terminal: Terminal,
-) -> Result<ContractFile, Result<Exit, CliError>> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let content = read_file(path, MAX_BYTES).map_err(|error| Err(error.into()))?;
-    let mut failed = None;
-    let found = request_of(&name, &content, None, &mut |request| {
-        let mut request = request.clone();
-        let added = LocalFiles::add_to(&mut request.kernel, path).map_err(CliError::from);
-        let reply = added.and_then(|()| place.compile(request));
-        reply.map(|reply| reply.value).map_err(|error| {
-            failed = Some(error);
-            EvaluatorError::Stopped
-        })
-    });
-    let KernelRequest { mut request, from, assumed } = match (found, failed) {
-        (Ok(found), _) => found,
-        (Err(_), Some(error)) => return Err(Err(error)),
-        (Err(EvaluatorError::Refused(refusal)), None) if refusal.code == "compile_error" => {
-            super::terminal::write_error_stream(&format!(
-                "error: {}",
-                super::terminal::plain(&refusal.message)
-            ));
-            return Err(Ok(Exit::NotCompiled));
+    (target, patience_s): (&'c Target, f64),
+    (config, terminal): (&'c Config, Terminal),
+    (progress, stage): (&Progress, &str),
+    complete: impl Fn(&mut ContractFile) -> Result<(), CliError>,
+) -> Result<(Box<dyn Place + 'c>, ContractFile), CliError> {
+    let mut given = read(path, config.server.body_limit_bytes, terminal)?;
+    // A mistake in a contract is reported before a device is opened.
+    if let Given::Contract(contract) = &mut given {
+        complete(contract)?;
+    }
+    let mut place = place::open(target, patience_s, config, terminal)?;
+    progress.stage(&place.stage(stage, "starting"));
+    let contract = match given {
+        Given::Contract(contract) => contract,
+        Given::Kernel(kernel) => {
+            let mut contract = kernel.contract(&mut *place, terminal)?;
+            complete(&mut contract)?;
+            contract
         }
-        (Err(trouble), None) => return Err(Err(CliError::Usage(format!("{name}: {trouble}")))),
     };
-    LocalFiles::add_to(&mut request.kernel, path).map_err(|error| Err(error.into()))?;
-    if from == ContractFrom::Inferred {
-        let fields = serde_json::to_value(&request.kernel).unwrap_or_default();
-        terminal.note(&line(path, &fields, &assumed));
-    } else {
-        terminal.note(&format!("warpgauge: the contract is in the first comment of {name}"));
-    }
-    match serde_json::to_value(&request) {
-        Ok(Value::Object(fields)) => Ok(ContractFile::of(&name, given(fields))),
-        Ok(_) | Err(_) => Err(Err(CliError::Usage(format!("{name}: its contract is no object")))),
-    }
+    Ok((place, contract))
 }
 
 /// The fields that have a value: a contract leaves the others out.
@@ -163,7 +214,7 @@ mod tests {
         let kernel = folder.path().join("k.cu");
         std::fs::write(&kernel, "__global__ void k() {}").unwrap();
         let quiet = Terminal { quiet: true, colour: false, interactive: false };
-        assert!(matches!(read(&kernel, 1 << 20, quiet), Ok(Given::Kernel)));
+        assert!(matches!(read(&kernel, 1 << 20, quiet), Ok(Given::Kernel(_))));
         std::fs::write(
             kernel.with_extension("yaml"),
             "kernel: {kernel_type: cuda, source_file: k.cu}\n",

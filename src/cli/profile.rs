@@ -5,11 +5,9 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::args::ProfileArgs;
-use super::contract_file::ContractFile;
-use super::kernel_contract::{self, Given};
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, matrix_files, place, report};
+use super::{CliError, kernel_contract, matrix_files, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
@@ -22,26 +20,19 @@ pub(super) fn run(
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
-    let read = |given| {
-        let mut contract: ContractFile = given;
-        matrix_files::put_into(&mut contract, matrix_files::max_bytes(config))?;
-        apply_flags(args, &mut contract.fields);
-        Ok::<_, CliError>(contract)
-    };
-    let given =
-        match kernel_contract::read(&args.contract, config.server.body_limit_bytes, terminal)? {
-            Given::Contract(contract) => Some(read(contract)?),
-            Given::Kernel => None,
-        };
-    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
-    progress.stage(&place.stage("profiling", "starting"));
-    let contract = match given {
-        Some(contract) => contract,
-        None => match kernel_contract::inferred(&args.contract, &mut *place, terminal) {
-            Ok(contract) => read(contract)?,
-            Err(ended) => return ended,
+    let to = (&args.target, args.patience.seconds);
+    let opened = kernel_contract::open(
+        &args.contract,
+        to,
+        (config, terminal),
+        (&progress, "profiling"),
+        |contract| {
+            matrix_files::put_into(contract, matrix_files::max_bytes(config))?;
+            apply_flags(args, &mut contract.fields);
+            Ok(())
         },
-    };
+    );
+    let (mut place, contract) = opened?;
     let Reply { text, value: response } = place.evaluate(contract, &progress)?;
     drop((place, progress));
     if args.json {

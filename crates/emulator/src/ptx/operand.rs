@@ -235,7 +235,7 @@ impl<'a> Cursor<'a> {
             && self.eat(b',')
         {
             if !self.is(b'{') {
-                return self.lacks("a texture with a sampler of its own is not supported");
+                return self.lacks("a texture with a separate sampler is not supported");
             }
             let coordinates = self.operands(b'{', b'}')?;
             self.expect(b']')?;

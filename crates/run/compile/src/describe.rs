@@ -75,10 +75,10 @@ impl Knowledge<'_> {
             let names = self.param_names(demangled, places.len());
             let types = types.filter(|types| types.len() == places.len());
             let param = |(at, place): (usize, Place)| {
-                let told = types.as_ref().map(|types| self.seen(types[at].clone(), &place));
+                let given = types.as_ref().map(|types| self.seen(types[at].clone(), &place));
                 Param {
                     name: names.and_then(|names| names[at].clone()),
-                    ctype: fitting(told, &place),
+                    ctype: fitting(given, &place),
                     bytes: place.bytes,
                     offset: place.offset,
                     layout: None,
@@ -92,8 +92,8 @@ impl Knowledge<'_> {
 
     /// Returns the type from a symbol. A symbol names enumerations as it names structures; PTX has a
     /// structure as an array of bytes.
-    fn seen(&self, told: CType, place: &Place) -> CType {
-        match told {
+    fn seen(&self, given: CType, place: &Place) -> CType {
+        match given {
             CType::Aggregate(name) if self.is_enumeration(&name, place) => CType::Enumeration(name),
             other => other,
         }

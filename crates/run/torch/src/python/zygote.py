@@ -2,9 +2,10 @@
 #
 # It is started with the concatenated sources of the prelude, of this file and of the others beside it. The
 # argument is one JSON object. File descriptor 0 is a socket to the server. A byte with four descriptors
-# requests a fork whose context has so many hardware queues, or the driver's number for 0; the answer is a frame with the fork's process number and handle. The four descriptors are
-# the fork's session, its output, the pipe for its exit status, and the socket for its build requests. Under a
-# tool this process does not fork, and becomes the runner itself.
+# requests a fork whose context has so many hardware queues, or the driver's number for 0; the answer is a frame
+# with the fork's process number and handle. The four descriptors are the fork's session, its output, the pipe
+# for its exit status, and the socket for its build requests. Under a tool this process does not fork, and
+# becomes the runner itself.
 
 import functools
 import gc
