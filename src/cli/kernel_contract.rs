@@ -83,6 +83,10 @@ impl KernelFile {
         let Ok(Value::Object(fields)) = serde_json::to_value(&request) else {
             return Err(CliError::Internal(format!("the contract of {} is no object", self.name)));
         };
+        // The choice among several kernels, or of the arguments of a template.
+        for choice in assumed.iter().filter(|text| text.starts_with("kernel: ")) {
+            terminal.note(&plain_line(&format!("warpgauge: {choice}")));
+        }
         // The name of a file may have any characters.
         terminal.note(&plain_line(&match from {
             ContractFrom::Inferred => line(&self.path, &fields["kernel"], &assumed),

@@ -162,6 +162,15 @@ fn a_kernel_file_is_evaluated_without_a_contract() {
     assert!(error.contains("assumed x: float32["), "{error}");
     assert!(error.contains("`warpgauge init "), "{error}");
 
+    std::fs::write(
+        &kernel,
+        format!("{source}__global__ void other(float* z) {{ z[threadIdx.x] = 1; }}\n"),
+    )
+    .unwrap();
+    let (code, out, error) = eval();
+    assert_eq!(code, 0, "{out}\n{error}");
+    assert!(error.contains("of scale, other, `scale` is evaluated"), "{error}");
+
     let contract = "kernel:\n  kernel_type: cuda\n  source_file: scale.cu\n  metadata: {kernel_name: scale}\n  io:\n    \
                     args:\n    - {name: x, type: tensor, role: input, tensor_spec: {shape: [64], dtype: float32, \
                     init: {kind: full, fill_value: 2}}}\n    - {name: y, type: tensor, role: output, tensor_spec: \
