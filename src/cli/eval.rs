@@ -21,7 +21,7 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         (&progress, "evaluating"),
         |contract| {
             apply_flags(args, &mut contract.fields);
-            Ok(matrix_files::put_into(contract, matrix_files::max_bytes(config))?)
+            matrix_files::put_into(contract, matrix_files::max_bytes(config))
         },
     );
     let (mut place, contract) = opened?;
