@@ -192,9 +192,11 @@ mod tests {
         assert!(three.against(&three, "y", &exact).unwrap().passed);
         let other = tensor(Dtype::Int8, &[3], &[1, 2, 4]);
         assert!(!three.against(&other, "y", &exact).unwrap().passed);
+        let reshaped = tensor(Dtype::Int8, &[3, 1], &[1, 2, 3]);
+        let reason = three.against(&reshaped, "y", &exact).unwrap_err();
+        assert_eq!(reason.message, "output `y` is int8 of shape [3], expected shape [3, 1]");
         for expected in [
             tensor(Dtype::Uint8, &[3], &[1, 2, 3]),
-            tensor(Dtype::Int8, &[3, 1], &[1, 2, 3]),
             Value::Text("a".to_owned()),
             Value::Nothing,
         ] {
