@@ -360,6 +360,34 @@ fn a_broken_reference_is_a_result_and_other_arguments_are_the_requests_fault() {
     assert_ready(&server);
 }
 
+#[test]
+fn kernels_with_scalars_of_their_own_are_compared() {
+    const STEPS: &str = r#"
+extern "C" __global__ void vector_add(const float* a, const float* b, int from, float* c,
+                                      int n, int step) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && step == 3 && from == 0) c[i] = a[i] + b[i];
+}"#;
+    let server = Server::start();
+    let scalar = |name: &str, value: i32| json!({"name": name, "type": "int", "value": value});
+    let mut more = variant(STEPS);
+    let args = more["io"]["args"].as_array_mut().unwrap();
+    args.insert(2, scalar("from", 0));
+    args.push(scalar("step", 3));
+    let report = compare(&server, &request(&more));
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+    // The reference has them, and the candidate has not.
+    let mut body = request(&variant(TWICE));
+    body["ref_kernel"] = more;
+    let report = compare(&server, &body);
+    assert_eq!(report["verdict"], "correct", "{report:#}");
+    // A number that both have is the same for both.
+    body["custom_kernel"]["io"]["args"][3]["value"] = json!(4095);
+    let answer = server.post_json("/compare", &body);
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    assert_eq!(answer.json["validation_errors"][0]["field"], "custom_kernel.io.args[3]");
+}
+
 /// A kernel whose time is that of its loop: long beside a launch, and the same however fast memory
 /// is.
 fn loops(rounds: u32) -> Value {

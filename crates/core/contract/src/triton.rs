@@ -18,7 +18,7 @@ impl KernelCode {
     /// if both are Triton's). It has its own launch (or the other's, if both kinds share launches).
     pub fn as_reference(&self, other: &IoContract, other_kind: KernelType) -> Self {
         let mut kernel = self.clone();
-        let mut descriptors = Vec::new();
+        let (mut descriptors, mut own_scalars) = (Vec::new(), Vec::new());
         if let Some(own) = &mut kernel.io {
             let passed = own.args.iter().filter(|arg| !arg.is_meta && !arg.is_private());
             let passed = passed.collect::<Vec<_>>();
@@ -34,12 +34,17 @@ impl KernelCode {
                 return kernel.beside(other, other_kind);
             }
             descriptors = passed.iter().map(|arg| arg.descriptor.clone()).collect();
+            let is_own = |arg: &&&ArgSpec| {
+                arg.kind != ArgKind::Tensor && other.args.iter().all(|other| other.name != arg.name)
+            };
+            own_scalars = passed.iter().filter(is_own).map(|arg| (*arg).clone()).collect();
             own.args.retain(|arg| arg.is_meta || arg.is_private());
         }
         let mut kernel = kernel.beside(other, other_kind);
         // The data are the other kernel's, but this kernel decides the form in which it takes them.
         let args = kernel.io.iter_mut().flat_map(|io| &mut io.args).filter(|arg| !arg.is_meta);
         args.zip(descriptors).for_each(|(arg, own)| arg.descriptor = own);
+        kernel.io.iter_mut().for_each(|io| io.args.append(&mut own_scalars));
         kernel
     }
 

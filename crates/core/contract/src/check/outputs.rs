@@ -166,7 +166,7 @@ fn reference(
     family::check_reference(kernel, (io, candidate), limits, path, mistakes);
 }
 
-/// Checks that a reference with named arguments has the candidate's arguments, beside scratch memory of its own.
+/// Checks that a reference with named arguments has the candidate's tensors, beside scalars and scratch memory of its own.
 pub(super) fn check_reference_arguments(
     kernel: &KernelCode,
     io: &IoContract,
@@ -176,8 +176,9 @@ pub(super) fn check_reference_arguments(
 ) {
     let own = kernel.io.as_ref().map_or(&[][..], |own| &own.args);
     let names = |args: &[ArgSpec]| {
-        let passed = args.iter().filter(|arg| !arg.is_meta && !arg.is_private());
-        passed.map(|arg| arg.name.clone()).collect::<Vec<_>>()
+        let shared =
+            |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta && !arg.is_private();
+        args.iter().filter(shared).map(|arg| arg.name.clone()).collect::<Vec<_>>()
     };
     if own.len() > limits.max_args {
         let message = format!("{} arguments; at most {} are accepted", own.len(), limits.max_args);
@@ -190,7 +191,10 @@ pub(super) fn check_reference_arguments(
         let path = format!("{path}.io.args[{index}]");
         if !arg.is_private() {
             triton::check_argument(arg, kernel.kernel_type, &path, mistakes);
-            continue;
+            let is_own = arg.kind != ArgKind::Tensor && !arg.is_meta;
+            if !is_own || io.args.iter().any(|theirs| theirs.name == arg.name) {
+                continue;
+            }
         }
         // Its shape and its fields may use the candidate's arguments.
         let settled = whole.args.iter().find(|other| other.name == arg.name).unwrap_or(arg);
@@ -201,9 +205,10 @@ pub(super) fn check_reference_arguments(
             format!("another argument is named `{}` too", quoted(&arg.name))
         });
     }
-    if !names(own).is_empty() && names(own) != names(&io.args) {
-        let message = "a reference kernel takes the candidate's arguments in the same order; \
-                       leave `args` empty";
+    let lists = own.iter().any(|arg| !arg.is_meta && !arg.is_private());
+    if lists && names(own) != names(&io.args) {
+        let message = "a reference kernel takes the candidate's tensors in the same order, and \
+                       scalars of its own; leave `args` empty to take the candidate's arguments";
         mistakes.add(format!("{path}.io.args"), FailureCode::ReferenceArgsDiffer, message);
     }
 }

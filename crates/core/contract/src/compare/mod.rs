@@ -250,8 +250,14 @@ impl CompareRequest {
         let described = [&oracle, kernel].into_iter().filter_map(|kernel| kernel.io.as_ref());
         let described = described.flat_map(|io| &io.args).any(|arg| arg.descriptor.is_some());
         if let Some(io) = &mut oracle.io {
-            // Each kernel has its own scratch memory, structures and variables.
-            let has_own = io.args.iter().any(|arg| arg.is_private() || arg.symbol.is_some());
+            // Each kernel has its own scratch memory, structures and variables, and may have its own scalars.
+            let names = |args: &[super::ArgSpec]| {
+                let passed = args.iter().filter(|arg| is_compared(arg));
+                passed.map(|arg| arg.name.clone()).collect::<Vec<_>>()
+            };
+            let theirs = kernel.io.as_ref().map_or(&[][..], |io| &io.args);
+            let has_own = io.args.iter().any(|arg| arg.is_private() || arg.symbol.is_some())
+                || names(&io.args) != names(theirs);
             io.args.retain(|arg| arg.is_meta || described || has_own);
         }
         let empty = IoContract::default();
@@ -386,8 +392,8 @@ pub fn validate_compare(
     Ok(())
 }
 
-/// Checks that both kernels have the same arguments, since any other difference would be compared
-/// too.
+/// Checks that both kernels have the same tensors in the same order, since any other difference would be compared too.
+/// Other arguments may be those of one kernel alone; those that both have are the same.
 fn same_arguments(
     reference: &[super::ArgSpec],
     candidate: &[super::ArgSpec],
@@ -395,40 +401,62 @@ fn same_arguments(
     limits: &ContractLimits,
 ) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    // Compile-time constants may differ, and so may the form in which a kernel takes a tensor.
-    let passed = |args: &[super::ArgSpec]| -> Vec<super::ArgSpec> {
-        let bare = |arg: super::ArgSpec| super::ArgSpec { descriptor: None, symbol: None, ..arg };
-        args.iter().filter(|arg| is_compared(arg)).cloned().map(bare).collect()
-    };
-    let (reference, candidate) = (passed(reference), passed(candidate));
+    // The form in which a kernel takes a tensor may differ.
+    let bare =
+        |arg: &super::ArgSpec| super::ArgSpec { descriptor: None, symbol: None, ..arg.clone() };
+    let same =
+        |theirs: &super::ArgSpec, own: &super::ArgSpec| same_argument(&bare(theirs), &bare(own));
+    let (theirs, own) = (tensors(reference), tensors(candidate));
     mistakes.require(
-        reference.len() == candidate.len(),
+        theirs.len() == own.len(),
         format!("{path}.io.args"),
         FailureCode::DifferentArguments,
         || {
             format!(
-                "has {} arguments, the reference {}; leave `args` out to take the reference's",
-                candidate.len(),
-                reference.len()
+                "has {} tensors, the reference {}; leave `args` out to take the reference's",
+                own.len(),
+                theirs.len()
             )
         },
     );
-    for (index, (theirs, own)) in reference.iter().zip(&candidate).enumerate() {
-        let same = same_argument(theirs, own);
+    for ((_, theirs), (index, own)) in theirs.into_iter().zip(own) {
         mistakes.require(
-            same,
+            same(theirs, own),
             format!("{path}.io.args[{index}]"),
             FailureCode::DifferentArguments,
             || {
                 format!(
-                    "differs from the reference's argument {index}, `{}`; leave `args` out to \
-                     take the reference's",
+                    "differs from `{}`, the reference's tensor in its place; leave `args` out to take \
+                     the reference's",
                     theirs.name
                 )
             },
         );
     }
+    let others = candidate.iter().enumerate();
+    for (index, own) in
+        others.filter(|(_, own)| is_compared(own) && own.kind != super::ArgKind::Tensor)
+    {
+        let theirs = reference.iter().find(|theirs| is_compared(theirs) && theirs.name == own.name);
+        mistakes.require(
+            theirs.is_none_or(|theirs| same(theirs, own)),
+            format!("{path}.io.args[{index}]"),
+            FailureCode::DifferentArguments,
+            || {
+                format!(
+                    "differs from the reference's `{}`; give it another name if it is another number",
+                    own.name
+                )
+            },
+        );
+    }
     mistakes.into_result()
+}
+
+/// Returns the tensors that kernels of a comparison share, each with its index among the arguments.
+fn tensors(args: &[super::ArgSpec]) -> Vec<(usize, &super::ArgSpec)> {
+    let shared = |arg: &super::ArgSpec| is_compared(arg) && arg.kind == super::ArgKind::Tensor;
+    args.iter().enumerate().filter(|(_, arg)| shared(arg)).collect()
 }
 
 /// Returns whether an argument is one that kernels of a comparison share. Constants, scratch memory and structures are a

@@ -134,13 +134,38 @@ fn other_arguments_are_refused_where_they_differ() {
     let scalar = errors(&changed("/custom_kernel/io/args/3/value", json!(63)));
     assert_eq!(scalar, [("custom_kernel.io.args[3]".to_owned(), FailureCode::DifferentArguments)]);
     let mut fewer = args();
-    fewer.as_array_mut().expect("a list").pop();
+    fewer.as_array_mut().expect("a list").remove(0);
     let fewer = errors(&changed("/custom_kernel/io/args", fewer));
-    assert_eq!(fewer, [("custom_kernel.io.args".to_owned(), FailureCode::DifferentArguments)]);
+    assert_eq!(fewer[0], ("custom_kernel.io.args".to_owned(), FailureCode::DifferentArguments));
     // An explicit default is the same argument.
     let mut same = verbatim();
     same["custom_kernel"]["io"]["args"][3].as_object_mut().expect("an object").remove("role");
     assert_eq!(errors(&same), []);
+}
+
+#[test]
+fn kernels_have_scalars_of_their_own() {
+    let scalar = json!({"name": "chunk", "type": "int", "value": 4});
+    let mut more = args();
+    more.as_array_mut().expect("a list").insert(1, scalar);
+    assert_eq!(errors(&changed("/custom_kernel/io/args", more.clone())), []);
+    let mut fewer = args();
+    fewer.as_array_mut().expect("a list").pop();
+    assert_eq!(errors(&changed("/custom_kernel/io/args", fewer)), []);
+    let mut value = verbatim();
+    value["ref_kernel"]["io"]["args"] = more;
+    assert_eq!(errors(&value), []);
+    // The reference keeps its own list, in its own order, beside a candidate that has another.
+    let request = request(&value);
+    let candidate = request.named_candidates().remove(0);
+    let evaluation = request.evaluation_of(&candidate.kernel);
+    let oracle = evaluation.expected.values().next().expect("an output").kernel.as_ref();
+    let candidate = candidate.kernel.io.as_ref().expect("arguments");
+    let oracle = oracle.expect("a kernel").as_reference(candidate, crate::KernelType::Cuda);
+    let names = oracle.io.expect("arguments").args.into_iter().map(|arg| arg.name);
+    assert_eq!(names.collect::<Vec<_>>()[1], "chunk");
+    value["ref_kernel"]["io"]["args"][1]["value"] = json!("four");
+    assert!(!errors(&value).is_empty());
 }
 
 #[test]

@@ -195,11 +195,9 @@ mod tests {
         let reshaped = tensor(Dtype::Int8, &[3, 1], &[1, 2, 3]);
         let reason = three.against(&reshaped, "y", &exact).unwrap_err();
         assert_eq!(reason.message, "output `y` is int8 of shape [3], expected shape [3, 1]");
-        for expected in [
-            tensor(Dtype::Uint8, &[3], &[1, 2, 3]),
-            Value::Text("a".to_owned()),
-            Value::Nothing,
-        ] {
+        for expected in
+            [tensor(Dtype::Uint8, &[3], &[1, 2, 3]), Value::Text("a".to_owned()), Value::Nothing]
+        {
             let reason = three.against(&expected, "y", &exact).unwrap_err();
             assert!(reason.message.starts_with("output `y` is int8 [3], expected"), "{reason:?}");
         }
