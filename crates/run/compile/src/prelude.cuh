@@ -405,6 +405,88 @@ typedef double2 cufftDoubleComplex;
 #define M_SQRT1_2 0.70710678118654752440
 #endif
 
+// <cmath> has overloads for integers, which compute in double precision.
+template <class T>
+struct __warpgauge_of_integer {};
+template <>
+struct __warpgauge_of_integer<char> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<signed char> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<unsigned char> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<short> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<unsigned short> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<int> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<unsigned int> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<long> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<unsigned long> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<long long> {
+    typedef double type;
+};
+template <>
+struct __warpgauge_of_integer<unsigned long long> {
+    typedef double type;
+};
+#define WARPGAUGE_OF_INTEGER(name)                                                    \
+    template <class T>                                                                \
+    __host__ __device__ inline typename __warpgauge_of_integer<T>::type name(T x) {   \
+        return ::name(static_cast<double>(x));                                        \
+    }
+WARPGAUGE_OF_INTEGER(acos)
+WARPGAUGE_OF_INTEGER(asin)
+WARPGAUGE_OF_INTEGER(atan)
+WARPGAUGE_OF_INTEGER(cbrt)
+WARPGAUGE_OF_INTEGER(ceil)
+WARPGAUGE_OF_INTEGER(cos)
+WARPGAUGE_OF_INTEGER(cosh)
+WARPGAUGE_OF_INTEGER(erf)
+WARPGAUGE_OF_INTEGER(exp)
+WARPGAUGE_OF_INTEGER(exp2)
+WARPGAUGE_OF_INTEGER(fabs)
+WARPGAUGE_OF_INTEGER(floor)
+WARPGAUGE_OF_INTEGER(log)
+WARPGAUGE_OF_INTEGER(log10)
+WARPGAUGE_OF_INTEGER(log1p)
+WARPGAUGE_OF_INTEGER(log2)
+WARPGAUGE_OF_INTEGER(rint)
+WARPGAUGE_OF_INTEGER(round)
+WARPGAUGE_OF_INTEGER(sin)
+WARPGAUGE_OF_INTEGER(sinh)
+WARPGAUGE_OF_INTEGER(sqrt)
+WARPGAUGE_OF_INTEGER(tan)
+WARPGAUGE_OF_INTEGER(tanh)
+WARPGAUGE_OF_INTEGER(trunc)
+#undef WARPGAUGE_OF_INTEGER
+template <class T, class U>
+__host__ __device__ inline typename __warpgauge_of_integer<T>::type pow(T x, U y) {
+    return ::pow(static_cast<double>(x), static_cast<double>(y));
+}
+
 // <algorithm>, <utility>, <limits>: the part that kernels use.
 #ifndef WARPGAUGE_OWN_std
 namespace std {

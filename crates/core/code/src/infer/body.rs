@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use crate::infer::kinds::size_of;
 use crate::infer::lexer::{closing, is_name};
 use crate::infer::upper::Reader;
 
@@ -26,14 +27,26 @@ pub(crate) struct Body<'a> {
     pub definitions: BTreeMap<&'a str, Vec<Range<usize>>>,
     /// Expressions that each name is compared with, and whether equality is allowed.
     pub bounds: BTreeMap<&'a str, Vec<(Range<usize>, bool)>>,
-    /// Names that point into another pointer: that pointer, and the expression of the offset.
-    aliases: BTreeMap<&'a str, (&'a str, Range<usize>)>,
+    /// Names that point into another pointer.
+    aliases: BTreeMap<&'a str, Alias<'a>>,
     /// Amounts added to pointers in place; `None` for an addition within a loop.
     advances: BTreeMap<&'a str, Vec<Option<Range<usize>>>>,
     /// Counters of loops.
     pub loops: BTreeSet<&'a str>,
     /// Token ranges of loops.
     spans: Vec<Range<usize>>,
+}
+
+/// A name that points into another pointer.
+#[derive(Debug)]
+struct Alias<'a> {
+    base: &'a str,
+    /// Position of the base in the definition.
+    begins_at: usize,
+    /// Expression of the offset, in elements of the base.
+    offset: Range<usize>,
+    /// Size of the elements, in bytes, if it is known.
+    bytes: Option<u64>,
 }
 
 /// Known quantities: the launch, and the parameters.
@@ -89,6 +102,10 @@ impl<'a> Body<'a> {
                     Some(close) => at = close,
                     None => return self.tokens.len(),
                 },
+                "reinterpret_cast" | "static_cast" | "const_cast" => {
+                    let close = self.tokens[at..].iter().take(16).position(|token| *token == ">");
+                    at += close.unwrap_or(0);
+                }
                 ";" | ")" | "]" | "{" | "}" | "," | "&&" | "||" | "<" | ">" | "<=" | ">="
                 | "==" | "!=" => {
                     return at;
@@ -112,9 +129,29 @@ impl<'a> Body<'a> {
         let base = range.clone().find(|at| {
             pointers.contains(&self.tokens[*at]) || self.aliases.contains_key(self.tokens[*at])
         });
+        // `auto* p = reinterpret_cast<float4*>(x)` points as its cast does.
+        let cast = base.and_then(|base| {
+            let text = &self.tokens[range.start..base];
+            let star = text.iter().rposition(|token| *token == "*")?;
+            text[star..].iter().any(|token| matches!(*token, ">" | ")")).then_some(())?;
+            Some(range.start + star)
+        });
         match base {
-            Some(base) if declared_pointer || pointers.contains(&name) => {
-                self.aliases.entry(name).or_insert((self.tokens[base], base + 1..range.end));
+            Some(base) if declared_pointer || cast.is_some() || pointers.contains(&name) => {
+                let star = cast.or_else(|| {
+                    (at.saturating_sub(4)..at).rev().find(|at| self.tokens[*at] == "*")
+                });
+                let bytes = star.and_then(|star| size_of(self.tokens[star.checked_sub(1)?]));
+                let mut after = base + 1;
+                while after < range.end && self.tokens[after] == ")" {
+                    after += 1;
+                }
+                let offset = match self.tokens.get(after) {
+                    Some(&("+" | "[")) => after..range.end,
+                    _ => range.end..range.end,
+                };
+                let alias = Alias { base: self.tokens[base], begins_at: base, offset, bytes };
+                self.aliases.entry(name).or_insert(alias);
             }
             _ => self.definitions.entry(name).or_default().push(range),
         }
@@ -253,16 +290,28 @@ impl<'a> Body<'a> {
         let mut furthest = Some(0_u64);
         for at in 0..self.tokens.len() {
             let token = self.tokens[at];
-            let through = self.aliases.get(token).filter(|alias| self.root(alias.0) == pointer);
+            let through = self.aliases.get(token).filter(|alias| self.root(alias.base) == pointer);
             if token != pointer && through.is_none() || self.defines_alias(at) {
                 continue;
             }
             if self.advances.contains_key(token) && self.tokens.get(at + 1) == Some(&"+=") {
                 continue;
             }
+            // The declaration of an array whose extent the launch gives.
+            if self.tokens[at + 1..].starts_with(&["[", "]"]) {
+                continue;
+            }
             let moved = self.advances.contains_key(token) || through.is_some();
             let offset = moved.then(|| self.offset(token, known));
-            let reach = self.access(at, bytes, known, &mut used);
+            let own = through.and_then(|alias| alias.bytes).unwrap_or(bytes).max(1);
+            let reach = self.access(at, own, known, &mut used);
+            // The last element in elements of the pointer itself.
+            let reach = match own == bytes {
+                true => reach,
+                false => reach.map(|reach| {
+                    (reach + 1).saturating_mul(own).div_ceil(bytes.max(1)).saturating_sub(1)
+                }),
+            };
             let whole = match (offset, reach) {
                 (None, reach) => reach,
                 (Some(offset), reach) => offset.zip(reach).map(|(offset, reach)| offset + reach),
@@ -275,7 +324,7 @@ impl<'a> Body<'a> {
 
     /// Returns whether the name at `at` only defines an alias.
     fn defines_alias(&self, at: usize) -> bool {
-        let inside = self.aliases.values().any(|(_, range)| range.start == at + 1);
+        let inside = self.aliases.values().any(|alias| alias.begins_at == at);
         inside
             || self.aliases.contains_key(self.tokens[at]) && self.tokens.get(at + 1) == Some(&"=")
     }
@@ -284,7 +333,7 @@ impl<'a> Body<'a> {
         let mut name = name;
         for _ in 0..MAX_DEPTH {
             match self.aliases.get(name) {
-                Some((base, _)) if *base != name => name = base,
+                Some(alias) if alias.base != name => name = alias.base,
                 _ => break,
             }
         }
@@ -299,7 +348,9 @@ impl<'a> Body<'a> {
                 let advance = self.upper(advance.clone()?, known)?.value;
                 total = total.checked_add(advance)?;
             }
-            let Some((base, range)) = self.aliases.get(name) else { return Some(total) };
+            let Some(Alias { base, offset: range, .. }) = self.aliases.get(name) else {
+                return Some(total);
+            };
             if !range.is_empty() {
                 let skip = usize::from(matches!(self.tokens[range.start], "+" | "["));
                 total =

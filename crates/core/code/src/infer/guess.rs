@@ -9,6 +9,7 @@ use crate::infer::body::{Body, Known, Use};
 use crate::infer::entries::{Kernel, kernels};
 use crate::infer::kinds::{Kind, bytes, kind};
 use crate::infer::launch::{self, Launch};
+use crate::infer::launched::{Launched, Passed, launched};
 use crate::infer::lexer::{Source, read};
 use crate::infer::names::{self, Meaning};
 use crate::infer::pointers;
@@ -18,6 +19,18 @@ const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// Most loop iterations of all threads together, since a first run should end soon, even on a CPU.
 const MAX_PASSES: u64 = 1 << 21;
+
+/// Largest number that a file passes and that a guess takes.
+const MAX_GIVEN: u64 = 1 << 31;
+
+/// Largest extent of a first run.
+const LARGE: u64 = 65_536;
+
+/// Smallest extent of a file that is halved with larger ones. Smaller ones, such as the length of a row, stay.
+const SCALED: u64 = 2048;
+
+/// Why a number is what it is.
+const AS_PASSED: &str = "as the file passes it";
 
 /// Entries in each row of a sparse matrix.
 const PER_ROW: u64 = 4;
@@ -83,7 +96,10 @@ pub fn contract(
              for a texture; a kernel reads and writes a pointer in place of a surface"
         ));
     }
-    let kinds = parameters.iter().zip(&named).map(|(parameter, name)| kind(parameter, name));
+    let kinds = parameters
+        .iter()
+        .zip(&named)
+        .map(|(parameter, name)| kind(parameter, name, &source.tokens));
     let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
     Ok(Work::new(&source, kernel, &named, &kinds).guess())
 }
@@ -99,6 +115,8 @@ struct Work<'w> {
     constants: BTreeMap<&'w str, u64>,
     /// Values of the integers, and whether each may be reduced.
     integers: Vec<(&'w str, u64, bool)>,
+    /// What the source fixes of the launches of the kernel.
+    launched: Launched,
     /// Array of the row pointers of a sparse matrix.
     row_pointer: Option<&'w str>,
 }
@@ -113,8 +131,10 @@ impl<'w> Work<'w> {
         let each = || names.iter().map(String::as_str).zip(kinds);
         let is_pointer = |kind: &Kind| matches!(kind, Kind::Pointer { .. } | Kind::Pointers { .. });
         let pointers = each().filter(|(_, kind)| is_pointer(kind));
-        let pointers = pointers.map(|(name, _)| name).collect::<Vec<_>>();
+        let pointers = pointers.map(|(name, _)| name);
         let tokens = kernel.map_or(&[][..], |kernel| &source.tokens[kernel.body.clone()]);
+        let shared = launch::dynamic_array(tokens).map(|(name, _)| name);
+        let pointers = pointers.chain(shared).collect::<Vec<_>>();
         let mut constants = source.constants.clone();
         for (kind, name) in kernel.map_or(&[][..], |kernel| &kernel.template) {
             if !matches!(*kind, "typename" | "class") {
@@ -132,8 +152,11 @@ impl<'w> Work<'w> {
             });
         let is_index = |kind: &Kind| matches!(kind, Kind::Pointer { dtype, .. } if dtype.contains("int") && !dtype.ends_with('8'));
         let row_pointer = each().find(|(name, kind)| is_index(kind) && names::is_row_pointer(name));
+        let launched = kernel
+            .map(|kernel| launched(kernel.name, names.len(), &source.tokens, &source.constants));
         let mut work = Self {
             kernel,
+            launched: launched.unwrap_or_default(),
             tokens: &source.tokens,
             body: Body::new(tokens, &pointers),
             names,
@@ -143,7 +166,41 @@ impl<'w> Work<'w> {
             row_pointer: row_pointer.map(|(name, _)| name),
         };
         work.one_block();
+        work.take_given();
         work
+    }
+
+    /// Gives the integers the values that the source passes. Extents that are large for a first run are halved together,
+    /// since they often depend on each other.
+    fn take_given(&mut self) {
+        for (name, value, shrinks) in &mut self.integers {
+            let index = self.names.iter().position(|other| other == name);
+            match index.and_then(|index| *self.launched.passed.get(index)?) {
+                Some(Passed::Integer(given)) if given <= MAX_GIVEN && (given > 0 || !*shrinks) => {
+                    *value = given;
+                }
+                _ => {}
+            }
+        }
+        let extents = || self.integers.iter().filter(|it| it.2).map(|it| it.1);
+        let halvings = extents().max().unwrap_or(1).div_ceil(LARGE).next_power_of_two().ilog2();
+        for (_, value, _) in self.integers.iter_mut().filter(|it| it.2 && it.1 >= SCALED) {
+            *value >>= halvings;
+        }
+    }
+
+    /// Returns the number that the source passes for a parameter.
+    fn given(&self, name: &str) -> Option<Passed> {
+        let index = self.names.iter().position(|other| other == name)?;
+        *self.launched.passed.get(index)?
+    }
+
+    /// Returns whether the integers have the values that the source passes.
+    fn is_as_given(&self) -> bool {
+        let same = |(name, value, _): &(&str, u64, bool)| {
+            self.given(name) == Some(Passed::Integer(*value))
+        };
+        self.integers.iter().all(same)
     }
 
     /// A kernel that does not use the block index processes the data of one block.
@@ -199,10 +256,17 @@ impl<'w> Work<'w> {
                 }
                 Kind::Integer => self.integer(name),
                 Kind::Float => {
-                    let value = names::float(name);
+                    let (value, why) = match self.given(name) {
+                        Some(Passed::Float(value)) => (value, AS_PASSED),
+                        #[expect(clippy::cast_precision_loss, reason = "at most 2^31")]
+                        Some(Passed::Integer(value)) if value <= MAX_GIVEN => {
+                            (value as f64, AS_PASSED)
+                        }
+                        _ => (names::float(name), "by its name"),
+                    };
                     (
                         json!({"name": name, "type": "float", "value": value}),
-                        format!("{value}, by its name"),
+                        format!("{value}, {why}"),
                     )
                 }
                 Kind::Bool => (
@@ -231,7 +295,17 @@ impl<'w> Work<'w> {
         known.integers.extend(values.iter().copied());
         let launch = match self.kernel {
             Some(kernel) => {
-                launch::launch(kernel, self.tokens, &self.body, &values, &self.constants)
+                let arrays = self.names.iter().zip(self.kinds);
+                let arrays = arrays.filter(|(_, kind)| matches!(kind, Kind::Pointers { .. }));
+                let setting = launch::Setting {
+                    tokens: self.tokens,
+                    integers: &values,
+                    constants: &self.constants,
+                    given: &self.launched,
+                    as_given: self.is_as_given(),
+                    arrays: &arrays.map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+                };
+                launch::launch(kernel, &self.body, &setting)
             }
             None => self.unseen(&values),
         };
@@ -399,6 +473,15 @@ impl<'w> Work<'w> {
         let found = self.integers.iter().find(|(other, ..)| *other == name);
         let (mut value, extent) = found.map_or((1, false), |(_, value, extent)| (*value, *extent));
         let mut reason = if extent { "an extent, by its name and use" } else { "by its name" };
+        let smaller;
+        match self.given(name) {
+            Some(Passed::Integer(given)) if given == value => reason = AS_PASSED,
+            Some(Passed::Integer(given)) if given > value && given <= MAX_GIVEN => {
+                smaller = format!("less than the {given} that the file passes");
+                reason = &smaller;
+            }
+            _ => {}
+        }
         if names::plain(name) == "nnz" && self.row_pointer.is_some() {
             value = self
                 .values()

@@ -169,3 +169,97 @@ fn arrays_of_pointers_point_into_a_tensor() {
     let refused = contract(None, "k", &parameters(&[("float***", "p")])).unwrap_err();
     assert!(refused.contains("write the contract by hand"), "{refused}");
 }
+
+#[test]
+fn numbers_and_grids_of_the_file_are_taken() {
+    let source = "#define N 1024\n__global__ void k(const float* a, float* c, int width, float rate) {\n\
+        int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+        if (i < N) c[i] = a[i] * rate * width; }\n\
+        int main() { int blocks = (N + 127) / 128; k<<<blocks, 128>>>(a, c, 24, 0.5f); }";
+    let all = [("const float*", "a"), ("float*", "c"), ("int", "width"), ("float", "rate")];
+    assert_eq!(guessed(source, &all), "{x:8} {x:128} a input 1024, c output 1024");
+    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let values = guess.io["args"].as_array().unwrap()[2..].iter().map(|arg| &arg["value"]);
+    assert_eq!(values.collect::<Vec<_>>(), [&json!(24), &json!(0.5)]);
+    assert_eq!(guess.reasons[2], "24, as the file passes it");
+}
+
+#[test]
+fn large_extents_of_a_file_shrink_together() {
+    let source = "__global__ void k(const float* a, float* c, size_t fours, size_t all) {\n\
+        const float4* a4 = reinterpret_cast<const float4*>(a);\n\
+        float4* c4 = reinterpret_cast<float4*>(c);\n\
+        size_t i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+        if (i < fours) c4[i] = a4[i]; }\n\
+        int main() { int n = 1 << 20; int fours = n / 4; k<<<(fours + 255) / 256, 256>>>(a, c, fours, n); }";
+    let all = [
+        ("const float*", "a"),
+        ("float*", "c"),
+        ("unsigned long", "fours"),
+        ("unsigned long", "all"),
+    ];
+    let expected = "{x:ceil_div(fours, 256)} {x:256} a input 65536, c output 65536";
+    assert_eq!(guessed(source, &all), expected);
+    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    assert_eq!(guess.reasons[2], "16384, less than the 262144 that the file passes");
+}
+
+#[test]
+fn dynamic_shared_memory_is_as_large_as_its_indices_reach() {
+    let kernel = "__global__ void k(float* c, int d) { extern __shared__ float tile[];\n\
+        float* second = &tile[32 * d]; second[threadIdx.x * d + 7] = c[threadIdx.x];\n\
+        c[threadIdx.x] = second[threadIdx.x * d + 7] + tile[threadIdx.x]; }";
+    let all = [("float*", "c"), ("int", "d")];
+    let bytes = |source: &str| {
+        let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+        guess.io["launch"]["shared_memory_bytes"].as_u64().unwrap()
+    };
+    let launch = |third: &str| format!("{kernel}\nint main() {{ k<<<1, 32{third}>>>(c, 64); }}");
+    assert!(bytes(&launch("")) >= 4 * (32 * 64 + 31 * 64 + 8));
+    assert_eq!(bytes(&launch(", 20000 * sizeof(float) / 4")), 20_000);
+}
+
+#[test]
+fn arrays_of_pointers_fix_the_grid() {
+    let source = "__global__ void k(float** c, int n) {\n\
+        int i = threadIdx.x; if (i < n) c[blockIdx.x][i] = 1; }";
+    let all = [("float**", "c"), ("int", "n")];
+    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    assert_eq!(guess.io["launch"]["grid"], json!({"x": 4}));
+}
+
+#[test]
+fn a_kernel_without_parameters_has_a_contract() {
+    let guess = contract(Some("__global__ void k() {}"), "k", &[]).unwrap();
+    let text = crate::infer::text(&guess, "cuda", "k.cu", "k", false);
+    assert!(text.contains("    args: []\n"), "{text}");
+}
+
+#[test]
+fn pointers_to_structures_of_equal_fields_are_tensors_of_their_numbers() {
+    let kernel = |fields: &str| {
+        format!(
+            "struct Body {{ {fields} }};\n__global__ void k(Body* all, int n) {{\n\
+             int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) all[i].mass += 1; }}\n\
+             int main() {{ k<<<1, 64>>>(all, 50); }}"
+        )
+    };
+    let all = [("Body*", "all"), ("int", "n")];
+    let guess = |fields: &str| contract(Some(&kernel(fields)), "k", &parameters(&all));
+    let found = guess("float3 position, velocity; float mass;").unwrap();
+    let spec = &found.io["args"][0]["tensor_spec"];
+    assert_eq!((&spec["shape"], &spec["dtype"]), (&json!([350]), &json!("float32")));
+    assert_eq!(
+        guess("double mass; double x[4];").unwrap().io["args"][0]["tensor_spec"]["shape"],
+        json!([250])
+    );
+    for other in [
+        "float mass; int id;",
+        "float mass; float4 x;",
+        "float mass; float* x;",
+        "float mass; float f() { return 1; }",
+        "",
+    ] {
+        assert!(guess(other).unwrap_err().contains("Body* all"), "{other}");
+    }
+}

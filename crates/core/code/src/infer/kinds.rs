@@ -1,7 +1,14 @@
 //! Kinds of parameters, by their C types. The main type is [`Kind`].
 
 use crate::infer::guess::CompiledParameter;
+use crate::infer::lexer::{closing, integer, is_name};
 use crate::infer::pointers;
+
+/// Most structures of a source that are looked at.
+const MAX_STRUCTURES: usize = 256;
+
+/// Most numbers of a structure.
+const MAX_FIELDS: u64 = 1024;
 
 /// Kind of a parameter.
 pub(super) enum Kind {
@@ -21,11 +28,15 @@ pub(super) enum Kind {
     Bool,
 }
 
-/// Returns the kind of a parameter.
+/// Returns the kind of a parameter. `tokens` are those of the source.
 ///
 /// # Errors
 /// A type that no contract can provide, with a remedy.
-pub(super) fn kind(parameter: &CompiledParameter, name: &str) -> Result<Kind, String> {
+pub(super) fn kind(
+    parameter: &CompiledParameter,
+    name: &str,
+    tokens: &[&str],
+) -> Result<Kind, String> {
     let text = parameter.c_type.as_str();
     if let Some(entry) = pointers::entry_of(text)
         && let pointee = entry.trim_end_matches('*').trim_start_matches("const ")
@@ -36,10 +47,11 @@ pub(super) fn kind(parameter: &CompiledParameter, name: &str) -> Result<Kind, St
     if let Some(pointee) = text.strip_suffix('*') {
         let is_const = pointee.starts_with("const ");
         let pointee = pointee.trim_start_matches("const ");
-        let (dtype, lanes) = element(pointee).ok_or_else(|| {
+        let known = element(pointee).or_else(|| structure(pointee, tokens));
+        let (dtype, lanes) = known.ok_or_else(|| {
             format!(
-                "`{text} {name}` points to what no tensor of a contract holds ({pointee}): write the \
-                 contract by hand, with the elements as numbers"
+                "`{text} {name}` points to structures with fields of several types ({pointee}): write \
+                 the contract by hand, with a tensor of bytes (uint8) that holds them"
             )
         })?;
         return Ok(Kind::Pointer { dtype, lanes, is_const });
@@ -89,6 +101,57 @@ fn element(name: &str) -> Option<(&'static str, u64)> {
         let lanes = name.chars().last()?.to_digit(10).filter(|lanes| (1..=4).contains(lanes))?;
         scalar(&name[..name.len() - 1]).map(|dtype| (dtype, u64::from(lanes)))
     })
+}
+
+/// Returns the element type of a structure whose fields are numbers of one type without padding, and their number.
+fn structure(name: &str, tokens: &[&str]) -> Option<(&'static str, u64)> {
+    let bodies = tokens.iter().enumerate().filter(|(_, token)| **token == "struct");
+    let body = bodies.take(MAX_STRUCTURES).find_map(|(at, _)| {
+        let open = at + tokens[at..].iter().take(4).position(|token| *token == "{")?;
+        let close = closing(tokens, open)?;
+        let names = tokens[at + 1..open].iter().chain(tokens.get(close + 1));
+        names.into_iter().any(|token| *token == name).then(|| &tokens[open + 1..close])
+    })?;
+    let (mut dtype, mut lanes) = (None, 0_u64);
+    for field in body.split(|token| *token == ";").filter(|field| !field.is_empty()) {
+        let (c_type, names) = match field {
+            ["unsigned", "int", names @ ..] => ("unsigned int", names),
+            [c_type, names @ ..] => (*c_type, names),
+            [] => continue,
+        };
+        let (own, each) = element(c_type)?;
+        // Vectors of two and four elements are aligned to their size.
+        let is_aligned = each == 3 || lanes.is_multiple_of(each);
+        if *dtype.get_or_insert(own) != own || !is_aligned {
+            return None;
+        }
+        for declared in names.split(|token| *token == ",") {
+            let count = match declared {
+                [name] if is_name(name) => 1,
+                [name, "[", extent, "]"] if is_name(name) => integer(extent)?,
+                _ => return None,
+            };
+            lanes = lanes.checked_add(each.checked_mul(count)?)?;
+        }
+    }
+    Some((dtype?, lanes)).filter(|(_, lanes)| (1..=MAX_FIELDS).contains(lanes))
+}
+
+/// Returns the size of a C type of elements in bytes, from its name.
+pub(super) fn size_of(c_type: &str) -> Option<u64> {
+    let c_type = match c_type {
+        "half" => "__half",
+        "nv_bfloat16" | "__nv_bfloat162" => "__nv_bfloat16",
+        "uint8_t" => "uchar",
+        "int8_t" => "char",
+        "int32_t" => "int",
+        "uint32_t" | "unsigned" => "uint",
+        "int64_t" => "long",
+        "size_t" | "uint64_t" => "unsigned long",
+        "half2" | "__half2" => return Some(4),
+        other => other,
+    };
+    element(c_type).map(|(dtype, lanes)| bytes(dtype) * lanes)
 }
 
 /// Returns the size of an element type in bytes, from its name.

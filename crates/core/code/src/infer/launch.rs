@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::infer::body::{Body, Known};
 use crate::infer::entries::Kernel;
-use crate::infer::launched::launched_block;
+use crate::infer::kinds::size_of;
+use crate::infer::launched::Launched;
+use crate::infer::launched::MAX_SHARED;
 use crate::infer::lexer::{closing, integer, is_name};
 
 /// A grid and a block, with reasons.
@@ -20,16 +22,35 @@ pub(crate) struct Launch {
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Guesses the block, and then the grid. `tokens` are those of the whole source; `integers` are the
-/// names and values of the integer parameters, in order.
+/// Most threads of a grid that is taken as the file launches it: a first run should end soon, even on a CPU.
+const MAX_GIVEN_THREADS: u64 = 1 << 21;
+
+/// Most blocks along an axis of a grid that is taken as the file launches it.
+const MAX_GIVEN_BLOCKS: u64 = 65_535;
+
+/// What is known of a kernel beside its own code.
+pub(crate) struct Setting<'s, 'a> {
+    /// Tokens of the whole source.
+    pub tokens: &'s [&'a str],
+    /// Names and values of the integer parameters, in order.
+    pub integers: &'s [(&'a str, u64)],
+    pub constants: &'s BTreeMap<&'a str, u64>,
+    /// What the file fixes of its launches.
+    pub given: &'s Launched,
+    /// Whether the integer parameters have the values that the file passes.
+    pub as_given: bool,
+    /// Names of the parameters that are arrays of pointers.
+    pub arrays: &'s [&'a str],
+}
+
+/// Guesses the block, and then the grid.
 pub(crate) fn launch<'a>(
     kernel: &Kernel<'a>,
-    tokens: &[&'a str],
     body: &Body<'a>,
-    integers: &[(&'a str, u64)],
-    constants: &BTreeMap<&'a str, u64>,
+    setting: &Setting<'_, 'a>,
 ) -> Launch {
-    let given = launched_block(kernel.name, tokens, constants);
+    let Setting { tokens, constants, .. } = *setting;
+    let given = setting.given.block;
     let block = given.unwrap_or_else(|| block(kernel, tokens, body, constants));
     let mut launch = Launch { block, ..Launch::default() };
     let [x, y, z] = launch.block;
@@ -40,11 +61,32 @@ pub(crate) fn launch<'a>(
         if !body.tokens.contains(&block_index(axis)) {
             continue;
         }
-        let extent = along(axis, body, integers, constants, &launch, &mut taken);
+        let extent = along(axis, body, setting, &launch, &mut taken);
         launch.grid[axis] = Some(extent);
     }
-    launch.shared_bytes = shared(body, launch.block.iter().product());
+    let mut known = Known { integers: constants.clone(), block, ..Known::default() };
+    known.integers.extend(setting.integers.iter().copied());
+    known.grid = extents(&launch, &known);
+    if let Some(grid) = given_grid(setting, block)
+        && grid != known.grid
+    {
+        for (extent, blocks) in launch.grid.iter_mut().zip(grid) {
+            *extent = (blocks > 1 || extent.is_some()).then(|| blocks.to_string());
+        }
+        launch.notes.push("the grid, too".to_owned());
+    }
+    let given = setting.given.shared.filter(|_| setting.as_given);
+    let bytes = || shared(body, launch.block.iter().product(), &known);
+    launch.shared_bytes = given.unwrap_or_else(bytes);
     launch
+}
+
+/// Returns the grid with which the file launches the kernel, if the parameters are those of the file.
+fn given_grid(setting: &Setting<'_, '_>, block: [u64; 3]) -> Option<[u64; 3]> {
+    let grid = setting.given.grid.filter(|_| setting.as_given)?;
+    let threads = grid.iter().chain(&block).fold(1_u64, |all, one| all.saturating_mul(*one));
+    let fits = threads <= MAX_GIVEN_THREADS && grid.iter().all(|one| *one <= MAX_GIVEN_BLOCKS);
+    fits.then_some(grid)
 }
 
 fn block_index(axis: usize) -> &'static str {
@@ -141,11 +183,11 @@ fn shared_extent(body: &Body<'_>, constants: &BTreeMap<&str, u64>, most: u64) ->
 fn along<'a>(
     axis: usize,
     body: &Body<'a>,
-    integers: &[(&'a str, u64)],
-    constants: &BTreeMap<&'a str, u64>,
+    setting: &Setting<'_, 'a>,
     launch: &Launch,
     taken: &mut Vec<&'a str>,
 ) -> String {
+    let Setting { integers, constants, .. } = *setting;
     let threads = launch.block[axis];
     let mut known = Known { integers: constants.clone(), ..Known::default() };
     known.integers.extend(integers.iter().copied());
@@ -171,6 +213,16 @@ fn along<'a>(
                 extent
             };
         }
+    }
+    // A block for each of the pointers of an array.
+    let plain = made.iter().filter(|(_, expression)| **expression == [block_index(axis)]);
+    let indexes = plain.map(|(name, _)| *name).chain([block_index(axis)]).collect::<Vec<_>>();
+    let by_pointers = body.tokens.windows(4).any(|window| match window {
+        [array, "[", index, "]"] => setting.arrays.contains(array) && indexes.contains(index),
+        _ => false,
+    });
+    if by_pointers {
+        return crate::infer::pointers::SOME.to_string();
     }
     // Without a guard, the code takes an extent that no other axis and no loop uses.
     let by_threads = made.iter().any(|(_, expression)| expression.contains(&thread_index(axis)))
@@ -308,10 +360,21 @@ fn expression_of(
 
 /// Returns the bytes of dynamic shared memory: zero, unless the code declares an array without an
 /// extent.
-fn shared(body: &Body<'_>, threads: u64) -> u64 {
-    let declared = body.tokens.windows(2).any(|window| window == ["extern", "__shared__"]);
+fn shared(body: &Body<'_>, threads: u64, known: &Known<'_>) -> u64 {
+    let Some((name, c_type)) = dynamic_array(body.tokens) else { return 0 };
+    let bytes = size_of(c_type).unwrap_or(4);
+    let reached = body.used(name, bytes, known).elements;
+    let reached = reached.map_or(0, |elements| elements.saturating_mul(bytes));
     // Scans and reductions use at most two elements of eight bytes per thread.
-    if declared { (threads * 16).max(2048) } else { 0 }
+    let least = (threads * 16).max(2048);
+    reached.next_multiple_of(16).clamp(least, MAX_SHARED.max(least))
+}
+
+/// Returns name and element type of the array in dynamic shared memory.
+pub(crate) fn dynamic_array<'a>(tokens: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let at = tokens.windows(2).position(|window| window == ["extern", "__shared__"])?;
+    let open = at + tokens[at..].iter().take(16).position(|token| *token == "[")?;
+    Some((tokens[open.checked_sub(1)?], tokens[open.checked_sub(2)?]))
 }
 
 /// Returns the extents of a launch for the values of the parameters.

@@ -1,10 +1,11 @@
-//! Blocks with which a source launches its kernels (`kernel<<<grid, block>>>`). The main function is [`launched_block`].
+//! What a source fixes of the launches of its kernels (`kernel<<<grid, block>>>(…)`). The main function is [`launched`].
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::infer::body::{Body, Known};
+use crate::infer::kinds::size_of;
 use crate::infer::lexer::{integer, is_name, read};
 
 /// Most tokens between `<<<` and `>>>`, and in a definition.
@@ -25,22 +26,44 @@ const MAX_LAUNCHES: usize = 16;
 /// Most threads of a block.
 const MAX_THREADS: u64 = 1024;
 
-/// Returns the block of the first launch of a kernel whose block the source fixes. Kernels are often written for it.
-pub(crate) fn launched_block(
+/// Most bytes of dynamic shared memory: those of a block of compute capability 9.0.
+pub(crate) const MAX_SHARED: u64 = 227 << 10;
+
+/// A number that a source passes to a kernel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Passed {
+    Integer(u64),
+    Float(f64),
+}
+
+/// What a source fixes of the launches of a kernel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Launched {
+    /// The block of the first launch whose block is fixed. Kernels are often written for it.
+    pub block: Option<[u64; 3]>,
+    /// The grid of that launch.
+    pub grid: Option<[u64; 3]>,
+    /// Bytes of dynamic shared memory of that launch.
+    pub shared: Option<u64>,
+    /// Numbers that the first launch passes, by parameter.
+    pub passed: Vec<Option<Passed>>,
+}
+
+/// Reads the launches of a kernel with this number of parameters.
+pub(crate) fn launched(
     kernel: &str,
+    parameters: usize,
     tokens: &[&str],
     constants: &BTreeMap<&str, u64>,
-) -> Option<[u64; 3]> {
+) -> Launched {
     let scope = Scope { tokens, constants, searches: Cell::new(MAX_SEARCHES) };
     let launches = (0..tokens.len()).filter(|at| tokens[*at] == "<<<");
     let of_kernel = launches.filter(|at| scope.launched_at(*at) == Some(kernel));
-    of_kernel.take(MAX_LAUNCHES).find_map(|at| {
-        let arguments = scope.list(at + 1, ">>>")?;
-        let block = scope.extents(arguments.get(1)?.clone(), 0)?;
-        let fits = block.iter().all(|extent| (1..=MAX_THREADS).contains(extent))
-            && block.iter().product::<u64>() <= MAX_THREADS;
-        fits.then_some(block)
-    })
+    let of_kernel = of_kernel.take(MAX_LAUNCHES).collect::<Vec<_>>();
+    let mut found = of_kernel.iter().find_map(|at| scope.fixed_at(*at)).unwrap_or_default();
+    found.passed =
+        of_kernel.iter().find_map(|at| scope.passed_at(*at, parameters)).unwrap_or_default();
+    found
 }
 
 struct Scope<'s> {
@@ -59,6 +82,58 @@ impl Scope<'_> {
             before = before.checked_sub(arguments.position(|token| *token == "<")? + 2)?;
         }
         Some(self.tokens[before]).filter(|name| is_name(name))
+    }
+
+    /// Returns the launch at `<<<`, if its block is fixed.
+    fn fixed_at(&self, at: usize) -> Option<Launched> {
+        let arguments = self.list(at + 1, ">>>")?;
+        let block = self.extents(arguments.get(1)?.clone(), 0)?;
+        let fits = block.iter().all(|extent| (1..=MAX_THREADS).contains(extent))
+            && block.iter().product::<u64>() <= MAX_THREADS;
+        fits.then(|| Launched {
+            block: Some(block),
+            grid: self.extents(arguments[0].clone(), 0).filter(|grid| !grid.contains(&0)),
+            shared: arguments
+                .get(2)
+                .and_then(|bytes| self.value(bytes.clone(), 0))
+                .filter(|bytes| *bytes <= MAX_SHARED),
+            passed: Vec::new(),
+        })
+    }
+
+    /// Returns the numbers that the launch at `<<<` passes, if it passes this many arguments.
+    fn passed_at(&self, at: usize, parameters: usize) -> Option<Vec<Option<Passed>>> {
+        let last = self.list(at + 1, ">>>")?.pop()?;
+        let open = last.end + 1;
+        if self.tokens.get(open) != Some(&"(") {
+            return None;
+        }
+        let arguments = self.list(open + 1, ")")?;
+        let numbers = arguments.iter().map(|argument| {
+            let float = self.float(argument.clone(), 0).map(Passed::Float);
+            float.or_else(|| self.value(argument.clone(), 0).map(Passed::Integer))
+        });
+        (arguments.len() == parameters).then(|| numbers.collect())
+    }
+
+    /// Returns a floating-point literal, or that of a variable.
+    fn float(&self, range: Range<usize>, depth: usize) -> Option<f64> {
+        match &self.tokens[range] {
+            // A negative exponent is a token of its own.
+            [minus @ .., mantissa, "-", exponent] if mantissa.ends_with(['e', 'E']) => {
+                let value = literal(&format!("{mantissa}-{exponent}"))?;
+                matches!(minus, [] | ["-"]).then_some(if minus.is_empty() { value } else { -value })
+            }
+            ["-", number] => literal(number).map(|value| -value),
+            [name] if is_name(name) && depth < MAX_DEPTH && !self.constants.contains_key(name) => {
+                self.search()?;
+                let at = self.tokens.windows(2).rposition(|pair| pair == [*name, "="])?;
+                let value = self.list(at + 2, ";")?.first()?.clone();
+                self.float(value, depth + 1)
+            }
+            [number] => literal(number),
+            _ => None,
+        }
     }
 
     /// Splits a list at its commas, from `begin` to the first `end` that is not within parentheses.
@@ -138,8 +213,16 @@ impl Scope<'_> {
     /// Evaluates an expression of integers and names whose values the source fixes.
     fn value(&self, range: Range<usize>, depth: usize) -> Option<u64> {
         let mut text = String::new();
-        for token in &self.tokens[range] {
+        let mut tokens = self.tokens[range].iter();
+        while let Some(token) = tokens.next() {
             match *token {
+                "sizeof" => match tokens.as_slice() {
+                    ["(", c_type, ")", ..] => {
+                        text.push_str(&size_of(c_type)?.to_string());
+                        tokens.nth(2)?;
+                    }
+                    _ => return None,
+                },
                 "(" | ")" | "+" | "-" | "*" | "/" | "%" | "<<" | ">>" => text.push_str(token),
                 _ if integer(token).is_some() => text.push_str(token),
                 _ if is_name(token) => text.push_str(&self.named(token, depth)?.to_string()),
@@ -166,13 +249,48 @@ impl Scope<'_> {
     }
 }
 
+/// Returns the value of a floating-point literal.
+fn literal(token: &str) -> Option<f64> {
+    let is_number = token.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    let digits = token.trim_end_matches(['f', 'F']);
+    let is_float = is_number && !token.starts_with("0x") && digits.contains(['.', 'e', 'E']);
+    is_float.then(|| digits.parse().ok()).flatten().filter(|value: &f64| value.is_finite())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn block(source: &str) -> Option<[u64; 3]> {
+    fn of(source: &str, parameters: usize) -> Launched {
         let source = read(source);
-        launched_block("k", &source.tokens, &source.constants)
+        launched("k", parameters, &source.tokens, &source.constants)
+    }
+
+    fn block(source: &str) -> Option<[u64; 3]> {
+        of(source, 1).block
+    }
+
+    #[test]
+    fn what_a_launch_passes_is_read() {
+        let source = "#define N 1024\nint B = 256; float rate = 1e-3f; int half = N / 2;\n\
+            k<<<(N + B - 1) / B, B, 2 * B * sizeof(float)>>>(d_x, half, rate, -0.5, n, 7);";
+        let found = of(source, 6);
+        assert_eq!(found.grid, Some([4, 1, 1]));
+        assert_eq!((found.block, found.shared), (Some([256, 1, 1]), Some(2048)));
+        let passed = [
+            None,
+            Some(Passed::Integer(512)),
+            Some(Passed::Float(1e-3)),
+            Some(Passed::Float(-0.5)),
+            None,
+            Some(Passed::Integer(7)),
+        ];
+        assert_eq!(found.passed, passed);
+        // A launch with another number of arguments says nothing of these.
+        assert_eq!(of(source, 5).passed, []);
+        let open = of("k<<<n / 32, 32, m * 4>>>(x, f(y), n * 2.0f);", 3);
+        assert_eq!((open.grid, open.shared), (None, None));
+        assert_eq!(open.passed, [None, None, None]);
     }
 
     #[test]

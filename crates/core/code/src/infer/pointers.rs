@@ -6,7 +6,7 @@ use crate::infer::body::{Body, Known, Use};
 use crate::infer::lexer::closing;
 
 /// Pointers of an array whose use does not determine their number.
-const SOME: u64 = 4;
+pub(crate) const SOME: u64 = 4;
 
 /// Most pointers of an array.
 const MOST: u64 = 4096;

@@ -20,11 +20,9 @@ pub fn text(
     let quoted = |value: &str| Value::from(value).to_string();
     text.push_str(&format!("  kernel_type: {kernel_type}\n  source_file: {}\n", quoted(file)));
     if !guess.io.is_empty() {
-        text.push_str(&format!(
-            "  metadata:\n    kernel_name: {}\n  io:\n    args:\n",
-            quoted(kernel_name)
-        ));
+        text.push_str(&format!("  metadata:\n    kernel_name: {}\n  io:\n", quoted(kernel_name)));
         let args = guess.io["args"].as_array().into_iter().flatten();
+        text.push_str(if args.clone().next().is_some() { "    args:\n" } else { "    args: []\n" });
         for (arg, reason) in args.zip(&guess.reasons) {
             text.push_str(&format!("      # {reason}\n      - {}\n", flow(arg)));
         }

@@ -53,6 +53,20 @@ async fn names_of_namespace_std_are_there() {
 }
 
 #[tokio::test]
+async fn mathematical_functions_take_integers() {
+    let bench = Bench::new();
+    let source = "__global__ void k(float* x, int n, unsigned m, long long l) {
+            int tiles = ceil(n / 4) + floor(m);
+            x[0] = sqrt(n) + log(m) + pow(n, 2) + pow(n, 0.5f) + std::exp(l) + fabs(n) + tiles;
+            x[1] = pow(x[2], 2) + pow(2.0, n) + sqrt(x[3]) + ceil(x[4]);
+        }";
+    bench.built(source).await;
+    let own = "template <class T> struct S {};\n__device__ int ceil(int a) { return a + 1; }
+        __global__ void k(int* x) { x[0] = ceil(x[1]); }";
+    bench.built(own).await;
+}
+
+#[tokio::test]
 async fn an_absent_file_that_device_code_does_not_need_is_left_out() {
     let bench = Bench::new();
     let source = "#include \"timer.h\"\n#include \"bitmap_image.hpp\"\n
