@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+use super::assume::{Assume, KernelFlags};
 use super::baselines::BaselinesCommand;
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
@@ -65,13 +66,15 @@ pub(super) enum Command {
         warpgauge eval kernels/vector_add/contract.yaml\n  \
         warpgauge eval contract.yaml --json | jq .kernel_exec_result\n  \
         warpgauge eval contract.yaml --server http://gpu-host:8000 --trials 1000\n  \
-        warpgauge eval contract.yaml --return-outputs out/\n\n\
+        warpgauge eval contract.yaml --return-outputs out/\n  \
+        warpgauge eval add.cu --set n=4096 --expect 'a + b'\n\n\
         In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
         content of that file, relative to the contract.")]
     Eval(EvalArgs),
     /// Compare kernels with a reference: right, and faster, slower or the same
     #[command(after_help = "Examples:\n  \
         warpgauge compare contract.yaml faster.cu\n  \
+        warpgauge compare a.cu b.cu\n  \
         warpgauge compare contract.yaml a.cu b.cu other_launch.yaml --preset ci\n  \
         warpgauge compare contract.yaml new.cu --kernel-name new --server http://gpu-host:8000\n  \
         warpgauge compare comparison.yaml --json | jq .comparison.verdict\n\n\
@@ -91,6 +94,7 @@ pub(super) enum Command {
     #[command(after_help = "Examples:\n  \
         warpgauge sweep kernels/vector_add/sweep.yaml\n  \
         warpgauge sweep sweep.yaml --csv > table.csv\n  \
+        warpgauge sweep kernel.cu --set n=1024,4096,16384\n  \
         warpgauge sweep sweep.yaml --server http://gpu-host:8000 --json | jq .best\n\n\
         A sweep is a contract with `axes`, e.g. `axes: {n: [2^10..2^24 by x4], block: [64, 128]}`, \
         whose texts refer to them as `$n` and `${block}`. The exit code is that of the worst point.")]
@@ -290,17 +294,19 @@ pub(super) struct EvalArgs {
     /// Write the outputs into this directory: .npy unless the contract says otherwise
     #[arg(long, value_name = "DIR")]
     pub return_outputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub kernel: KernelFlags,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
-    /// Contract whose kernel is the reference, or a whole comparison; as for `eval`
+    /// Contract whose kernel is the reference, or a whole comparison; or a kernel, as for `eval`
     #[arg(value_name = "REFERENCE")]
     pub reference: PathBuf,
     /// Kernels to compare (.cu, .py, .ptx, .cubin, .fatbin), or contracts whose kernels to compare
     #[arg(value_name = "CUSTOM")]
     pub custom: Vec<PathBuf>,
-    /// Kernel in those files that are code; default: named as the reference
+    /// Kernel in those files that are code; default: named as the reference, or the only one
     #[arg(long, value_name = "NAME")]
     pub kernel_name: Option<String>,
     /// How much time to spend on precision
@@ -315,6 +321,8 @@ pub(super) struct CompareArgs {
     /// Timed launches of each kernel on its own, in place of the file's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
+    #[command(flatten)]
+    pub assume: Assume,
     /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
@@ -352,12 +360,18 @@ pub(super) struct ProfileArgs {
     /// Timed launches, in place of the contract's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
+    #[command(flatten)]
+    pub kernel: KernelFlags,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Contract with axes: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    /// Contract with axes: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel, as for `eval`,
+    /// with `--set NAME=VALUE,VALUE` for its axes
+    #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
+    #[command(flatten)]
+    pub kernel: KernelFlags,
     /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,

@@ -8,6 +8,7 @@ use base64::Engine;
 use super::args::CompileArgs;
 use super::contract_file::{ContractFile, ContractFileError, LocalFiles, read_binary, read_source};
 use super::progress::Progress;
+use super::source_view::SourceView;
 use super::terminal::Terminal;
 use super::{CliError, place, report};
 use crate::exit::Exit;
@@ -24,14 +25,19 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
     let request = request(args, config.server.body_limit_bytes)?;
+    let source = kernel_type_of(&args.file).and(request.kernel.source_code.as_deref());
+    let source = source.map(|text| SourceView::new(&args.file, text));
     let mut place = place::open(&args.target, place::NONE, config, terminal)?;
     progress.stage(&place.stage("compiling", "compiling"));
-    let Reply { text, value: response } = place.compile(request)?;
+    let Reply { text, value: mut response } = place.compile(request)?;
     drop((place, progress));
+    if let Some(source) = source {
+        source.explain(&mut response.diagnostics);
+    }
     if args.json {
         terminal.print_line(&text)?;
     } else {
-        terminal.print(&report::compilation(&response, terminal.colour))?;
+        terminal.print_line(&report::compilation(&response, terminal.colour))?;
     }
     if let Some(path) = &args.output
         && response.compiled

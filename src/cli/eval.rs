@@ -14,19 +14,26 @@ use warpgauge_report::EvaluateResponse;
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
     let to = (&args.target, args.patience.seconds);
+    let wishes = args.kernel.wishes();
     let opened = kernel_contract::open(
         &args.contract,
         to,
         (config, terminal),
         (&progress, "evaluating"),
+        |kernel, place| kernel.contract(place, terminal, &wishes),
         |contract| {
+            args.kernel.apply(&mut contract.fields)?;
             apply_flags(args, &mut contract.fields);
             matrix_files::put_into(contract, matrix_files::max_bytes(config))
         },
     );
     let (mut place, contract) = opened?;
-    let reply = place.evaluate(contract, &progress)?;
+    let source = contract.source();
+    let mut reply = place.evaluate(contract, &progress)?;
     drop((place, progress));
+    if let (Some(source), Some(compile)) = (source, &mut reply.value.compile) {
+        source.explain(&mut compile.diagnostics);
+    }
     finish(args, &reply, terminal)
 }
 

@@ -4,8 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::{Map, Value, json};
 
 use super::args::Target;
+use super::assume::Assume;
 use super::kernel_contract::KernelFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
@@ -31,6 +33,8 @@ pub(in crate::cli) struct InitArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
+    pub assume: Assume,
+    #[command(flatten)]
     pub target: Target,
 }
 
@@ -39,11 +43,20 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     let progress = Progress::start(terminal);
     let mut place = place::open(&args.target, place::NONE, config, terminal)?;
     progress.stage(&place.stage("compiling", "compiling"));
+    let wishes = args.assume.single_wishes(args.kernel_name.as_deref());
     let inferred = kernel.inferred(&mut *place, |name, content, compile| {
-        infer_file(name, content, args.kernel_name.as_deref(), compile)
+        infer_file(name, content, &wishes, compile)
     });
     drop((place, progress));
-    let inferred = inferred?;
+    let mut inferred = inferred?;
+    if !inferred.guess.io.is_empty() {
+        let kernel = json!({"io": inferred.guess.io});
+        let mut fields = Map::from_iter([("kernel".to_owned(), kernel)]);
+        args.assume.apply(&mut fields, "kernel")?;
+        if let Some(Value::Object(io)) = fields["kernel"].get_mut("io").map(Value::take) {
+            inferred.guess.io = io;
+        }
+    }
     if args.kernel_name.is_none() && inferred.entries.len() > 1 {
         terminal.note(&format!(
             "warpgauge: the file has {} kernels: {}; this is the first, and --kernel-name takes another",

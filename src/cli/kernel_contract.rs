@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::CliError;
 use super::args::Target;
+use super::assume::KernelFlags;
 use super::compile::kernel_type_of;
 use super::contract_file::{ContractFile, LocalFiles, read_file};
 use super::place::{self, Place};
 use super::progress::Progress;
 use super::terminal::{Terminal, plain_line};
+use super::{CliError, sweep_axes};
+use warpgauge_code::infer::Wishes;
 use warpgauge_config::Config;
-use warpgauge_watch::{Compile, ContractFrom, EvaluatorError, KernelRequest, request_of};
+use warpgauge_watch::{Compile, ContractFrom, EvaluatorError, KernelRequest, request_with};
 
 /// Largest kernel file, bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -61,38 +63,87 @@ impl KernelFile {
         inferred.map_err(|trouble| match (failed, trouble) {
             (Some(error), _) => error,
             (None, EvaluatorError::Refused(refusal)) if refusal.code == "compile_error" => {
-                CliError::NotCompiled(refusal.message)
+                // The compiler's name of the source is not the file's.
+                let own = format!("{}:", self.path.display());
+                let text =
+                    ["kernel.cu:", "kernel.py:"].iter().fold(refusal.message, |text, name| {
+                        text.replace(&format!(" {name}"), &format!(" {own}"))
+                    });
+                CliError::NotCompiled(text)
             }
             (None, trouble) => CliError::Usage(trouble.to_string()),
         })
     }
 
-    /// Returns the contract in the first comment, or infers one. A line on the error stream says which.
-    fn contract(
+    /// Returns the contract in the first comment, or infers one, apart from what is given. A line on the error stream says
+    /// which.
+    pub(super) fn contract(
         &self,
         place: &mut dyn Place,
         terminal: Terminal,
+        wishes: &Wishes,
     ) -> Result<ContractFile, CliError> {
-        let found =
-            self.inferred(place, |name, content, compile| request_of(name, content, None, compile));
-        let KernelRequest { mut request, from, assumed } = found.map_err(|error| match error {
+        let (fields, KernelRequest { from, assumed, .. }) = self.fields(place, wishes)?;
+        self.announce(&fields, from, &assumed, terminal);
+        Ok(ContractFile::of(&self.name, fields).with_source(&self.path))
+    }
+
+    /// Returns the contract for several values of a number, and says what it assumes.
+    pub(super) fn contract_for_axes(
+        &self,
+        place: &mut dyn Place,
+        terminal: Terminal,
+        flags: &KernelFlags,
+    ) -> Result<ContractFile, CliError> {
+        let mut first = None;
+        let fields = sweep_axes::joined(&flags.assume, &mut |pick| {
+            let wishes = flags.assume.wishes(flags.kernel_name.as_deref(), pick);
+            let (fields, found) = self.fields(place, &wishes)?;
+            first.get_or_insert((found.from, found.assumed));
+            Ok(fields)
+        })?;
+        if let Some((from, assumed)) = first {
+            self.announce(&fields, from, &assumed, terminal);
+        }
+        Ok(ContractFile::of(&self.name, fields).with_source(&self.path))
+    }
+
+    /// Returns the fields of the contract in the first comment, or of an inferred one, and where they come from.
+    fn fields(
+        &self,
+        place: &mut dyn Place,
+        wishes: &Wishes,
+    ) -> Result<(Map<String, Value>, KernelRequest), CliError> {
+        let found = self.inferred(place, |name, content, compile| {
+            request_with(name, content, None, wishes, compile)
+        });
+        let mut found = found.map_err(|error| match error {
             CliError::Usage(text) => CliError::Usage(format!("{}: {text}", self.name)),
             other => other,
         })?;
-        LocalFiles::add_to(&mut request.kernel, &self.path)?;
-        let Ok(Value::Object(fields)) = serde_json::to_value(&request) else {
+        LocalFiles::add_to(&mut found.request.kernel, &self.path)?;
+        let Ok(Value::Object(fields)) = serde_json::to_value(&found.request) else {
             return Err(CliError::Internal(format!("the contract of {} is no object", self.name)));
         };
+        Ok((given(fields), found))
+    }
+
+    fn announce(
+        &self,
+        fields: &Map<String, Value>,
+        from: ContractFrom,
+        assumed: &[String],
+        terminal: Terminal,
+    ) {
         // The choice among several kernels, or of the arguments of a template.
         for choice in assumed.iter().filter(|text| text.starts_with("kernel: ")) {
             terminal.note(&plain_line(&format!("warpgauge: {choice}")));
         }
         // The name of a file may have any characters.
         terminal.note(&plain_line(&match from {
-            ContractFrom::Inferred => line(&self.path, &fields["kernel"], &assumed),
+            ContractFrom::Inferred => line(&self.path, &fields["kernel"], assumed),
             _ => format!("warpgauge: the contract is in the first comment of {}", self.name),
         }));
-        Ok(ContractFile::of(&self.name, given(fields)))
     }
 }
 
@@ -118,13 +169,14 @@ fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> 
     }
 }
 
-/// Opens the place that evaluates a contract, or a kernel file in place of one, and returns the contract. `complete`
-/// puts the command's flags into it; `stage` is what the place does.
+/// Opens the place that evaluates a contract, or a kernel file in place of one, and returns the contract. `infer` returns
+/// that of a kernel file, and `complete` puts the command's flags into it; `stage` is what the place does.
 pub(super) fn open<'c>(
     path: &Path,
     (target, patience_s): (&'c Target, f64),
     (config, terminal): (&'c Config, Terminal),
     (progress, stage): (&Progress, &str),
+    infer: impl FnOnce(&KernelFile, &mut dyn Place) -> Result<ContractFile, CliError>,
     complete: impl Fn(&mut ContractFile) -> Result<(), CliError>,
 ) -> Result<(Box<dyn Place + 'c>, ContractFile), CliError> {
     let mut given = read(path, config.server.body_limit_bytes, terminal)?;
@@ -137,7 +189,7 @@ pub(super) fn open<'c>(
     let contract = match given {
         Given::Contract(contract) => contract,
         Given::Kernel(kernel) => {
-            let mut contract = kernel.contract(&mut *place, terminal)?;
+            let mut contract = infer(&kernel, &mut *place)?;
             complete(&mut contract)?;
             contract
         }

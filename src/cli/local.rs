@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::CliError;
 use warpgauge_config::Config;
 use warpgauge_engine::LocalExecutor;
+use warpgauge_model::DeviceKind;
 use warpgauge_service::{
     LocalService, PrepareHolders, ProcessRole, ServiceError, Services, Storage, limits,
 };
@@ -68,6 +69,14 @@ impl Session {
             }
         });
         Ok(Self { runtime, service, interrupted })
+    }
+
+    /// Returns whether the emulator was chosen since there is no GPU.
+    pub(super) fn stands_in_for_a_gpu(&self, config: &Config) -> bool {
+        let devices = self.service.services().machine.status().devices;
+        config.devices.selection.trim() == "auto"
+            && !devices.is_empty()
+            && devices.iter().all(|view| view.device.kind == DeviceKind::Emulator)
     }
 
     /// Does one piece of work; SIGINT drops it, which cancels it.

@@ -6,6 +6,7 @@
 //! places that join the command line to the pipeline and to the HTTP server.
 
 mod args;
+mod assume;
 mod baselines;
 mod capabilities;
 mod children;
@@ -15,6 +16,7 @@ mod contract_file;
 mod devices;
 mod error;
 mod eval;
+mod expect;
 mod format;
 mod gate;
 mod history;
@@ -39,8 +41,10 @@ mod run;
 mod serve;
 mod show_config;
 mod signals;
+mod source_view;
 mod spmv;
 mod sweep;
+mod sweep_axes;
 mod sweep_table;
 mod terminal;
 mod toolchain;

@@ -21,20 +21,27 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
     let to = (&args.target, args.patience.seconds);
+    let wishes = args.kernel.wishes();
     let opened = kernel_contract::open(
         &args.contract,
         to,
         (config, terminal),
         (&progress, "profiling"),
+        |kernel, place| kernel.contract(place, terminal, &wishes),
         |contract| {
+            args.kernel.apply(&mut contract.fields)?;
             matrix_files::put_into(contract, matrix_files::max_bytes(config))?;
             apply_flags(args, &mut contract.fields);
             Ok(())
         },
     );
     let (mut place, contract) = opened?;
-    let Reply { text, value: response } = place.evaluate(contract, &progress)?;
+    let source = contract.source();
+    let Reply { text, value: mut response } = place.evaluate(contract, &progress)?;
     drop((place, progress));
+    if let (Some(source), Some(compile)) = (source, &mut response.compile) {
+        source.explain(&mut compile.diagnostics);
+    }
     if args.json {
         terminal.print_line(&text)?;
     } else {

@@ -3,11 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::args::SweepArgs;
-use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::sweep_table::SweepTableView;
 use super::terminal::Terminal;
-use super::{CliError, place};
+use super::{CliError, kernel_contract, place, sweep_axes};
 use crate::exit::Exit;
 use warpgauge_client::{Reply, WaitEvent};
 use warpgauge_config::Config;
@@ -16,10 +15,26 @@ use warpgauge_report::{SweepResponse, SweepStarted};
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
-    let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
-    if args.allow_weak {
-        contract.fields.insert("allow_weak".to_owned(), true.into());
-    }
+    let flags = &args.kernel;
+    let opened = kernel_contract::open(
+        &args.contract,
+        (&args.target, args.patience.seconds),
+        (config, terminal),
+        (&progress, "sweeping"),
+        |kernel, place| match sweep_axes::varies(&flags.assume) {
+            true => kernel.contract_for_axes(place, terminal, flags),
+            false => kernel.contract(place, terminal, &flags.wishes()),
+        },
+        |contract| {
+            sweep_axes::put(&flags.assume, &mut contract.fields)?;
+            flags.apply_others(&mut contract.fields)?;
+            if args.allow_weak {
+                contract.fields.insert("allow_weak".to_owned(), true.into());
+            }
+            Ok(())
+        },
+    );
+    let (mut place, contract) = opened?;
     let shows_rows = !args.json && !args.csv;
     let mut news = News {
         table: shows_rows.then(|| SweepTableView::new(has_work(&contract.fields), terminal.colour)),
@@ -29,8 +44,6 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         points: 0,
         again: false,
     };
-    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
-    news.progress.stage(&place.stage("sweeping", "starting"));
     let Reply { text, value: answer } = place.sweep(contract, &mut |told| news.hear(told))?;
     news.catch_up(&answer)?;
     drop(place);

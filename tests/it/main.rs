@@ -34,6 +34,7 @@ mod gate;
 mod import;
 mod inputs;
 mod jobs;
+mod kernel_files;
 mod large;
 mod lasting;
 mod launches;

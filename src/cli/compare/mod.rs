@@ -10,9 +10,10 @@ use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, json, matrix_files, place, report};
+use super::{CliError, json, kernel_contract, matrix_files, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
+use warpgauge_code::infer;
 use warpgauge_config::Config;
 use warpgauge_contract::{KernelCode, KernelType};
 
@@ -26,14 +27,24 @@ pub(super) fn run(
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
-    let mut file = ContractFile::read(&args.reference, config.server.body_limit_bytes)?;
-    let notes = complete(args, &mut file.fields, config.server.body_limit_bytes)?;
-    for note in notes {
-        terminal.note(&format!("{}: {note}", args.reference.display()));
-    }
-    matrix_files::put_into(&mut file, matrix_files::max_bytes(config))?;
-    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
-    progress.stage(&place.stage("comparing", "starting"));
+    let wishes = args.assume.single_wishes(args.kernel_name.as_deref());
+    let opened = kernel_contract::open(
+        &args.reference,
+        (&args.target, args.patience.seconds),
+        (config, terminal),
+        (&progress, "comparing"),
+        |kernel, place| kernel.contract(place, terminal, &wishes),
+        |file| {
+            let is_whole = file.fields.contains_key("ref_kernel");
+            args.assume.apply(&mut file.fields, if is_whole { "ref_kernel" } else { "kernel" })?;
+            let notes = complete(args, &mut file.fields, config.server.body_limit_bytes)?;
+            for note in notes {
+                terminal.note(&format!("{}: {note}", args.reference.display()));
+            }
+            matrix_files::put_into(file, matrix_files::max_bytes(config))
+        },
+    );
+    let (mut place, file) = opened?;
     let Reply { text, value: response } = place.compare(file, &progress)?;
     drop((place, progress));
     if args.json {
@@ -139,13 +150,33 @@ fn candidate(
 ) -> Result<Value, CliError> {
     let kernel: KernelCode = match kernel_type_of(path) {
         Some(kind) => {
+            let mut kernel = kernel_file(path, kind)?;
             let metadata = reference.get("metadata").and_then(Value::as_object);
             let mut metadata = metadata.cloned().unwrap_or_default();
             let of_reference = reference.get("kernel_type").and_then(Value::as_str);
-            let is_triton = |name: &str| name == KernelType::Triton.name();
-            if of_reference.is_some_and(is_triton) != (kind == KernelType::Triton) {
+            let source = kernel.source_code.as_deref().unwrap_or_default();
+            // The ending of a file does not say whether Python is Triton or PyTorch.
+            let is_torch = of_reference.is_some_and(|kind| kind.starts_with("torch"))
+                && (!source.contains("triton.jit") || source.contains("class Model"));
+            if kind == KernelType::Triton && is_torch {
+                kernel.kernel_type = KernelType::Torch;
+            }
+            let is_same_language = match kernel.kernel_type {
+                own @ (KernelType::Triton | KernelType::Torch) => of_reference == Some(own.name()),
+                _ => !of_reference.is_some_and(|kind| {
+                    kind == KernelType::Triton.name() || kind.starts_with("torch")
+                }),
+            };
+            if !is_same_language {
                 // Names and options of C++ mean nothing in Python, and the other way round.
                 metadata.clear();
+            }
+            let named = metadata.get("kernel_name").and_then(Value::as_str);
+            if let (Some(named), Some(only)) = (named, only_kernel(kernel.kernel_type, source))
+                && args.kernel_name.is_none()
+                && !named.starts_with(only.as_str())
+            {
+                metadata.insert("kernel_name".to_owned(), json!(only));
             }
             metadata.remove("description");
             if let Some(name) = &args.kernel_name {
@@ -153,7 +184,6 @@ fn candidate(
                 metadata.remove("name_expressions");
                 metadata.insert("kernel_name".to_owned(), json!(name));
             }
-            let mut kernel = kernel_file(path, kind)?;
             kernel.metadata = serde_json::from_value(Value::Object(metadata)).map_err(|error| {
                 let reference = args.reference.display();
                 CliError::Usage(format!("{reference}: the reference kernel's metadata: {error}"))
@@ -167,6 +197,18 @@ fn candidate(
         }
     };
     json::tree("kernel", &kernel)
+}
+
+/// Returns the name of the only kernel of a source.
+fn only_kernel(kind: KernelType, source: &str) -> Option<String> {
+    let names = match kind {
+        KernelType::Cuda => infer::entries(source).into_iter().map(|entry| entry.name).collect(),
+        KernelType::Triton => {
+            infer::python::contract(source, &infer::Wishes::default()).ok()?.entries
+        }
+        _ => Vec::new(),
+    };
+    <[String; 1]>::try_from(names).ok().map(|[only]| only)
 }
 
 /// Names for several files: the file's name, or its whole path where that is not unique.

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use serde_json::{Map, Value};
 
+use super::source_view::SourceView;
+
 pub(crate) use local_files::LocalFiles;
 use warpgauge_contract::{BodyFormat, Compatible, KernelType};
 use warpgauge_document::{DocumentError, path_text};
@@ -82,6 +84,8 @@ pub enum ContractFileError {
 #[derive(Debug, Clone)]
 pub(super) struct ContractFile {
     path: PathBuf,
+    /// The file of the kernel's source.
+    source: Option<PathBuf>,
     /// The contract as it goes to the service; an object.
     pub fields: Map<String, Value>,
 }
@@ -100,14 +104,27 @@ impl ContractFile {
         let Value::Object(fields) = parsed(&bytes, format, path)? else {
             return Err(field(path, "the document", "expected a mapping with `kernel` in it"));
         };
-        let mut contract = Self { path: path.to_owned(), fields };
+        let named = fields.get("kernel").and_then(|kernel| kernel.get("source_file"));
+        let source = named.and_then(Value::as_str).map(|name| directory.join(name));
+        let mut contract = Self { path: path.to_owned(), source, fields };
         contract.replace_source_files(directory)?;
         Ok(contract)
     }
 
     /// A contract that no file has; `name` stands for the file in errors.
     pub(super) fn of(name: &str, fields: Map<String, Value>) -> Self {
-        Self { path: name.into(), fields }
+        Self { path: name.into(), source: None, fields }
+    }
+
+    /// The same contract, whose kernel's source is in this file.
+    pub(super) fn with_source(self, path: &Path) -> Self {
+        Self { source: Some(path.to_owned()), ..self }
+    }
+
+    /// The kernel's source, if it is in a file.
+    pub(super) fn source(&self) -> Option<SourceView> {
+        let text = self.fields.get("kernel")?.get("source_code")?.as_str()?;
+        Some(SourceView::new(self.source.as_deref()?, text))
     }
 
     /// The file.

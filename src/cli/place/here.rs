@@ -7,6 +7,7 @@ use super::Place;
 use crate::cli::contract_file::ContractFile;
 use crate::cli::local::{self, Session};
 use crate::cli::progress::Progress;
+use crate::cli::terminal::Terminal;
 use crate::cli::with_progress::{Expected, with_news, with_progress};
 use crate::cli::{CliError, json};
 use warpgauge_client::{Reply, WaitEvent};
@@ -22,21 +23,29 @@ use warpgauge_service::{
     stored_history,
 };
 
+/// What a command says where it would use a GPU and finds none.
+const NO_GPU: &str = "note: no GPU found: using the emulator, whose times are not a GPU's";
+
 /// Work in this process. The pipeline is started by the first work that takes it.
 pub(super) struct Here<'c> {
     config: &'c Config,
     session: Option<Session>,
+    terminal: Terminal,
 }
 
 impl<'c> Here<'c> {
-    pub(super) fn new(config: &'c Config) -> Self {
-        Self { config, session: None }
+    pub(super) fn new(config: &'c Config, terminal: Terminal) -> Self {
+        Self { config, session: None, terminal }
     }
 
     /// The pipeline, started.
     fn session(&mut self) -> Result<&mut Session, CliError> {
         if self.session.is_none() {
-            self.session = Some(Session::start(self.config)?);
+            let session = Session::start(self.config)?;
+            if session.stands_in_for_a_gpu(self.config) {
+                self.terminal.note(NO_GPU);
+            }
+            self.session = Some(session);
         }
         let none = || CliError::Internal("the pipeline was started and is not there".to_owned());
         self.session.as_mut().ok_or_else(none)

@@ -101,7 +101,7 @@ pub(super) fn open<'c>(
 ) -> Result<Box<dyn Place + 'c>, CliError> {
     Ok(match target.client()? {
         Some(client) => Box::new(AtServer::new(client, patience_s, terminal)),
-        None => Box::new(Here::new(config)),
+        None => Box::new(Here::new(config, terminal)),
     })
 }
 

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
-use warpgauge_code::infer;
+use warpgauge_code::infer::{self, Wishes};
 use warpgauge_contract::{BodyFormat, CodeForm, CompileRequest, EvaluateRequest, KernelType};
 use warpgauge_document::path_text;
 use warpgauge_report::CompileResponse;
@@ -79,6 +79,20 @@ pub fn request_of(
     contract: Option<(BodyFormat, &[u8])>,
     compile: Compile<'_>,
 ) -> Result<KernelRequest, EvaluatorError> {
+    request_with(name, content, contract, &Wishes::default(), compile)
+}
+
+/// Like [`request_of`], with parts of an inferred contract that are given.
+///
+/// # Errors
+/// Why there is no request, and what to do.
+pub fn request_with(
+    name: &str,
+    content: &[u8],
+    contract: Option<(BodyFormat, &[u8])>,
+    wishes: &Wishes,
+    compile: Compile<'_>,
+) -> Result<KernelRequest, EvaluatorError> {
     let kind = kernel_type(name)
         .ok_or_else(|| FileRejection::new("unknown_file", format!("`{name}` is no kernel file")))?;
     let (kind, code) = in_its_language(name, kind, code(kind, content)?)?;
@@ -91,7 +105,7 @@ pub fn request_of(
     };
     let (fields, assumed) = match given {
         Some(fields) => (completed(fields, name, kind, &code)?, Vec::new()),
-        None => inferred(name, kind, &code, compile)?,
+        None => inferred(name, kind, &code, wishes, compile)?,
     };
     request(fields, from, assumed)
 }
@@ -151,7 +165,8 @@ pub(crate) fn kernel_of_program(
         let message = format!("the file is a whole program, which cannot be run here: {reason}");
         return Err(FileRejection::new("whole_program", message).into());
     }
-    let (fields, mut assumed) = inferred_kernel(name, KernelType::Cuda, &code, compile)?;
+    let (fields, mut assumed) =
+        inferred_kernel(name, KernelType::Cuda, &code, &Wishes::default(), compile)?;
     assumed.insert(0, format!("the program cannot be run here: {reason}"));
     request(fields, ContractFrom::Inferred, assumed)
 }
@@ -308,12 +323,14 @@ fn inferred(
     name: &str,
     kind: KernelType,
     code: &Code,
+    wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<(Map<String, Value>, Vec<String>), EvaluatorError> {
-    if guessed(kind, code) == KernelType::Program {
+    // Who names a kernel wants it and not the program around it.
+    if guessed(kind, code) == KernelType::Program && *wishes == Wishes::default() {
         return Ok(program(code));
     }
-    inferred_kernel(name, kind, code, compile)
+    inferred_kernel(name, kind, code, wishes, compile)
 }
 
 /// Infers a contract for a kernel that has none.
@@ -321,9 +338,10 @@ fn inferred_kernel(
     name: &str,
     kind: KernelType,
     code: &Code,
+    wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<(Map<String, Value>, Vec<String>), EvaluatorError> {
-    let inferred = infer_contract(name, kind, code, None, compile)?;
+    let inferred = infer_contract(name, kind, code, wishes, compile)?;
     let mut fields = Map::new();
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), json!(inferred.kernel_type));
@@ -355,14 +373,14 @@ pub struct InferredContract {
     pub assumed: Vec<String>,
 }
 
-/// Infers the contract of the kernel `wanted` in a file, by default its first.
+/// Infers the contract of a kernel in a file, apart from what is given.
 ///
 /// # Errors
 /// Why it cannot be inferred, and what to do.
 pub fn infer_file(
     name: &str,
     content: &[u8],
-    wanted: Option<&str>,
+    wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<InferredContract, EvaluatorError> {
     let kind = kernel_type(name).ok_or_else(|| {
@@ -371,19 +389,20 @@ pub fn infer_file(
             format!("`{name}` is no kernel file: expected .cu, .ptx, .cubin, .fatbin or .py"),
         )
     })?;
-    infer_contract(name, kind, &code(kind, content)?, wanted, compile)
+    infer_contract(name, kind, &code(kind, content)?, wishes, compile)
 }
 
 fn infer_contract(
     name: &str,
     kind: KernelType,
     code: &Code,
-    wanted: Option<&str>,
+    wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<InferredContract, EvaluatorError> {
     if kind == KernelType::Triton {
-        return infer_python(code.text().unwrap_or_default(), wanted);
+        return infer_python(code.text().unwrap_or_default(), wishes);
     }
+    let wanted = wishes.kernel.as_deref();
     let source = code.text();
     let entries = match (kind, source) {
         (KernelType::Cuda, Some(source)) => infer::entries(source),
@@ -424,7 +443,7 @@ fn infer_contract(
         }
     }
     compiled(name, kind, code, chosen.as_deref(), compile).and_then(|(symbol_name, parameters)| {
-        let guess = infer::contract(source, &symbol_name, &parameters)
+        let guess = infer::contract(source, &symbol_name, &parameters, wishes)
             .map_err(|message| FileRejection::new("contract_needed", message))?;
         let entries = entries.into_iter().map(|entry| entry.name).collect();
         Ok(InferredContract {
@@ -438,7 +457,7 @@ fn infer_contract(
 }
 
 /// Infers the contract of a Python file: of a Triton kernel, or of PyTorch code that makes its own inputs.
-fn infer_python(source: &str, wanted: Option<&str>) -> Result<InferredContract, EvaluatorError> {
+fn infer_python(source: &str, wishes: &Wishes) -> Result<InferredContract, EvaluatorError> {
     let has = |definition: &str| source.lines().any(|line| line.starts_with(definition));
     let makes_inputs = has("def get_inputs(");
     let is_torch = !source.contains("triton.jit") || makes_inputs && has("class Model");
@@ -457,7 +476,7 @@ fn infer_python(source: &str, wanted: Option<&str>) -> Result<InferredContract, 
         });
     }
     let infer::python::TritonGuess { kernel_name, entries, guess } =
-        infer::python::contract(source, wanted)
+        infer::python::contract(source, wishes)
             .map_err(|message| FileRejection::new("contract_needed", message))?;
     let kernel_type = KernelType::Triton;
     Ok(InferredContract { kernel_type, kernel_name, entries, guess, assumed: Vec::new() })

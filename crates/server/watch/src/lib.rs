@@ -30,6 +30,7 @@ pub use evaluator::{Evaluator, EvaluatorError, FileRejection, UNMET};
 pub use folder::{Folder, FolderError};
 pub use kernel_file::{
     Compile, ContractFrom, InferredContract, KernelRequest, infer_file, kernel_type, request_of,
+    request_with,
 };
 pub use outcome::{KernelFileId, KernelResult};
 pub use watcher::{WatchEvent, WatchOptions, WatchStop, watch};

@@ -12,16 +12,14 @@ use crate::infer::launch::{self, Launch};
 use crate::infer::launched::{Launched, Passed, launched};
 use crate::infer::lexer::{Source, read};
 use crate::infer::names::{self, Meaning};
-use crate::infer::pointers;
+use crate::infer::wishes::{MAX_INTEGER, Wishes};
+use crate::infer::{pointers, shape};
 
 /// Most elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// Most loop iterations of all threads together, since a first run should end soon, even on a CPU.
 const MAX_PASSES: u64 = 1 << 21;
-
-/// Largest number that a file passes and that a guess takes.
-const MAX_GIVEN: u64 = 1 << 31;
 
 /// Largest extent of a first run.
 const LARGE: u64 = 65_536;
@@ -31,6 +29,7 @@ const SCALED: u64 = 2048;
 
 /// Why a number is what it is.
 const AS_PASSED: &str = "as the file passes it";
+const AS_ASKED: &str = "as asked";
 
 /// Entries in each row of a sparse matrix.
 const PER_ROW: u64 = 4;
@@ -69,7 +68,7 @@ impl Guess {
     }
 }
 
-/// Guesses a contract for the kernel `name` with these parameters. `source` is its code, if
+/// Guesses a contract for the kernel `name` with these parameters, apart from what is given. `source` is its code, if
 /// available.
 ///
 /// # Errors
@@ -78,6 +77,7 @@ pub fn contract(
     source: Option<&str>,
     name: &str,
     parameters: &[CompiledParameter],
+    wishes: &Wishes,
 ) -> Result<Guess, String> {
     let source = source.map(read).unwrap_or_default();
     let all = kernels(&source);
@@ -101,7 +101,7 @@ pub fn contract(
         .zip(&named)
         .map(|(parameter, name)| kind(parameter, name, &source.tokens));
     let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
-    Ok(Work::new(&source, kernel, &named, &kinds).guess())
+    Ok(Work::new(&source, kernel, (&named, &kinds), wishes).guess())
 }
 
 /// A guess in progress.
@@ -117,6 +117,7 @@ struct Work<'w> {
     integers: Vec<(&'w str, u64, bool)>,
     /// What the source fixes of the launches of the kernel.
     launched: Launched,
+    wishes: &'w Wishes,
     /// Array of the row pointers of a sparse matrix.
     row_pointer: Option<&'w str>,
 }
@@ -125,8 +126,8 @@ impl<'w> Work<'w> {
     fn new(
         source: &'w Source<'w>,
         kernel: Option<&'w Kernel<'w>>,
-        names: &'w [String],
-        kinds: &'w [Kind],
+        (names, kinds): (&'w [String], &'w [Kind]),
+        wishes: &'w Wishes,
     ) -> Self {
         let each = || names.iter().map(String::as_str).zip(kinds);
         let is_pointer = |kind: &Kind| matches!(kind, Kind::Pointer { .. } | Kind::Pointers { .. });
@@ -156,7 +157,8 @@ impl<'w> Work<'w> {
             .map(|kernel| launched(kernel.name, names.len(), &source.tokens, &source.constants));
         let mut work = Self {
             kernel,
-            launched: launched.unwrap_or_default(),
+            launched: wishes.over(launched.unwrap_or_default(), names),
+            wishes,
             tokens: &source.tokens,
             body: Body::new(tokens, &pointers),
             names,
@@ -174,9 +176,12 @@ impl<'w> Work<'w> {
     /// since they often depend on each other.
     fn take_given(&mut self) {
         for (name, value, shrinks) in &mut self.integers {
+            *shrinks &= self.wishes.integer(name).is_none();
             let index = self.names.iter().position(|other| other == name);
             match index.and_then(|index| *self.launched.passed.get(index)?) {
-                Some(Passed::Integer(given)) if given <= MAX_GIVEN && (given > 0 || !*shrinks) => {
+                Some(Passed::Integer(given))
+                    if given <= MAX_INTEGER && (given > 0 || !*shrinks) =>
+                {
                     *value = given;
                 }
                 _ => {}
@@ -195,10 +200,15 @@ impl<'w> Work<'w> {
         *self.launched.passed.get(index)?
     }
 
+    fn why_given(&self, name: &str) -> &'static str {
+        if self.wishes.values.contains_key(name) { AS_ASKED } else { AS_PASSED }
+    }
+
     /// Returns whether the integers have the values that the source passes.
     fn is_as_given(&self) -> bool {
         let same = |(name, value, _): &(&str, u64, bool)| {
-            self.given(name) == Some(Passed::Integer(*value))
+            let own = !self.wishes.values.contains_key(*name);
+            own && self.given(name) == Some(Passed::Integer(*value))
         };
         self.integers.iter().all(same)
     }
@@ -257,10 +267,10 @@ impl<'w> Work<'w> {
                 Kind::Integer => self.integer(name),
                 Kind::Float => {
                     let (value, why) = match self.given(name) {
-                        Some(Passed::Float(value)) => (value, AS_PASSED),
+                        Some(Passed::Float(value)) => (value, self.why_given(name)),
                         #[expect(clippy::cast_precision_loss, reason = "at most 2^31")]
-                        Some(Passed::Integer(value)) if value <= MAX_GIVEN => {
-                            (value as f64, AS_PASSED)
+                        Some(Passed::Integer(value)) if value <= MAX_INTEGER => {
+                            (value as f64, self.why_given(name))
                         }
                         _ => (names::float(name), "by its name"),
                     };
@@ -283,7 +293,7 @@ impl<'w> Work<'w> {
         }
         let mut io = Map::new();
         io.insert("args".to_owned(), Value::Array(args));
-        io.insert("launch".to_owned(), self.launch(&launch));
+        io.insert("launch".to_owned(), launch.json());
         Guess { io, reasons, launch_reason: launch.notes.join("; ") }
     }
 
@@ -303,6 +313,8 @@ impl<'w> Work<'w> {
                     constants: &self.constants,
                     given: &self.launched,
                     as_given: self.is_as_given(),
+                    asks_block: self.wishes.block.is_some(),
+                    grid: self.wishes.grid,
                     arrays: &arrays.map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
                 };
                 launch::launch(kernel, &self.body, &setting)
@@ -438,7 +450,10 @@ impl<'w> Work<'w> {
         if rows {
             elements = self.rows(known) + 1;
         }
-        spec.insert("shape".to_owned(), json!([elements]));
+        let row = shape::row_length(&self.body, name, known)
+            .filter(|row| lanes == 1 && !rows && elements.is_multiple_of(*row) && elements > *row);
+        let shape = row.map_or_else(|| json!([elements]), |row| json!([elements / row, row]));
+        spec.insert("shape".to_owned(), shape);
         spec.insert("dtype".to_owned(), json!(dtype));
         let seed = index + 1;
         let (init, content) = if rows {
@@ -475,8 +490,8 @@ impl<'w> Work<'w> {
         let mut reason = if extent { "an extent, by its name and use" } else { "by its name" };
         let smaller;
         match self.given(name) {
-            Some(Passed::Integer(given)) if given == value => reason = AS_PASSED,
-            Some(Passed::Integer(given)) if given > value && given <= MAX_GIVEN => {
+            Some(Passed::Integer(given)) if given == value => reason = self.why_given(name),
+            Some(Passed::Integer(given)) if given > value && given <= MAX_INTEGER => {
                 smaller = format!("less than the {given} that the file passes");
                 reason = &smaller;
             }
@@ -491,31 +506,6 @@ impl<'w> Work<'w> {
             reason = "entries of the sparse matrix";
         }
         (json!({"name": name, "type": "int", "value": value}), format!("{value}, {reason}"))
-    }
-
-    fn launch(&self, launch: &Launch) -> Value {
-        let mut grid = Map::new();
-        let mut block = Map::new();
-        for (axis, name) in launch::axes().into_iter().enumerate() {
-            if let Some(extent) = &launch.grid[axis] {
-                let number = extent.parse::<u64>().map(Value::from);
-                grid.insert(
-                    name.to_owned(),
-                    number.unwrap_or_else(|_| Value::from(extent.clone())),
-                );
-            }
-            if launch.block[axis] > 1 || axis == 0 {
-                block.insert(name.to_owned(), json!(launch.block[axis]));
-            }
-        }
-        if grid.is_empty() {
-            grid.insert("x".to_owned(), json!(1));
-        }
-        let mut whole = json!({"grid": grid, "block": block});
-        if launch.shared_bytes > 0 {
-            whole["shared_memory_bytes"] = json!(launch.shared_bytes);
-        }
-        whole
     }
 }
 

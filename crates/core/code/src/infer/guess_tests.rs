@@ -17,11 +17,11 @@ fn guards_give_sizes_and_the_grid() {
         int r = blockIdx.y * blockDim.y + threadIdx.y; int q = blockIdx.x * blockDim.x + threadIdx.x;\n\
         if (r < rows && q < cols) c[r * cols + q] += a[q]; }";
     let all = [("const float*", "a"), ("float*", "c"), ("int", "rows"), ("int", "cols")];
-    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
     let args = guess.io["args"].as_array().unwrap();
     assert_eq!(args[0]["tensor_spec"]["shape"], json!([256]));
     assert_eq!((&args[0]["role"], &args[1]["role"]), (&json!("input"), &json!("inout")));
-    assert_eq!(args[1]["tensor_spec"]["shape"], json!([65_536]));
+    assert_eq!(args[1]["tensor_spec"]["shape"], json!([256, 256]));
     assert_eq!(
         guess.io["launch"]["grid"],
         json!({"x": "ceil_div(cols, 16)", "y": "ceil_div(rows, 16)"})
@@ -33,14 +33,15 @@ fn guards_give_sizes_and_the_grid() {
 
 #[test]
 fn what_cannot_be_given_is_said() {
-    let refused = contract(None, "k", &parameters(&[("Body*", "p")])).unwrap_err();
+    let refused =
+        contract(None, "k", &parameters(&[("Body*", "p")]), &Wishes::default()).unwrap_err();
     assert!(refused.contains("Body* p"), "{refused}");
     let unknown = CompiledParameter {
         name: None,
         c_type: "8-byte value of unknown type".to_owned(),
         bytes: 8,
     };
-    let guess = contract(None, "k", &[unknown]).unwrap();
+    let guess = contract(None, "k", &[unknown], &Wishes::default()).unwrap();
     assert!(guess.reasons[0].contains("a guess too"), "{:?}", guess.reasons);
 }
 
@@ -57,18 +58,21 @@ fn definitions_in_circles_end() {
         ));
     }
     code.push_str("x[a0] = a5[a1[a2]]; }");
-    contract(Some(&code), "k", &parameters(&[("float*", "x"), ("int", "n")])).unwrap();
+    contract(Some(&code), "k", &parameters(&[("float*", "x"), ("int", "n")]), &Wishes::default())
+        .unwrap();
 }
 
 /// Returns the launch of a kernel, and the roles and sizes of its tensors, as text.
 fn guessed(source: &str, all: &[(&str, &str)]) -> String {
     let name = crate::infer::entries(source)[0].name.clone();
-    let guess = contract(Some(source), &name, &parameters(all)).unwrap();
+    let guess = contract(Some(source), &name, &parameters(all), &Wishes::default()).unwrap();
     let launch = &guess.io["launch"];
     let args = guess.io["args"].as_array().unwrap().iter();
-    let tensors = args
-        .filter(|arg| arg["type"] == "tensor")
-        .map(|arg| format!("{} {} {}", arg["name"], arg["role"], arg["tensor_spec"]["shape"][0]));
+    let tensors = args.filter(|arg| arg["type"] == "tensor").map(|arg| {
+        let shape = arg["tensor_spec"]["shape"].as_array().unwrap().iter();
+        let elements: u64 = shape.map(|extent| extent.as_u64().unwrap()).product();
+        format!("{} {} {elements}", arg["name"], arg["role"])
+    });
     let text = format!(
         "{} {} {}",
         launch["grid"],
@@ -140,7 +144,7 @@ fn textures_are_refused() {
     let source =
         "__global__ void k(float* y, cudaTextureObject_t tex) { y[0] = tex2D<float>(tex, 0, 0); }";
     let all = [("float*", "y"), ("unsigned long long", "tex")];
-    let refused = contract(Some(source), "k", &parameters(&all)).unwrap_err();
+    let refused = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap_err();
     assert!(refused.contains("`tex` is a texture"), "{refused}");
 }
 
@@ -150,7 +154,7 @@ fn arrays_of_pointers_point_into_a_tensor() {
         int b = blockIdx.y; int i = blockIdx.x * blockDim.x + threadIdx.x; if (b >= batch || i >= n) return;\n\
         const float* x = a[b]; c[b][i] = 2 * x[i]; }";
     let all = [("const float* const*", "a"), ("float**", "c"), ("int", "batch"), ("int", "n")];
-    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
     let args = guess.io["args"].as_array().unwrap();
     let names = args.iter().map(|arg| arg["name"].as_str().unwrap()).collect::<Vec<_>>();
     assert_eq!(names, ["a", "c", "batch", "n", "a_data", "c_data"]);
@@ -166,7 +170,8 @@ fn arrays_of_pointers_point_into_a_tensor() {
     }
     assert_eq!(guess.assumptions().len(), 7);
     // Deeper pointers have no form in a contract.
-    let refused = contract(None, "k", &parameters(&[("float***", "p")])).unwrap_err();
+    let refused =
+        contract(None, "k", &parameters(&[("float***", "p")]), &Wishes::default()).unwrap_err();
     assert!(refused.contains("write the contract by hand"), "{refused}");
 }
 
@@ -178,7 +183,7 @@ fn numbers_and_grids_of_the_file_are_taken() {
         int main() { int blocks = (N + 127) / 128; k<<<blocks, 128>>>(a, c, 24, 0.5f); }";
     let all = [("const float*", "a"), ("float*", "c"), ("int", "width"), ("float", "rate")];
     assert_eq!(guessed(source, &all), "{x:8} {x:128} a input 1024, c output 1024");
-    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
     let values = guess.io["args"].as_array().unwrap()[2..].iter().map(|arg| &arg["value"]);
     assert_eq!(values.collect::<Vec<_>>(), [&json!(24), &json!(0.5)]);
     assert_eq!(guess.reasons[2], "24, as the file passes it");
@@ -200,7 +205,7 @@ fn large_extents_of_a_file_shrink_together() {
     ];
     let expected = "{x:ceil_div(fours, 256)} {x:256} a input 65536, c output 65536";
     assert_eq!(guessed(source, &all), expected);
-    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
     assert_eq!(guess.reasons[2], "16384, less than the 262144 that the file passes");
 }
 
@@ -211,7 +216,7 @@ fn dynamic_shared_memory_is_as_large_as_its_indices_reach() {
         c[threadIdx.x] = second[threadIdx.x * d + 7] + tile[threadIdx.x]; }";
     let all = [("float*", "c"), ("int", "d")];
     let bytes = |source: &str| {
-        let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+        let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
         guess.io["launch"]["shared_memory_bytes"].as_u64().unwrap()
     };
     let launch = |third: &str| format!("{kernel}\nint main() {{ k<<<1, 32{third}>>>(c, 64); }}");
@@ -224,13 +229,13 @@ fn arrays_of_pointers_fix_the_grid() {
     let source = "__global__ void k(float** c, int n) {\n\
         int i = threadIdx.x; if (i < n) c[blockIdx.x][i] = 1; }";
     let all = [("float**", "c"), ("int", "n")];
-    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
     assert_eq!(guess.io["launch"]["grid"], json!({"x": 4}));
 }
 
 #[test]
 fn a_kernel_without_parameters_has_a_contract() {
-    let guess = contract(Some("__global__ void k() {}"), "k", &[]).unwrap();
+    let guess = contract(Some("__global__ void k() {}"), "k", &[], &Wishes::default()).unwrap();
     let text = crate::infer::text(&guess, "cuda", "k.cu", "k", false);
     assert!(text.contains("    args: []\n"), "{text}");
 }
@@ -245,7 +250,8 @@ fn pointers_to_structures_of_equal_fields_are_tensors_of_their_numbers() {
         )
     };
     let all = [("Body*", "all"), ("int", "n")];
-    let guess = |fields: &str| contract(Some(&kernel(fields)), "k", &parameters(&all));
+    let guess =
+        |fields: &str| contract(Some(&kernel(fields)), "k", &parameters(&all), &Wishes::default());
     let found = guess("float3 position, velocity; float mass;").unwrap();
     let spec = &found.io["args"][0]["tensor_spec"];
     assert_eq!((&spec["shape"], &spec["dtype"]), (&json!([350]), &json!("float32")));
@@ -262,4 +268,26 @@ fn pointers_to_structures_of_equal_fields_are_tensors_of_their_numbers() {
     ] {
         assert!(guess(other).unwrap_err().contains("Body* all"), "{other}");
     }
+}
+
+#[test]
+fn what_is_asked_for_is_no_guess() {
+    let source = "__global__ void k(const float* a, float* c, int n, float rate) {\n\
+        int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] * rate; }\n\
+        int main() { k<<<64, 128>>>(a, c, 8192, 0.5f); }";
+    let all = [("const float*", "a"), ("float*", "c"), ("int", "n"), ("float", "rate")];
+    let values = [("n".to_owned(), 300_000.0), ("rate".to_owned(), 3.0)];
+    let mut wishes = Wishes { values: values.into(), ..Wishes::default() };
+    let guess = |wishes: &Wishes| contract(Some(source), "k", &parameters(&all), wishes).unwrap();
+    let found = guess(&wishes);
+    assert_eq!(found.io["args"][1]["tensor_spec"]["shape"], json!([300_000]));
+    assert_eq!(
+        (&found.io["args"][2]["value"], &found.io["args"][3]["value"]),
+        (&json!(300_000), &json!(3.0))
+    );
+    assert_eq!(found.reasons[2], "300000, as asked");
+    assert_eq!(found.io["launch"]["grid"]["x"], "ceil_div(n, 128)");
+    (wishes.block, wishes.grid) = (Some([64, 1, 1]), Some([7, 2, 1]));
+    let found = guess(&wishes);
+    assert_eq!(found.io["launch"], json!({"grid": {"x": 7, "y": 2}, "block": {"x": 64}}));
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value, json};
+
 use crate::infer::body::{Body, Known};
 use crate::infer::entries::Kernel;
 use crate::infer::kinds::size_of;
@@ -22,6 +24,34 @@ pub(crate) struct Launch {
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
+impl Launch {
+    /// Returns the launch as a contract has it.
+    pub(crate) fn json(&self) -> Value {
+        let mut grid = Map::new();
+        let mut block = Map::new();
+        for (axis, name) in AXES.into_iter().enumerate() {
+            if let Some(extent) = &self.grid[axis] {
+                let number = extent.parse::<u64>().map(Value::from);
+                grid.insert(
+                    name.to_owned(),
+                    number.unwrap_or_else(|_| Value::from(extent.clone())),
+                );
+            }
+            if self.block[axis] > 1 || axis == 0 {
+                block.insert(name.to_owned(), json!(self.block[axis]));
+            }
+        }
+        if grid.is_empty() {
+            grid.insert("x".to_owned(), json!(1));
+        }
+        let mut whole = json!({"grid": grid, "block": block});
+        if self.shared_bytes > 0 {
+            whole["shared_memory_bytes"] = json!(self.shared_bytes);
+        }
+        whole
+    }
+}
+
 /// Most threads of a grid that is taken as the file launches it: a first run should end soon, even on a CPU.
 const MAX_GIVEN_THREADS: u64 = 1 << 21;
 
@@ -39,6 +69,10 @@ pub(crate) struct Setting<'s, 'a> {
     pub given: &'s Launched,
     /// Whether the integer parameters have the values that the file passes.
     pub as_given: bool,
+    /// Whether the block of `given` is one that is asked for.
+    pub asks_block: bool,
+    /// The grid that is asked for.
+    pub grid: Option<[u64; 3]>,
     /// Names of the parameters that are arrays of pointers.
     pub arrays: &'s [&'a str],
 }
@@ -54,7 +88,11 @@ pub(crate) fn launch<'a>(
     let block = given.unwrap_or_else(|| block(kernel, tokens, body, constants));
     let mut launch = Launch { block, ..Launch::default() };
     let [x, y, z] = launch.block;
-    let reason = if given.is_some() { ", as the file launches it" } else { "" };
+    let reason = match given {
+        Some(_) if setting.asks_block => ", as asked",
+        Some(_) => ", as the file launches it",
+        None => "",
+    };
     launch.notes.push(format!("a block of {x} x {y} x {z} threads{reason}"));
     let mut taken = Vec::new();
     for axis in [1, 2, 0] {
@@ -67,13 +105,15 @@ pub(crate) fn launch<'a>(
     let mut known = Known { integers: constants.clone(), block, ..Known::default() };
     known.integers.extend(setting.integers.iter().copied());
     known.grid = extents(&launch, &known);
-    if let Some(grid) = given_grid(setting, block)
+    if let Some(grid) = setting.grid.or_else(|| given_grid(setting, block))
         && grid != known.grid
     {
         for (extent, blocks) in launch.grid.iter_mut().zip(grid) {
             *extent = (blocks > 1 || extent.is_some()).then(|| blocks.to_string());
         }
-        launch.notes.push("the grid, too".to_owned());
+        let [x, y, z] = grid;
+        let whose = if setting.grid.is_some() { "as asked" } else { "as the file launches it" };
+        launch.notes.push(format!("a grid of {x} x {y} x {z} blocks, {whose}"));
     }
     let given = setting.given.shared.filter(|_| setting.as_given);
     let bytes = || shared(body, launch.block.iter().product(), &known);
@@ -396,9 +436,4 @@ fn evaluate(text: &str, block: u64, known: &Known<'_>) -> u64 {
     let body = Body::new(&source.tokens, &[]);
     let value = body.upper(0..source.tokens.len(), known).map_or(1, |upper| upper.value);
     value.div_ceil(by.max(1))
-}
-
-/// Returns the names of the axes of a grid.
-pub(crate) fn axes() -> [&'static str; 3] {
-    AXES
 }

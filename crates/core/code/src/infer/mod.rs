@@ -19,9 +19,12 @@ mod macros;
 mod names;
 mod pointers;
 pub mod python;
+mod shape;
 mod upper;
+mod wishes;
 mod yaml;
 
 pub use entries::{KernelEntry, entries, is_whole_program};
 pub use guess::{CompiledParameter, Guess, contract};
+pub use wishes::Wishes;
 pub use yaml::text;

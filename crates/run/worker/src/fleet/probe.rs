@@ -46,7 +46,7 @@ pub(super) async fn find(config: &FleetConfig) -> Result<Found, FleetError> {
                 return Err(FleetError::NoDevice { reason });
             };
             let library = emulator.display();
-            tracing::warn!(%reason, %library, "no GPU: kernels run on the emulated device");
+            tracing::info!(%reason, %library, "no GPU: kernels run on the emulated device");
             emulated(config, emulator).await
         }
     }

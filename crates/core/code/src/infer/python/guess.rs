@@ -7,6 +7,7 @@ use super::module::{Access, Module, Parameter};
 use super::sizes::{DIM, Work, is_block, is_float, is_stride, setting};
 use crate::infer::guess::Guess;
 use crate::infer::names;
+use crate::infer::wishes::Wishes;
 
 /// A guessed contract of a Triton kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,15 +18,15 @@ pub struct TritonGuess {
     pub guess: Guess,
 }
 
-/// Guesses a contract for the kernel `wanted` of a module, by default the first that no other kernel calls.
+/// Guesses a contract for a kernel of a module, by default the first that no other kernel calls, apart from what is given.
 ///
 /// # Errors
 /// The module has no such kernel, with a remedy.
-pub fn contract(source: &str, wanted: Option<&str>) -> Result<TritonGuess, String> {
+pub fn contract(source: &str, wishes: &Wishes) -> Result<TritonGuess, String> {
     let module = Module::of(source);
     let entries = module.entries();
     let all = module.kernels.iter().map(|kernel| kernel.name).collect::<Vec<_>>().join(", ");
-    let kernel = match wanted {
+    let kernel = match wishes.kernel.as_deref() {
         Some(wanted) => module.kernels.iter().find(|kernel| kernel.name == wanted).ok_or_else(|| {
             format!("the file has no Triton kernel `{wanted}`; it has: {all}")
         })?,
@@ -34,7 +35,7 @@ pub fn contract(source: &str, wanted: Option<&str>) -> Result<TritonGuess, Strin
         })?,
     };
     let launch = module.launch(kernel);
-    let guess = Work::new(&module, kernel, launch.as_ref()).guess();
+    let guess = Work::new(&module, kernel, launch.as_ref(), wishes).guess();
     let entries = entries.into_iter().map(|kernel| kernel.name.to_owned()).collect();
     Ok(TritonGuess { kernel_name: kernel.name.to_owned(), entries, guess })
 }
@@ -111,6 +112,10 @@ impl<'a> Work<'_, 'a> {
 
     fn scalar(&self, parameter: &Parameter<'a>) -> Option<(Json, String)> {
         let name = parameter.name;
+        if let Some((kind, value)) = self.asked(name) {
+            let arg = json!({"name": name, "type": kind, "value": value});
+            return Some((arg, "as asked".to_owned()));
+        }
         if parameter.default.is_some() {
             return None;
         }
@@ -155,6 +160,9 @@ impl<'a> Work<'_, 'a> {
             let arg = json!({"name": name, "type": kind, "value": value, "is_meta": true});
             Some((arg, reason.to_owned()))
         };
+        if let Some((kind, value)) = self.asked(name) {
+            return made(kind, value, "as asked");
+        }
         let host = "as the host code gives it";
         match &value {
             Some(Value::Bool(value)) => return made("bool", json!(value), host),
@@ -198,6 +206,13 @@ impl<'a> Work<'_, 'a> {
         made("int", json!(self.block(name)), by_name)
     }
 
+    /// Returns kind and value of a number that is given.
+    fn asked(&self, name: &str) -> Option<(&'static str, Json)> {
+        let value = self.wishes.values.get(name)?;
+        let integer = self.wishes.integer(name).map(|value| ("int", json!(value)));
+        Some(integer.unwrap_or(("float", json!(value))))
+    }
+
     /// Whether a constant is true or false, by its name, or since a condition of the kernel is nothing else.
     pub(super) fn is_flag(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();
@@ -238,7 +253,9 @@ impl<'a> Work<'_, 'a> {
         let mut launch = Map::new();
         let known = |value: &Value<'a>| self.evaluated(value);
         let from_host = self.host.as_ref().and_then(|host| host.grid(&known));
-        let (axes, reason) = match from_host {
+        let asked = self.wishes.grid.map(|grid| grid.map(|blocks| blocks.to_string()).to_vec());
+        let (axes, reason) = match asked.or(from_host) {
+            Some(axes) if self.wishes.grid.is_some() => (axes, "the grid that is asked for"),
             Some(axes) => (axes, "the grid of the host code"),
             None => (
                 self.axes(),

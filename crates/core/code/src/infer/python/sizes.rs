@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::host::{Host, Made, Value};
 use super::module::{Access, HostLaunch, Kernel, Module, Parameter};
 use crate::infer::names::{self, Meaning};
+use crate::infer::wishes::Wishes;
 
 /// Most elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 20;
@@ -36,6 +37,7 @@ pub(super) struct Work<'w, 'a> {
     strides: BTreeMap<&'a str, Vec<&'a str>>,
     /// Steps that a search through the host code may still take.
     steps: Cell<usize>,
+    pub(super) wishes: &'w Wishes,
 }
 
 impl<'w, 'a> Work<'w, 'a> {
@@ -43,6 +45,7 @@ impl<'w, 'a> Work<'w, 'a> {
         module: &Module<'a>,
         kernel: &'w Kernel<'a>,
         launch: Option<&'w HostLaunch<'a>>,
+        wishes: &'w Wishes,
     ) -> Self {
         let mut work = Self {
             kernel,
@@ -54,6 +57,7 @@ impl<'w, 'a> Work<'w, 'a> {
             extents: Vec::new(),
             strides: BTreeMap::new(),
             steps: Cell::new(MAX_STEPS),
+            wishes,
         };
         work.name_strides();
         work.size();
@@ -143,12 +147,17 @@ impl<'w, 'a> Work<'w, 'a> {
             if is_stride || is_float || is_flag || self.is_pointer(name) {
                 continue;
             }
+            let asked = self.wishes.integer(name);
             let (size, is_extent) = match names::integer(name, &plain) {
                 _ if is_block(name) || setting(name).is_some() => continue,
                 Meaning::Extent(size) => (size, true),
                 Meaning::Fixed(size) => (size, false),
             };
             let size = match value {
+                Some(Value::Dim(tensor, index)) if asked.is_some() => {
+                    *self.dims.entry((tensor, index)).insert_entry(asked.unwrap_or(size)).get()
+                }
+                _ if asked.is_some() => asked.unwrap_or(size),
                 Some(Value::Integer(size)) => size.unsigned_abs(),
                 Some(Value::Dim(tensor, index)) => {
                     let several = self.ranks.get(tensor).is_some_and(|rank| *rank > 1);
@@ -157,7 +166,7 @@ impl<'w, 'a> Work<'w, 'a> {
                 }
                 _ => size,
             };
-            if is_extent {
+            if is_extent && asked.is_none() {
                 self.extents.push(name);
             }
             self.integers.insert(name, size);

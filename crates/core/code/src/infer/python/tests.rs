@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::contract;
+use crate::infer::Wishes;
 
 fn args(source: &str, wanted: Option<&str>) -> (Vec<Value>, Value) {
-    let guessed = contract(source, wanted).unwrap();
+    let wishes = Wishes { kernel: wanted.map(str::to_owned), ..Wishes::default() };
+    let guessed = contract(source, &wishes).unwrap();
     assert_eq!(guessed.guess.reasons.len(), guessed.guess.io["args"].as_array().unwrap().len());
     let args = guessed.guess.io["args"].as_array().unwrap().clone();
     (args, guessed.guess.io["launch"].clone())
@@ -47,7 +49,8 @@ fn host_code_names_sizes_constants_and_the_grid() {
     assert_eq!((&block["value"], &block["is_meta"]), (&json!(1024), &json!(true)));
     let grid = json!({"grid": {"x": "cdiv(n_elements,BLOCK_SIZE)"}, "num_warps": 8});
     assert_eq!(launch, grid);
-    assert!(contract(ADD, Some("other")).unwrap_err().contains("it has: add_kernel"));
+    let other = Wishes { kernel: Some("other".to_owned()), ..Wishes::default() };
+    assert!(contract(ADD, &other).unwrap_err().contains("it has: add_kernel"));
 }
 
 #[test]
@@ -109,7 +112,7 @@ def run(x):
     y = torch.empty((rows, n_cols), device=x.device)
     _norm[(rows,)](x, y, x.stride(0), n_cols, 1e-6, BLOCK=triton.next_power_of_2(n_cols))
 ";
-    let guessed = contract(source, None).unwrap();
+    let guessed = contract(source, &Wishes::default()).unwrap();
     assert_eq!(guessed.entries, ["_norm"]);
     let (args, launch) = args(source, None);
     assert_eq!(named(&args, "out_ptr")["role"], "output");
@@ -157,7 +160,7 @@ fn hostile_modules_take_no_time() {
         "@triton.jit\ndef k(*, x=, /, **y): tl.store(".to_owned(),
         "k = jit(k\n@jit\ndef k(a:tl.constexpr=(1\n k[".to_owned(),
     ] {
-        let _ = contract(&source, None);
+        let _ = contract(&source, &Wishes::default());
     }
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }

@@ -1,0 +1,177 @@
+//! What a kernel should compute, as an expression of the command line: `--expect "a + b"`.
+
+use serde_json::{Map, Value, json};
+
+use super::CliError;
+
+/// Words of Python that no parameter can be called.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
+
+/// Puts `expected` into a contract: for each expression a PyTorch function of the kernel's inputs and numbers.
+pub(super) fn put(expressions: &[String], fields: &mut Map<String, Value>) -> Result<(), CliError> {
+    if expressions.is_empty() {
+        return Ok(());
+    }
+    let args = fields.get("kernel").and_then(|kernel| kernel["io"]["args"].as_array());
+    let args = args.map_or(&[][..], Vec::as_slice);
+    let outputs = args.iter().filter(|arg| has_role(arg, &["output", "inout"]));
+    let outputs = outputs.collect::<Vec<_>>();
+    let names = outputs.iter().filter_map(|arg| arg["name"].as_str()).collect::<Vec<_>>();
+    let mut expected = Map::new();
+    for text in expressions {
+        let (name, expression) = match split(text) {
+            (Some(name), expression) => (name, expression),
+            (None, expression) => match names[..] {
+                [only] => (only, expression),
+                [] => return Err(usage("the contract lists no output")),
+                _ => {
+                    let example = format!(
+                        "the contract has the outputs {}; write one as NAME=EXPRESSION",
+                        names.join(", ")
+                    );
+                    return Err(usage(&example));
+                }
+            },
+        };
+        let Some(output) = outputs.iter().find(|arg| arg["name"] == name) else {
+            let known = names.join(", ");
+            return Err(usage(&format!("no output is called `{name}`; the outputs: {known}")));
+        };
+        let source = source(expression, args, &output["tensor_spec"])?;
+        let kernel = json!({
+            "kernel_type": "torch",
+            "source_code": source,
+            "metadata": {"function_name": "expected"},
+        });
+        if expected.insert(name.to_owned(), json!({"kernel": kernel})).is_some() {
+            return Err(usage(&format!("two expressions are for `{name}`")));
+        }
+    }
+    match fields.entry("expected").or_insert(Value::Null) {
+        Value::Object(all) => all.extend(expected),
+        other => *other = Value::Object(expected),
+    }
+    Ok(())
+}
+
+fn usage(message: &str) -> CliError {
+    CliError::Usage(format!("--expect: {message}"))
+}
+
+fn has_role(arg: &Value, roles: &[&str]) -> bool {
+    arg["type"] == "tensor" && arg["role"].as_str().is_some_and(|role| roles.contains(&role))
+}
+
+/// Splits `NAME=EXPRESSION`. `==` is a part of an expression.
+fn split(text: &str) -> (Option<&str>, &str) {
+    let is_name = |text: &str| {
+        text.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && text.chars().all(|one| one.is_alphanumeric() || one == '_')
+    };
+    match text.split_once('=') {
+        Some((name, rest)) if is_name(name.trim()) && !rest.starts_with('=') => {
+            (Some(name.trim()), rest.trim())
+        }
+        _ => (None, text.trim()),
+    }
+}
+
+/// Returns the function that computes an output.
+fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, CliError> {
+    if expression.is_empty() || expression.contains(['\n', '\r', '#']) {
+        return Err(usage("write one expression of Python in one line, without a comment"));
+    }
+    let is_passed = |arg: &&Value| match arg["type"].as_str() {
+        Some("tensor") => !has_role(arg, &["output", "scratch"]),
+        Some("int" | "float" | "bool") => true,
+        _ => false,
+    };
+    let passed = args.iter().filter(is_passed).collect::<Vec<_>>();
+    let names = passed.iter().filter_map(|arg| arg["name"].as_str()).collect::<Vec<_>>();
+    if let Some(keyword) = names.iter().find(|name| KEYWORDS.contains(*name)) {
+        return Err(usage(&format!(
+            "the argument `{keyword}` has the name of a word of Python; give a reference in a contract"
+        )));
+    }
+    let mut text = format!("import torch\n\ndef expected({}):\n", names.join(", "));
+    let uses_numpy = ["np.", "numpy."].iter().any(|prefix| expression.contains(prefix));
+    if uses_numpy {
+        text.push_str("    import numpy\n    np = numpy\n");
+        for arg in passed.iter().filter(|arg| arg["type"] == "tensor") {
+            let name = arg["name"].as_str().unwrap_or_default();
+            text.push_str(&format!("    {name} = {name}.cpu().numpy()\n"));
+        }
+    }
+    text.push_str(&format!("    result = ({expression})\n"));
+    if uses_numpy {
+        text.push_str("    result = torch.from_numpy(np.ascontiguousarray(result))\n");
+    }
+    text.push_str("    result = torch.as_tensor(result)\n");
+    let extents = output["shape"].as_array().map_or(&[][..], Vec::as_slice);
+    let shape = extents.iter().map(Value::as_u64).collect::<Option<Vec<_>>>();
+    // The kernel decides the shape only in memory: a product of matrices may be one row of numbers.
+    if let Some(shape) = shape {
+        let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        text.push_str(&format!("    result = result.reshape([{extents}])\n"));
+    }
+    let dtype = output["dtype"].as_str().unwrap_or("float32");
+    text.push_str(&format!("    return result.to(torch.{dtype})\n"));
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contract(outputs: &[&str]) -> Map<String, Value> {
+        let spec = json!({"shape": [2, 3], "dtype": "float32"});
+        let mut args = vec![
+            json!({"name": "a", "type": "tensor", "role": "input", "tensor_spec": spec}),
+            json!({"name": "n", "type": "int", "value": 3}),
+        ];
+        let output = |name: &&str| json!({"name": name, "type": "tensor", "role": "output", "tensor_spec": spec});
+        args.extend(outputs.iter().map(output));
+        [("kernel".to_owned(), json!({"io": {"args": args}}))].into_iter().collect()
+    }
+
+    fn put_into(outputs: &[&str], expressions: &[&str]) -> Result<Value, String> {
+        let mut fields = contract(outputs);
+        let expressions = expressions.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        put(&expressions, &mut fields).map_err(|error| error.to_string())?;
+        Ok(fields["expected"].clone())
+    }
+
+    #[test]
+    fn an_expression_is_a_function_of_inputs_and_numbers() {
+        let expected = put_into(&["c"], &["a * n"]).unwrap();
+        assert_eq!(
+            expected["c"]["kernel"]["source_code"],
+            "import torch\n\ndef expected(a, n):\n    result = (a * n)\n    result = torch.as_tensor(result)\n    \
+             result = result.reshape([2, 3])\n    return result.to(torch.float32)\n"
+        );
+        let expected = put_into(&["c", "d"], &["d=np.sqrt(a)", "c = a == n"]).unwrap();
+        let source = |name: &str| expected[name]["kernel"]["source_code"].as_str().unwrap();
+        assert!(source("d").contains("a = a.cpu().numpy()"), "{}", source("d"));
+        assert!(source("c").contains("result = (a == n)"), "{}", source("c"));
+    }
+
+    #[test]
+    fn what_is_no_expression_of_an_output_is_reported() {
+        for (outputs, expressions, part) in [
+            (&["c", "d"][..], &["a"][..], "the outputs c, d"),
+            (&[], &["a"], "lists no output"),
+            (&["c"], &[""], "one expression"),
+            (&["c"], &["a\nimport os"], "one expression"),
+            (&["c"], &["a", "c=a"], "two expressions are for `c`"),
+            (&["c"], &["d=a"], "no output is called `d`; the outputs: c"),
+        ] {
+            let error = put_into(outputs, expressions).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Compiler messages with the name and the lines of the user's own file.
+
+use std::path::{Path, PathBuf};
+
+use super::terminal::plain_line;
+use warpgauge_model::{Diagnostic, Severity};
+
+/// Names of the submitted source in compiler messages.
+const SUBMITTED: [&str; 2] = ["kernel.cu", "kernel.py"];
+
+/// Longest line that is shown below a message, in characters.
+const MAX_LINE: usize = 160;
+
+/// The file that holds a kernel's source.
+#[derive(Debug, Clone)]
+pub(super) struct SourceView {
+    path: PathBuf,
+    text: String,
+}
+
+impl SourceView {
+    pub(super) fn new(path: &Path, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    /// Gives messages about the source the file's name, and errors the line with a mark below its column.
+    pub(super) fn explain(&self, diagnostics: &mut [Diagnostic]) {
+        let is_own = |one: &&mut Diagnostic| {
+            one.file.as_deref().is_some_and(|file| SUBMITTED.contains(&file))
+        };
+        for diagnostic in diagnostics.iter_mut().filter(is_own) {
+            diagnostic.file = Some(plain_line(&self.path.display().to_string()));
+            if diagnostic.severity == Severity::Error
+                && let Some(snippet) = self.snippet(diagnostic)
+            {
+                diagnostic.message = format!("{}\n{snippet}", diagnostic.message.trim_end());
+            }
+        }
+    }
+
+    fn snippet(&self, diagnostic: &Diagnostic) -> Option<String> {
+        let line = usize::try_from(diagnostic.line?).ok()?.checked_sub(1)?;
+        let text = self.text.lines().nth(line)?.trim_end().replace('\t', " ");
+        let indent = text.len() - text.trim_start().len();
+        let text = plain_line(text.trim_start());
+        if text.is_empty() || text.chars().count() > MAX_LINE {
+            return None;
+        }
+        let column = diagnostic.column.and_then(|column| usize::try_from(column).ok());
+        let mark = column.and_then(|column| column.checked_sub(indent + 1));
+        let mark = mark.filter(|at| *at <= text.chars().count());
+        let mark = mark.map(|at| format!("\n    {}^", " ".repeat(at))).unwrap_or_default();
+        Some(format!("    {text}{mark}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_the_file_and_its_line() {
+        let view = SourceView::new(Path::new("src/a.cu"), "int a;\n\tx = y;\n");
+        let diagnostic = |file: &str, severity, line, column| Diagnostic {
+            severity,
+            file: Some(file.to_owned()),
+            line: Some(line),
+            column: Some(column),
+            message: "wrong".to_owned(),
+        };
+        let mut all = [
+            diagnostic("kernel.cu", Severity::Error, 2, 6),
+            diagnostic("kernel.cu", Severity::Warning, 2, 6),
+            diagnostic("other.h", Severity::Error, 2, 6),
+            diagnostic("kernel.cu", Severity::Error, 9, 1),
+            diagnostic("kernel.cu", Severity::Error, 2, 900),
+        ];
+        view.explain(&mut all);
+        assert_eq!(all[0].message, "wrong\n    x = y;\n        ^");
+        assert_eq!(all[0].file.as_deref(), Some("src/a.cu"));
+        assert_eq!((all[1].message.as_str(), all[3].message.as_str()), ("wrong", "wrong"));
+        assert_eq!(all[2].file.as_deref(), Some("other.h"));
+        assert_eq!(all[4].message, "wrong\n    x = y;");
+    }
+}

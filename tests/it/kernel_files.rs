@@ -1,0 +1,162 @@
+//! Commands that take kernel files in place of contracts, and the flags that complete what is inferred.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::server::{device, program, share_caches};
+use crate::support::{has_torch, outcome};
+
+const ADD: &str = "__global__ void add(const float* a, const float* b, float* c, int n) {\n\
+    \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+    \x20   if (i < n) c[i] = a[i] + b[i];\n}\n";
+
+const PRODUCT: &str = "__global__ void product(const float* A, const float* B, float* C, int M, int N, int K) {\n\
+    \x20   int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;\n\
+    \x20   if (row >= M || column >= N) return;\n\
+    \x20   float sum = 0;\n\
+    \x20   for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + column];\n\
+    \x20   C[row * N + column] = sum;\n}\n";
+
+/// Runs a command in `directory` and returns its exit code, output and error stream.
+fn run(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let mut command = program();
+    command.args(["--device", &device()]).args(arguments).current_dir(directory);
+    outcome(command.env("WARPGAUGE_DATA_DIR", directory.join("data")).output().unwrap())
+}
+
+/// Returns a folder with these files, beside the data of the program.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    std::fs::DirBuilder::new().mode(0o700).create(&data).unwrap();
+    share_caches(&data);
+    for (name, text) in files {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    directory
+}
+
+#[track_caller]
+fn report(directory: &Path, arguments: &[&str]) -> Value {
+    let (_, out, error) = run(directory, &[arguments, &["--json"]].concat());
+    serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}\n{error}"))
+}
+
+#[test]
+fn flags_take_the_place_of_what_is_inferred() {
+    let files = folder(&[("add.cu", ADD)]);
+    let flags = ["--set", "n=3000", "--block", "64", "--trials", "3"];
+    let found = report(
+        files.path(),
+        &[&["eval", "add.cu", "--return-outputs", "out"], &flags[..]].concat(),
+    );
+    assert_eq!(found["verdict"], "not_checked", "{found:#}");
+    assert_eq!(found["outputs"]["c"]["shape"], json!([3000]), "{found:#}");
+    // A grid that is too small leaves elements unwritten, which is no error without expectations.
+    let (code, out, error) =
+        run(files.path(), &["eval", "add.cu", "--set", "n=256", "--grid", "1", "--block", "128"]);
+    assert_eq!(code, 0, "{out}{error}");
+    for (flags, part) in [
+        (
+            &["--set", "m=1"][..],
+            "--set m: no argument has this name; the numbers among the arguments: n",
+        ),
+        (&["--set", "n=1,2"], "`warpgauge sweep` takes several"),
+        (&["--set", "n"], "write NAME=VALUE"),
+        (&["--block", "0"], "an extent is at least 1"),
+        (&["--expect", "d=a"], "--expect"),
+        (&["--kernel", "other"], "other"),
+    ] {
+        let (code, out, error) = run(files.path(), &[&["eval", "add.cu"], flags].concat());
+        assert!(matches!(code, 2 | 3), "{flags:?}: {out}{error}");
+        assert!(error.contains(part), "{flags:?}: {error}");
+    }
+}
+
+/// An expression of PyTorch or NumPy says what outputs must be.
+#[test]
+fn expectations_are_expressions() {
+    needs!("PyTorch beside Python", has_torch());
+    let files = folder(&[("add.cu", ADD), ("product.cu", PRODUCT)]);
+    let verdict = |arguments: &[&str]| {
+        let found = report(files.path(), &[&["eval", "--trials", "3"], arguments].concat());
+        found["verdict"].as_str().unwrap_or_default().to_owned()
+    };
+    let sized = ["--set", "n=2048"];
+    for (expression, expected) in
+        [("a + b", "correct"), ("c = a - b", "wrong"), ("np.add(a, b)", "correct")]
+    {
+        let found = verdict(&[&["add.cu", "--expect", expression], &sized[..]].concat());
+        assert_eq!(found, expected, "{expression}");
+    }
+    let (code, _, error) = run(files.path(), &["eval", "add.cu", "--expect", "a + nothing"]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("name 'nothing' is not defined"), "{error}");
+    let sizes = ["--set", "M=64", "--set", "N=48", "--set", "K=32"];
+    let found = verdict(&[&["product.cu", "--expect", "A @ B"], &sizes[..]].concat());
+    assert_eq!(found, "correct");
+}
+
+#[test]
+fn two_kernel_files_are_compared() {
+    let twice = ADD.replace("add", "twice").replace("a[i] + b[i]", "b[i] + a[i]");
+    let wrong = ADD.replace("+ b[i]", "- b[i]");
+    let files = folder(&[("add.cu", ADD), ("twice.cu", &twice), ("wrong.cu", &wrong)]);
+    let set = ["--set", "n=2048", "--trials", "3"];
+    let (code, out, error) =
+        run(files.path(), &[&["compare", "add.cu", "twice.cu", "--json"], &set[..]].concat());
+    assert_eq!(code, 0, "{out}{error}");
+    assert!(error.contains("assumed a: float32[2048]"), "{error}");
+    let found = report(files.path(), &[&["compare", "add.cu", "wrong.cu"], &set[..]].concat());
+    assert_eq!(found["verdict"], "wrong", "{found:#}");
+}
+
+#[test]
+fn a_kernel_file_is_swept_over_values() {
+    let files = folder(&[("product.cu", PRODUCT)]);
+    let (code, out, error) = run(
+        files.path(),
+        &["sweep", "product.cu", "--set", "N=32,64", "--set", "K=16,24", "--csv"],
+    );
+    assert_eq!(code, 0, "{out}{error}");
+    let rows = out.lines().skip(1).collect::<Vec<_>>();
+    assert_eq!(rows.len(), 4, "{out}");
+    assert!(rows.iter().all(|row| !row.contains("failed")), "{out}");
+    // A contract has its axes, too.
+    let (code, out, error) =
+        run(files.path(), &["init", "product.cu", "-o", "c.yaml", "--set", "M=48"]);
+    assert_eq!(code, 0, "{out}{error}");
+    let text = std::fs::read_to_string(files.path().join("c.yaml")).unwrap();
+    assert!(text.contains("48, as asked") && text.contains("shape: [48, 128]"), "{text}");
+}
+
+#[test]
+fn compiler_errors_have_the_files_own_name_and_line() {
+    let files = folder(&[("broken.cu", &ADD.replace("a[i] +", "aa[i] +"))]);
+    let (code, out, error) = run(files.path(), &["compile", "broken.cu"]);
+    assert_eq!(code, 3, "{out}{error}");
+    let expected = "broken.cu:3:23: error: identifier \"aa\" is undefined";
+    assert!(out.contains(expected), "{out}");
+    let line = out.lines().skip_while(|line| !line.contains(expected)).nth(1).unwrap();
+    assert_eq!(line.trim(), "if (i < n) c[i] = aa[i] + b[i];");
+    let (code, _, error) = run(files.path(), &["eval", "broken.cu"]);
+    assert_eq!(code, 3);
+    assert!(error.contains("broken.cu:3:23"), "{error}");
+}
+
+/// Where there is no GPU, one line says what stands in for it.
+#[test]
+fn one_line_says_that_the_emulator_stands_in() {
+    let files = folder(&[("add.cu", ADD)]);
+    let mut command = program();
+    command.args(["eval", "add.cu", "--set", "n=256"]).current_dir(files.path());
+    let (code, out, error) =
+        outcome(command.env("WARPGAUGE_DATA_DIR", files.path().join("data")).output().unwrap());
+    assert_eq!(code, 0, "{out}{error}");
+    let note = "note: no GPU found: using the emulator, whose times are not a GPU's";
+    let is_emulated = out.contains("emulator");
+    assert_eq!(error.matches(note).count(), usize::from(is_emulated), "{error}");
+    assert!(!error.contains("WARN"), "{error}");
+}
