@@ -56,6 +56,21 @@ impl Exit {
         self as u8
     }
 
+    /// Name in errors that are written as JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Exit::Success => "success",
+            Exit::Environment => "environment",
+            Exit::Usage => "usage",
+            Exit::NotCompiled => "not_compiled",
+            Exit::KernelFailed => "kernel_failed",
+            Exit::Busy => "busy",
+            Exit::Weak => "weak",
+            Exit::Internal => "internal",
+            Exit::Interrupted => "interrupted",
+        }
+    }
+
     /// The code for a report.
     pub fn of_report(report: &EvaluateResponse) -> Exit {
         Exit::of_verdict(report.kernel_verdict())

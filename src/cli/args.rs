@@ -196,6 +196,20 @@ pub(super) enum Command {
         locale, CSV of `nsys stats`, logs of compute-sanitizer (`--log-file`), and .ncu-rep where \
         ncu is installed. Which it is follows from the content.")]
     Import(ImportArgs),
+    /// Say what a code of a report or an error means, and what to do
+    #[command(after_help = "Examples:\n  \
+        warpgauge explain zeros_pass\n  \
+        warpgauge explain")]
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Examples:\n  \
+        warpgauge completions bash > /etc/bash_completion.d/warpgauge\n  \
+        warpgauge completions fish > ~/.config/fish/completions/warpgauge.fish")]
+    Completions(CompletionsArgs),
+    /// Write manual pages into a directory
+    #[command(after_help = "Examples:\n  \
+        warpgauge manual /usr/local/share/man/man1")]
+    Manual(ManualArgs),
     /// Print the OpenAPI specification
     #[command(after_help = "Examples:\n  \
         warpgauge openapi --yaml\n  \
@@ -222,7 +236,7 @@ pub(super) struct ServeArgs {
 #[derive(Debug, Clone, Args)]
 pub(super) struct Target {
     /// Use the server at this address instead of this machine
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", env = "WARPGAUGE_SERVER")]
     pub server: Option<String>,
     /// API key for the server; better given by the environment, where others cannot list it
     #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
@@ -462,6 +476,24 @@ pub(super) struct ImportArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// Code, such as `zeros_pass`; without one all codes are listed
+    pub code: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManualArgs {
+    /// Directory of the pages; it is made if it is absent
+    pub directory: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use warpgauge_api::ServeError;
 use warpgauge_client::ClientError;
 use warpgauge_config::ConfigError;
-use warpgauge_service::{ExecError, ServiceError};
+use warpgauge_service::{ExecError, Problem, ServiceError};
 use warpgauge_watch::FolderError;
 use warpgauge_watch::mailbox::{GitError, MailboxError};
 
@@ -136,6 +136,14 @@ impl CliError {
             CliError::NotCompiled(_) => Exit::NotCompiled,
             CliError::Interrupted => Exit::Interrupted,
             CliError::Internal(_) => Exit::Internal,
+        }
+    }
+
+    /// The mistakes of a contract.
+    pub(super) fn problems(&self) -> &[Problem] {
+        match self {
+            CliError::Service(ServiceError::Exec(ExecError::Invalid(problems))) => problems,
+            _ => &[],
         }
     }
 

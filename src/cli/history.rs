@@ -1,5 +1,6 @@
 //! `warpgauge history`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use super::{CliError, json, place};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_gate::history::{HistoryAnswer, Series, svg};
+use warpgauge_model::nearest;
 use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
 /// Latest values of a series that are listed.
@@ -39,7 +41,13 @@ pub(super) fn run(
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
     let query = HistoryQuery { case: args.case.clone(), limit: args.limit };
-    let answer = place::open(&args.target, place::NONE, config, terminal)?.history(&query)?;
+    let mut place = place::open(&args.target, place::NONE, config, terminal)?;
+    let answer = place.history(&query)?;
+    if let (Some(case), true) = (&args.case, answer.series.is_empty()) {
+        let all = place.history(&HistoryQuery { case: None, limit: args.limit })?;
+        return Err(CliError::Usage(unknown(case, &all)));
+    }
+    drop(place);
     if let Some(path) = &args.svg {
         std::fs::write(path, svg(&answer.series))
             .map_err(|source| CliError::Write { path: path.clone(), source })?;
@@ -51,6 +59,16 @@ pub(super) fn run(
         terminal.print(&plain(&text(&answer, args.case.is_some())))?;
     }
     Ok(Exit::Success)
+}
+
+/// Says which cases there are in place of an unknown one.
+fn unknown(case: &str, all: &HistoryAnswer) -> String {
+    let known: BTreeSet<&str> = all.series.iter().map(|series| series.key.case.as_str()).collect();
+    let meant = nearest(case, known.iter().copied());
+    let meant = meant.map(|name| format!("; did you mean `{name}`")).unwrap_or_default();
+    let listed = known.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let listed = if listed.is_empty() { "none".to_owned() } else { listed };
+    format!("there is no history of a case `{case}`{meant}. Cases with a history: {listed}")
 }
 
 fn text(answer: &HistoryAnswer, in_full: bool) -> String {

@@ -1,21 +1,25 @@
 //! From arguments to an exit code.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use clap::Parser;
 use rustix::process::DumpableBehavior;
+use serde_json::json;
 
 use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, baselines, capabilities, children, compare, compile, devices, eval, gate, history,
-    import, init, jobs, mcp, openapi, profile, serve, show_config, spmv, sweep, toolchain, watch,
+    CliError, baselines, capabilities, children, compare, compile, devices, eval, explain, gate,
+    history, import, init, jobs, mcp, openapi, profile, serve, shell, show_config, spmv, sweep,
+    toolchain, watch,
 };
 use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
+use warpgauge_service::Problem;
 
 /// Runs the program with `args`, the first of which is its own name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -25,12 +29,16 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     keep_to_ourselves();
     // Known before the command line is understood: wrong usage of the gate is no regression.
     let gates = args.iter().skip(1).any(|arg| arg == "gate");
+    let wants_json = args.iter().skip(1).any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too; a closed stream leaves nobody to tell.
             let _ = error.print();
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
+            if wants_json && error.use_stderr() {
+                print_error(exit, &error.render().to_string(), &[]);
+            }
             return ExitCode::from(if gates { of_gate(exit) } else { exit.code() });
         }
     };
@@ -40,8 +48,12 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     match outcome {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
-            write_error_stream(&format!("error: {}", plain(&error.render())));
             let exit = error.exit();
+            let text = plain(&error.render());
+            write_error_stream(&format!("error: {text}"));
+            if wants_json {
+                print_error(exit, &text, error.problems());
+            }
             ExitCode::from(if gates { of_gate(exit) } else { exit.code() })
         }
         Err(_) => {
@@ -49,6 +61,21 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             Exit::Internal.into()
         }
     }
+}
+
+/// Writes an error as JSON to standard output, where a program that asked for JSON looks for it.
+fn print_error(exit: Exit, message: &str, problems: &[Problem]) {
+    let problems = problems
+        .iter()
+        .map(|one| json!({"field": one.path, "code": one.code, "message": one.message}));
+    let error = json!({
+        "code": exit.name(),
+        "exit_code": exit.code(),
+        "message": message.trim(),
+        "validation_errors": problems.collect::<Vec<_>>(),
+    });
+    // A reader that has gone away is no error.
+    let _ = writeln!(std::io::stdout().lock(), "{}", json!({"error": error}));
 }
 
 /// Keeps from children what they are not given: files that whoever started this program left open, and
@@ -98,6 +125,9 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Capabilities(args) => capabilities::run(&args, &configure(&global)?, terminal),
         Command::Toolchain(command) => toolchain::run(&command, &configure(&global)?, terminal),
         Command::Import(args) => import::run(&args, &configure(&global)?, terminal),
+        Command::Explain(args) => explain::run(&args, terminal),
+        Command::Completions(args) => shell::completions(&args, terminal),
+        Command::Manual(args) => shell::manual(&args, terminal),
         Command::Openapi(args) => openapi::run(&args, terminal),
         Command::Config(args) if args.defaults => show_config::defaults(terminal),
         Command::Config(args) => {

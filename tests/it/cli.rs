@@ -186,6 +186,92 @@ fn a_kernel_file_is_evaluated_without_a_contract() {
     std::fs::write(&kernel, "__global__ void scale( {").unwrap();
     std::fs::remove_file(kernel.with_extension("yaml")).unwrap();
     let (code, out, error) = eval();
-    assert_eq!((code, out.as_str()), (3, ""), "{error}");
+    assert_eq!(code, 3, "{error}");
     assert!(error.contains("scale.cu does not compile"), "{error}");
+    let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(answer["error"]["code"], "not_compiled", "{out}");
+    assert_eq!(answer["error"]["exit_code"], 3, "{out}");
+}
+
+/// A program that asks for JSON gets the error as JSON, too.
+#[test]
+fn errors_are_json_where_json_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let contract = directory.path().join("c.yaml");
+    let failing = |arguments: &[&str]| {
+        let (code, out, error) = run(arguments);
+        assert!(error.contains("error"), "{error}");
+        let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(answer["error"]["exit_code"], code, "{out}");
+        answer["error"].clone()
+    };
+    let path = contract.to_str().unwrap();
+    assert_eq!(failing(&["eval", path, "--json"])["code"], "usage");
+    assert_eq!(failing(&["eval", path, "--json", "--nothing"])["code"], "usage");
+    let text = "kernel: {kernel_type: cuda, source_code: x, io: {args: [{name: n, type: int, value: x}], launch: {}}}";
+    std::fs::write(&contract, text).unwrap();
+    let error = failing(&["--device", "emulator", "eval", path, "--json"]);
+    assert_eq!(error["validation_errors"][0]["field"], "kernel.io.args[0].value", "{error}");
+}
+
+#[test]
+fn shells_and_manuals_have_every_command() {
+    for (shell, part) in
+        [("bash", "_warpgauge()"), ("zsh", "#compdef warpgauge"), ("fish", "complete -c warpgauge")]
+    {
+        let (code, script, _) = run(&["completions", shell]);
+        assert_eq!(code, 0);
+        assert!(script.contains(part) && script.contains("baselines"), "{shell}");
+    }
+    assert_eq!(run(&["completions", "tcsh"]).0, 2);
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man1");
+    let (code, _, error) = run(&["manual", pages.to_str().unwrap()]);
+    assert_eq!(code, 0, "{error}");
+    for command in COMMANDS {
+        let page = std::fs::read_to_string(pages.join(format!("warpgauge-{command}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{command}");
+    }
+    assert!(pages.join("warpgauge-gate-run.1").is_file());
+}
+
+#[test]
+fn codes_are_explained() {
+    let (code, text, _) = run(&["explain", "zeros_pass"]);
+    assert_eq!(code, 0);
+    assert!(text.contains("smaller absolute tolerance"), "{text}");
+    let (code, text, _) = run(&["explain", "reference_illegal_address"]);
+    assert_eq!(code, 0);
+    assert!(text.contains("reference kernel failed") && text.contains("sanitize"), "{text}");
+    let (code, _, error) = run(&["explain", "zero_pass"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("did you mean `zeros_pass`"), "{error}");
+    let (code, all, _) = run(&["explain"]);
+    assert_eq!(code, 0);
+    assert!(all.lines().count() > 150, "{all}");
+}
+
+/// What is not there fails, and says what there is.
+#[test]
+fn an_unknown_case_and_a_wrong_name_for_an_image_are_mistakes() {
+    let directory = crate::server::data_directory();
+    let with_data = |arguments: &[&str]| {
+        let mut command = crate::server::program();
+        command.args(arguments).env("WARPGAUGE_DATA_DIR", directory.path());
+        outcome(command.output().unwrap())
+    };
+    let (code, _, error) = with_data(&["history", "nothing"]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("there is no history of a case `nothing`"), "{error}");
+    let work = tempfile::tempdir().unwrap();
+    let file = |name: &str| work.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(file("k.cu"), "__global__ void k(int* x) { x[0] = 1; }").unwrap();
+    let compile = |name: &str| {
+        with_data(&["--device", "emulator", "compile", &file("k.cu"), "-o", &file(name)])
+    };
+    let (code, _, error) = compile("k.cubin");
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("name the file .ptx"), "{error}");
+    assert!(!work.path().join("k.cubin").exists());
+    assert_eq!(compile("k.ptx").0, 0);
 }

@@ -6,7 +6,7 @@ macro_rules! codes {
     (
         $(#[$doc:meta])*
         $name:ident {
-            $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)*
+            $($(#[doc = $variant_doc:literal])* $variant:ident = $text:literal,)*
             ..
             $(#[$other_doc:meta])* $other:ident($inner:ty),
         }
@@ -14,7 +14,7 @@ macro_rules! codes {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
+            $($(#[doc = $variant_doc])* $variant,)*
             $(#[$other_doc])* $other($inner),
         }
 
@@ -27,6 +27,16 @@ macro_rules! codes {
                 match self {
                     $(Self::$variant => $text,)*
                     Self::$other(other) => other.as_ref(),
+                }
+            }
+        }
+
+        impl $name {
+            /// Meaning of the code, a sentence; `None` for an unknown code.
+            pub fn meaning(&self) -> Option<&'static str> {
+                match self {
+                    $(Self::$variant => Some(concat!($($variant_doc),*).trim()),)*
+                    Self::$other(_) => None,
                 }
             }
         }
@@ -106,6 +116,7 @@ macro_rules! check_codes {
             }
             assert_eq!(name, spelt, "the text is the variant's name");
             assert_eq!($name::from(name), *code);
+            assert!(code.meaning().is_some_and(|text| text.ends_with('.')), "{name}");
             assert_eq!(code.to_string(), name);
             let json = serde_json::to_value(code).unwrap();
             assert_eq!(json, name);

@@ -100,13 +100,43 @@ impl de::Error for DocumentError {
 
     #[inline(never)]
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format_args!("invalid type: {}, expected {expected}", Found(unexpected)))
+        Self::new(format_args!(
+            "invalid type: {}, expected {}",
+            Found(unexpected),
+            wanted(expected)
+        ))
     }
 
     #[inline(never)]
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format_args!("invalid value: {}, expected {expected}", Found(unexpected)))
+        Self::new(format_args!(
+            "invalid value: {}, expected {}",
+            Found(unexpected),
+            wanted(expected)
+        ))
     }
+}
+
+/// Describes an expected value in terms of documents, and not by the name of a Rust type.
+fn wanted(expected: &dyn de::Expected) -> String {
+    let text = expected.to_string();
+    let words = match text.as_str() {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "u128" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "unit" | "unit struct" => "null",
+        "a sequence" => "a list",
+        "a map" => "a mapping",
+        "string or map" => "a text or a mapping",
+        other if other.starts_with("struct ") => "a mapping",
+        other if other.starts_with("enum ") => "one of its names",
+        _ => return text,
+    };
+    words.to_owned()
 }
 
 /// A found value, described in terms of documents.

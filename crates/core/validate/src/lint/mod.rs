@@ -6,6 +6,8 @@
 //! if the expectation is legitimate. A kernel that passes a weak contract is not called correct, unless its
 //! caller allows that.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,17 @@ pub struct Weakness {
 }
 
 impl WeaknessCode {
+    /// Returns each code with its meaning and what to do, as its schema has them.
+    pub fn meanings() -> BTreeMap<String, String> {
+        let schema = schemars::schema_for!(WeaknessCode);
+        let variants = schema.get("oneOf").and_then(|all| all.as_array());
+        let described = variants.into_iter().flatten().filter_map(|variant| {
+            let text = variant["description"].as_str()?.split_whitespace().collect::<Vec<_>>();
+            Some((variant["const"].as_str()?.to_owned(), text.join(" ")))
+        });
+        described.collect()
+    }
+
     /// Returns whether a kernel that passes a contract with this weakness is not called correct. An
     /// expectation that does not vary with the seed blocks only if the inputs do.
     pub const fn blocks(self, seeded: bool) -> bool {
