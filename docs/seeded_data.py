@@ -2,6 +2,7 @@
 import numpy as np
 
 INT_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
+COMPLEX = {"complex64": "float32", "complex128": "float64"}  # types of the parts
 
 
 def fnv1a64(name):
@@ -158,6 +159,14 @@ def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, h
 
     `offsets`, for lengths and segments: seed, name, number of elements and last value less the first of
     the tensor of offsets."""
+    if dtype in COMPLEX:
+        given = dict(seed=seed, mean=mean, std=std, low=low, high=high, fill_value=fill_value, start=start,
+                     step=step, values=values)
+        if kind in ("zeros", "ones", "full", "arange"):  # real numbers
+            parts = np.zeros((n, 2))
+            parts[:, 0] = np.frombuffer(tensor(kind, "float64", name, n, first=first, **given))
+            return convert(parts.reshape(-1), COMPLEX[dtype])
+        return tensor(kind, COMPLEX[dtype], name, 2 * n, first=2 * first, **given)
     is_int = dtype in INT_TYPES
     as_type = np.uint8 if dtype == "bool" else np.dtype(dtype if is_int else "float64")
     exactly = lambda x: np.array([int(v) % 2**64 for v in x], dtype=np.uint64).astype(as_type).tobytes()

@@ -42,6 +42,7 @@ mod lifecycle;
 mod locked;
 mod mcp;
 mod not_emulated;
+mod number_types;
 mod openmetrics;
 mod pointers;
 mod private;

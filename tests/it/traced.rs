@@ -37,7 +37,8 @@ fn compile(server: &Server, source: &str, name: &str, options: &[&str]) -> Image
 }
 
 fn buffer(name: &str, role: Role, content: BufferContent) -> BufferSpec {
-    BufferSpec { name: name.to_owned(), dtype: Dtype::Float32, shape: vec![COUNT], role, content }
+    let (element, dtype) = (Dtype::Float32, Dtype::Float32);
+    BufferSpec { name: name.to_owned(), element, dtype, shape: vec![COUNT], role, content }
 }
 
 /// `k(const float* in, float* sum, float* out)` on 4 blocks of 256 threads.

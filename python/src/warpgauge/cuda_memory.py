@@ -23,7 +23,8 @@ _EMULATOR_IPC_DIR = "WARPGAUGE_EMULATOR_IPC_DIR"
 # As the array interface writes element types. What NumPy has no name for are integers of the same size.
 _TYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "float8_e4m3": "|u1",
           "float8_e5m2": "|u1", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint8": "|u1",
-          "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1"}  # fmt: skip
+          "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1",
+          "complex64": "<c8", "complex128": "<c16"}  # fmt: skip
 
 
 class CudaError(WarpgaugeError):

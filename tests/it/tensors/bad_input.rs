@@ -96,7 +96,7 @@ fn requests_that_are_wrong_say_where() {
         (json!({"data_b64": base64(&[0; 4]), "shape": [1u64 << 62]}), 400, "shape"),
         (json!({"data_b64": base64(&[0; 4]), "shape": [1u64 << 40]}), 413, "shape"),
         (json!({"data_b64": "***"}), 422, "data_b64"),
-        (json!({"data_b64": base64(&[0; 4]), "dtype": "torch.complex64"}), 422, "dtype"),
+        (json!({"data_b64": base64(&[0; 4]), "dtype": "torch.complex32"}), 422, "dtype"),
         (json!({"data_b64": base64(&[0; 4]), "cuda_device": 3}), 400, "cuda_device"),
         (json!({"data_b64": base64(&[0; 4]), "owner": "me"}), 422, "owner"),
     ] {

@@ -110,6 +110,18 @@ impl<'a> One<'a> {
         expected: &impl Fn(&str) -> bool,
         mistakes: &mut Mistakes,
     ) {
+        mistakes.require(
+            spec.dtype.parts() == 1,
+            self.path.clone(),
+            FailureCode::WrongType,
+            || {
+                format!(
+                    "the elements of the output are {}, each of several numbers, which only their places say: leave \
+                     it out",
+                    spec.dtype
+                )
+            },
+        );
         let rows = spec.shape.first().copied().unwrap_or(1);
         let orders =
             [how.any_order, how.segments.is_some(), how.equal.is_some(), how.through.is_some()];

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::encoding::NpyHeader;
 
-use crate::safetensors;
+use crate::{TensorFileError, safetensors};
 
 /// Form of a tensor's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -34,11 +34,14 @@ impl TransferFormat {
     }
 
     /// Returns the head of a file, before the elements, which take `bytes`.
-    pub fn head(self, dtype: Dtype, shape: &[u64], bytes: u64) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Fails if the format has no such element type.
+    pub fn head(self, dtype: Dtype, shape: &[u64], bytes: u64) -> Result<Vec<u8>, TensorFileError> {
         match self {
-            Self::Npy => NpyHeader::write(dtype, shape),
+            Self::Npy => Ok(NpyHeader::write(dtype, shape)),
             Self::Safetensors => safetensors::head(dtype, shape, bytes),
-            Self::Raw => Vec::new(),
+            Self::Raw => Ok(Vec::new()),
         }
     }
 }

@@ -115,7 +115,7 @@ fn short(name: &str) -> String {
     format!("{:?}", name.chars().take(64).collect::<String>())
 }
 
-const NAMES: [(Dtype, &str); 15] = [
+const NAMES: [(Dtype, &str); 16] = [
     (Dtype::Float64, "F64"),
     (Dtype::Float32, "F32"),
     (Dtype::Float16, "F16"),
@@ -131,6 +131,7 @@ const NAMES: [(Dtype, &str); 15] = [
     (Dtype::Uint32, "U32"),
     (Dtype::Uint64, "U64"),
     (Dtype::Bool, "BOOL"),
+    (Dtype::Complex64, "C64"),
 ];
 
 fn dtype_named(name: &str) -> Option<Dtype> {
@@ -138,8 +139,15 @@ fn dtype_named(name: &str) -> Option<Dtype> {
 }
 
 /// Returns the head of a file with one tensor, called `tensor`.
-pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Vec<u8> {
-    let name = NAMES.iter().find(|(known, _)| *known == dtype).map_or("", |(_, name)| name);
+///
+/// # Errors
+/// Fails if the format has no such element type.
+pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Result<Vec<u8>, TensorFileError> {
+    let Some((_, name)) = NAMES.iter().find(|(known, _)| *known == dtype) else {
+        return Err(TensorFileError::data(format!(
+            ".safetensors has no element type {dtype}; ask for `npy` or `raw`"
+        )));
+    };
     let entry = serde_json::json!({
         "tensor": {"dtype": name, "shape": extents, "data_offsets": [0, bytes]}
     });
@@ -148,5 +156,28 @@ pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Vec<u8> {
     text.resize(text.len().next_multiple_of(8), b' ');
     let mut head = (text.len() as u64).to_le_bytes().to_vec();
     head.extend(text);
-    head
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_format_has_no_name_for_is_refused_by_name() {
+        for dtype in Dtype::ALL {
+            let head = head(dtype, &[2, 4], 8 * dtype.size() as u64);
+            match NAMES.iter().find(|(known, _)| *known == dtype) {
+                Some((_, name)) => {
+                    let text = String::from_utf8_lossy(&head.unwrap()[8..]).into_owned();
+                    assert!(text.contains(&format!("\"{name}\"")), "{text}");
+                    assert_eq!(dtype_named(name), Some(dtype));
+                }
+                None => {
+                    let message = head.unwrap_err().to_string();
+                    assert!(message.contains(dtype.name()) && message.contains("raw"), "{message}");
+                }
+            }
+        }
+    }
 }

@@ -53,11 +53,17 @@ pub enum Dtype {
     Uint64,
     /// One byte, 0 or 1.
     Bool,
+    /// Complex number: real and imaginary part, each binary32.
+    #[serde(alias = "c64", alias = "cfloat", alias = "csingle")]
+    Complex64,
+    /// Complex number: real and imaginary part, each binary64.
+    #[serde(alias = "c128", alias = "cdouble")]
+    Complex128,
 }
 
 impl Dtype {
     /// Every element type, in declaration order.
-    pub const ALL: [Dtype; 15] = [
+    pub const ALL: [Dtype; 17] = [
         Dtype::Float64,
         Dtype::Float32,
         Dtype::Float16,
@@ -73,12 +79,15 @@ impl Dtype {
         Dtype::Uint32,
         Dtype::Uint64,
         Dtype::Bool,
+        Dtype::Complex64,
+        Dtype::Complex128,
     ];
 
     /// Returns the size of one element, in bytes.
     pub const fn size(self) -> usize {
         match self {
-            Dtype::Float64 | Dtype::Int64 | Dtype::Uint64 => 8,
+            Dtype::Complex128 => 16,
+            Dtype::Float64 | Dtype::Int64 | Dtype::Uint64 | Dtype::Complex64 => 8,
             Dtype::Float32 | Dtype::Int32 | Dtype::Uint32 => 4,
             Dtype::Float16 | Dtype::Bfloat16 | Dtype::Int16 | Dtype::Uint16 => 2,
             Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int8 | Dtype::Uint8 | Dtype::Bool => 1,
@@ -103,9 +112,12 @@ impl Dtype {
             Dtype::Uint32 => "uint32",
             Dtype::Uint64 => "uint64",
             Dtype::Bool => "bool",
+            Dtype::Complex64 => "complex64",
+            Dtype::Complex128 => "complex128",
         }
     }
 
+    /// Whether the numbers are floating-point, which includes complex ones.
     pub const fn is_float(self) -> bool {
         matches!(
             self,
@@ -115,6 +127,8 @@ impl Dtype {
                 | Dtype::Bfloat16
                 | Dtype::Float8E4m3
                 | Dtype::Float8E5m2
+                | Dtype::Complex64
+                | Dtype::Complex128
         )
     }
 }

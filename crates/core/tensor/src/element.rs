@@ -177,15 +177,15 @@ fn float_text(value: impl std::fmt::Display + std::fmt::LowerExp) -> String {
 }
 
 /// Calls a generic function with the Rust type of a [`Dtype`](crate::Dtype): `for_dtype!(dtype,
-/// function(arguments))` calls `function::<T>(arguments)`.
+/// function(arguments))` calls `function::<T>(arguments)`. That of a complex type is the type of its parts.
 #[macro_export]
 macro_rules! for_dtype {
     ($dtype:expr, $function:ident ( $($argument:expr),* $(,)? )) => {
         {
             use $crate::{Dtype as Kind, element as types};
             match $dtype {
-                Kind::Float64 => $function::<f64>($($argument),*),
-                Kind::Float32 => $function::<f32>($($argument),*),
+                Kind::Float64 | Kind::Complex128 => $function::<f64>($($argument),*),
+                Kind::Float32 | Kind::Complex64 => $function::<f32>($($argument),*),
                 Kind::Float16 => $function::<half::f16>($($argument),*),
                 Kind::Bfloat16 => $function::<half::bf16>($($argument),*),
                 Kind::Float8E4m3 => $function::<types::E4m3>($($argument),*),

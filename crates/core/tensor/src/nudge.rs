@@ -3,9 +3,10 @@
 
 use crate::Dtype;
 
-/// Returns whether [`nudge`] moves elements of this type: floating-point types of 16 bits and more.
+/// Returns whether [`nudge`] moves elements of this type: floating-point types of 16 bits and more, and the
+/// parts of complex ones.
 pub fn can_nudge(dtype: Dtype) -> bool {
-    matches!(dtype, Dtype::Float64 | Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16)
+    matches!(dtype.part(), Dtype::Float64 | Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16)
 }
 
 /// Moves each element by `steps` units in the last place. `seed` and the element's index determine
@@ -13,6 +14,7 @@ pub fn can_nudge(dtype: Dtype) -> bool {
 /// element changes its sign or becomes infinite. Elements of types for which [`can_nudge`] returns
 /// false stay unchanged. `wg_nudge` in support.cu does the same on a device.
 pub fn nudge(dtype: Dtype, bytes: &mut [u8], steps: u32, seed: u64) {
+    let dtype = dtype.part();
     let infinity = match dtype {
         Dtype::Float64 => 0x7FF0_0000_0000_0000,
         Dtype::Float32 => 0x7F80_0000,

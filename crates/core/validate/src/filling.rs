@@ -83,7 +83,7 @@ impl Filling {
             half(0) | half(1) << 16
         };
         let (random, sign) = (self.bits as u32, (self.bits >> 32) as u32 & 1);
-        match dtype {
+        match dtype.part() {
             Dtype::Float32 if number => sign << 31 | 0x7F60_0001 | random & 0x000F_FFFC,
             Dtype::Float64 if number => sign << 31 | 0x7FD0_0001 | random & 0x000F_FFFC,
             // Quiet, and neither the hardware's NaN nor its opposite: the two lowest bits are 01.
@@ -103,6 +103,8 @@ impl Filling {
             Dtype::Int32 | Dtype::Uint32 | Dtype::Int64 | Dtype::Uint64 => {
                 sign << 31 | (8 + (random >> 24) % 112) << 24 | random & 0x00FF_FFFF
             }
+            // The type of a part is never complex.
+            Dtype::Complex64 | Dtype::Complex128 => random | 1,
         }
     }
 
@@ -110,6 +112,7 @@ impl Filling {
     /// only for types in which one such element proves that it was never written. `None`: there is no such
     /// element, or the type's elements prove nothing.
     pub fn left_in(self, dtype: Dtype, content: &[u8]) -> Option<UnwrittenElements> {
+        let dtype = dtype.part();
         if chance(dtype).is_some() {
             return None;
         }
@@ -122,8 +125,9 @@ impl Filling {
     }
 
     /// Returns one period of elements of the filling, [`CELLS`] of them, each in the first bytes of its
-    /// entry.
+    /// entry. Of a complex type these are parts.
     pub(super) fn elements(self, dtype: Dtype) -> [[u8; 8]; CELLS] {
+        let dtype = dtype.part();
         let word = self.word(dtype).to_le_bytes();
         let byte = |cell: usize, at: usize| word[(cell * dtype.size() + at) % 4];
         std::array::from_fn(|cell| std::array::from_fn(|at| byte(cell, at)))
@@ -141,7 +145,7 @@ pub struct UnwrittenElements {
 /// Returns the largest probability that a written value equals a random filling; `None` if one element is
 /// proof.
 fn chance(dtype: Dtype) -> Option<f64> {
-    match dtype {
+    match dtype.part() {
         Dtype::Float8E4m3 => Some(1.0 / 28.0),
         Dtype::Float8E5m2 => Some(1.0 / 30.0),
         Dtype::Bool | Dtype::Int8 | Dtype::Uint8 => Some(1.0 / 250.0),
@@ -229,7 +233,7 @@ mod tests {
             T::read(bytes).to_f64()
         }
         for dtype in Dtype::ALL {
-            let size = dtype.size();
+            let size = dtype.part().size();
             let mut distinct = std::collections::BTreeSet::new();
             for filling in fillings() {
                 let elements = filling.elements(dtype);
@@ -281,11 +285,11 @@ mod tests {
     fn elements_that_were_left_are_counted_where_one_is_proof() {
         for dtype in Dtype::ALL {
             for filling in fillings().take(20) {
-                let mut content = vec![0u8; 12 * dtype.size()];
+                let size = dtype.part().size();
+                let mut content = vec![0u8; 12 * size];
                 assert_eq!(filling.left_in(dtype, &content), None, "{dtype}");
                 let elements = filling.elements(dtype);
                 for at in [5, 10] {
-                    let size = dtype.size();
                     content[at * size..][..size].copy_from_slice(&elements[at % CELLS][..size]);
                 }
                 let proof =

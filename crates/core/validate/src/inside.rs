@@ -54,6 +54,7 @@ pub fn nudge_across(shorter: Dtype) -> Option<Nudge> {
 /// Returns whether a result may follow from rounding inside: moving float32 inputs by 256 units changes it by
 /// far more than 1/256 of the change for 65,536 units, or leaves elements as they are.
 pub fn may_round_inside(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bool {
+    let dtype = dtype.part();
     let [few, many, _] = INNER_STEPS;
     let (few_moved, many_moved) = (of(runs, few), of(runs, many));
     let square = |outputs: &[&[u8]]| mean_squared_change(dtype, base, outputs);

@@ -20,7 +20,7 @@ impl Comparison {
         let is_of_tf32 = self.tolerance.basis == ToleranceBasis::InnerRounding
             && self.tolerance.computes_in.is_none()
             && self.tolerance.rtol <= MOST_RELATIVE;
-        let is_rounded = match dtype {
+        let is_rounded = match dtype.part() {
             _ if !self.passed || !is_of_tf32 => false,
             Dtype::Float32 => is_rounded::<f32>(actual, expected),
             Dtype::Float64 => is_rounded::<f64>(actual, expected),

@@ -36,7 +36,7 @@ pub const QUICK: Duration = Duration::from_secs(1);
 /// Movement of the inputs of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nudge {
-    /// Type of the inputs that move.
+    /// Type of the inputs, or of their parts, that move.
     pub dtype: Dtype,
     /// Step in units in the last place.
     pub steps: u32,
@@ -44,10 +44,10 @@ pub struct Nudge {
     pub seed: u64,
 }
 
-/// Returns the movements of inputs of these types, run by run. `elements`: number of elements of the smallest
+/// Returns the movements of inputs of these types, run by run. Those of complex inputs move their parts. `elements`: number of elements of the smallest
 /// output, if known.
 pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> Vec<Nudge> {
-    let mut types: Vec<Dtype> = inputs.filter(|dtype| can_nudge(*dtype)).collect();
+    let mut types: Vec<Dtype> = inputs.map(Dtype::part).filter(|dtype| can_nudge(*dtype)).collect();
     types.sort_by_key(|dtype| dtype.name());
     types.dedup();
     let runs_below = |most: usize| {

@@ -14,6 +14,7 @@ use warpgauge_tensor::Dtype;
 /// | float8_e5m2 | 2⁻⁶ | 1/4 | neighbours are up to 1/4 apart: one step |
 /// | integers, bool | 0 | 0 | exact |
 ///
+/// Parts of complex numbers have the tolerance of their type.
 /// Wider floating-point types have no fixed tolerance: theirs follows from the expected values.
 fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
     let (atol, rtol, basis) = match dtype {
@@ -42,6 +43,7 @@ fn resolve_by_size(
     expected: &[u8],
     are_data: bool,
 ) -> ResolvedTolerance {
+    let dtype = dtype.part();
     let by_size = tolerance_by_size(dtype, expected, are_data);
     match by_size.filter(|_| is_open(tolerance, dtype)) {
         Some(bounds) => filled(tolerance, bounds, ToleranceBasis::ExpectedSize),
@@ -58,6 +60,7 @@ pub fn resolve_by_noise(
     base: &[u8],
     (runs, computes_in): (&[NudgedRun<'_>], Option<Dtype>),
 ) -> ResolvedTolerance {
+    let dtype = dtype.part();
     let open = is_open(tolerance, dtype);
     let basis = ToleranceBasis::ReferenceNoise;
     if !dtype.is_float() {

@@ -18,7 +18,7 @@ struct InitParams {
     u32 generator;   // see below
     u32 dtype;       // see below
     u32 secret;      // whether nobody else draws these numbers: see `secret_words`
-    u32 columns;     // number of columns with ranges of their own
+    u32 columns;     // number of columns with ranges of their own; arange: numbers in an element, real one first
     u64 points;      // rising sequences: number of steps
     u64 table[32];   // choice: bytes of the elements; columns: low and high - low (doubles), or low and span
 };
@@ -275,7 +275,10 @@ static __device__ u64 uniform(u64 word, double low, double width, u32 dtype) {
 static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
     switch (p.generator) {
         case CONSTANT: return p.pattern;
-        case ARANGE: return element(p.a + (double)index * p.b, p.dtype);
+        case ARANGE: {
+            double number = p.a + (double)(index / p.columns) * p.b;
+            return element(index % p.columns == 0 ? number : 0.0, p.dtype);
+        }
         case UNIFORM: return uniform(word, p.a, p.b, p.dtype);
         case NORMAL: return element(p.a + p.b * standard_normal(word), p.dtype);
         case CHOICE: return p.table[scaled_down(word, p.span)];

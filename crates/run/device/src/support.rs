@@ -67,17 +67,20 @@ impl InitParams {
         let mut params = Self::zeroed();
         let generator = ElementGenerator::new(init, dtype, shape)?;
         params.key = generator.stream(init.seed.unwrap_or(0), name).key();
-        params.dtype = dtype_number(dtype);
+        // A complex tensor is filled as one of its parts.
+        let part = dtype.part();
+        params.dtype = dtype_number(part);
         match generator {
             ElementGenerator::Constant(_) => {
                 let mut pattern = [0; 8];
-                pattern.chunks_exact_mut(dtype.size()).try_for_each(|element| {
-                    warpgauge_tensor::fill(init, (dtype, shape), name, 0, element)
+                pattern.chunks_exact_mut(part.size()).try_for_each(|element| {
+                    warpgauge_tensor::fill(init, (part, shape), name, 0, element)
                 })?;
                 params.pattern = u64::from_le_bytes(pattern);
             }
-            ElementGenerator::Arange { start, step } => {
+            ElementGenerator::Arange { start, step, parts } => {
                 (params.generator, params.a, params.b) = (1, start, step);
+                params.columns = parts as u32;
             }
             ElementGenerator::Uniform { low, width } => {
                 (params.generator, params.a, params.b) = (2, low, width);
@@ -97,8 +100,8 @@ impl InitParams {
                         fill_value: Some(value),
                         ..TensorInit::of_kind(InitKind::Full)
                     };
-                    let bytes = &mut element[..dtype.size()];
-                    warpgauge_tensor::fill(&constant, (dtype, &[1]), name, 0, bytes)?;
+                    let bytes = &mut element[..part.size()];
+                    warpgauge_tensor::fill(&constant, (part, &[1]), name, 0, bytes)?;
                     *slot = u64::from_le_bytes(element);
                 }
             }
@@ -143,7 +146,7 @@ impl InitParams {
         params.secret = 1;
         if let ElementGenerator::Normal { mean, std } = ElementGenerator::new(init, dtype, shape)?
             && dtype.is_float()
-            && dtype.size() <= 4
+            && dtype.part().size() <= 4
             && mean.abs() + 10.0 * std.abs() < QUICK_RANGE
             && QUICK_DEVIATIONS.contains(&std.abs())
         {
@@ -181,9 +184,25 @@ pub struct NearTolerance {
     pub allow_non_finite: bool,
 }
 
-/// Returns the position in `enum { F64, F32, … }` of support.cu.
+/// Returns the position in `enum { F64, F32, … }` of support.cu; for a complex type, that of its parts.
 pub(super) fn dtype_number(dtype: Dtype) -> u32 {
-    Dtype::ALL.iter().position(|&other| other == dtype).unwrap_or(0) as u32
+    match dtype {
+        Dtype::Float64 | Dtype::Complex128 => 0,
+        Dtype::Float32 | Dtype::Complex64 => 1,
+        Dtype::Float16 => 2,
+        Dtype::Bfloat16 => 3,
+        Dtype::Float8E4m3 => 4,
+        Dtype::Float8E5m2 => 5,
+        Dtype::Int8 => 6,
+        Dtype::Int16 => 7,
+        Dtype::Int32 => 8,
+        Dtype::Int64 => 9,
+        Dtype::Uint8 => 10,
+        Dtype::Uint16 => 11,
+        Dtype::Uint32 => 12,
+        Dtype::Uint64 => 13,
+        Dtype::Bool => 14,
+    }
 }
 
 /// The loaded kernels.
@@ -241,10 +260,23 @@ impl Support {
     }
 
     /// Returns whether [`Inspection::first_not_near`](super::inspection::Inspection::first_not_near)
-    /// supports elements of this type. Single precision and up represent the narrower types exactly, but
-    /// no 64-bit integers.
+    /// supports elements of this type. Double precision represents these exactly; the host compares others.
+    /// Complex elements are compared as their parts.
     pub fn compares(dtype: Dtype) -> bool {
-        !matches!(dtype, Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int64 | Dtype::Uint64)
+        matches!(
+            dtype.part(),
+            Dtype::Float64
+                | Dtype::Float32
+                | Dtype::Float16
+                | Dtype::Bfloat16
+                | Dtype::Int8
+                | Dtype::Int16
+                | Dtype::Int32
+                | Dtype::Uint8
+                | Dtype::Uint16
+                | Dtype::Uint32
+                | Dtype::Bool
+        )
     }
 
     /// Queues moving each of `count` elements at an address by `steps` units in the last place, as
@@ -410,6 +442,11 @@ mod tests {
         let names: Vec<&str> = declared.split(" }").next().unwrap().split(", ").skip(1).collect();
         let ours = ["F32", "F16", "BF16", "E4M3", "E5M2", "I8", "I16", "I32", "I64", "U8", "U16"];
         assert_eq!(names[..11], ours);
-        assert_eq!(names.len() + 1, Dtype::ALL.len());
+        let numbers = Dtype::ALL.map(dtype_number);
+        let distinct: std::collections::BTreeSet<u32> = numbers.into_iter().collect();
+        assert!(distinct.into_iter().eq(0..=names.len() as u32));
+        for dtype in Dtype::ALL {
+            assert_eq!(dtype_number(dtype), dtype_number(dtype.part()), "{dtype}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::element_types;
 use crate::error::{Mistakes, quoted};
 use crate::{
     ArgKind, ArgSpec, ContractLimits, KernelType, Role, TensorSpec, launches, settled_init, shapes,
@@ -290,6 +291,9 @@ fn tensor(
         mistakes.add(path, FailureCode::MissingTensorSpec, message);
         return;
     };
+    if let Some(remedy) = element_types::remedy(kernel, spec.dtype) {
+        mistakes.add(format!("{path}.dtype"), FailureCode::WrongType, remedy);
+    }
     if !spec.open.is_empty() {
         return shapes::report_open(args, spec, &path, mistakes);
     }

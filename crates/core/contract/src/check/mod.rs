@@ -4,6 +4,7 @@
 mod args;
 mod code;
 mod data;
+mod element_types;
 mod family;
 mod files;
 mod outputs;

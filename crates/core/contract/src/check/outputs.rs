@@ -141,6 +141,9 @@ fn check_bounds(
             "a torch kernel is checked within `tolerance` alone: leave it out"
         }
         (Some(spec), _) if !spec.dtype.is_float() => "integers are exact: leave it out",
+        (Some(spec), _) if spec.dtype.parts() > 1 => {
+            "an element of several numbers has no single error bound: give `tolerance`"
+        }
         (Some(spec), _) => {
             let spec = TensorSpec::new(spec.shape.clone(), Dtype::Float64);
             return args::check_data(bounds, &spec, path, mistakes);

@@ -171,6 +171,8 @@ fn code_of(dtype: Dtype) -> &'static str {
         Dtype::Uint32 => "<u4",
         Dtype::Uint64 => "<u8",
         Dtype::Bool => "|b1",
+        Dtype::Complex64 => "<c8",
+        Dtype::Complex128 => "<c16",
     }
 }
 

@@ -33,8 +33,8 @@ pub fn fill(
 ) -> Result<(), InitError> {
     let generator = ElementGenerator::new(init, dtype, shape)?;
     let stream = generator.stream(init.seed.unwrap_or(0), name);
-    for (index, chunk) in out.chunks_mut(CHUNK * dtype.size()).enumerate() {
-        let first = first_element + (index * CHUNK) as u64;
+    for (index, chunk) in whole(out, dtype).chunks_mut(CHUNK * dtype.size()).enumerate() {
+        let first = (first_element + (index * CHUNK) as u64) * dtype.parts();
         for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
     }
     Ok(())
@@ -53,19 +53,27 @@ pub fn fill_parallel(
 ) -> Result<(), InitError> {
     let generator = ElementGenerator::new(init, dtype, shape)?;
     let stream = generator.stream(init.seed.unwrap_or(0), name);
-    out.par_chunks_mut(CHUNK * dtype.size()).enumerate().for_each(|(index, chunk)| {
-        let first = first_element + (index * CHUNK) as u64;
+    let chunks = whole(out, dtype).par_chunks_mut(CHUNK * dtype.size());
+    chunks.enumerate().for_each(|(index, chunk)| {
+        let first = (first_element + (index * CHUNK) as u64) * dtype.parts();
         for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
     });
     Ok(())
 }
 
+/// Returns the bytes of whole elements.
+fn whole(out: &mut [u8], dtype: Dtype) -> &mut [u8] {
+    let bytes = out.len() / dtype.size() * dtype.size();
+    &mut out[..bytes]
+}
+
+/// Fills numbers from `first` on. A complex element has two.
 fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64, out: &mut [u8]) {
     match generator {
         &ElementGenerator::Constant(value) => by_index(first, out, |_| T::from_f64(value)),
-        &ElementGenerator::Arange { start, step } => by_index(first, out, |i| {
-            let offset = i as f64 * step;
-            T::from_f64(start + offset)
+        &ElementGenerator::Arange { start, step, parts } => by_index(first, out, |i| {
+            let offset = (i / parts) as f64 * step;
+            T::from_f64(if i % parts == 0 { start + offset } else { 0.0 })
         }),
         &ElementGenerator::Uniform { low, width } => {
             from_words(stream, first, out, |_, word| uniform::<T>(word, low, width));

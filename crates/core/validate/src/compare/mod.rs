@@ -3,9 +3,9 @@
 use super::{Comparison, FillTrace, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
 use crate::pieces;
 use errors::Errors;
-use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
 use warpgauge_tensor::shape::unravel;
+use warpgauge_tensor::{Dtype, shape_of_parts};
 
 mod errors;
 mod fast;
@@ -18,6 +18,8 @@ pub use joined::{CountedErrors, JoinedComparison, placed};
 /// |actual − expected| ≤ atol + rtol·|expected|.
 ///
 /// If an expectation has bounds, the element's bound is added to the right side ([`compare_traced`]).
+///
+/// The parts of complex elements are compared alone, as elements of a tensor whose last dimension is 2.
 ///
 /// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity matches only if
 /// the tolerance allows it and the expectation is NaN or the same infinity. `filling` is the output's content
@@ -74,6 +76,7 @@ pub fn compare_traced(
     filling: Option<Filling>,
     tolerance: &ResolvedTolerance,
 ) -> (Comparison, FillTrace) {
+    let (dtype, shape) = (dtype.part(), &shape_of_parts(dtype, shape)[..]);
     let elements = filling.map(|filling| filling.elements(dtype));
     let (mut comparison, held, suspects) =
         for_dtype!(dtype, compare_as(shape, actual, expected, elements, tolerance));

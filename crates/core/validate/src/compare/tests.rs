@@ -50,14 +50,16 @@ fn equal_buffers_match_in_every_dtype() {
         let data = vec![1; 70_001 * dtype.size()];
         let result = compare(dtype, &[70_001], &data, &data, None, &resolve_by_type(None, dtype));
         assert!(result.passed, "{dtype}: {result:?}");
-        assert_eq!((result.elements, result.matched), (70_001, 70_001));
+        let numbers = 70_001 * dtype.parts();
+        assert_eq!((result.elements, result.matched), (numbers, numbers));
         assert_eq!((result.max_abs_error, result.max_rel_error), (0.0, 0.0));
         let mut other = data.clone();
         other[69_999 * dtype.size()] ^= if dtype.is_float() { 0xff } else { 1 };
         let tolerance = tolerance(0.0, 0.0);
         let result = compare(dtype, &[70_001], &other, &data, None, &tolerance);
-        assert_eq!((result.passed, result.matched), (false, 70_000), "{dtype}");
-        assert_eq!(result.first_mismatches[0].index, [69_999]);
+        assert_eq!((result.passed, result.matched), (false, numbers - 1), "{dtype}");
+        let index = unravel(69_999 * dtype.parts(), &shape_of_parts(dtype, &[70_001]));
+        assert_eq!(result.first_mismatches[0].index, index, "{dtype}");
     }
 }
 
@@ -124,8 +126,10 @@ fn unwritten_elements_are_counted() {
             actual[4 * size..].fill(0);
             let t = resolve_by_type(None, dtype);
             let result = compare(dtype, &[2, 4], &actual, &expected, Some(filling), &t);
-            assert_eq!((result.unwritten, result.matched), (4, 4), "{dtype} {filling:?}");
-            assert_eq!(result.first_mismatches[2].index, [0, 2], "{dtype}");
+            let half = 4 * dtype.parts();
+            assert_eq!((result.unwritten, result.matched), (half, half), "{dtype} {filling:?}");
+            let third = unravel(2, &shape_of_parts(dtype, &[2, 4]));
+            assert_eq!(result.first_mismatches[2].index, third, "{dtype}");
             // If the pattern is the expected value, nothing shows that it was not written.
             if !dtype.is_float() {
                 let result = compare(dtype, &[8], &actual, &actual, Some(filling), &t);
@@ -424,4 +428,26 @@ fn a_result_in_float16_is_wrong_where_the_tolerance_is_that_of_inner_rounding() 
     let text = crate::validation_error("c", &inner).unwrap();
     assert!(text.contains("only numbers of float16"), "{text}");
     assert!(f32s(&expected, &expected, &tolerance(ToleranceBasis::InnerRounding)).passed);
+}
+
+#[test]
+fn complex_elements_are_compared_by_their_parts() {
+    let exact = tolerance(0.0, 1e-6);
+    let actual = [1e6f32, 0.5, 2.0, f32::NAN, 3.0, -0.0];
+    let expected = [1e6f32, 0.75, 2.0, f32::NAN, 3.0, 0.0];
+    let of = |tolerance: &ResolvedTolerance| {
+        compare(Dtype::Complex64, &[3, 1], &bytes(&actual), &bytes(&expected), None, tolerance)
+    };
+    let result = of(&exact);
+    // The small part is wrong, although the modulus is within the tolerance; NaN is not allowed.
+    assert_eq!((result.elements, result.matched, result.non_finite), (6, 4, 1));
+    let found: Vec<_> = result.first_mismatches.iter().map(|one| one.index.clone()).collect();
+    assert_eq!(found, [[0, 0, 1], [1, 0, 1]]);
+    assert_eq!(result.first_mismatches[0].actual, "0.5");
+    let result = of(&ResolvedTolerance { allow_non_finite: true, atol: 0.25, ..exact });
+    assert_eq!((result.passed, result.non_finite_matched), (true, 1));
+    // Half an element is missing.
+    let short = &bytes(&actual)[..20];
+    let result = compare(Dtype::Complex64, &[3], short, &bytes(&actual), None, &exact);
+    assert_eq!((result.passed, result.elements), (false, 6));
 }

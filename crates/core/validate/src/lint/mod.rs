@@ -17,8 +17,8 @@ use super::tolerance::resolve;
 use super::{ResolvedTolerance, ToleranceBasis};
 use constant::{best_constant, matches_of_constant};
 use spread::Spread;
-use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::for_dtype;
+use warpgauge_tensor::{Dtype, shape_of_parts};
 
 mod constant;
 mod spread;
@@ -139,7 +139,10 @@ pub fn no_expectation(output: &str) -> Weakness {
 /// Returns every weakness of one checked output, in the order of the codes. A cheat counts only if it passes
 /// for every seed given.
 pub fn lint_output(facts: &OutputFacts<'_>) -> Vec<Weakness> {
-    for_dtype!(facts.expected.dtype, lint_as(facts))
+    let ArgumentContents { dtype, shape, .. } = facts.expected;
+    let shape = shape_of_parts(dtype, shape);
+    let expected = ArgumentContents { dtype: dtype.part(), shape: &shape, ..facts.expected };
+    for_dtype!(dtype, lint_as(&OutputFacts { expected, ..*facts }))
 }
 
 fn lint_as<T: Comparable>(facts: &OutputFacts<'_>) -> Vec<Weakness> {
@@ -256,7 +259,7 @@ fn input_passes(facts: &OutputFacts<'_>) -> Option<Weakness> {
     let expected = &facts.expected;
     let candidate = facts.inputs.iter().find(|input| {
         let pairs = || input.seeds.iter().zip(expected.seeds);
-        let alike = input.dtype == expected.dtype
+        let alike = input.dtype.part() == expected.dtype
             && input.seeds.len() == expected.seeds.len()
             && pairs().all(|(input, expected)| input.len() == expected.len());
         alike && pairs().all(|(input, wanted)| input == wanted || passes(facts, input, wanted))

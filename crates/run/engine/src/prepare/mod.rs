@@ -20,7 +20,9 @@ use warpgauge_contract::{
     KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, ScalarValue, TensorSpec,
 };
 use warpgauge_model::{FailureCode, Image, Target};
-use warpgauge_tensor::{Dtype, OnDevice, TensorData, TensorInit, can_nudge, encoding};
+use warpgauge_tensor::{
+    Dtype, OnDevice, TensorData, TensorInit, can_nudge, encoding, shape_of_parts,
+};
 use warpgauge_turns::Owner;
 use warpgauge_validate::{Arrangement, RowCount, RowOrder};
 use warpgauge_worker::protocol::{
@@ -275,7 +277,8 @@ pub(crate) fn lay_out(
     let (mut tolerances, mut open) = (Vec::new(), Vec::new());
     for (name, expected) in &request.expected {
         let Some(buffer) = position(name) else { continue };
-        let BufferSpec { dtype, shape, .. } = &buffers[buffer];
+        let BufferSpec { dtype, .. } = &buffers[buffer];
+        let (element, shape) = buffers[buffer].tensor();
         let tolerance = request.tolerance.as_ref();
         let resolved = match &expected.bounds {
             Some(_) => warpgauge_validate::resolve_beside_bounds(tolerance),
@@ -292,7 +295,7 @@ pub(crate) fn lay_out(
         }
         if let Some(data) = &expected.data {
             let file = directory.join(format!("expected-{buffer}.bin"));
-            decode(data, *dtype, shape, &file, &format!("expected.{name}.data"))?;
+            decode(data, element, shape, &file, &format!("expected.{name}.data"))?;
             files.push((buffer, file));
         } else if let Some(file) = layout.computed.files.get(name) {
             files.push((buffer, file.clone()));
@@ -470,8 +473,9 @@ fn buffer(directory: &Path, index: usize, args: &[ArgSpec]) -> Result<BufferSpec
     };
     Ok(BufferSpec {
         name: arg.name.clone(),
-        dtype: spec.dtype,
-        shape: spec.shape.clone(),
+        element: spec.dtype,
+        dtype: spec.dtype.part(),
+        shape: shape_of_parts(spec.dtype, &spec.shape),
         role: arg.role,
         content,
     })

@@ -312,9 +312,10 @@ fn output_reports(
     let mut reports = BTreeMap::new();
     for output in &outcome.told.outputs {
         let buffer = &prepared.job.program.buffers[output.buffer];
+        let (dtype, shape) = buffer.tensor();
         let mut report = OutputReport {
-            dtype: buffer.dtype,
-            shape: buffer.shape.clone(),
+            dtype,
+            shape: shape.to_vec(),
             blake3: output.blake3.clone(),
             data_b64: None,
             compress: None,
@@ -323,8 +324,7 @@ fn output_reports(
         let travels = request.return_outputs.include(&buffer.name);
         if let Some(file) = output.file.as_ref().filter(|_| travels) {
             let raw = BufReader::new(File::open(file)?);
-            let encoded =
-                encoding::encode(raw, buffer.dtype, &buffer.shape, request.output_encoding)?;
+            let encoded = encoding::encode(raw, dtype, shape, request.output_encoding)?;
             report.data_b64 = Some(encoded.data_b64);
             report.compress = Some(encoded.compress);
             report.format = Some(encoded.format);

@@ -101,7 +101,7 @@ class Values:
         if depth > DEEPEST:
             raise Refused("unusable_output", f"values nest deeper than {DEEPEST}")
         if isinstance(value, self.torch.Tensor):
-            if value.is_complex():
+            if value.is_complex() and (self.exact or value.dtype not in self.names):
                 return self.complex_parts(value)
             return {"tensor": self.described(value)}
         if value is None or isinstance(value, (bool, int, float, str)):
@@ -308,5 +308,6 @@ def holds_tensor(tree):
 
 
 DTYPES = (
-    "float64 float32 float16 bfloat16 float8_e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
+    "float64 float32 float16 bfloat16 float8_e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
+    "complex64 complex128"
 ).split()

@@ -119,14 +119,24 @@ pub enum Argument {
 pub struct BufferSpec {
     /// Argument name.
     pub name: String,
-    /// Element type.
+    /// Element type of the contract.
+    pub element: Dtype,
+    /// Type of the numbers that are filled, moved and compared: the part of a complex element.
     pub dtype: Dtype,
-    /// Shape, C order.
+    /// Shape of the numbers, C order: that of a complex tensor ends with a dimension of 2.
     pub shape: Vec<u64>,
     /// Whether the kernel reads the buffer, writes it, or both.
     pub role: Role,
     /// Initial content.
     pub content: BufferContent,
+}
+
+impl BufferSpec {
+    /// Returns the element type and the shape of the contract.
+    pub fn tensor(&self) -> (Dtype, &[u64]) {
+        let of_parts = usize::from(self.element.is_complex());
+        (self.element, &self.shape[..self.shape.len().saturating_sub(of_parts)])
+    }
 }
 
 /// Initial content of a buffer.

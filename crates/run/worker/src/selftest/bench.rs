@@ -142,7 +142,14 @@ pub(super) fn buffer(
     role: Role,
     content: BufferContent,
 ) -> BufferSpec {
-    BufferSpec { name: name.to_owned(), dtype, shape: vec![elements], role, content }
+    BufferSpec {
+        name: name.to_owned(),
+        element: dtype,
+        dtype: dtype.part(),
+        shape: warpgauge_tensor::shape_of_parts(dtype, &[elements]),
+        role,
+        content,
+    }
 }
 
 /// Returns an output of 32-bit words that starts with zeros.

@@ -16,8 +16,10 @@ pub(super) const BLOCKS: u32 = 4;
 pub(super) fn described(params: InitParams, first: u64, elements: u64, dtype: Dtype) -> Argument {
     // The address is a separate argument.
     let bytes = elements as usize * dtype.size();
-    let (contents, _) =
-        RangeContents::new(&[RangeContent::tensor(params, first, (0, bytes))], |_| BLOCKS);
+    let (contents, _) = RangeContents::new(
+        &[RangeContent::tensor(params, first * dtype.parts(), (0, bytes))],
+        |_| BLOCKS,
+    );
     Argument::Scalar(bytemuck::bytes_of(&contents).to_vec())
 }
 

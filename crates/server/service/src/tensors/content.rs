@@ -8,9 +8,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
-use super::{of_held, parsed, unknown};
+use super::{invalid, of_held, parsed, unknown};
 use crate::error::ServiceError;
 use crate::submission::Caller;
+use warpgauge_model::FailureCode;
 use warpgauge_shared_tensors::{HeldTensor, TensorHolders, TransferFormat};
 
 /// A tensor as a file.
@@ -32,7 +33,9 @@ pub(super) async fn content(
     let used = holders.registry().used(parsed(id)?, &caller.owner, Instant::now());
     let held = used.map_err(|why| unknown(id, why))?;
     let tensor = &held.tensor;
-    let head = format.head(tensor.dtype, &tensor.shape, tensor.bytes);
+    let head = format
+        .head(tensor.dtype, &tensor.shape, tensor.bytes)
+        .map_err(|error| invalid("format", FailureCode::DtypeMismatch, error.to_string()))?;
     let bytes = head.len() as u64 + tensor.bytes;
     // The first read precedes the response, so a tensor that cannot be read is an error and not a
     // truncated response.

@@ -403,7 +403,7 @@ pub(super) fn nudge(
 ) -> Result<(), RunnerFault> {
     for (tensor, place) in tensors.iter().zip(0u64..) {
         let tensor = tensor.stored(MOST_BYTES).map_err(|error| session.fault_of(&error))?;
-        if tensor.dtype == nudge.dtype && tensor.is_contiguous() {
+        if tensor.dtype.part() == nudge.dtype && tensor.is_contiguous() {
             let mut bytes = stored(session, &tensor)?;
             warpgauge_tensor::nudge(
                 tensor.dtype,

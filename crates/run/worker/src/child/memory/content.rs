@@ -72,7 +72,7 @@ impl Source {
         seed: Seed,
     ) -> JobResult<Self> {
         let refused = |text: String| Failed::new(FailureCode::InvalidValue, text, Blame::Candidate);
-        let tensor = (spec.dtype, spec.shape.as_slice());
+        let tensor = spec.tensor();
         match &spec.content {
             BufferContent::Undefined => Ok(Source::Byte(None)),
             BufferContent::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(Some(0))),

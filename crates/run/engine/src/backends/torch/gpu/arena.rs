@@ -424,12 +424,13 @@ impl Arena {
 
     /// Moves the elements of the nudge's type in the references' first set by units in the last place.
     pub(super) fn nudge(&self, gpu: &Gpu, nudge: Nudge) -> Result<(), NotShelved> {
-        let of_type = self.slots.iter().filter(|slot| slot.dtype == nudge.dtype && slot.bytes > 0);
+        let is_moved = |slot: &&Slot| slot.dtype.part() == nudge.dtype && slot.bytes > 0;
+        let of_type = self.slots.iter().filter(is_moved);
         for (slot, place) in of_type.zip(0u64..) {
-            let count = slot.bytes / slot.dtype.size() as u64;
+            let count = slot.bytes / nudge.dtype.size() as u64;
             let address = self.of_references.address() + slot.offset;
             let by = (nudge.steps, nudge.seed ^ place << 32);
-            let moved = gpu.support.nudge(address, (slot.dtype, count), by, &gpu.stream);
+            let moved = gpu.support.nudge(address, (nudge.dtype, count), by, &gpu.stream);
             moved.map_err(broken)?;
         }
         gpu.stream.synchronize().map_err(broken)

@@ -124,8 +124,9 @@ impl DeviceComparison<'_, '_> {
         let (Some(one), Some(other)) = (at(copy), at(theirs)) else {
             return Err(Stop::Broken("a copy is gone".to_owned()));
         };
+        let dtype = dtype.part();
         let count = (copy.bytes / dtype.size()) as u64;
-        let look = looks.first_not_near((one, other), count, *dtype, near);
+        let look = looks.first_not_near((one, other), count, dtype, near);
         look.map(Some).map_err(|error| Stop::Broken(error.to_string()))
     }
 }

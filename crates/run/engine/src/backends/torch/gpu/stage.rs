@@ -17,7 +17,7 @@ use warpgauge_device::locked::{ByteRange, Locks};
 use warpgauge_device::support::Support;
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::gate_page::{Digest, MOST_RANGES};
-use warpgauge_tensor::Dtype;
+use warpgauge_tensor::{Dtype, shape_of_parts};
 use warpgauge_torch::{
     CallBatch, CompletedBatch, LockedCall, LockedOrder, ModuleParameter, RunnerFault, RunnerGate,
     RunnerSession, Secret, TensorAt, TensorLayout, Tree, TreeOf,
@@ -112,7 +112,7 @@ impl Side {
     ) -> Result<(), Stop> {
         let held = player.session.parameters();
         let held = held.map_err(|fault| player.stopped(true, fault))?;
-        let moved = held.iter().filter(|one| one.trained && one.tensor.dtype == nudge.dtype);
+        let moved = held.iter().filter(|one| one.trained && one.tensor.dtype.part() == nudge.dtype);
         for (parameter, place) in moved.zip(0u64..) {
             let mut bytes = self.held(gpu, player, (parameter, true))?;
             let seed = nudge.seed ^ place << 32;
@@ -387,19 +387,20 @@ impl<'a> Stage<'a> {
         if (dtype, shape) != (other, extents) {
             return Ok(None);
         }
+        let (dtype, shape) = (dtype.part(), &shape_of_parts(*dtype, shape)[..]);
         let read = |memory: &DeviceBuffer, at: usize, bytes: usize| {
             let mut part = vec![0; bytes];
             let copied = memory.copy_to_host(at, &mut part, &self.gpu.stream);
             copied.map(|()| part).map_err(|error| Stop::Broken(error.to_string()))
         };
-        if Support::compares(*dtype) {
+        if Support::compares(dtype) {
             let places =
                 (own.address() + copy.at as u64, their_memory.address() + theirs.at as u64);
             let count = (copy.bytes / dtype.size()) as u64;
             let near = near(tolerance);
             let further = tolerance.outliers.map_or(tolerance.atol, |outliers| outliers.atol);
             let Gpu { context, stream, support, .. } = self.gpu;
-            let found = support.measure(context, places, (*dtype, count), (near, further), stream);
+            let found = support.measure(context, places, (dtype, count), (near, further), stream);
             let found = found.map_err(|error| Stop::Broken(error.to_string()))?;
             let mut examples = Vec::new();
             if let Some(first) = found.first {
@@ -408,9 +409,8 @@ impl<'a> Stage<'a> {
                 let (actual, expected) =
                     (read(own, copy.at + at, bytes)?, read(their_memory, theirs.at + at, bytes)?);
                 let count = [(bytes / dtype.size()) as u64];
-                let part = warpgauge_validate::compare(
-                    *dtype, &count, &actual, &expected, None, tolerance,
-                );
+                let part =
+                    warpgauge_validate::compare(dtype, &count, &actual, &expected, None, tolerance);
                 examples = placed(&part.first_mismatches, first, shape);
             }
             return Ok(Some(counted(found, count).compared(tolerance, examples)));
@@ -422,7 +422,7 @@ impl<'a> Stage<'a> {
                 (read(own, copy.at + at, bytes)?, read(their_memory, theirs.at + at, bytes)?);
             let count = [(bytes / dtype.size()) as u64];
             parts.add(warpgauge_validate::compare(
-                *dtype, &count, &actual, &expected, None, tolerance,
+                dtype, &count, &actual, &expected, None, tolerance,
             ));
         }
         Ok(parts.joined())

@@ -8,6 +8,8 @@ use super::ordered::MAX_SPAN;
 use super::philox::Philox;
 use crate::{ColumnRange, InitKind, OffsetsInit, TensorInit};
 
+mod special;
+
 /// Most values of `choice`.
 pub const MAX_VALUES: usize = 32;
 
@@ -30,17 +32,19 @@ impl InitError {
     }
 }
 
-/// Formula of the elements of a tensor. Element `i` depends only on `i` and, for the random kinds, on word `i` of the
+/// Formula of the elements of a tensor, or of the parts of a complex one. Element `i` depends only on `i` and, for the random kinds, on word `i` of the
 /// argument's stream, or on its key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElementGenerator {
     /// Equal elements with this value.
     Constant(f64),
-    /// `start + i * step`.
+    /// `start + i * step`. Of a complex tensor, `i` counts elements, and imaginary parts are 0.
     Arange {
         start: f64,
         /// Difference between neighbours.
         step: f64,
+        /// Count of numbers in an element.
+        parts: u64,
     },
     /// `low + u * width` with u in [0, 1).
     Uniform { low: f64, width: f64 },
@@ -138,11 +142,14 @@ impl ElementGenerator {
         }
         only_for(init)?;
         let elements = shape.iter().fold(1, |all: u64, &extent| all.saturating_mul(extent));
+        if dtype.is_complex() {
+            return special::of_parts(init, dtype);
+        }
         match init.kind {
             InitKind::Zeros => Ok(ElementGenerator::Constant(0.0)),
             InitKind::Ones => Ok(ElementGenerator::Constant(1.0)),
             InitKind::Full => full(init, dtype),
-            InitKind::Arange => arange(init),
+            InitKind::Arange => arange(init, dtype),
             InitKind::Choice => choice(init, dtype),
             InitKind::Uniform | InitKind::Randint if !init.columns.is_empty() => {
                 by_column(init, dtype, shape)
@@ -374,23 +381,28 @@ fn holds_up_to(largest: u64, dtype: Dtype) -> Result<(), InitError> {
 }
 
 fn full(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
-    let Some(value) = init.fill_value else {
-        let message = "`full` needs `fill_value`, the value of every element".to_owned();
-        return Err(InitError::new("fill_value", message));
-    };
+    let value = fill_value(init)?;
     if dtype.integer_range().is_some() {
         whole("fill_value", value, dtype)?;
     }
     Ok(ElementGenerator::Constant(value))
 }
 
-fn arange(init: &TensorInit) -> Result<ElementGenerator, InitError> {
+fn fill_value(init: &TensorInit) -> Result<f64, InitError> {
+    init.fill_value.ok_or_else(|| {
+        let message = "`full` needs `fill_value`, the value of every element".to_owned();
+        InitError::new("fill_value", message)
+    })
+}
+
+fn arange(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     let step = init.step.unwrap_or(1.0);
     if step == 0.0 {
         let message = "`step` is zero; for equal elements use `full`".to_owned();
         return Err(InitError::new("step", message));
     }
-    Ok(ElementGenerator::Arange { start: init.start.unwrap_or(0.0), step })
+    let (start, parts) = (init.start.unwrap_or(0.0), dtype.parts());
+    Ok(ElementGenerator::Arange { start, step, parts })
 }
 
 fn uniform(init: &TensorInit) -> Result<ElementGenerator, InitError> {
