@@ -84,6 +84,14 @@ def float8(x, mantissa_bits, bias, largest):
     return np.where(np.isnan(x), 127, code).astype(np.uint8) | (np.signbit(x) * np.uint8(128))
 
 
+def scale8(x):
+    """The nearest power of two, as float8_e8m0fnu has it."""
+    bits = np.maximum(x, np.float32(0)).view(np.uint32)
+    exponent, fraction = bits >> 23, bits & 0x7FFFFF
+    code = np.minimum(exponent + (fraction >= np.where(exponent == 0, 0x600000, 0x400000)), 254)
+    return np.where(np.isnan(x), 255, code).astype(np.uint8)
+
+
 def convert(x, dtype):
     """float64 to the bytes of a dtype."""
     if dtype in INT_TYPES:
@@ -105,6 +113,8 @@ def convert(x, dtype):
             return float8(single, 3, 7, 0x7E).tobytes()
         if dtype == "float8_e5m2":
             return float8(single, 2, 15, 0x7B).tobytes()
+        if dtype == "float8_e8m0fnu":
+            return scale8(single).tobytes()
         return single.astype(dtype).tobytes()
 
 
@@ -167,6 +177,11 @@ def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, h
             parts[:, 0] = np.frombuffer(tensor(kind, "float64", name, n, first=first, **given))
             return convert(parts.reshape(-1), COMPLEX[dtype])
         return tensor(kind, COMPLEX[dtype], name, 2 * n, first=2 * first, **given)
+    if dtype == "float8_e8m0fnu" and kind == "randn":  # of exponents
+        z = standard_normal(words(seed, name, first, n))
+        return (np.clip(np.rint(mean + std * z), -127, 127) + 127).astype(np.uint8).tobytes()
+    if dtype == "float8_e8m0fnu" and kind == "uniform":
+        low, high = 0.25 if low is None else low, 4.0 if high is None else high
     is_int = dtype in INT_TYPES
     as_type = np.uint8 if dtype == "bool" else np.dtype(dtype if is_int else "float64")
     exactly = lambda x: np.array([int(v) % 2**64 for v in x], dtype=np.uint64).astype(as_type).tobytes()

@@ -19,7 +19,7 @@ def content(array: object) -> bytes:
     return base64.b64decode(spec_of(array, "x")["data"]["data_b64"])
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d not in ("bfloat16", "float8_e4m3", "float8_e5m2")])
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d not in ("bfloat16",) and "float8" not in d])
 def test_every_element_type_goes_there_and_back(dtype: str) -> None:
     array = np.arange(6).reshape(2, 3).astype(dtype)
     spec = spec_of(array, "x")

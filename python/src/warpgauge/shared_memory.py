@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .tensor_client import Library
 
 # Element types that NumPy has no name for, and integers that stand for them while they change hands.
-_STAND_INS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8"}
+_STAND_INS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8", "float8_e8m0fnu": "uint8"}
 
 
 def opened(handle: TensorHandle, library: Library, done: Callable[[], None]) -> Any:

@@ -24,7 +24,7 @@ DTYPES: tuple[str, ...] = get_args(Dtype)
 # Bytes of an element.
 _SIZES = {"complex128": 16, "complex64": 8, "float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4, "uint32": 4,
           "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,
-          "float8_e4m3": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
+          "float8_e4m3": 1, "float8_e5m2": 1, "float8_e8m0fnu": 1, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
 
 # NumPy (with ml_dtypes) and PyTorch call the format of the finite values only `e4m3fn`.
 _OURS = {"float8_e4m3fn": "float8_e4m3"}

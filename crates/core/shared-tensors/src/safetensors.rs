@@ -115,7 +115,7 @@ fn short(name: &str) -> String {
     format!("{:?}", name.chars().take(64).collect::<String>())
 }
 
-const NAMES: [(Dtype, &str); 16] = [
+const NAMES: [(Dtype, &str); 17] = [
     (Dtype::Float64, "F64"),
     (Dtype::Float32, "F32"),
     (Dtype::Float16, "F16"),
@@ -132,6 +132,7 @@ const NAMES: [(Dtype, &str); 16] = [
     (Dtype::Uint64, "U64"),
     (Dtype::Bool, "BOOL"),
     (Dtype::Complex64, "C64"),
+    (Dtype::Float8E8m0, "F8_E8M0"),
 ];
 
 fn dtype_named(name: &str) -> Option<Dtype> {

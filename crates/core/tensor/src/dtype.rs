@@ -59,11 +59,15 @@ pub enum Dtype {
     /// Complex number: real and imaginary part, each binary64.
     #[serde(alias = "c128", alias = "cdouble")]
     Complex128,
+    /// A scale: 2^(byte − 127), and 0xFF is NaN (OCP E8M0, PyTorch and ml_dtypes `float8_e8m0fnu`). It has
+    /// neither sign nor zero.
+    #[serde(rename = "float8_e8m0fnu", alias = "float8_e8m0", alias = "f8e8m0")]
+    Float8E8m0,
 }
 
 impl Dtype {
     /// Every element type, in declaration order.
-    pub const ALL: [Dtype; 17] = [
+    pub const ALL: [Dtype; 18] = [
         Dtype::Float64,
         Dtype::Float32,
         Dtype::Float16,
@@ -81,6 +85,7 @@ impl Dtype {
         Dtype::Bool,
         Dtype::Complex64,
         Dtype::Complex128,
+        Dtype::Float8E8m0,
     ];
 
     /// Returns the size of one element, in bytes.
@@ -90,7 +95,12 @@ impl Dtype {
             Dtype::Float64 | Dtype::Int64 | Dtype::Uint64 | Dtype::Complex64 => 8,
             Dtype::Float32 | Dtype::Int32 | Dtype::Uint32 => 4,
             Dtype::Float16 | Dtype::Bfloat16 | Dtype::Int16 | Dtype::Uint16 => 2,
-            Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int8 | Dtype::Uint8 | Dtype::Bool => 1,
+            Dtype::Float8E4m3
+            | Dtype::Float8E5m2
+            | Dtype::Float8E8m0
+            | Dtype::Int8
+            | Dtype::Uint8
+            | Dtype::Bool => 1,
         }
     }
 
@@ -114,6 +124,7 @@ impl Dtype {
             Dtype::Bool => "bool",
             Dtype::Complex64 => "complex64",
             Dtype::Complex128 => "complex128",
+            Dtype::Float8E8m0 => "float8_e8m0fnu",
         }
     }
 
@@ -129,6 +140,7 @@ impl Dtype {
                 | Dtype::Float8E5m2
                 | Dtype::Complex64
                 | Dtype::Complex128
+                | Dtype::Float8E8m0
         )
     }
 }

@@ -3,7 +3,9 @@
 
 use half::{bf16, f16};
 
-use super::float8::{e4m3_from_f32, e4m3_to_f32, e5m2_from_f32, e5m2_to_f32};
+use super::float8::{
+    e4m3_from_f32, e4m3_to_f32, e5m2_from_f32, e5m2_to_f32, e8m0_from_f32, e8m0_to_f32,
+};
 
 /// A tensor element held in little-endian bytes.
 pub trait Element: Copy + Send + Sync + 'static {
@@ -99,6 +101,10 @@ pub struct E4m3(u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct E5m2(u8);
 
+/// An E8M0 code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct E8m0(u8);
+
 /// One byte, 0 or 1. Any other value is preserved and reads back unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boolean(u8);
@@ -149,6 +155,22 @@ impl Element for E5m2 {
     }
 }
 
+impl Element for E8m0 {
+    one_byte!(Self);
+    fn from_f64(value: f64) -> Self {
+        Self(e8m0_from_f32(value as f32))
+    }
+    fn from_i128(value: i128) -> Self {
+        Self::from_f64(value as f64)
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(e8m0_to_f32(self.0))
+    }
+    fn text(self) -> String {
+        float_text(e8m0_to_f32(self.0))
+    }
+}
+
 impl Element for Boolean {
     one_byte!(Self);
     fn from_f64(value: f64) -> Self {
@@ -190,6 +212,7 @@ macro_rules! for_dtype {
                 Kind::Bfloat16 => $function::<half::bf16>($($argument),*),
                 Kind::Float8E4m3 => $function::<types::E4m3>($($argument),*),
                 Kind::Float8E5m2 => $function::<types::E5m2>($($argument),*),
+                Kind::Float8E8m0 => $function::<types::E8m0>($($argument),*),
                 Kind::Int8 => $function::<i8>($($argument),*),
                 Kind::Int16 => $function::<i16>($($argument),*),
                 Kind::Int32 => $function::<i32>($($argument),*),

@@ -1,4 +1,5 @@
-//! The two 8-bit floating-point formats of the Open Compute Project (OFP8, revision 1.0).
+//! The 8-bit floating-point formats of the Open Compute Project: the two of OFP8 (revision 1.0), and the
+//! scales of its microscaling formats (MX, revision 1.0), E8M0.
 //!
 //! Conversion rounds to nearest, ties to even, and saturates: values that are too large, and
 //! infinities, become the largest finite number, as with CUDA's `__NV_SATFINITE`.
@@ -34,6 +35,34 @@ pub fn e4m3_to_f32(code: u8) -> f32 {
 #[inline]
 pub fn e5m2_to_f32(code: u8) -> f32 {
     E5M2_VALUES[usize::from(code)]
+}
+
+/// Code of E8M0 that is NaN.
+pub const E8M0_NAN: u8 = 0xFF;
+
+/// Rounds to the nearest power of two from 2^-127 to 2^127, midway up. Zero and negative numbers become
+/// 2^-127, NaN 0xFF.
+pub fn e8m0_from_f32(x: f32) -> u8 {
+    if x.is_nan() {
+        return E8M0_NAN;
+    }
+    if x <= 0.0 {
+        return 0;
+    }
+    let (exponent, fraction) = (x.to_bits() >> 23, x.to_bits() & 0x7F_FFFF);
+    // Below 2^-126 numbers have no leading one.
+    let midway = if exponent == 0 { 0x60_0000 } else { 0x40_0000 };
+    (exponent + u32::from(fraction >= midway)).min(u32::from(E8M0_NAN) - 1) as u8
+}
+
+/// Returns the value of an E8M0 code.
+#[inline]
+pub fn e8m0_to_f32(code: u8) -> f32 {
+    match code {
+        0 => f32::from_bits(0x40_0000),
+        E8M0_NAN => f32::NAN,
+        exponent => f32::from_bits(u32::from(exponent) << 23),
+    }
 }
 
 static E4M3_VALUES: [f32; 256] = table(&E4M3);
@@ -117,6 +146,32 @@ mod tests {
             let e4m3 = float8::F8E4M3::from_bits(code).to_f32();
             assert_eq!(e4m3_to_f32(code).is_nan(), e4m3.is_nan(), "E4M3 {code:#x}");
             assert!(e4m3.is_nan() || e4m3_to_f32(code) == e4m3, "E4M3 {code:#x}");
+        }
+    }
+
+    #[test]
+    fn scales_are_powers_of_two() {
+        for code in 0..255u8 {
+            let x = e8m0_to_f32(code);
+            assert_eq!(f64::from(x), 2f64.powi(i32::from(code) - 127), "{code}");
+            assert_eq!(e8m0_from_f32(x), code, "{code}");
+        }
+        assert!(e8m0_to_f32(0xFF).is_nan());
+        for (x, code) in [
+            (1.0, 127),
+            (1.49, 127),
+            (1.5, 128), // Midway: up.
+            (0.75, 127),
+            (0.74, 126),
+            (0.0, 0),
+            (-4.0, 0),
+            (f32::from_bits(0x5F_FFFF), 0), // Below the middle of the two smallest.
+            (f32::from_bits(0x60_0000), 1),
+            (f32::MAX, 254),
+            (f32::INFINITY, 254),
+            (f32::NAN, 255),
+        ] {
+            assert_eq!(e8m0_from_f32(x), code, "{x}");
         }
     }
 

@@ -95,6 +95,8 @@ impl Filling {
             // to.
             Dtype::Float8E4m3 => each(&|r, s| s << 7 | (0x70 + r % 14)),
             Dtype::Float8E5m2 => each(&|r, s| s << 7 | (0x6C + r % 15)),
+            // Below the largest number, and no NaN, of which there is one.
+            Dtype::Float8E8m0 => each(&|r, _| 0xE0 + r % 30),
             Dtype::Bool => each(&|r, _| 2 + r % 253),
             Dtype::Int8 | Dtype::Uint8 => each(&|r, s| s << 7 | (2 + r % 125)),
             Dtype::Int16 | Dtype::Uint16 => {
@@ -147,7 +149,7 @@ pub struct UnwrittenElements {
 fn chance(dtype: Dtype) -> Option<f64> {
     match dtype.part() {
         Dtype::Float8E4m3 => Some(1.0 / 28.0),
-        Dtype::Float8E5m2 => Some(1.0 / 30.0),
+        Dtype::Float8E5m2 | Dtype::Float8E8m0 => Some(1.0 / 30.0),
         Dtype::Bool | Dtype::Int8 | Dtype::Uint8 => Some(1.0 / 250.0),
         Dtype::Int16 | Dtype::Uint16 => Some(1.0 / 57_344.0),
         _ => None,

@@ -91,7 +91,7 @@ pub enum ToleranceBasis {
     /// The request gives it.
     #[default]
     Given,
-    /// Integers and bool are compared exactly.
+    /// Integers, bool and scales (`float8_e8m0fnu`) are compared exactly.
     Exact,
     /// The reference's own rounding, measured by moving its inputs by a unit in the last place.
     ReferenceNoise,

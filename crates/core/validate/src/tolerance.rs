@@ -12,6 +12,7 @@ use warpgauge_tensor::Dtype;
 /// |---|---|---|---|
 /// | float8_e4m3 | 2⁻⁶ | 1/8 | neighbours are up to 1/8 apart: one step |
 /// | float8_e5m2 | 2⁻⁶ | 1/4 | neighbours are up to 1/4 apart: one step |
+/// | float8_e8m0fnu | 0 | 0 | neighbours are a factor of 2 apart: a step is another scale |
 /// | integers, bool | 0 | 0 | exact |
 ///
 /// Parts of complex numbers have the tolerance of their type.

@@ -42,7 +42,7 @@ enum {
     LENGTHS,
     SEGMENTS
 };
-enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL };
+enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, E8M0 };
 
 // Philox4x64-10.
 
@@ -168,6 +168,21 @@ static __device__ u8 to_float8(float x, int digits, int lowest, u32 largest) {
     return (u8)(sign | (code > (double)largest ? largest : (u32)code));
 }
 
+// Rounds to the nearest power of two, midway up; a number without one, or below all, becomes the smallest.
+static __device__ u8 to_scale(float x) {
+    if (x != x) return 0xFF;
+    if (!(x > 0.0f)) return 0;
+    u32 exponent = __float_as_uint(x) >> 23, fraction = __float_as_uint(x) & 0x7FFFFF;
+    u32 code = exponent + (fraction >= (exponent == 0 ? 0x600000 : 0x400000) ? 1 : 0);
+    return (u8)(code > 254 ? 254 : code);
+}
+
+// The scale of an exponent.
+static __device__ u8 to_power(double exponent) {
+    double whole = rint(exponent);
+    return (u8)((whole < -127.0 ? -127.0 : whole > 127.0 ? 127.0 : whole) + 127.0);
+}
+
 static __device__ u16 to_half(float x) {
     u16 bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
@@ -203,6 +218,7 @@ static __device__ u64 element(double x, u32 dtype) {
         case BF16: return to_bfloat(__double2float_rn(x));
         case E4M3: return to_float8(__double2float_rn(x), 3, -6, 0x7E);
         case E5M2: return to_float8(__double2float_rn(x), 2, -14, 0x7B);
+        case E8M0: return to_scale(__double2float_rn(x));
         case I8: return to_signed(x, -128.0, 128.0, (u64)-128, 127);
         case I16: return to_signed(x, -32768.0, 32768.0, (u64)-32768, 32767);
         case I32: return to_signed(x, -2147483648.0, 2147483648.0, (u64)-2147483648ll, 2147483647);
@@ -280,7 +296,10 @@ static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
             return element(index % p.columns == 0 ? number : 0.0, p.dtype);
         }
         case UNIFORM: return uniform(word, p.a, p.b, p.dtype);
-        case NORMAL: return element(p.a + p.b * standard_normal(word), p.dtype);
+        case NORMAL: {
+            double number = p.a + p.b * standard_normal(word);
+            return p.dtype == E8M0 ? to_power(number) : element(number, p.dtype);
+        }
         case CHOICE: return p.table[scaled_down(word, p.span)];
         case UNIFORM_COLUMNS: {
             u64 column = 2 * (index % p.columns);
@@ -641,7 +660,7 @@ extern "C" __global__ void wg_differ(const u8* a, const u8* b, u64 bytes, u64* f
 
 enum { MEASURE_THREADS = 256 };
 
-// An element as binary64, exactly. Not for 8-bit floats and 64-bit integers.
+// An element as binary64, exactly. Only for the types of `Support::compares`.
 static __device__ double number(const u8* at, u64 index, u32 dtype) {
     switch (dtype) {
         case F64: return ((const double*)at)[index];

@@ -88,6 +88,10 @@ impl InitParams {
             ElementGenerator::Normal { mean, std } => {
                 (params.generator, params.a, params.b) = (3, mean, std);
             }
+            // The kernel takes the mean and the deviation for those of exponents.
+            ElementGenerator::Exponents { mean, std } => {
+                (params.generator, params.a, params.b) = (3, mean, std);
+            }
             ElementGenerator::Integers { low, span } => {
                 // In two's complement the kernel's sum wraps to the same bits.
                 (params.generator, params.low, params.span) = (4, low as u64, span);
@@ -202,6 +206,7 @@ pub(super) fn dtype_number(dtype: Dtype) -> u32 {
         Dtype::Uint32 => 12,
         Dtype::Uint64 => 13,
         Dtype::Bool => 14,
+        Dtype::Float8E8m0 => 15,
     }
 }
 

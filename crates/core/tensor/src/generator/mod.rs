@@ -54,6 +54,12 @@ pub enum ElementGenerator {
         /// Standard deviation.
         std: f64,
     },
+    /// Scales: 2 to the power of `mean + std * z`, rounded to a whole number from -127 to 127.
+    Exponents {
+        mean: f64,
+        /// Standard deviation.
+        std: f64,
+    },
     /// Uniform integers in `low … low + span - 1`, all within the element type.
     Integers {
         /// Smallest value.
@@ -144,6 +150,9 @@ impl ElementGenerator {
         let elements = shape.iter().fold(1, |all: u64, &extent| all.saturating_mul(extent));
         if dtype.is_complex() {
             return special::of_parts(init, dtype);
+        }
+        if dtype == Dtype::Float8E8m0 {
+            return special::of_scales(init, dtype);
         }
         match init.kind {
             InitKind::Zeros => Ok(ElementGenerator::Constant(0.0)),

@@ -82,6 +82,11 @@ fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64
             let scaled = std * standard_normal(word);
             T::from_f64(mean + scaled)
         }),
+        &ElementGenerator::Exponents { mean, std } => from_words(stream, first, out, |_, word| {
+            let scaled = std * standard_normal(word);
+            let exponent = (mean + scaled).round_ties_even().clamp(-127.0, 127.0);
+            T::from_f64(2f64.powi(exponent as i32))
+        }),
         &ElementGenerator::Integers { low, span } => {
             from_words(stream, first, out, |_, word| integer::<T>(word, low, span));
         }

@@ -6,7 +6,8 @@ use half::{bf16, f16};
 use super::errors::{BINS, Errors, bin, magnitude, ordinal};
 use super::{Comparable, ResolvedTolerance};
 use crate::pieces::CHUNK;
-use warpgauge_tensor::element::{Boolean, E4m3, E5m2, Element};
+use warpgauge_tensor::element::{Boolean, E4m3, E5m2, E8m0, Element};
+use warpgauge_tensor::float8::E8M0_NAN;
 
 /// Elements per step.
 const LANES: usize = 8;
@@ -221,6 +222,19 @@ compare_floats!(
     E4m3: 0x7F,
     E5m2: 0x7C
 );
+
+/// Neighbours are a factor of 2 apart, so that distances in steps say little.
+impl Comparable for E8m0 {
+    const ULP: bool = false;
+    fn distance(actual: Self, expected: Self) -> f64 {
+        (actual.to_f64() - expected.to_f64()).abs()
+    }
+    /// Equal numbers match under every tolerance; NaN is counted element by element.
+    fn all_match(actual: &[u8], expected: &[u8], _: &ResolvedTolerance) -> Option<Errors> {
+        let equal = actual == expected && !expected.contains(&E8M0_NAN);
+        equal.then(|| Errors::none(actual.len() as u64))
+    }
+}
 
 macro_rules! compare_integers {
     ($($type:ty: $distance:expr),*) => {$(

@@ -451,3 +451,23 @@ fn complex_elements_are_compared_by_their_parts() {
     let result = compare(Dtype::Complex64, &[3], short, &bytes(&actual), None, &exact);
     assert_eq!((result.passed, result.elements), (false, 6));
 }
+
+#[test]
+fn scales_are_exact_and_nan_is_told_apart() {
+    let by_type = resolve_by_type(None, Dtype::Float8E8m0);
+    let of = |actual: &[u8], expected: &[u8], tolerance: &ResolvedTolerance| {
+        compare(Dtype::Float8E8m0, &[3], actual, expected, None, tolerance)
+    };
+    assert!(of(&[0, 127, 255], &[0, 127, 255], &by_type).passed);
+    let result = of(&[0, 128, 254], &[0, 127, 255], &by_type);
+    assert_eq!((result.passed, result.matched, result.max_abs_error), (false, 1, 1.0));
+    assert_eq!(
+        (&*result.first_mismatches[0].actual, &*result.first_mismatches[0].expected),
+        ("2", "1")
+    );
+    assert!(result.ulp.is_none());
+    // NaN where a number is expected, and where NaN may not be.
+    assert_eq!(of(&[255, 127, 1], &[0, 127, 1], &by_type).non_finite, 1);
+    assert!(!of(&[255, 127, 1], &[255, 127, 1], &tolerance(0.0, 0.0)).passed);
+    assert!(of(&[0, 128, 254], &[0, 127, 253], &tolerance(0.0, 1.0)).passed);
+}
