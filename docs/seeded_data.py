@@ -2,6 +2,8 @@
 import numpy as np
 
 INT_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
+# Types of the numbers; `float4` has its sign in the highest bit.
+PACKED = {"float4_e2m1fn_x2": "float4", "int4x2": "int8", "uint4x2": "int8"}
 COMPLEX = {"complex64": "float32", "complex128": "float64"}  # types of the parts
 
 
@@ -111,6 +113,8 @@ def convert(x, dtype):
             return np.where(np.isnan(single), (u >> 16) | 0x40, rounded).astype(np.uint16).tobytes()
         if dtype == "float8_e4m3":
             return float8(single, 3, 7, 0x7E).tobytes()
+        if dtype == "float4":
+            return float8(single, 1, 1, 7).tobytes()
         if dtype == "float8_e5m2":
             return float8(single, 2, 15, 0x7B).tobytes()
         if dtype == "float8_e8m0fnu":
@@ -169,6 +173,23 @@ def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, h
 
     `offsets`, for lengths and segments: seed, name, number of elements and last value less the first of
     the tensor of offsets."""
+    if dtype in PACKED:  # two numbers in a byte, the first in the low half
+        given = dict(seed=seed, mean=mean, std=std, low=low, high=high, fill_value=fill_value, start=start,
+                     step=step, values=values, columns=columns, unique=unique, offsets=offsets)
+        if dtype != "float4_e2m1fn_x2" and kind in ("randint", "uniform", "randn", "sorted"):
+            least, end = (-8, 8) if dtype == "int4x2" else (0, 16)
+            given["low"] = least if kind == "randn" else 0 if low is None else low
+            given["high"] = end if high is None or kind == "randn" else high
+            kind = "sorted" if kind == "sorted" else "randint"
+        total = None if elements is None else 2 * elements
+        numbers = tensor(kind, PACKED[dtype], name, 2 * n, first=2 * first, elements=total, **given)
+        codes = np.frombuffer(numbers, dtype=np.uint8)
+        if dtype == "float4_e2m1fn_x2":
+            codes = codes & 7 | codes >> 4 & 8
+        elif kind == "arange":
+            codes = np.clip(codes.view(np.int8), *((-8, 7) if dtype == "int4x2" else (0, 15))).astype(np.uint8)
+        codes = codes & 15
+        return (codes[0::2] | codes[1::2] << 4).tobytes()
     if dtype in COMPLEX:
         given = dict(seed=seed, mean=mean, std=std, low=low, high=high, fill_value=fill_value, start=start,
                      step=step, values=values)

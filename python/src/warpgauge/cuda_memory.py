@@ -24,7 +24,8 @@ _EMULATOR_IPC_DIR = "WARPGAUGE_EMULATOR_IPC_DIR"
 _TYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "float8_e4m3": "|u1",
           "float8_e5m2": "|u1", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint8": "|u1",
           "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1",
-          "float8_e8m0fnu": "|u1", "complex64": "<c8", "complex128": "<c16"}  # fmt: skip
+          "float8_e8m0fnu": "|u1", "float4_e2m1fn_x2": "|u1", "int4x2": "|u1", "uint4x2": "|u1",
+          "complex64": "<c8", "complex128": "<c16"}  # fmt: skip
 
 
 class CudaError(WarpgaugeError):

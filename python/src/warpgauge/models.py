@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 Dtype = Literal[
     "float64", "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128",
-    "float8_e8m0fnu",
+    "float8_e8m0fnu", "float4_e2m1fn_x2", "int4x2", "uint4x2",
 ]  # fmt: skip
 Role = Literal["input", "output", "inout", "scratch"]
 ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct", "pointers", "texture"]

@@ -10,14 +10,23 @@ from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
 from .errors import ArgumentError, ProtocolError
-from .tensors import THEIRS
+from .tensors import PACKED, THEIRS
 
 if TYPE_CHECKING:
     from .models import TensorHandle
     from .tensor_client import Library
 
 # Element types that NumPy has no name for, and integers that stand for them while they change hands.
-_STAND_INS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8", "float8_e8m0fnu": "uint8"}
+_STAND_INS = {
+    "bfloat16": "uint16",
+    "float8_e4m3": "uint8",
+    "float8_e5m2": "uint8",
+    "float8_e8m0fnu": "uint8",
+    # Two numbers in a byte, which NumPy has no element type for.
+    "float4_e2m1fn_x2": "uint8",
+    "int4x2": "uint8",
+    "uint4x2": "uint8",
+}
 
 
 def opened(handle: TensorHandle, library: Library, done: Callable[[], None]) -> Any:
@@ -55,11 +64,12 @@ def _host(handle: TensorHandle, library: Library, done: Callable[[], None]) -> A
     element = handle["element_type"]
     if wants_torch:
         torch = import_module("torch")
-        dtype = getattr(torch, THEIRS.get(element, element))
+        # PyTorch has no integers of four bits.
+        dtype = torch.uint8 if element in ("int4x2", "uint4x2") else getattr(torch, THEIRS.get(element, element))
         flat = torch.frombuffer(view, dtype=dtype, count=handle["numel"], offset=handle["offset"])
         return flat.view(tuple(handle["shape"]))
     numpy = import_module("numpy")
-    if element in _STAND_INS and _there("ml_dtypes"):
+    if element in _STAND_INS and element not in PACKED and _there("ml_dtypes"):
         ml_dtypes = import_module("ml_dtypes")
         dtype = numpy.dtype(getattr(ml_dtypes, THEIRS.get(element, element)))
     else:

@@ -22,12 +22,16 @@ from .models import Dtype, OutputReport, Role, TensorData, TensorInit, TensorSpe
 DTYPES: tuple[str, ...] = get_args(Dtype)
 
 # Bytes of an element.
-_SIZES = {"complex128": 16, "complex64": 8, "float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4, "uint32": 4,
-          "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,
-          "float8_e4m3": 1, "float8_e5m2": 1, "float8_e8m0fnu": 1, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
+_SIZES = {"complex128": 16, "complex64": 8, "float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4,
+          "uint32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,
+          "float8_e4m3": 1, "float8_e5m2": 1, "float8_e8m0fnu": 1,
+          "float4_e2m1fn_x2": 1, "int4x2": 1, "uint4x2": 1, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
 
 # NumPy (with ml_dtypes) and PyTorch call the format of the finite values only `e4m3fn`.
 _OURS = {"float8_e4m3fn": "float8_e4m3"}
+# Two of these of ml_dtypes, which has a number in each byte, make one element of the server's.
+_UNPACKED = {"float4_e2m1fn": "float4_e2m1fn_x2", "int4": "int4x2", "uint4": "uint4x2"}
+PACKED = {ours: theirs for theirs, ours in _UNPACKED.items()}
 THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 
 
@@ -101,6 +105,8 @@ def spec_of(array: object, where: str, with_data: bool = True) -> TensorSpec:
             f"{where}: a {type(array).__name__} is no array of NumPy or PyTorch; "
             "give one, a scalar, or `warpgauge.Tensor(shape, dtype)`"
         )
+    if kind == "numpy" and cast(Any, array).dtype.name in _UNPACKED:
+        return _packed_spec(array, where, with_data)
     dtype, shape = _dtype_of(array, kind, where), [int(n) for n in cast(Any, array).shape]
     if 0 in shape:
         raise ArgumentError(
@@ -111,6 +117,23 @@ def spec_of(array: object, where: str, with_data: bool = True) -> TensorSpec:
     if with_data:
         raw = _numpy_bytes(array) if kind == "numpy" else _torch_bytes(array, where)
         spec["data"] = {"data_b64": base64.b64encode(raw).decode("ascii")}
+    return spec
+
+
+def _packed_spec(array: Any, where: str, with_data: bool) -> TensorSpec:
+    """An array of ml_dtypes' numbers of four bits, two in a byte, the first in the low half."""
+    name = array.dtype.name
+    if array.ndim == 0 or array.size == 0 or array.shape[-1] % 2:
+        raise ArgumentError(
+            f"{where}: shape {tuple(array.shape)} of {name}; its last dimension must be even, since two numbers "
+            "make a byte"
+        )
+    numpy = import_module("numpy")
+    codes = numpy.ascontiguousarray(array).view(numpy.uint8) & 15
+    raw = codes[..., 0::2] | codes[..., 1::2] << 4
+    spec: TensorSpec = {"shape": [int(n) for n in raw.shape], "dtype": cast(Dtype, _UNPACKED[name])}
+    if with_data:
+        spec["data"] = {"data_b64": base64.b64encode(raw.tobytes()).decode("ascii")}
     return spec
 
 
@@ -187,9 +210,12 @@ def array_of(report: OutputReport, name: str, kind: str) -> Any:
     theirs = THEIRS.get(dtype, dtype)
     if kind == "torch":
         torch = import_module("torch")
-        return torch.frombuffer(bytearray(raw), dtype=getattr(torch, theirs)).reshape(shape)
+        # PyTorch has no integers of this kind: their bytes are what it gets.
+        element = getattr(torch, theirs) if dtype not in ("int4x2", "uint4x2") else torch.uint8
+        return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(element).reshape(shape)
     numpy = import_module("numpy")
-    if dtype == "bfloat16" or dtype.startswith("float8"):
+    if dtype == "bfloat16" or dtype.startswith("float8") or dtype in PACKED:
+        theirs = PACKED.get(dtype, theirs)
         try:
             element = numpy.dtype(getattr(import_module("ml_dtypes"), theirs))
         except ImportError:
@@ -198,7 +224,19 @@ def array_of(report: OutputReport, name: str, kind: str) -> Any:
             ) from None
     else:
         element = numpy.dtype(dtype).newbyteorder("<")
+    if dtype in PACKED:
+        return _unpacked(numpy.frombuffer(raw, dtype=numpy.uint8).reshape(shape or [1]), dtype, element)
     return numpy.frombuffer(bytearray(raw), dtype=element).reshape(shape)
+
+
+def _unpacked(packed: Any, dtype: str, element: Any) -> Any:
+    """The numbers of bytes of two, with a last dimension that is twice as long."""
+    numpy = import_module("numpy")
+    codes = numpy.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:-1], -1)
+    if dtype == "float4_e2m1fn_x2":
+        return codes.view(element)
+    signed = codes.astype(numpy.int8)
+    return (numpy.where(signed > 7, signed - 16, signed) if dtype == "int4x2" else signed).astype(element)
 
 
 def _content(report: OutputReport, name: str) -> bytes:

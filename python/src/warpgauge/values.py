@@ -24,7 +24,7 @@ PLAIN_KINDS = "biufcSUmM"
 # PyTorch's element types, with those of numpy for whoever has no PyTorch.
 TORCH_DTYPES: dict[str, "str | None"] = {
     "float64": "f8", "float32": "f4", "float16": "f2", "bfloat16": None, "float8_e5m2": None, "float8_e4m3fn": None,
-    "float8_e8m0fnu": None,
+    "float8_e8m0fnu": None, "float4_e2m1fn_x2": None,
     "complex64": "c8", "complex128": "c16", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1",
     "uint16": "u2", "uint32": "u4", "uint64": "u8", "bool": "?",
 }  # fmt: skip

@@ -67,6 +67,9 @@ fn files_that_lie_are_refused_and_nothing_is_kept() {
         (entry(json!([-1]), json!([0, 4])), "-1"),
         (entry(json!([0]), json!([0, 0])), "zero"),
         (json!({"t": {"dtype": "COMPLEX", "shape": [1], "data_offsets": [0, 4]}}), "dtype"),
+        (json!({"t": {"dtype": "F4", "shape": [1, 3], "data_offsets": [0, 1]}}), "even"),
+        (json!({"t": {"dtype": "F4", "shape": [], "data_offsets": [0, 1]}}), "even"),
+        (json!({"t": {"dtype": "F4", "shape": [2, 2], "data_offsets": [0, 4]}}), "2 bytes"),
         (json!({}), "no tensor"),
     ] {
         refused(&server, &safetensors(&header, &[0; 4]), &[], message);

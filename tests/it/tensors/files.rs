@@ -119,6 +119,46 @@ fn arrays_come_back_in_every_form() {
     assert_eq!((&told["dtype"], &told["device"]), (&json!("torch.int16"), &json!("cpu")), "{told}");
 }
 
+/// The format of safetensors counts numbers of four bits, and a tensor bytes of two.
+#[test]
+fn packed_numbers_scales_and_complex_ones_go_out_and_come_in_again() {
+    let server = Server::start();
+    let bytes = [0x21, 0xE7, 0x08, 0xFF, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    for (dtype, shape, name, written) in [
+        ("torch.float4_e2m1fn_x2", json!([4, 4]), "F4", json!([4, 8])),
+        ("torch.float8_e8m0fnu", json!([16]), "F8_E8M0", json!([16])),
+        ("torch.complex64", json!([2]), "C64", json!([2])),
+    ] {
+        let body =
+            json!({"data_b64": base64(&bytes), "dtype": dtype, "shape": shape, "cuda_device": -1});
+        let told = server.post_json("/tensors/from-array", &body).json;
+        assert_eq!(told["dtype"], dtype, "{told}");
+        let file = data(&server, told["tensor_id"].as_str().unwrap(), "safetensors");
+        let header: Value = serde_json::from_slice(&file[8..file.len() - 16]).unwrap();
+        assert_eq!(
+            (&header["tensor"]["dtype"], &header["tensor"]["shape"]),
+            (&json!(name), &written)
+        );
+        let (again, told) = uploaded(&server, &file, &[]);
+        assert_eq!((&told["dtype"], &told["shape"]), (&json!(dtype), &shape));
+        assert_eq!(data(&server, &again, "raw"), bytes);
+    }
+    for dtype in ["int4x2", "complex128"] {
+        let body = json!({"data_b64": base64(&bytes), "dtype": dtype, "cuda_device": -1});
+        let told = server.post_json("/tensors/from-array", &body).json;
+        let path =
+            format!("/tensors/{}/data?format=safetensors", told["tensor_id"].as_str().unwrap());
+        let answer = server.get(&path);
+        assert_eq!(
+            (answer.status, &answer.json["path"]),
+            (400, &json!("format")),
+            "{}",
+            answer.text
+        );
+        assert!(answer.text.contains(dtype), "{}", answer.text);
+    }
+}
+
 /// More than one frame between the processes.
 #[test]
 fn large_tensors_come_back_whole() {

@@ -53,7 +53,15 @@ fn dtype_of(header: &NpyHeader) -> Result<Dtype, TensorFileError> {
             "the .npy file holds pickled Python objects, which are never read; save an array of numbers",
         ));
     }
-    let stand_ins = [Dtype::Bfloat16, Dtype::Float8E4m3, Dtype::Float8E5m2, Dtype::Float8E8m0];
+    let stand_ins = [
+        Dtype::Bfloat16,
+        Dtype::Float8E4m3,
+        Dtype::Float8E5m2,
+        Dtype::Float8E8m0,
+        Dtype::Float4E2m1x2,
+        Dtype::Int4x2,
+        Dtype::Uint4x2,
+    ];
     let own = Dtype::ALL.into_iter().filter(|dtype| !stand_ins.contains(dtype));
     own.chain([Dtype::Bfloat16]).find(|dtype| header.check_dtype(*dtype).is_ok()).ok_or_else(|| {
         let descr: String = header.descr.chars().take(40).collect();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use warpgauge_model::FailureCode;
-use warpgauge_tensor::{Dtype, shape};
+use warpgauge_tensor::{Dtype, shape, shape_of_parts};
 
 use crate::{FileElements, TensorFileError};
 
@@ -53,9 +53,16 @@ pub(crate) fn read(
     let (name, entry) = chosen(&entries, tensor)?;
     let wrong =
         |message: String| TensorFileError::data(format!("tensor {}: {message}", short(name)));
-    let Entry { dtype, shape: extents, data_offsets: (begin, end) } =
+    let Entry { dtype, shape: mut extents, data_offsets: (begin, end) } =
         serde_json::from_str(entry.get()).map_err(|error| wrong(error.to_string()))?;
     let dtype = dtype_named(&dtype).ok_or_else(|| wrong("its dtype is not known".to_owned()))?;
+    if dtype.is_packed() {
+        // The format counts numbers, and a tensor bytes of two.
+        let last = extents.last_mut().filter(|last| **last % 2 == 0);
+        *last.ok_or_else(|| {
+            wrong(format!("its last dimension must be even: two numbers of {dtype} make a byte"))
+        })? /= 2;
+    }
     let bytes = shape::bytes(&extents, dtype).map_err(|error| TensorFileError::Invalid {
         code: FailureCode::InvalidShape,
         message: error.to_string(),
@@ -115,7 +122,7 @@ fn short(name: &str) -> String {
     format!("{:?}", name.chars().take(64).collect::<String>())
 }
 
-const NAMES: [(Dtype, &str); 17] = [
+const NAMES: [(Dtype, &str); 18] = [
     (Dtype::Float64, "F64"),
     (Dtype::Float32, "F32"),
     (Dtype::Float16, "F16"),
@@ -133,6 +140,7 @@ const NAMES: [(Dtype, &str); 17] = [
     (Dtype::Bool, "BOOL"),
     (Dtype::Complex64, "C64"),
     (Dtype::Float8E8m0, "F8_E8M0"),
+    (Dtype::Float4E2m1x2, "F4"),
 ];
 
 fn dtype_named(name: &str) -> Option<Dtype> {
@@ -149,6 +157,7 @@ pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Result<Vec<u8>,
             ".safetensors has no element type {dtype}; ask for `npy` or `raw`"
         )));
     };
+    let extents = if dtype.is_packed() { shape_of_parts(dtype, extents) } else { extents.to_vec() };
     let entry = serde_json::json!({
         "tensor": {"dtype": name, "shape": extents, "data_offsets": [0, bytes]}
     });

@@ -63,11 +63,21 @@ pub enum Dtype {
     /// neither sign nor zero.
     #[serde(rename = "float8_e8m0fnu", alias = "float8_e8m0", alias = "f8e8m0")]
     Float8E8m0,
+    /// Two 4-bit floats in a byte, the first in the low half (OCP E2M1, PyTorch `float4_e2m1fn_x2`). A shape
+    /// counts bytes.
+    #[serde(rename = "float4_e2m1fn_x2", alias = "float4_e2m1x2", alias = "f4e2m1x2")]
+    Float4E2m1x2,
+    /// Two signed 4-bit integers in a byte, the first in the low half. A shape counts bytes.
+    #[serde(alias = "i4x2")]
+    Int4x2,
+    /// Two unsigned 4-bit integers in a byte, the first in the low half. A shape counts bytes.
+    #[serde(alias = "u4x2")]
+    Uint4x2,
 }
 
 impl Dtype {
     /// Every element type, in declaration order.
-    pub const ALL: [Dtype; 18] = [
+    pub const ALL: [Dtype; 21] = [
         Dtype::Float64,
         Dtype::Float32,
         Dtype::Float16,
@@ -86,6 +96,9 @@ impl Dtype {
         Dtype::Complex64,
         Dtype::Complex128,
         Dtype::Float8E8m0,
+        Dtype::Float4E2m1x2,
+        Dtype::Int4x2,
+        Dtype::Uint4x2,
     ];
 
     /// Returns the size of one element, in bytes.
@@ -98,6 +111,9 @@ impl Dtype {
             Dtype::Float8E4m3
             | Dtype::Float8E5m2
             | Dtype::Float8E8m0
+            | Dtype::Float4E2m1x2
+            | Dtype::Int4x2
+            | Dtype::Uint4x2
             | Dtype::Int8
             | Dtype::Uint8
             | Dtype::Bool => 1,
@@ -125,6 +141,9 @@ impl Dtype {
             Dtype::Complex64 => "complex64",
             Dtype::Complex128 => "complex128",
             Dtype::Float8E8m0 => "float8_e8m0fnu",
+            Dtype::Float4E2m1x2 => "float4_e2m1fn_x2",
+            Dtype::Int4x2 => "int4x2",
+            Dtype::Uint4x2 => "uint4x2",
         }
     }
 
@@ -141,6 +160,7 @@ impl Dtype {
                 | Dtype::Complex64
                 | Dtype::Complex128
                 | Dtype::Float8E8m0
+                | Dtype::Float4E2m1x2
         )
     }
 }

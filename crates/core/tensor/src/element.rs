@@ -4,7 +4,8 @@
 use half::{bf16, f16};
 
 use super::float8::{
-    e4m3_from_f32, e4m3_to_f32, e5m2_from_f32, e5m2_to_f32, e8m0_from_f32, e8m0_to_f32,
+    e2m1_from_f32, e2m1_to_f32, e4m3_from_f32, e4m3_to_f32, e5m2_from_f32, e5m2_to_f32,
+    e8m0_from_f32, e8m0_to_f32,
 };
 
 /// A tensor element held in little-endian bytes.
@@ -105,6 +106,18 @@ pub struct E5m2(u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct E8m0(u8);
 
+/// An unpacked E2M1 code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct E2m1(u8);
+
+/// An unpacked signed integer of four bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct I4(i8);
+
+/// An unpacked unsigned integer of four bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct U4(u8);
+
 /// One byte, 0 or 1. Any other value is preserved and reads back unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boolean(u8);
@@ -171,6 +184,50 @@ impl Element for E8m0 {
     }
 }
 
+impl Element for E2m1 {
+    one_byte!(Self);
+    fn from_f64(value: f64) -> Self {
+        Self(e2m1_from_f32(value as f32))
+    }
+    fn from_i128(value: i128) -> Self {
+        Self::from_f64(value as f64)
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(e2m1_to_f32(self.0))
+    }
+    fn text(self) -> String {
+        float_text(e2m1_to_f32(self.0))
+    }
+}
+
+macro_rules! four_bits {
+    ($type:ident, $byte:ty, $lowest:literal, $highest:literal) => {
+        impl Element for $type {
+            const SIZE: usize = 1;
+            fn read(bytes: &[u8]) -> Self {
+                Self(bytes[0] as $byte)
+            }
+            fn write(self, bytes: &mut [u8]) {
+                bytes[0] = self.0 as u8;
+            }
+            fn from_f64(value: f64) -> Self {
+                Self((value as $byte).clamp($lowest, $highest))
+            }
+            fn from_i128(value: i128) -> Self {
+                Self(value.clamp($lowest, $highest) as $byte)
+            }
+            fn to_f64(self) -> f64 {
+                f64::from(self.0)
+            }
+            fn text(self) -> String {
+                self.0.to_string()
+            }
+        }
+    };
+}
+four_bits!(I4, i8, -8, 7);
+four_bits!(U4, u8, 0, 15);
+
 impl Element for Boolean {
     one_byte!(Self);
     fn from_f64(value: f64) -> Self {
@@ -199,7 +256,8 @@ fn float_text(value: impl std::fmt::Display + std::fmt::LowerExp) -> String {
 }
 
 /// Calls a generic function with the Rust type of a [`Dtype`](crate::Dtype): `for_dtype!(dtype,
-/// function(arguments))` calls `function::<T>(arguments)`. That of a complex type is the type of its parts.
+/// function(arguments))` calls `function::<T>(arguments)`. That of a complex type is the type of its
+/// parts. That of a packed type is of its numbers, which must be [`unpacked`](crate::unpacked).
 #[macro_export]
 macro_rules! for_dtype {
     ($dtype:expr, $function:ident ( $($argument:expr),* $(,)? )) => {
@@ -213,6 +271,9 @@ macro_rules! for_dtype {
                 Kind::Float8E4m3 => $function::<types::E4m3>($($argument),*),
                 Kind::Float8E5m2 => $function::<types::E5m2>($($argument),*),
                 Kind::Float8E8m0 => $function::<types::E8m0>($($argument),*),
+                Kind::Float4E2m1x2 => $function::<types::E2m1>($($argument),*),
+                Kind::Int4x2 => $function::<types::I4>($($argument),*),
+                Kind::Uint4x2 => $function::<types::U4>($($argument),*),
                 Kind::Int8 => $function::<i8>($($argument),*),
                 Kind::Int16 => $function::<i16>($($argument),*),
                 Kind::Int32 => $function::<i32>($($argument),*),

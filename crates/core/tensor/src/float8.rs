@@ -1,5 +1,5 @@
 //! The 8-bit floating-point formats of the Open Compute Project: the two of OFP8 (revision 1.0), and the
-//! scales of its microscaling formats (MX, revision 1.0), E8M0.
+//! scales of its microscaling formats (MX, revision 1.0), E8M0; and the 4-bit format of the latter, E2M1.
 //!
 //! Conversion rounds to nearest, ties to even, and saturates: values that are too large, and
 //! infinities, become the largest finite number, as with CUDA's `__NV_SATFINITE`.
@@ -14,6 +14,7 @@ struct Format {
 
 const E4M3: Format = Format { mantissa_bits: 3, bias: 7, largest: 0x7E };
 const E5M2: Format = Format { mantissa_bits: 2, bias: 15, largest: 0x7B };
+const E2M1: Format = Format { mantissa_bits: 1, bias: 1, largest: 7 };
 
 /// Rounds to E4M3 (largest 448, no infinities, NaN 0x7F).
 pub fn e4m3_from_f32(x: f32) -> u8 {
@@ -35,6 +36,18 @@ pub fn e4m3_to_f32(code: u8) -> f32 {
 #[inline]
 pub fn e5m2_to_f32(code: u8) -> f32 {
     E5M2_VALUES[usize::from(code)]
+}
+
+/// Rounds to E2M1 (largest 6, neither infinities nor NaN; NaN becomes 6). The code has its sign in the highest
+/// bit and the rest in the lowest three.
+pub fn e2m1_from_f32(x: f32) -> u8 {
+    if x.is_nan() { E2M1.largest } else { encode(x.clamp(-8.0, 8.0), &E2M1) }
+}
+
+/// Returns the value of an E2M1 code as [`e2m1_from_f32`] returns it. Other bits are ignored.
+#[inline]
+pub fn e2m1_to_f32(code: u8) -> f32 {
+    E2M1_VALUES[usize::from(code & 0x87)]
 }
 
 /// Code of E8M0 that is NaN.
@@ -67,6 +80,7 @@ pub fn e8m0_to_f32(code: u8) -> f32 {
 
 static E4M3_VALUES: [f32; 256] = table(&E4M3);
 static E5M2_VALUES: [f32; 256] = table(&E5M2);
+static E2M1_VALUES: [f32; 256] = table(&E2M1);
 
 fn encode(x: f32, format: &Format) -> u8 {
     let sign = if x.is_sign_negative() { 0x80 } else { 0 };
@@ -147,6 +161,28 @@ mod tests {
             assert_eq!(e4m3_to_f32(code).is_nan(), e4m3.is_nan(), "E4M3 {code:#x}");
             assert!(e4m3.is_nan() || e4m3_to_f32(code) == e4m3, "E4M3 {code:#x}");
         }
+    }
+
+    #[test]
+    fn four_bits_round_to_even_and_saturate() {
+        for (x, rounded) in [
+            (0.25, 0.0),
+            (0.26, 0.5),
+            (0.75, 1.0),
+            (1.25, 1.0),
+            (1.75, 2.0),
+            (2.5, 2.0),
+            (3.5, 4.0),
+            (5.0, 4.0),
+            (5.01, 6.0),
+            (1e9, 6.0),
+            (f32::INFINITY, 6.0),
+        ] {
+            assert_eq!(e2m1_to_f32(e2m1_from_f32(x)), rounded, "{x}");
+            assert_eq!(e2m1_to_f32(e2m1_from_f32(-x)), -rounded, "{x}");
+        }
+        assert_eq!(e2m1_from_f32(-0.1), 0x80);
+        assert_eq!(e2m1_to_f32(e2m1_from_f32(f32::NAN)), 6.0);
     }
 
     #[test]

@@ -35,5 +35,5 @@ pub use init::{fill, fill_parallel};
 pub use normal::{inverse_normal_cdf, standard_normal};
 pub use nudge::{can_nudge, nudge};
 pub use on_device::OnDevice;
-pub use parts::shape_of_parts;
+pub use parts::{real_view, shape_of_parts, unpacked};
 pub use philox::{Philox, fnv1a64};

@@ -1,11 +1,15 @@
-//! Elements of several numbers, as tensors of their numbers: a complex tensor is compared, filled and
-//! moved as a real one whose last dimension holds the real and the imaginary part.
+//! Elements of several numbers, as tensors of their numbers.
+//!
+//! A complex tensor is compared, filled and moved as a real one whose last dimension holds the real and the
+//! imaginary part. A packed tensor has two numbers of four bits in a byte. They are unpacked to a byte each, a
+//! piece at a time, wherever numbers are read.
+
+use std::borrow::Cow;
 
 use crate::Dtype;
 
 impl Dtype {
-    /// Returns the type of the numbers in an element: that of the parts of a complex type, and the type
-    /// itself otherwise.
+    /// Returns the type of the parts of a complex type, and the type itself otherwise.
     pub const fn part(self) -> Self {
         match self {
             Dtype::Complex64 => Dtype::Float32,
@@ -14,25 +18,68 @@ impl Dtype {
         }
     }
 
-    /// Returns the count of numbers in an element: 2 for complex types, and 1 otherwise.
+    /// Returns the count of numbers in an element: 2 for complex and packed types, and 1 otherwise.
     pub const fn parts(self) -> u64 {
-        if self.is_complex() { 2 } else { 1 }
+        if self.is_complex() || self.is_packed() { 2 } else { 1 }
     }
 
     pub const fn is_complex(self) -> bool {
         matches!(self, Dtype::Complex64 | Dtype::Complex128)
     }
+
+    /// Whether a byte holds two numbers.
+    pub const fn is_packed(self) -> bool {
+        matches!(self, Dtype::Float4E2m1x2 | Dtype::Int4x2 | Dtype::Uint4x2)
+    }
 }
 
-/// Returns the shape of the numbers of a tensor: that of a complex one has another dimension of 2.
+/// Returns the shape of the numbers of a tensor: that of a complex one has another dimension of 2, the last
+/// dimension of a packed one is twice as long.
 pub fn shape_of_parts(dtype: Dtype, shape: &[u64]) -> Vec<u64> {
-    let last = dtype.is_complex().then_some(dtype.parts());
-    shape.iter().copied().chain(last).collect()
+    let mut numbers = shape.to_vec();
+    match numbers.last_mut().filter(|_| dtype.is_packed()) {
+        Some(last) => *last = last.saturating_mul(dtype.parts()),
+        None if dtype.parts() > 1 => numbers.push(dtype.parts()),
+        None => (),
+    }
+    numbers
+}
+
+/// Returns type and shape of a tensor with the same bytes and without complex elements.
+pub fn real_view(dtype: Dtype, shape: &[u64]) -> (Dtype, Vec<u64>) {
+    match dtype.is_complex() {
+        true => (dtype.part(), shape_of_parts(dtype, shape)),
+        false => (dtype, shape.to_vec()),
+    }
+}
+
+/// Returns the numbers of a packed tensor, one in a byte, as its element type reads them: integers with their
+/// sign, and the sign of a float in the highest bit. Other tensors stay as they are.
+pub fn unpacked(dtype: Dtype, bytes: &[u8]) -> Cow<'_, [u8]> {
+    let number: fn(u8) -> u8 = match dtype {
+        Dtype::Float4E2m1x2 => |code| code & 7 | (code & 8) << 4,
+        Dtype::Int4x2 => |code| ((code << 4) as i8 >> 4) as u8,
+        Dtype::Uint4x2 => |code| code,
+        _ => return Cow::Borrowed(bytes),
+    };
+    Cow::Owned(bytes.iter().flat_map(|byte| [byte & 15, byte >> 4].map(number)).collect())
+}
+
+/// Packs pairs of numbers, which are as [`unpacked`] returns them.
+pub(crate) fn pack(dtype: Dtype, numbers: &[u8], out: &mut [u8]) {
+    let code = |number: u8| match dtype {
+        Dtype::Float4E2m1x2 => number & 7 | number >> 4 & 8,
+        _ => number & 15,
+    };
+    for (byte, pair) in out.iter_mut().zip(numbers.as_chunks::<2>().0) {
+        *byte = code(pair[0]) | code(pair[1]) << 4;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::{Element, for_dtype};
 
     #[test]
     fn the_numbers_of_a_tensor_have_its_bytes() {
@@ -40,9 +87,40 @@ mod tests {
             let numbers = shape_of_parts(dtype, &[3, 5]);
             let count: u64 = numbers.iter().product();
             assert_eq!(count, 15 * dtype.parts(), "{dtype}");
-            assert_eq!(count as usize * dtype.part().size(), 15 * dtype.size(), "{dtype}");
+            let bytes = count as usize * dtype.part().size();
+            let halves = if dtype.is_packed() { 2 } else { 1 };
+            assert_eq!(bytes, halves * 15 * dtype.size(), "{dtype}");
             assert_eq!(dtype.part().part(), dtype.part(), "{dtype}");
         }
         assert_eq!(shape_of_parts(Dtype::Complex64, &[]), [2]);
+        assert_eq!(shape_of_parts(Dtype::Int4x2, &[3, 5]), [3, 10]);
+        assert_eq!(shape_of_parts(Dtype::Int4x2, &[]), [2]);
+    }
+    #[test]
+    fn every_packed_code_has_its_value_and_survives() {
+        fn value<T: Element>(number: &[u8]) -> f64 {
+            T::read(number).to_f64()
+        }
+        let floats = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+        for dtype in [Dtype::Float4E2m1x2, Dtype::Int4x2, Dtype::Uint4x2] {
+            for byte in 0..=255u8 {
+                let numbers = unpacked(dtype, &[byte]).into_owned();
+                let codes = [byte & 15, byte >> 4];
+                for (number, code) in numbers.iter().zip(codes) {
+                    let expected = match dtype {
+                        Dtype::Int4x2 if code > 7 => f64::from(code) - 16.0,
+                        Dtype::Float4E2m1x2 if code > 7 => -floats[usize::from(code) - 8],
+                        Dtype::Float4E2m1x2 => floats[usize::from(code)],
+                        _ => f64::from(code),
+                    };
+                    let value = for_dtype!(dtype, value(std::slice::from_ref(number)));
+                    assert_eq!(value.to_bits(), expected.to_bits(), "{dtype} {code}");
+                }
+                let mut again = [0];
+                pack(dtype, &numbers, &mut again);
+                assert_eq!(again, [byte], "{dtype}");
+            }
+        }
+        assert_eq!(*unpacked(Dtype::Uint8, &[0x21]), [0x21]);
     }
 }

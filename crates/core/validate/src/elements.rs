@@ -1,11 +1,13 @@
 //! Statistics of an output's elements: changes between runs, magnitudes, and quantiles.
 
-use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
+use warpgauge_tensor::{Dtype, unpacked};
 
 /// Returns the largest change of each element in any run.
 pub(super) fn changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
-    for_dtype!(dtype, changes_as(base, runs))
+    let numbers: Vec<_> = runs.iter().map(|run| unpacked(dtype, run)).collect();
+    let runs: Vec<&[u8]> = numbers.iter().map(|run| &**run).collect();
+    for_dtype!(dtype, changes_as(&unpacked(dtype, base), &runs))
 }
 
 fn changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
@@ -22,7 +24,7 @@ fn changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
 /// Returns the mean square of the changes of all elements in all runs.
 pub(super) fn mean_squared_change(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
     let squares = runs.iter().flat_map(|run| changes(dtype, base, &[run]));
-    let count = runs.len() * (base.len() / dtype.size());
+    let count = runs.len() * (base.len() / dtype.size()) * dtype.parts() as usize;
     squares.map(|change| change * change).sum::<f64>() / count.max(1) as f64
 }
 
@@ -32,7 +34,7 @@ pub(super) fn magnitudes(dtype: Dtype, base: &[u8]) -> Vec<f64> {
         let values = base.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64().abs());
         values.map(|value| if value.is_finite() { value } else { 0.0 }).collect()
     }
-    for_dtype!(dtype, of(base))
+    for_dtype!(dtype, of(&unpacked(dtype, base)))
 }
 
 /// Returns the smallest value that is at least as large as `part` of the values; 0 if there are none.
@@ -59,7 +61,7 @@ pub(super) fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
             .fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + (value / largest).powi(2)));
         largest * f64::sqrt(sum / count)
     }
-    for_dtype!(dtype, of(elements))
+    for_dtype!(dtype, of(&unpacked(dtype, elements)))
 }
 
 /// Largest error of a buffer, as a part of its expected change; both are norms.
@@ -79,7 +81,8 @@ pub fn makes_change(dtype: Dtype, before: &[u8], wanted: &[u8], actual: &[u8]) -
         let finite = differences.filter(|(change, off)| change.is_finite() && off.is_finite());
         finite.fold((0.0, 0.0), |(change, off), (a, b)| (change + a * a, off + b * b))
     }
-    let (change, off): (f64, f64) = for_dtype!(dtype, norms(before, wanted, actual));
+    let [before, wanted, actual] = [before, wanted, actual].map(|bytes| unpacked(dtype, bytes));
+    let (change, off): (f64, f64) = for_dtype!(dtype, norms(&before, &wanted, &actual));
     actual.len() == wanted.len() && off.sqrt() <= PART_OF_CHANGE * change.sqrt()
 }
 

@@ -6,7 +6,7 @@
 //! value of 2³² by accident. One of 250 is hit occasionally, so for narrow types the elements of all verified
 //! launches decide together ([`FillTrace`]).
 
-use warpgauge_tensor::Dtype;
+use warpgauge_tensor::{Dtype, unpacked};
 
 /// Fill byte of buffers that no verdict depends on, such as outputs of a reference kernel.
 ///
@@ -82,6 +82,12 @@ impl Filling {
             };
             half(0) | half(1) << 16
         };
+        // Four codes of four bits, twice.
+        let nibbles = |f: &dyn Fn(u32, u32) -> u32| {
+            let codes = each(f).to_le_bytes();
+            let half = codes.into_iter().rev().fold(0, |half, code| half << 4 | u32::from(code));
+            half | half << 16
+        };
         let (random, sign) = (self.bits as u32, (self.bits >> 32) as u32 & 1);
         match dtype.part() {
             Dtype::Float32 if number => sign << 31 | 0x7F60_0001 | random & 0x000F_FFFC,
@@ -95,6 +101,9 @@ impl Filling {
             // to.
             Dtype::Float8E4m3 => each(&|r, s| s << 7 | (0x70 + r % 14)),
             Dtype::Float8E5m2 => each(&|r, s| s << 7 | (0x6C + r % 15)),
+            // Two bits below the largest number.
+            Dtype::Float4E2m1x2 => nibbles(&|r, s| s << 3 | (3 + r % 4)),
+            Dtype::Int4x2 | Dtype::Uint4x2 => nibbles(&|r, s| s << 3 | (2 + r % 5)),
             // Below the largest number, and no NaN, of which there is one.
             Dtype::Float8E8m0 => each(&|r, _| 0xE0 + r % 30),
             Dtype::Bool => each(&|r, _| 2 + r % 253),
@@ -127,10 +136,11 @@ impl Filling {
     }
 
     /// Returns one period of elements of the filling, [`CELLS`] of them, each in the first bytes of its
-    /// entry. Of a complex type these are parts.
+    /// entry. Of a complex or packed type these are numbers, those of a packed one unpacked.
     pub(super) fn elements(self, dtype: Dtype) -> [[u8; 8]; CELLS] {
         let dtype = dtype.part();
         let word = self.word(dtype).to_le_bytes();
+        let word: [u8; CELLS] = std::array::from_fn(|at| unpacked(dtype, &word)[at]);
         let byte = |cell: usize, at: usize| word[(cell * dtype.size() + at) % 4];
         std::array::from_fn(|cell| std::array::from_fn(|at| byte(cell, at)))
     }
@@ -148,6 +158,8 @@ pub struct UnwrittenElements {
 /// proof.
 fn chance(dtype: Dtype) -> Option<f64> {
     match dtype.part() {
+        Dtype::Float4E2m1x2 => Some(1.0 / 8.0),
+        Dtype::Int4x2 | Dtype::Uint4x2 => Some(1.0 / 10.0),
         Dtype::Float8E4m3 => Some(1.0 / 28.0),
         Dtype::Float8E5m2 | Dtype::Float8E8m0 => Some(1.0 / 30.0),
         Dtype::Bool | Dtype::Int8 | Dtype::Uint8 => Some(1.0 / 250.0),
@@ -240,6 +252,7 @@ mod tests {
             for filling in fillings() {
                 let elements = filling.elements(dtype);
                 let repeated = filling.word(dtype).to_le_bytes().repeat(8);
+                let repeated = unpacked(dtype, &repeated);
                 for (cell, element) in elements.iter().enumerate() {
                     let element = &element[..size];
                     assert_eq!(*element, repeated[cell * size..][..size], "{dtype}");
@@ -250,7 +263,8 @@ mod tests {
                         || (dtype != Dtype::Bool && element.iter().all(|byte| *byte == 0x7F));
                     assert!(!habit && !value.is_infinite(), "{dtype} {value}");
                     if dtype.is_float() {
-                        assert!(value.is_nan() || value.abs() >= 128.0, "{dtype} {value}");
+                        let large = if dtype.is_packed() { 1.5 } else { 128.0 };
+                        assert!(value.is_nan() || value.abs() >= large, "{dtype} {value}");
                     }
                 }
             }
@@ -320,6 +334,8 @@ mod tests {
         assert!(launches(Dtype::Uint8, [5; 4], [10; 4]) <= 4, "half of the wrong ones");
         assert!(launches(Dtype::Uint16, [1, 0, 0, 0], [1, 0, 0, 0]) <= 2);
         assert!(launches(Dtype::Float8E4m3, [25; 4], [25; 4]) <= 3);
+        assert!(launches(Dtype::Float4E2m1x2, [25; 4], [25; 4]) <= 4);
+        assert!(launches(Dtype::Int4x2, [25; 4], [25; 4]) <= 4);
         // Matches by chance.
         assert_eq!(launches(Dtype::Uint8, [4; 4], [1000; 4]), 100);
         assert_eq!(launches(Dtype::Int32, [0; 4], [1000; 4]), 100);

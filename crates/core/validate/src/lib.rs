@@ -99,7 +99,7 @@ pub enum ToleranceBasis {
     InnerRounding,
     /// The size of the expected values and the precision of their type.
     ExpectedSize,
-    /// The steps of an 8-bit floating-point type.
+    /// The steps of a floating-point type of 8 or 4 bits.
     ElementType,
 }
 

@@ -48,7 +48,9 @@ impl StandingTies {
         // An element is off with at most the probability `share`, and launches are independent. The bound is
         // divided by the number of elements.
         let chance = FALSE_ALARM / (elements as f64).max(1.0);
-        let enough = (chance.ln() / outliers.share.min(0.5).ln()).ceil().max(LEAST_LAUNCHES);
+        let enough = (chance.ln() / (outliers.share * dtype.parts() as f64).min(0.5).ln())
+            .ceil()
+            .max(LEAST_LAUNCHES);
         found.filter(|_| f64::from(self.launches) >= enough)
     }
 }

@@ -12,6 +12,7 @@ use warpgauge_tensor::Dtype;
 /// |---|---|---|---|
 /// | float8_e4m3 | 2⁻⁶ | 1/8 | neighbours are up to 1/8 apart: one step |
 /// | float8_e5m2 | 2⁻⁶ | 1/4 | neighbours are up to 1/4 apart: one step |
+/// | float4_e2m1fn_x2 | 1/2 | 3/8 | neighbours are 1/2 apart up to 2, then up to 1/2 of the larger: one step |
 /// | float8_e8m0fnu | 0 | 0 | neighbours are a factor of 2 apart: a step is another scale |
 /// | integers, bool | 0 | 0 | exact |
 ///
@@ -21,6 +22,7 @@ fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
     let (atol, rtol, basis) = match dtype {
         Dtype::Float8E4m3 => (1.0 / 64.0, 0.125, ToleranceBasis::ElementType),
         Dtype::Float8E5m2 => (1.0 / 64.0, 0.25, ToleranceBasis::ElementType),
+        Dtype::Float4E2m1x2 => (0.5, 0.375, ToleranceBasis::ElementType),
         _ => (0.0, 0.0, ToleranceBasis::Exact),
     };
     (ToleranceBounds { atol, rtol }, basis)

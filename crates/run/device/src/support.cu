@@ -42,7 +42,7 @@ enum {
     LENGTHS,
     SEGMENTS
 };
-enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, E8M0 };
+enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, E8M0, F4, I4, U4 };
 
 // Philox4x64-10.
 
@@ -177,6 +177,13 @@ static __device__ u8 to_scale(float x) {
     return (u8)(code > 254 ? 254 : code);
 }
 
+// Sign and three bits, in the lowest four.
+static __device__ u8 to_float4(float x) {
+    if (x != x) return 7;
+    u32 code = to_float8(fminf(fmaxf(x, -8.0f), 8.0f), 1, 0, 7);
+    return (u8)((code & 7) | (code >> 4 & 8));
+}
+
 // The scale of an exponent.
 static __device__ u8 to_power(double exponent) {
     double whole = rint(exponent);
@@ -219,6 +226,9 @@ static __device__ u64 element(double x, u32 dtype) {
         case E4M3: return to_float8(__double2float_rn(x), 3, -6, 0x7E);
         case E5M2: return to_float8(__double2float_rn(x), 2, -14, 0x7B);
         case E8M0: return to_scale(__double2float_rn(x));
+        case F4: return to_float4(__double2float_rn(x));
+        case I4: return to_signed(x, -8.0, 8.0, (u64)-8, 7);
+        case U4: return to_unsigned(x, 16.0, 15);
         case I8: return to_signed(x, -128.0, 128.0, (u64)-128, 127);
         case I16: return to_signed(x, -32768.0, 32768.0, (u64)-32768, 32767);
         case I32: return to_signed(x, -2147483648.0, 2147483648.0, (u64)-2147483648ll, 2147483647);
@@ -397,6 +407,7 @@ static __device__ u64 quick_element(float x, u32 dtype) {
         case F16: return to_half(x);
         case BF16: return to_bfloat(x);
         case E4M3: return to_float8(x, 3, -6, 0x7E);
+        case F4: return to_float4(x);
         default: return to_float8(x, 2, -14, 0x7B);
     }
 }
@@ -408,6 +419,24 @@ static __device__ u64 size_of(u32 dtype) {
         case F16: case BF16: case I16: case U16: return 2;
         default: return 1;
     }
+}
+
+// Whether a byte holds two numbers, the first in its low half. Numbers are counted then, not bytes.
+static __device__ bool is_packed(u32 dtype) {
+    return dtype == F4 || dtype == I4 || dtype == U4;
+}
+
+static __device__ u64 numbers_in(u64 bytes, u32 dtype) {
+    return is_packed(dtype) ? 2 * bytes : bytes / size_of(dtype);
+}
+
+// The first byte of a number.
+static __device__ u64 byte_of_number(u64 number, u32 dtype) {
+    return is_packed(dtype) ? number / 2 : number * size_of(dtype);
+}
+
+static __device__ u32 four_packed(const u64* bits) {
+    return ((u32)bits[0] & 15) | ((u32)bits[1] & 15) << 4 | ((u32)bits[2] & 15) << 8 | ((u32)bits[3] & 15) << 12;
 }
 
 static __device__ bool holds(const u8* at, u64 index, u64 bits, u32 dtype) {
@@ -481,6 +510,13 @@ static __device__ void in_own_range(const Contents& all, Each each) {
 
 // Elements 4 * block … of a tensor to memory, all at once if they are all there.
 static __device__ void put_four(u8* at, u64 block, const u64* bits, u64 count, u32 dtype) {
+    if (is_packed(dtype)) {
+        // The count is even, so that two numbers remain where four do not.
+        u32 packed = four_packed(bits);
+        if (block * 4 + 4 > count) at[2 * block] = (u8)packed;
+        else ((u16*)at)[block] = (u16)packed;
+        return;
+    }
     if (block * 4 + 4 > count) {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -511,6 +547,12 @@ static __device__ void put_four(u8* at, u64 block, const u64* bits, u64 count, u
 // Which of these elements are not in memory: bit k for element 4 * block + k.
 static __device__ u32 missing_of_four(const u8* at, u64 block, const u64* bits, u64 count, u32 dtype) {
     u32 missing = 0;
+    if (is_packed(dtype)) {
+        bool whole = block * 4 + 4 <= count;
+        u32 other = four_packed(bits) ^ (whole ? ((const u16*)at)[block] : at[2 * block]);
+        for (u32 k = 0; k < (whole ? 4 : 2); k++) missing |= ((other >> 4 * k & 15) != 0 ? 1u : 0u) << k;
+        return missing;
+    }
     if (block * 4 + 4 > count) {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
@@ -581,7 +623,7 @@ extern "C" __global__ void wg_write(u8* base, const __grid_constant__ Contents a
             }
             return;
         }
-        u64 count = c.bytes / size_of(c.init.dtype), i = thread;
+        u64 count = numbers_in(c.bytes, c.init.dtype), i = thread;
         if (c.init.generator == QUICK_NORMAL && c.init.dtype == F32) {
             for (; i * 4 + 4 <= count; i += stride) {
                 float x[4];
@@ -619,7 +661,7 @@ extern "C" __global__ void wg_look(const u8* base, const __grid_constant__ Conte
             for (u64 i = head + wide * 16 + thread; i < c.bytes; i += stride) look(i);
             return;
         }
-        u64 size = size_of(c.init.dtype), count = c.bytes / size, i = thread;
+        u64 size = size_of(c.init.dtype), count = numbers_in(c.bytes, c.init.dtype), i = thread;
         if (c.init.generator == QUICK_NORMAL && c.init.dtype == F32) {
             for (; i * 4 + 4 <= count; i += stride) {
                 float x[4];
@@ -636,7 +678,9 @@ extern "C" __global__ void wg_look(const u8* base, const __grid_constant__ Conte
             u64 bits[4];
             four(i, c, bits);
             u32 missing = missing_of_four(at, i, bits, count, c.init.dtype);
-            if (missing != 0) atomicMin(lowest + range, (i * 4 + __ffs(missing) - 1) * size);
+            if (missing != 0) {
+                atomicMin(lowest + range, byte_of_number(i * 4 + __ffs(missing) - 1, c.init.dtype));
+            }
         }
     });
 }

@@ -207,6 +207,9 @@ pub(super) fn dtype_number(dtype: Dtype) -> u32 {
         Dtype::Uint64 => 13,
         Dtype::Bool => 14,
         Dtype::Float8E8m0 => 15,
+        Dtype::Float4E2m1x2 => 16,
+        Dtype::Int4x2 => 17,
+        Dtype::Uint4x2 => 18,
     }
 }
 

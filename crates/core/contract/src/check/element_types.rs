@@ -11,6 +11,9 @@ pub(super) fn remedy(kernel: KernelType, dtype: Dtype) -> Option<String> {
             dtype.part()
         ));
     }
+    if kernel.family() == KernelFamily::Torch && matches!(dtype, Dtype::Int4x2 | Dtype::Uint4x2) {
+        return Some(format!("PyTorch has no {dtype}: give the bytes, a tensor of uint8"));
+    }
     (kernel.family() == KernelFamily::Library && dtype.is_complex())
         .then(|| format!("library functions do not compute with {dtype}; use a real type"))
 }
@@ -29,5 +32,7 @@ mod tests {
             assert_eq!(remedy(KernelType::Torch, dtype), None);
         }
         assert_eq!(remedy(KernelType::Triton, Dtype::Float32), None);
+        assert!(remedy(KernelType::Torch, Dtype::Int4x2).unwrap().contains("uint8"));
+        assert_eq!(remedy(KernelType::Torch, Dtype::Float4E2m1x2), None);
     }
 }

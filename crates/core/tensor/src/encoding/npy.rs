@@ -123,6 +123,7 @@ impl NpyHeader {
             (dtype, code),
             (Dtype::Bfloat16, "V2" | "u2")
                 | (Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Float8E8m0, "V1" | "u1" | "f1")
+                | (Dtype::Float4E2m1x2 | Dtype::Int4x2 | Dtype::Uint4x2, "V1" | "u1")
         );
         if order_fits && (code == own || stands_in) {
             return Ok(());
@@ -161,7 +162,12 @@ fn code_of(dtype: Dtype) -> &'static str {
         Dtype::Float32 => "<f4",
         Dtype::Float16 => "<f2",
         Dtype::Bfloat16 => "<V2",
-        Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Float8E8m0 => "|V1",
+        Dtype::Float8E4m3
+        | Dtype::Float8E5m2
+        | Dtype::Float8E8m0
+        | Dtype::Float4E2m1x2
+        | Dtype::Int4x2
+        | Dtype::Uint4x2 => "|V1",
         Dtype::Int8 => "|i1",
         Dtype::Int16 => "<i2",
         Dtype::Int32 => "<i4",

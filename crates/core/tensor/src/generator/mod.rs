@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::Dtype;
 use super::ordered::MAX_SPAN;
 use super::philox::Philox;
-use crate::{ColumnRange, InitKind, OffsetsInit, TensorInit};
+use crate::{ColumnRange, InitKind, OffsetsInit, TensorInit, shape_of_parts};
 
 mod special;
 
@@ -32,7 +32,7 @@ impl InitError {
     }
 }
 
-/// Formula of the elements of a tensor, or of the parts of a complex one. Element `i` depends only on `i` and, for the random kinds, on word `i` of the
+/// Formula of the elements of a tensor, or of the numbers of a complex or packed one. Element `i` depends only on `i` and, for the random kinds, on word `i` of the
 /// argument's stream, or on its key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElementGenerator {
@@ -125,6 +125,8 @@ impl Dtype {
             Dtype::Uint32 => (0, u32::MAX as i128),
             Dtype::Uint64 => (0, u64::MAX as i128),
             Dtype::Bool => (0, 1),
+            Dtype::Int4x2 => (-8, 7),
+            Dtype::Uint4x2 => (0, 15),
             _ => return None,
         })
     }
@@ -147,13 +149,17 @@ impl ElementGenerator {
             }
         }
         only_for(init)?;
-        let elements = shape.iter().fold(1, |all: u64, &extent| all.saturating_mul(extent));
         if dtype.is_complex() {
             return special::of_parts(init, dtype);
         }
         if dtype == Dtype::Float8E8m0 {
             return special::of_scales(init, dtype);
         }
+        special::fits_four_bits(init, dtype)?;
+        // The elements that are generated are the numbers.
+        let numbers = shape_of_parts(dtype, shape);
+        let shape = &numbers[..];
+        let elements = shape.iter().fold(1, |all: u64, &extent| all.saturating_mul(extent));
         match init.kind {
             InitKind::Zeros => Ok(ElementGenerator::Constant(0.0)),
             InitKind::Ones => Ok(ElementGenerator::Constant(1.0)),
@@ -410,7 +416,7 @@ fn arange(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError
         let message = "`step` is zero; for equal elements use `full`".to_owned();
         return Err(InitError::new("step", message));
     }
-    let (start, parts) = (init.start.unwrap_or(0.0), dtype.parts());
+    let (start, parts) = (init.start.unwrap_or(0.0), if dtype.is_complex() { 2 } else { 1 });
     Ok(ElementGenerator::Arange { start, step, parts })
 }
 
@@ -452,7 +458,7 @@ fn spanned(init: &TensorInit, dtype: Dtype) -> Result<(i128, u64), InitError> {
 /// Returns the smallest value and the number of values of a range of integers.
 fn integers(init: &TensorInit, dtype: Dtype) -> Result<(i128, u64), InitError> {
     let (lowest, highest) = dtype.integer_range().unwrap_or((0, 0));
-    let default_high = if dtype == Dtype::Bool { 2.0 } else { 100.0 };
+    let default_high = 100f64.min(highest as f64 + 1.0);
     let (low, high) = (init.low.unwrap_or(0.0), init.high.unwrap_or(default_high));
     for (field, value) in [("low", low), ("high", high)] {
         if value.fract() != 0.0 {

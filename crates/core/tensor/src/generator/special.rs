@@ -1,4 +1,4 @@
-//! Content of element types that have not all kinds: complex numbers, and scales.
+//! Content of element types that have not all kinds or values: complex numbers, scales, and floats of four bits.
 
 use super::{ElementGenerator, InitError, arange, choice, fill_value, normal, uniform};
 use crate::{Dtype, InitKind, TensorInit};
@@ -89,5 +89,34 @@ pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenera
             );
             Err(InitError::new("kind", message))
         }
+    }
+}
+
+/// Largest number of E2M1.
+const LARGEST_E2M1: f64 = 6.0;
+
+/// Rejects ranges and values beyond the largest float of four bits, where most of a range would be one number.
+pub(super) fn fits_four_bits(init: &TensorInit, dtype: Dtype) -> Result<(), InitError> {
+    if dtype != Dtype::Float4E2m1x2 {
+        return Ok(());
+    }
+    let of_kind =
+        |kinds: &[InitKind], value: Option<f64>| value.filter(|_| kinds.contains(&init.kind));
+    let ranged = [InitKind::Uniform, InitKind::Sorted];
+    let given = [
+        ("low", of_kind(&ranged, init.low)),
+        ("high", of_kind(&ranged, init.high)),
+        ("fill_value", of_kind(&[InitKind::Full], init.fill_value)),
+    ];
+    let given = given.into_iter().filter_map(|(field, value)| Some((field, value?)));
+    let values = init.values.iter().map(|&value| ("values", value));
+    let columns = init.columns.iter().flat_map(|one| [one.low, one.high]);
+    let mut all = given.chain(values).chain(columns.map(|bound| ("columns", bound)));
+    match all.find(|(_, value)| value.abs() > LARGEST_E2M1) {
+        Some((field, value)) => {
+            let message = format!("{dtype} holds numbers from -6 to 6, and `{field}` has {value}");
+            Err(InitError::new(field, message))
+        }
+        None => Ok(()),
     }
 }

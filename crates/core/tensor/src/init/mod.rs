@@ -10,6 +10,7 @@ use super::element::{Element, for_dtype};
 use super::generator::{ElementGenerator, InitError};
 use super::normal::standard_normal;
 use super::ordered::{Permutation, Rising};
+use super::parts::pack;
 use super::philox::{Philox, WORDS_PER_BLOCK};
 use crate::TensorInit;
 
@@ -35,7 +36,7 @@ pub fn fill(
     let stream = generator.stream(init.seed.unwrap_or(0), name);
     for (index, chunk) in whole(out, dtype).chunks_mut(CHUNK * dtype.size()).enumerate() {
         let first = (first_element + (index * CHUNK) as u64) * dtype.parts();
-        for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
+        fill_numbers(dtype, &generator, &stream, first, chunk);
     }
     Ok(())
 }
@@ -56,7 +57,7 @@ pub fn fill_parallel(
     let chunks = whole(out, dtype).par_chunks_mut(CHUNK * dtype.size());
     chunks.enumerate().for_each(|(index, chunk)| {
         let first = (first_element + (index * CHUNK) as u64) * dtype.parts();
-        for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
+        fill_numbers(dtype, &generator, &stream, first, chunk);
     });
     Ok(())
 }
@@ -67,7 +68,23 @@ fn whole(out: &mut [u8], dtype: Dtype) -> &mut [u8] {
     &mut out[..bytes]
 }
 
-/// Fills numbers from `first` on. A complex element has two.
+/// Fills elements, whose first number is `first`. A complex or packed element has two numbers.
+fn fill_numbers(
+    dtype: Dtype,
+    generator: &ElementGenerator,
+    stream: &Philox,
+    first: u64,
+    out: &mut [u8],
+) {
+    if dtype.is_packed() {
+        let mut numbers = vec![0; 2 * out.len()];
+        for_dtype!(dtype, fill_as(generator, stream, first, &mut numbers));
+        return pack(dtype, &numbers, out);
+    }
+    for_dtype!(dtype, fill_as(generator, stream, first, out));
+}
+
+/// Fills numbers from `first` on.
 fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64, out: &mut [u8]) {
     match generator {
         &ElementGenerator::Constant(value) => by_index(first, out, |_| T::from_f64(value)),

@@ -44,7 +44,7 @@ fn every_dtype_and_kind_equals_numpy() {
 
 #[test]
 fn any_range_can_be_computed_alone() {
-    for dtype in [Dtype::Float32, Dtype::Int8, Dtype::Float64] {
+    for dtype in [Dtype::Float32, Dtype::Int8, Dtype::Float64, Dtype::Complex64, Dtype::Int4x2] {
         let size = dtype.size();
         let mut whole = vec![0; 100 * size];
         fill(&init(InitKind::Randn), (dtype, &[1 << 20]), "a", 0, &mut whole).unwrap();
@@ -126,6 +126,23 @@ fn bad_parameters_are_named() {
         (with(InitKind::Lengths, |_| ()), Dtype::Int32, "of"),
         (with(InitKind::Segments, |_| ()), Dtype::Int32, "of"),
         (with(InitKind::Choice, |_| ()), Dtype::Int32, "values"),
+        (with(InitKind::Permutation, |_| ()), Dtype::Float4E2m1x2, "kind"),
+        (with(InitKind::Permutation, |_| ()), Dtype::Uint4x2, "high"),
+        (with(InitKind::Uniform, |i| i.high = Some(6.5)), Dtype::Float4E2m1x2, "high"),
+        (with(InitKind::Full, |i| i.fill_value = Some(-7.0)), Dtype::Float4E2m1x2, "fill_value"),
+        (with(InitKind::Choice, |i| i.values = vec![1.0, 8.0]), Dtype::Float4E2m1x2, "values"),
+        (with(InitKind::Randint, |i| i.high = Some(9.0)), Dtype::Int4x2, "high"),
+        (with(InitKind::Full, |i| i.fill_value = Some(-1.0)), Dtype::Uint4x2, "fill_value"),
+        (with(InitKind::Zeros, |_| ()), Dtype::Float8E8m0, "kind"),
+        (with(InitKind::Sorted, |_| ()), Dtype::Float8E8m0, "kind"),
+        (with(InitKind::Full, |i| i.fill_value = Some(3.0)), Dtype::Float8E8m0, "fill_value"),
+        (with(InitKind::Full, |i| i.fill_value = Some(-2.0)), Dtype::Float8E8m0, "fill_value"),
+        (with(InitKind::Choice, |i| i.values = vec![1.0, 0.0]), Dtype::Float8E8m0, "values"),
+        (with(InitKind::Uniform, |i| i.low = Some(0.0)), Dtype::Float8E8m0, "low"),
+        (with(InitKind::Uniform, |i| i.high = Some(2f64.powi(128))), Dtype::Float8E8m0, "high"),
+        (with(InitKind::Randn, |i| i.std = Some(-1.0)), Dtype::Float8E8m0, "std"),
+        (with(InitKind::Randint, |_| ()), Dtype::Complex64, "kind"),
+        (with(InitKind::Arange, |i| i.step = Some(0.0)), Dtype::Complex128, "step"),
         (with(InitKind::Choice, |i| i.values = vec![0.5]), Dtype::Int32, "values"),
         (with(InitKind::Choice, |i| i.values = vec![0.0; 33]), Dtype::Int32, "values"),
         (with(InitKind::Randint, |i| i.values = vec![0.0]), Dtype::Int32, "values"),

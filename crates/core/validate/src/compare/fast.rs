@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::errors::{BINS, Errors, bin, magnitude, ordinal};
 use super::{Comparable, ResolvedTolerance};
 use crate::pieces::CHUNK;
-use warpgauge_tensor::element::{Boolean, E4m3, E5m2, E8m0, Element};
+use warpgauge_tensor::element::{Boolean, E2m1, E4m3, E5m2, E8m0, Element, I4, U4};
 use warpgauge_tensor::float8::E8M0_NAN;
 
 /// Elements per step.
@@ -220,7 +220,9 @@ compare_floats!(
     bf16: 0x7F80,
     // Has no infinity: only the largest code is not a number.
     E4m3: 0x7F,
-    E5m2: 0x7C
+    E5m2: 0x7C,
+    // Every code is a finite number.
+    E2m1: 0x80
 );
 
 /// Neighbours are a factor of 2 apart, so that distances in steps say little.
@@ -263,5 +265,7 @@ compare_integers!(
     u16: |a: u16, e: u16| f64::from(a.abs_diff(e)),
     u32: |a: u32, e: u32| f64::from(a.abs_diff(e)),
     u64: |a: u64, e: u64| a.abs_diff(e) as f64,
+    I4: |a: I4, e: I4| (a.to_f64() - e.to_f64()).abs(),
+    U4: |a: U4, e: U4| (a.to_f64() - e.to_f64()).abs(),
     Boolean: |a: Boolean, e: Boolean| (a.to_f64() - e.to_f64()).abs()
 );

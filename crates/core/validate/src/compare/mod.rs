@@ -5,7 +5,7 @@ use crate::pieces;
 use errors::Errors;
 use warpgauge_tensor::element::{Element, for_dtype};
 use warpgauge_tensor::shape::unravel;
-use warpgauge_tensor::{Dtype, shape_of_parts};
+use warpgauge_tensor::{Dtype, shape_of_parts, unpacked};
 
 mod errors;
 mod fast;
@@ -19,7 +19,8 @@ pub use joined::{CountedErrors, JoinedComparison, placed};
 ///
 /// If an expectation has bounds, the element's bound is added to the right side ([`compare_traced`]).
 ///
-/// The parts of complex elements are compared alone, as elements of a tensor whose last dimension is 2.
+/// The parts of complex elements are compared alone, as elements of a tensor whose last dimension is 2, and so
+/// are both numbers of a byte of a packed type, as elements of a tensor whose last dimension is twice as long.
 ///
 /// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity matches only if
 /// the tolerance allows it and the expectation is NaN or the same infinity. `filling` is the output's content
@@ -79,7 +80,7 @@ pub fn compare_traced(
     let (dtype, shape) = (dtype.part(), &shape_of_parts(dtype, shape)[..]);
     let elements = filling.map(|filling| filling.elements(dtype));
     let (mut comparison, held, suspects) =
-        for_dtype!(dtype, compare_as(shape, actual, expected, elements, tolerance));
+        for_dtype!(dtype, compare_as(dtype, shape, actual, expected, elements, tolerance));
     comparison.refuse_half(dtype, actual, expected.elements);
     let mut trace = FillTrace::new(dtype);
     trace.add_launch(held, suspects);
@@ -107,6 +108,7 @@ struct Partial {
 }
 
 fn compare_as<T: Comparable>(
+    dtype: Dtype,
     shape: &[u64],
     actual: &[u8],
     expected: Expectation<'_>,
@@ -117,24 +119,25 @@ fn compare_as<T: Comparable>(
     // NaN or near the largest number.
     let exact = tolerance.atol == 0.0 && tolerance.rtol == 0.0;
     let sharp = exact || (T::ULP && T::SIZE > 1) || filling.is_none();
-    let partials =
-        pieces::of_two([actual, expected.elements], T::SIZE, &|first, [actual, elements]| {
-            let quick = (actual.len() == elements.len())
-                .then(|| T::all_match(actual, elements, tolerance))
-                .flatten()
-                .filter(|_| sharp || actual == elements);
-            let expected = Expectation { elements, bounds: expected.bounds_from(first) };
-            match quick {
-                Some(errors) => Partial {
-                    matched: (actual.len() / T::SIZE) as u64,
-                    errors,
-                    ..Partial::default()
-                },
-                None => examine::<T>(first, actual, expected, filling.as_ref(), tolerance),
+    let packed = if dtype.is_packed() { dtype.parts() } else { 1 };
+    let partials = pieces::of_two([actual, expected.elements], T::SIZE, &|first, pieces| {
+        let first = first * packed;
+        let [actual, elements] = pieces.map(|piece| unpacked(dtype, piece));
+        let (actual, elements) = (&actual[..], &elements[..]);
+        let quick = (actual.len() == elements.len())
+            .then(|| T::all_match(actual, elements, tolerance))
+            .flatten()
+            .filter(|_| sharp || actual == elements);
+        let expected = Expectation { elements, bounds: expected.bounds_from(first) };
+        match quick {
+            Some(errors) => {
+                Partial { matched: (actual.len() / T::SIZE) as u64, errors, ..Partial::default() }
             }
-        });
+            None => examine::<T>(first, actual, expected, filling.as_ref(), tolerance),
+        }
+    });
     let in_shape = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
-    let longest = (actual.len().max(expected.elements.len()).div_ceil(T::SIZE)) as u64;
+    let longest = (actual.len().max(expected.elements.len()).div_ceil(T::SIZE)) as u64 * packed;
     let elements = in_shape.unwrap_or(u64::MAX).max(longest);
     merge(partials, elements, shape, T::ULP, tolerance)
 }

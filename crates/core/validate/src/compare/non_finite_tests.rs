@@ -110,7 +110,7 @@ fn wide_floats_at_every_edge() {
 #[test]
 fn integers_are_always_finite() {
     let codes: Vec<u8> = (0..=255).collect();
-    for dtype in Dtype::ALL.into_iter().filter(|dtype| !dtype.is_float()) {
+    for dtype in Dtype::ALL.into_iter().filter(|dtype| !dtype.is_float() && !dtype.is_packed()) {
         let bytes: Vec<u8> = codes.iter().flat_map(|code| vec![*code; dtype.size()]).collect();
         let other = vec![1; bytes.len()];
         let result = compare(dtype, &[256], &bytes, &other, None, &tolerance(false));

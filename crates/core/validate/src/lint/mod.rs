@@ -18,7 +18,7 @@ use super::{ResolvedTolerance, ToleranceBasis};
 use constant::{best_constant, matches_of_constant};
 use spread::Spread;
 use warpgauge_tensor::element::for_dtype;
-use warpgauge_tensor::{Dtype, shape_of_parts};
+use warpgauge_tensor::{Dtype, real_view, unpacked};
 
 mod constant;
 mod spread;
@@ -140,21 +140,24 @@ pub fn no_expectation(output: &str) -> Weakness {
 /// for every seed given.
 pub fn lint_output(facts: &OutputFacts<'_>) -> Vec<Weakness> {
     let ArgumentContents { dtype, shape, .. } = facts.expected;
-    let shape = shape_of_parts(dtype, shape);
-    let expected = ArgumentContents { dtype: dtype.part(), shape: &shape, ..facts.expected };
-    for_dtype!(dtype, lint_as(&OutputFacts { expected, ..*facts }))
+    let (view, shape) = real_view(dtype, shape);
+    let expected = ArgumentContents { dtype: view, shape: &shape, ..facts.expected };
+    let numbers: Vec<_> = expected.seeds.iter().map(|bytes| unpacked(view, bytes)).collect();
+    let numbers: Vec<&[u8]> = numbers.iter().map(|bytes| &**bytes).collect();
+    for_dtype!(dtype, lint_as(&OutputFacts { expected, ..*facts }, &numbers))
 }
 
-fn lint_as<T: Comparable>(facts: &OutputFacts<'_>) -> Vec<Weakness> {
+/// `numbers`: the expected content, unpacked.
+fn lint_as<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Vec<Weakness> {
     if facts.expected.seeds.iter().all(|bytes| bytes.len() < T::SIZE) {
         return Vec::new();
     }
     [
-        constant_passes::<T>(facts),
-        zeros_pass::<T>(facts),
+        constant_passes::<T>(facts, numbers),
+        zeros_pass::<T>(facts, numbers),
         seed_invariant(facts),
         input_passes(facts),
-        too_loose::<T>(facts),
+        too_loose::<T>(facts, numbers),
         half_passes::<T>(facts),
     ]
     .into_iter()
@@ -181,8 +184,8 @@ fn passes_everywhere<T: Comparable>(
 }
 
 /// Returns the number of elements in all seeds together.
-fn elements<T: Comparable>(facts: &OutputFacts<'_>) -> usize {
-    facts.expected.seeds.iter().map(|bytes| bytes.len() / T::SIZE).sum()
+fn elements<T: Comparable>(numbers: &[&[u8]]) -> usize {
+    numbers.iter().map(|bytes| bytes.len() / T::SIZE).sum()
 }
 
 /// Returns the given tolerance, or that by type and size of the expected values where it is tighter. Under
@@ -197,12 +200,12 @@ fn tight(facts: &OutputFacts<'_>) -> ResolvedTolerance {
     }
 }
 
-fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
+fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Option<Weakness> {
     // One element of one seed proves nothing, unless no seed will ever change it.
-    if facts.seeded && elements::<T>(facts) < 2 {
+    if facts.seeded && elements::<T>(numbers) < 2 {
         return None;
     }
-    let value = passing_constant::<T>(facts, &tight(facts))?;
+    let value = passing_constant::<T>(numbers, &tight(facts))?;
     let what = format!(
         "every element is expected to be {}, for every seed looked at, so a kernel that writes \
          this constant passes; choose inputs that make the elements differ",
@@ -212,19 +215,15 @@ fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
 }
 
 /// Returns a constant that passes under `tolerance` for every seed, if one was found.
-fn passing_constant<T: Comparable>(
-    facts: &OutputFacts<'_>,
-    tolerance: &ResolvedTolerance,
-) -> Option<T> {
-    let seeds = facts.expected.seeds;
+fn passing_constant<T: Comparable>(seeds: &[&[u8]], tolerance: &ResolvedTolerance) -> Option<T> {
     let first = seeds.iter().find_map(|bytes| bytes.get(..T::SIZE).map(T::read));
     let guess = best_constant::<T>(seeds, tolerance).map(T::from_f64);
     [first, guess].into_iter().flatten().find(|value| passes_everywhere(*value, seeds, tolerance))
 }
 
-fn zeros_pass<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
+fn zeros_pass<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Option<Weakness> {
     let zero = T::from_f64(0.0);
-    if !passes_everywhere(zero, facts.expected.seeds, facts.tolerance) {
+    if !passes_everywhere(zero, numbers, facts.tolerance) {
         return None;
     }
     let what = "an output of nothing but zeros passes, for every seed looked at; choose inputs \
@@ -280,16 +279,16 @@ fn input_passes(facts: &OutputFacts<'_>) -> Option<Weakness> {
 
 /// Applies two tests. A constant passes that would not under the type's own tolerance; or the tolerance of a
 /// typical element is at least the standard deviation of the expected values.
-fn too_loose<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
-    if elements::<T>(facts) < 2 {
+fn too_loose<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Option<Weakness> {
+    if elements::<T>(numbers) < 2 {
         return None;
     }
-    let spread = Spread::of::<T>(facts.expected.seeds);
+    let spread = Spread::of::<T>(numbers);
     let typical = facts.tolerance.atol + facts.tolerance.rtol * spread.mean_magnitude;
-    let is_constant = || passing_constant::<T>(facts, &tight(facts)).is_some();
+    let is_constant = || passing_constant::<T>(numbers, &tight(facts)).is_some();
     let wide = spread.std > 0.0 && typical >= spread.std;
     let constant =
-        if wide || is_constant() { None } else { passing_constant::<T>(facts, facts.tolerance) };
+        if wide || is_constant() { None } else { passing_constant::<T>(numbers, facts.tolerance) };
     let what = match constant {
         Some(value) => format!(
             "writing {} everywhere passes, because so much error or so many mismatches are \
@@ -314,7 +313,7 @@ const FEW_ELEMENTS: usize = 32;
 fn half_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     let is_wide = matches!(facts.expected.dtype, Dtype::Float32 | Dtype::Float64);
     // A few elements may all be near a float16 number by chance.
-    let is_few = elements::<T>(facts) < FEW_ELEMENTS;
+    let is_few = elements::<T>(facts.expected.seeds) < FEW_ELEMENTS;
     if !is_wide || is_few || facts.tolerance.basis != ToleranceBasis::ReferenceNoise {
         return None;
     }

@@ -20,9 +20,7 @@ use warpgauge_contract::{
     KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, ScalarValue, TensorSpec,
 };
 use warpgauge_model::{FailureCode, Image, Target};
-use warpgauge_tensor::{
-    Dtype, OnDevice, TensorData, TensorInit, can_nudge, encoding, shape_of_parts,
-};
+use warpgauge_tensor::{Dtype, OnDevice, TensorData, TensorInit, can_nudge, encoding, real_view};
 use warpgauge_turns::Owner;
 use warpgauge_validate::{Arrangement, RowCount, RowOrder};
 use warpgauge_worker::protocol::{
@@ -471,11 +469,12 @@ fn buffer(directory: &Path, index: usize, args: &[ArgSpec]) -> Result<BufferSpec
         },
         (None, None) => BufferContent::Undefined,
     };
+    let (dtype, shape) = real_view(spec.dtype, &spec.shape);
     Ok(BufferSpec {
         name: arg.name.clone(),
         element: spec.dtype,
-        dtype: spec.dtype.part(),
-        shape: shape_of_parts(spec.dtype, &spec.shape),
+        dtype,
+        shape,
         role: arg.role,
         content,
     })

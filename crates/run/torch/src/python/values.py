@@ -309,5 +309,5 @@ def holds_tensor(tree):
 
 DTYPES = (
     "float64 float32 float16 bfloat16 float8_e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
-    "complex64 complex128 float8_e8m0fnu"
+    "complex64 complex128 float8_e8m0fnu float4_e2m1fn_x2"
 ).split()

@@ -142,14 +142,8 @@ pub(super) fn buffer(
     role: Role,
     content: BufferContent,
 ) -> BufferSpec {
-    BufferSpec {
-        name: name.to_owned(),
-        element: dtype,
-        dtype: dtype.part(),
-        shape: warpgauge_tensor::shape_of_parts(dtype, &[elements]),
-        role,
-        content,
-    }
+    let (element, (dtype, shape)) = (dtype, warpgauge_tensor::real_view(dtype, &[elements]));
+    BufferSpec { name: name.to_owned(), element, dtype, shape, role, content }
 }
 
 /// Returns an output of 32-bit words that starts with zeros.

@@ -6,8 +6,8 @@ import inspect
 DTYPES = {
     "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16",
     "float8_e4m3": "float8e4nv", "float8_e5m2": "float8e5",
-    # Scales are passed as their bytes, which `tl.dot_scaled` takes.
-    "float8_e8m0fnu": "uint8",
+    # Scales and packed numbers are passed as their bytes, which `tl.dot_scaled` takes.
+    "float8_e8m0fnu": "uint8", "float4_e2m1fn_x2": "uint8", "int4x2": "uint8", "uint4x2": "uint8",
     "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8",
     "uint64": "uint64", "uint32": "uint32", "uint16": "uint16", "uint8": "uint8", "bool": "int1",
 }  # fmt: skip

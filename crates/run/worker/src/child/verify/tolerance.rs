@@ -186,7 +186,7 @@ fn by_fusion(
     present(Shown::CANONICAL, buffers, executor.tools()?)?;
     for (output, ties) in whole.iter().zip(found) {
         let (dtype, bytes) = (buffers[*output].spec.dtype, buffers[*output].len());
-        let elements = bytes / dtype.size();
+        let elements = bytes / dtype.size() * dtype.parts() as usize;
         let tolerance = resolve_by_fusion(given_for(checks, *output), dtype, ties, elements);
         settle(checks, *output, tolerance);
     }
