@@ -220,11 +220,11 @@ fn textures_that_cannot_be_are_reported_by_name() {
 
     // What the emulated device lacks is its own fault, and said by name.
     the_rest_needs!("the emulated device", emulated());
-    let surface = "extern \"C\" __global__ void k(cudaSurfaceObject_t s, float* y, int n) {\n\
-        y[threadIdx.x] = surf2Dread<float>(s, 4 * threadIdx.x, 0); }";
+    let gather = "extern \"C\" __global__ void k(cudaTextureObject_t t, float* y, int n) {\n\
+        y[threadIdx.x] = tex2Dgather<float4>(t, threadIdx.x, 0).x; }";
     let mut contract = fetch();
-    contract["kernel"]["source_code"] = json!(surface);
+    contract["kernel"]["source_code"] = json!(gather);
     let report = server.evaluate(&contract);
     assert_eq!(report["failure"]["code"], "not_supported", "{report:#}");
-    assert!(report["failure"]["message"].to_string().contains("surfaces"), "{report:#}");
+    assert!(report["failure"]["message"].to_string().contains("textures"), "{report:#}");
 }

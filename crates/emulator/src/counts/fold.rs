@@ -45,9 +45,12 @@ fn kind(op: &Op) -> Kind {
             of_format(*fp)
         }
         Op::Cvt(_) | Op::CvtPack { .. } | Op::CvtUnpack { .. } => Kind::Conversion,
-        Op::LdParam { .. } | Op::Ld(_) | Op::St(_) | Op::Tex(_) | Op::CpAsync { .. } => {
-            Kind::Memory
-        }
+        Op::LdParam { .. }
+        | Op::Ld(_)
+        | Op::St(_)
+        | Op::Tex(_)
+        | Op::Surf(_)
+        | Op::CpAsync { .. } => Kind::Memory,
         Op::Ldmatrix { .. } | Op::Stmatrix { .. } => Kind::Memory,
         Op::Atom { .. } | Op::Mbar(_) => Kind::Atomic,
         Op::Mma(_) | Op::Wmma(_) => Kind::Tensor,

@@ -15,5 +15,5 @@ pub(crate) use inst::{
 pub(crate) use kinds::{
     Bar, Builtin, Carry, Cmp, F1, F2, FCmp, I1, I2, I3, Mbar, Redux, Rmw, Shfl, Sreg, Testp, Vote,
 };
-pub(crate) use op::{Access, Cvt, Elem, Fp, Mma, Mode, Op, Tex, Wmma, WmmaKind};
+pub(crate) use op::{Access, Beyond, Cvt, Elem, Fp, Mma, Mode, Op, Surf, Tex, Wmma, WmmaKind};
 pub use param::ParamLayout;

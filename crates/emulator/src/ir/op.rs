@@ -151,6 +151,7 @@ pub(crate) enum Op {
     Ld(Access),
     St(Access),
     Tex(Tex),
+    Surf(Surf),
     Atom {
         rmw: Rmw,
         access: Access,
@@ -215,13 +216,43 @@ pub(crate) enum Op {
     Trap,
 }
 
-/// A read of a texture. The object is in `a`, the coordinates in `b` and `c`, the four results in the list at `s`.
+/// A read of a texture. The object is in `a`, the layer, if any, and the coordinates in the list at `imm`, the four results in
+/// the list at `s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tex {
-    /// Number of coordinates: 1 or 2.
+    /// Number of coordinates: 1 to 3.
     pub(crate) dims: u8,
+    /// Whether a layer comes before the coordinates.
+    pub(crate) layered: bool,
     /// Whether the coordinates are integers.
     pub(crate) integral: bool,
+}
+
+/// A load from a surface or a store to it. The object is in `a`, the layer, if any, and the coordinates in the list at `imm`,
+/// the data in the list at `s`. The first coordinate is in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Surf {
+    pub(crate) is_store: bool,
+    /// Number of coordinates: 1 to 3.
+    pub(crate) dims: u8,
+    pub(crate) layered: bool,
+    /// Bytes of an element, and number of elements.
+    pub(crate) width: u8,
+    pub(crate) count: u8,
+    /// Whether the data registers have 64 bits.
+    pub(crate) wide: bool,
+    pub(crate) beyond: Beyond,
+}
+
+/// What a coordinate outside of a surface means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// A fault.
+    Trap,
+    /// The nearest place inside.
+    Clamp,
+    /// A load of zeros, and no store.
+    Zero,
 }
 
 /// A conversion.

@@ -23,4 +23,4 @@ pub use error::MemoryError;
 pub(crate) use heap::Heap;
 pub use space::{AllocKind, Allocation, Memory};
 pub(crate) use table::{Region, Table};
-pub use texture::{AddressMode, TexelType, Texture};
+pub use texture::{AddressMode, TexelObject, TexelType, Texels, Texture};

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::mapping::Mapping;
 use super::shadow::Shadow;
 use super::table::{Freed, Region, Table};
-use super::texture::Texture;
+use super::texture::TexelObject;
 use super::{Heap, MemoryError, raw};
 
 /// Number of freed allocations that stay reserved to identify a use after free.
@@ -51,8 +51,8 @@ struct State {
     live: BTreeMap<u64, Arc<Region>>,
     freed: VecDeque<Arc<Region>>,
     freed_bytes: u64,
-    textures: Arc<HashMap<u64, Texture>>,
-    /// The table of `live` and of the textures, until they change.
+    objects: Arc<HashMap<u64, TexelObject>>,
+    /// The table of `live` and of the objects, until they change.
     table: Option<Arc<Table>>,
 }
 
@@ -66,7 +66,7 @@ impl State {
         let build = || Table {
             regions: self.live.values().cloned().collect(),
             freed: self.freed.iter().map(|r| Freed::of(r)).collect(),
-            textures: Arc::clone(&self.textures),
+            objects: Arc::clone(&self.objects),
         };
         self.table.get_or_insert_with(|| Arc::new(build())).clone()
     }
@@ -212,18 +212,19 @@ impl Memory {
         Ok(())
     }
 
-    /// Adds a texture, which kernels find by its handle from the next launch on.
-    pub fn add_texture(&self, handle: u64, texture: Texture) {
+    /// Adds a texture or a surface, which kernels find by its handle from the next launch on.
+    pub fn add_object(&self, handle: u64, object: TexelObject) {
         let mut state = self.write_state();
-        Arc::make_mut(&mut state.textures).insert(handle, texture);
+        Arc::make_mut(&mut state.objects).insert(handle, object);
         state.table = None;
     }
 
-    /// Removes a texture, and returns whether there was one.
-    pub fn remove_texture(&self, handle: u64) -> bool {
+    /// Removes the texture or the surface for which `is_it` holds, and returns whether there was one.
+    pub fn remove_object(&self, handle: u64, is_it: impl Fn(&TexelObject) -> bool) -> bool {
         let mut state = self.write_state();
-        let found = Arc::make_mut(&mut state.textures).remove(&handle).is_some();
+        let found = state.objects.get(&handle).is_some_and(is_it);
         if found {
+            Arc::make_mut(&mut state.objects).remove(&handle);
             state.table = None;
         }
         found

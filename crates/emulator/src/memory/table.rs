@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::AllocKind;
 use super::mapping::Mapping;
 use super::shadow::Shadow;
-use super::texture::Texture;
+use super::texture::TexelObject;
 
 /// One allocation.
 pub(crate) struct Region {
@@ -54,8 +54,8 @@ pub(crate) struct Table {
     pub(crate) regions: Vec<Arc<Region>>,
     /// Recently freed ranges, newest last.
     pub(crate) freed: Vec<Freed>,
-    /// Textures by their handles.
-    pub(crate) textures: Arc<HashMap<u64, Texture>>,
+    /// Textures and surfaces by their handles.
+    pub(crate) objects: Arc<HashMap<u64, TexelObject>>,
 }
 
 /// A range that was an allocation.

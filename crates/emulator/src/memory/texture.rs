@@ -1,4 +1,4 @@
-//! Textures: global memory that kernels read by coordinates. The main type is [`Texture`].
+//! Textures and surfaces: global memory that kernels access by coordinates. The main types are [`Texture`] and [`Texels`].
 
 /// Type of one channel of a texel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,20 +34,32 @@ pub enum AddressMode {
     Border,
 }
 
-/// A texture in linear or pitched global memory.
+/// Texels in global memory: row by row, and slice by slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Texture {
+pub struct Texels {
     /// Address of the first texel.
     pub base: u64,
     pub texel: TexelType,
     /// Channels of a texel: 1, 2 or 4.
     pub channels: u8,
-    /// Texels of a row.
-    pub width: u64,
-    /// Rows, and the bytes from one to the next; `None` for linear memory.
-    pub rows: Option<(u64, u64)>,
-    /// Modes in x and y.
-    pub modes: [AddressMode; 2],
+    /// Number of dimensions, 1 to 3, without layers.
+    pub dims: u8,
+    /// Whether the third extent is a number of layers.
+    pub layered: bool,
+    /// Texels of a row, rows of a slice, and slices or layers; 1 for each dimension that is not there.
+    pub extents: [u64; 3],
+    /// Bytes from one row and from one slice to the next.
+    pub pitches: [u64; 2],
+}
+
+/// Texels that kernels read by coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Texture {
+    pub texels: Texels,
+    /// Whether the texels are linear memory, which is read by index alone.
+    pub is_linear_memory: bool,
+    /// Modes in x, y and z.
+    pub modes: [AddressMode; 3],
     /// Whether neighbours are interpolated linearly, and not the nearest texel read.
     pub linear: bool,
     /// Whether coordinates are fractions of the extents.
@@ -56,22 +68,50 @@ pub struct Texture {
     pub as_integer: bool,
 }
 
+/// What a handle of the driver stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TexelObject {
+    Texture(Texture),
+    Surface(Texels),
+}
+
+impl Texels {
+    /// Returns the size of a texel, bytes.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.texel.bytes()) * u64::from(self.channels)
+    }
+
+    /// Returns the address of a byte of a row.
+    pub(crate) fn byte_at(&self, x_bytes: u64, y: u64, z: u64) -> u64 {
+        let [row, slice] = self.pitches;
+        self.base.wrapping_add(z * slice).wrapping_add(y * row).wrapping_add(x_bytes)
+    }
+
+    /// Returns the address of a texel.
+    pub(crate) fn address(&self, [x, y, z]: [u64; 3]) -> u64 {
+        self.byte_at(x * self.bytes(), y, z)
+    }
+
+    /// Describes the extents for a message.
+    pub(crate) fn described(&self) -> String {
+        let [width, height, depth] = self.extents;
+        let layers = if self.layered { format!(" in {depth} layers") } else { String::new() };
+        match self.dims {
+            1 => format!("{width} texels{layers}"),
+            2 => format!("{width} × {height} texels{layers}"),
+            _ => format!("{width} × {height} × {depth} texels"),
+        }
+    }
+}
+
 /// The texels that one read needs in one dimension: two neighbours at most, with their weights. `None` is a texel outside.
 pub(crate) type Neighbours = [(Option<u64>, f32); 2];
 
 impl Texture {
-    /// Returns the extent of a dimension.
-    fn extent(&self, dimension: usize) -> u64 {
-        match (dimension, self.rows) {
-            (1, Some((rows, _))) => rows,
-            _ => self.width,
-        }
-    }
-
     /// Returns the texels of a dimension that a coordinate needs, as the appendix on texture fetching of the CUDA
     /// programming guide has it. The weight of linear filtering has 8 fractional bits.
     pub(crate) fn neighbours(&self, dimension: usize, coordinate: f32) -> Neighbours {
-        let extent = self.extent(dimension);
+        let extent = self.texels.extents[dimension];
         let at = if self.normalized { coordinate * extent as f32 } else { coordinate };
         if !self.linear {
             return [(self.texel_at(dimension, at.floor()), 1.0), (None, 0.0)];
@@ -87,12 +127,17 @@ impl Texture {
 
     /// Returns the texel of linear memory at an index.
     pub(crate) fn fetched(&self, index: i32) -> Option<u64> {
-        u64::try_from(index).ok().filter(|index| *index < self.width)
+        u64::try_from(index).ok().filter(|index| *index < self.texels.extents[0])
+    }
+
+    /// Returns the layer of an index, which is the nearest one.
+    pub(crate) fn layer(&self, index: u32) -> u64 {
+        u64::from(index).min(self.texels.extents[2] - 1)
     }
 
     fn texel_at(&self, dimension: usize, index: f32) -> Option<u64> {
         // Extents are far below 2^63, and a NaN becomes 0.
-        let (index, extent) = (index as i64, self.extent(dimension) as i64);
+        let (index, extent) = (index as i64, self.texels.extents[dimension] as i64);
         let clamped = index.clamp(0, extent - 1);
         let found = match self.modes[dimension] {
             AddressMode::Border => return (index == clamped).then_some(index as u64),
@@ -105,13 +150,6 @@ impl Texture {
         };
         Some(found as u64)
     }
-
-    /// Returns the address of a texel.
-    pub(crate) fn address(&self, x: u64, y: u64) -> u64 {
-        let pitch = self.rows.map_or(0, |(_, pitch)| pitch);
-        let texel = u64::from(self.texel.bytes()) * u64::from(self.channels);
-        self.base.wrapping_add(y * pitch).wrapping_add(x * texel)
-    }
 }
 
 #[cfg(test)]
@@ -119,13 +157,19 @@ mod tests {
     use super::*;
 
     fn texture(mode: AddressMode, linear: bool, normalized: bool) -> Texture {
-        Texture {
+        let texels = Texels {
             base: 0x1000,
             texel: TexelType::F32,
             channels: 2,
-            width: 4,
-            rows: Some((3, 32)),
-            modes: [mode; 2],
+            dims: 2,
+            layered: false,
+            extents: [4, 3, 1],
+            pitches: [32, 96],
+        };
+        Texture {
+            texels,
+            is_linear_memory: false,
+            modes: [mode; 3],
             linear,
             normalized,
             as_integer: false,
@@ -146,7 +190,10 @@ mod tests {
         assert_eq!(at(AddressMode::Mirror, true, -0.1), Some(0));
         assert_eq!(at(AddressMode::Clamp, false, f32::NAN), Some(0));
         assert_eq!(at(AddressMode::Clamp, false, f32::INFINITY), Some(3));
-        assert_eq!(texture(AddressMode::Clamp, false, false).address(2, 1), 0x1000 + 32 + 16);
+        assert_eq!(
+            texture(AddressMode::Clamp, false, false).texels.address([2, 1, 0]),
+            0x1000 + 32 + 16
+        );
     }
 
     #[test]

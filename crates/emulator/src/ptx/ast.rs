@@ -159,7 +159,7 @@ pub(crate) enum Operand<'a> {
     Vector(Vec<Operand<'a>>),
     /// `[a]`, `[a+8]`, `[8]`
     Address { base: Option<&'a str>, offset: i64 },
-    /// `[object, {x, y}]`: a texture, and coordinates.
+    /// `[object, {x, y}]`: a texture or a surface, and coordinates.
     Texel { object: &'a str, coordinates: Vec<Operand<'a>> },
     /// `(a, b)`, in calls.
     List(Vec<Operand<'a>>),

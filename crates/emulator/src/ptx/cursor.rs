@@ -14,7 +14,7 @@ pub(super) struct Cursor<'a> {
     /// The token after `now`.
     pub(super) then: Token<'a>,
     depth: u32,
-    /// Whether an address may have coordinates of a texture.
+    /// Whether an address may have coordinates of a texture or a surface.
     pub(super) samples: bool,
 }
 

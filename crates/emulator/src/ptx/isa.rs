@@ -86,6 +86,7 @@ const MODIFIERS: &[(&str, &str)] = &[
         "bar barrier",
         "acquire aligned and arrive cluster cta or popc red relaxed release sync wait warp",
     ),
+    ("suld sust", "1d 2d 3d a1d a2d b ca cg clamp cs cv p trap v2 v4 wb wt zero"),
     ("tex", "1d 2d 3d a1d a2d acube base cube grad level v4"),
     ("bra call", "uni"),
     ("brx", "idx uni"),

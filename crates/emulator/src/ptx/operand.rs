@@ -242,7 +242,7 @@ impl<'a> Cursor<'a> {
             return Ok(Operand::Texel { object, coordinates });
         }
         if self.is(b',') {
-            return self.lacks("an address with coordinates (surfaces, tensors) is not supported");
+            return self.lacks("an address with coordinates (tensors) is not supported");
         }
         self.expect(b']')?;
         Ok(Operand::Address { base, offset })

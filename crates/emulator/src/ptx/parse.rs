@@ -356,7 +356,7 @@ impl<'a> Cursor<'a> {
         while self.is(b'.') {
             mods.push(self.dotted()?);
         }
-        self.samples = op == "tex";
+        self.samples = matches!(op, "tex" | "tld4" | "suld" | "sust");
         let operands = self.operands_of().map_err(|error| {
             // Instructions on tensors, textures and the like have other forms of operands.
             let foreign = isa::has_foreign_operands(op);

@@ -10,7 +10,7 @@ use crate::driver::c::abi::{Address, Handle, Memcpy3D};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::In;
 use crate::driver::state::copy::{Claim, Transfer};
-use crate::driver::state::registry::device;
+use crate::driver::state::registry::{device, registry};
 use crate::driver::state::stream::stream as stream_of;
 
 /// `cudaMemcpyHostToDevice`.
@@ -23,7 +23,7 @@ pub const DEVICE_TO_DEVICE: c_uint = 3;
 pub const ANY: c_uint = 4;
 
 /// Returns what a kind claims about the destination and about the source.
-fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
+pub fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
     match kind {
         0 | ANY => Ok((Claim::Any, Claim::Any)),
         HOST_TO_DEVICE => Ok((Claim::Device, Claim::Any)),
@@ -48,6 +48,9 @@ pub fn flat(
     let wait = wait && kind != DEVICE_TO_DEVICE;
     Transfer::flat((dst, to), (src, from), bytes as u64)?.submit(&stream, wait)
 }
+
+/// `CU_MEMORYTYPE_ARRAY`.
+const ARRAY: c_uint = 3;
 
 /// Returns the driver's memory type for a claim: `CU_MEMORYTYPE_DEVICE` or `CU_MEMORYTYPE_UNIFIED`.
 fn place(claim: Claim) -> c_uint {
@@ -101,7 +104,8 @@ impl Rows {
     }
 }
 
-/// `cudaMemcpy3DParms`. Positions are in bytes, rows and layers.
+/// `cudaMemcpy3DParms`. Positions are in elements, rows and layers. An element of memory is a byte. The size is in elements of
+/// an array, if one takes part.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Copy3D {
@@ -115,28 +119,59 @@ pub struct Copy3D {
     kind: c_uint,
 }
 
-/// Returns where a copy begins that skips `x` bytes, `y` rows and `z` layers.
-fn moved(side: Pitched, [x, y, z]: [usize; 3]) -> Res<Pitched> {
-    let rows = z.checked_mul(side.height).and_then(|rows| rows.checked_add(y));
-    let bytes = rows.and_then(|rows| rows.checked_mul(side.pitch)?.checked_add(x));
-    let at = bytes.and_then(|bytes| side.at.checked_add(bytes as u64));
-    Ok(Pitched { at: at.ok_or(Code::INVALID_VALUE)?, ..side })
-}
-
 impl Copy3D {
-    fn rows(&self) -> Res<Rows> {
-        // The emulator has no arrays.
-        if self.src_array != 0 || self.dst_array != 0 {
-            return Err(Code::INVALID_VALUE);
-        }
-        let (dst, src) = (moved(self.dst, self.dst_at)?, moved(self.src, self.src_at)?);
-        Ok(Rows { dst, src, size: self.size, kind: self.kind })
-    }
-
     /// Checks the copy and returns its transfer.
     pub fn transfer(&self) -> Res<Transfer> {
-        self.rows()?.transfer()
+        transfer_3d(&self.described()?)
     }
+
+    /// Returns the driver's description.
+    fn described(&self) -> Res<Memcpy3D> {
+        let (to, from) = claims(self.kind)?;
+        let (dst_unit, src_unit) = (unit(self.dst_array)?, unit(self.src_array)?);
+        let [dst_x, src_x] = [(self.dst_at[0], dst_unit), (self.src_at[0], src_unit)]
+            .map(|(x, unit)| x.checked_mul(unit));
+        let width = self.size.width.checked_mul(dst_unit.max(src_unit));
+        let whole = |bytes: Option<usize>| bytes.ok_or(Code::INVALID_VALUE);
+        let (width, dst_x, src_x) = (whole(width)?, whole(dst_x)?, whole(src_x)?);
+        let narrow = |array: Handle, side: &Pitched| array == 0 && side.pitch < width;
+        if narrow(self.dst_array, &self.dst) || narrow(self.src_array, &self.src) {
+            return Err(INVALID_PITCH);
+        }
+        let kind = |array: Handle, claim| if array == 0 { place(claim) } else { ARRAY };
+        Ok(Memcpy3D {
+            src_x,
+            src_y: self.src_at[1],
+            src_z: self.src_at[2],
+            src_type: kind(self.src_array, from),
+            src_device: self.src.at,
+            src_array: self.src_array,
+            src_pitch: self.src.pitch,
+            src_height: self.src.height,
+            dst_x,
+            dst_y: self.dst_at[1],
+            dst_z: self.dst_at[2],
+            dst_type: kind(self.dst_array, to),
+            dst_device: self.dst.at,
+            dst_array: self.dst_array,
+            dst_pitch: self.dst.pitch,
+            dst_height: self.dst.height,
+            width,
+            height: self.size.height,
+            depth: self.size.depth,
+            ..Memcpy3D::default()
+        })
+    }
+
+    fn submit(&self, handle: Handle, wait: bool) -> Res {
+        let wait = wait && self.kind != DEVICE_TO_DEVICE;
+        self.transfer()?.submit(&*stream_of(handle)?, wait)
+    }
+}
+
+/// Returns the size of an element of an array, bytes; 1 where there is none.
+fn unit(array: Handle) -> Res<usize> {
+    Ok(if array == 0 { 1 } else { registry()?.arrays.get(array)?.texels.bytes() as usize })
 }
 
 /// Returns a contiguous copy in the driver's description of a graph node.
@@ -186,7 +221,7 @@ defaulted! {
     }
 
     fn cudaMemcpy3D / cudaMemcpy3D_ptds [stream](copy: In<Copy3D>) {
-        copy.get()?.rows()?.submit(stream, true)
+        copy.get()?.submit(stream, true)
     }
 }
 
@@ -216,7 +251,7 @@ streamed! {
     }
 
     fn cudaMemcpy3DAsync / cudaMemcpy3DAsync_ptsz [stream](copy: In<Copy3D>, stream: Handle) {
-        copy.get()?.rows()?.submit(stream, false)
+        copy.get()?.submit(stream, false)
     }
 }
 

@@ -9,6 +9,7 @@
 //! - `fatbin`, `unit`, `registration`: what compilers put into a program, and its registration.
 //! - `launch`, `function`: kernels.
 //! - `memory`, `copy`, `fill`, `symbol`, `pool`, `ipc`: memory and variables.
+//! - `array`, `array_copy`: CUDA arrays, textures and surfaces.
 //! - `device`, `properties`: devices.
 //! - `stream`, `event`, `graph`: the order of work.
 //! - `error`, `library`, `entry_point`: names of errors, libraries, driver functions.
@@ -28,7 +29,7 @@
 //! - A `__managed__` variable is one variable on the first device that uses it. Another device has its
 //!   own copy.
 //! - The code and variables of a closed library stay loaded until their context ends.
-//! - There are no arrays, textures, surfaces, thread block clusters, graphics or external memory.
+//! - There are no mipmaps, cube maps, thread block clusters, graphics or external memory.
 //! - Functions of graphs whose symbols differ in meaning between CUDA 12 and CUDA 13 are absent, except
 //!   for hints (`cudaMemPrefetchAsync`, `cudaMemAdvise`).
 //!
@@ -44,6 +45,8 @@
 // The exported names are those of the C interface.
 #![allow(non_snake_case)]
 
+mod array;
+mod array_copy;
 mod call;
 mod copy;
 mod device;

@@ -32,10 +32,11 @@ fn what_the_emulator_lacks_is_a_gap() {
         "vavrg4.u32.u32.u32 %r1, %r2, %r3, %r4;",
         "tcgen05.wait::ld.sync.aligned;",
         "wgmma.fence.sync.aligned;",
-        "tex.3d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1, %f2, %f3}];",
+        "tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1, %f2, %f3}];",
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, %rd3, {%f0, %f1}];",
         "tex.level.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1}], %f2;",
-        "suld.b.2d.b32.trap {%r1}, [%rd2, {%r1, %r2}];",
+        "sust.p.2d.v4.b32.trap [%rd2, {%r1, %r2}], {%r1, %r2, %r3, %r4};",
+        "sured.b.add.2d.u32.trap [%rd2, {%r1, %r2}], %r3;",
         "tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1}];",
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes \
          [%r1], [%rd2, {%r3, %r4}], [%r5];",

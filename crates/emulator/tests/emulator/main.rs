@@ -15,6 +15,7 @@ mod races;
 mod robust;
 mod sanitizer;
 mod scheduling;
+mod surfaces;
 mod tensor;
 mod textures;
 mod triton;

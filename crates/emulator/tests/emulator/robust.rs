@@ -168,7 +168,7 @@ fn what_is_not_supported_is_named() {
     for (text, what) in [
         ("wgmma.fence.sync.aligned;", "warpgroups"),
         ("cp.async.bulk.commit_group;", "TMA"),
-        ("tex.3d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2, %f3, %f4}];", "textures"),
+        ("tex.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2, %f3, %f4}];", "textures"),
         ("mapa.shared::cluster.u32 %r1, %r2, 0;", "clusters"),
         ("frobnicate.u32 %r1, %r2;", "instruction `frobnicate`"),
         ("add.funny.u32 %r1, %r2, %r3;", "modifier `.funny`"),

@@ -1,7 +1,7 @@
 //! Reads of textures, against values computed here.
 
 use crate::common::{Device, Params};
-use warpgauge_emulator::memory::{AddressMode, TexelType, Texture};
+use warpgauge_emulator::memory::{AddressMode, TexelObject, TexelType, Texels, Texture};
 use warpgauge_emulator::{FaultKind, LaunchFault};
 
 /// Each thread reads the texel at its own number and a constant row.
@@ -21,13 +21,19 @@ const SAMPLE: &str = "tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd1, {%f1, %f2}]
 const FETCH: &str = "tex.1d.v4.f32.s32 {%f4, %f5, %f6, %f7}, [%rd1, {%r2}];";
 
 fn pitched(base: u64) -> Texture {
-    Texture {
+    let texels = Texels {
         base,
         texel: TexelType::F32,
         channels: 1,
-        width: 4,
-        rows: Some((2, 32)),
-        modes: [AddressMode::Clamp; 2],
+        dims: 2,
+        layered: false,
+        extents: [4, 2, 1],
+        pitches: [32, 64],
+    };
+    Texture {
+        texels,
+        is_linear_memory: false,
+        modes: [AddressMode::Clamp; 3],
         linear: false,
         normalized: false,
         as_integer: false,
@@ -42,7 +48,7 @@ fn read(read: &str, change: impl Fn(&mut Texture)) -> Result<Vec<f32>, Box<Launc
     let out = device.upload(&[-1f32; 8]);
     let mut texture = pitched(texels);
     change(&mut texture);
-    device.memory.add_texture(77, texture);
+    device.memory.add_object(77, TexelObject::Texture(texture));
     let params = Params::default().arg(77u64).arg(out);
     device.try_run("f", [1, 1, 1], [8, 1, 1], 0, &params)?;
     Ok(device.download(out, 8))
@@ -52,19 +58,20 @@ fn read(read: &str, change: impl Fn(&mut Texture)) -> Result<Vec<f32>, Box<Launc
 fn texels_are_read_and_interpolated() {
     let sampled = |change: &dyn Fn(&mut Texture)| read(SAMPLE, change).unwrap();
     assert_eq!(sampled(&|_| ()), [10.0, 10.0, 10.0, 11.0, 12.0, 13.0, 13.0, 13.0]);
-    let border = sampled(&|texture| texture.modes = [AddressMode::Border; 2]);
+    let border = sampled(&|texture| texture.modes = [AddressMode::Border; 3]);
     assert_eq!(border, [0.0, 0.0, 10.0, 11.0, 12.0, 13.0, 0.0, 0.0]);
     // Half a texel to the left of each centre.
     let linear = sampled(&|texture| texture.linear = true);
     assert_eq!(linear, [10.0, 10.0, 10.0, 10.5, 11.5, 12.5, 13.0, 13.0]);
-    let fetched = read(FETCH, |texture| texture.rows = None).unwrap();
+    let fetched =
+        read(FETCH, |texture| (texture.texels.dims, texture.is_linear_memory) = (1, true)).unwrap();
     assert_eq!(fetched, [0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
 }
 
 #[test]
 fn wrong_reads_are_faults() {
     // The rows end with the allocation, and not where the texture says.
-    let beyond = read(SAMPLE, |texture| texture.rows = Some((2, 64))).unwrap_err();
+    let beyond = read(SAMPLE, |texture| texture.texels.pitches = [64, 128]).unwrap_err();
     assert_eq!(beyond.kind, FaultKind::IllegalAddress, "{}", beyond.message);
     let flat = read(FETCH, |_| ()).unwrap_err();
     assert!(flat.message.contains("two dimensions by one coordinate"), "{}", flat.message);

@@ -7,6 +7,7 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, api};
 use crate::driver::state::context::context;
 use crate::driver::state::copy::{Claim, Side, Transfer};
+use crate::driver::state::registry::registry;
 use crate::driver::state::stream::stream;
 use crate::driver::state::task::Fill;
 use Claim::{Any, Device};
@@ -25,47 +26,87 @@ fn peer(dst: (u64, Handle), src: (u64, Handle), bytes: usize, stream: Handle, wa
     flat((dst.0, Claim::Device), (src.0, Claim::Device), bytes, stream, wait)
 }
 
-/// `CU_MEMORYTYPE_HOST`, `_DEVICE`, `_UNIFIED`.
-fn place(kind: c_uint, host: usize, device: Address) -> Res<(u64, Claim)> {
-    match kind {
-        1 => Ok((host as u64, Claim::Any)),
-        2 => Ok((device, Claim::Device)),
-        4 => Ok((device, Claim::Any)),
-        3 => Err(Code::NOT_SUPPORTED),
-        _ => Err(Code::INVALID_VALUE),
+/// One end of a copy of rows and layers, as its C description has it.
+struct End {
+    kind: c_uint,
+    host: usize,
+    device: Address,
+    array: Handle,
+    /// Bytes, rows and layers that are left out.
+    at: [usize; 3],
+    pitch: usize,
+    /// Rows of a layer; 0 for as many as are copied.
+    rows: usize,
+}
+
+/// `CU_MEMORYTYPE_HOST`, `_DEVICE`, `_ARRAY`, `_UNIFIED`.
+const HOST: c_uint = 1;
+const DEVICE: c_uint = 2;
+const ARRAY: c_uint = 3;
+const UNIFIED: c_uint = 4;
+
+impl End {
+    fn side(&self, size: [u64; 3]) -> Res<Side> {
+        let (start, claim) = match self.kind {
+            HOST => (self.host as u64, Claim::Any),
+            DEVICE => (self.device, Claim::Device),
+            UNIFIED => (self.device, Claim::Any),
+            ARRAY => return in_array(self.array, self.at.map(|at| at as u64), size),
+            _ => return Err(Code::INVALID_VALUE),
+        };
+        let [width, height, _] = size;
+        let pitch = if self.pitch == 0 { width } else { self.pitch as u64 };
+        if pitch < width {
+            return Err(Code::INVALID_VALUE);
+        }
+        let rows = if self.rows == 0 { height } else { self.rows as u64 };
+        let layer = pitch.checked_mul(rows).ok_or(Code::INVALID_VALUE)?;
+        let [x, y, z] = self.at.map(|at| at as u64);
+        let before = y.checked_mul(pitch).and_then(|rows| z.checked_mul(layer)?.checked_add(rows));
+        let at = before.and_then(|bytes| start.checked_add(bytes)?.checked_add(x));
+        Side::pitched(at.ok_or(Code::INVALID_VALUE)?, size, [pitch, layer], claim)
     }
 }
 
-fn offset(at: u64, x: usize, y: usize, z: usize, pitch: usize, layer: usize) -> Res<u64> {
-    let step = |count: usize, size: usize| count.checked_mul(size);
-    let sum = step(y, pitch).and_then(|rows| step(z, layer)?.checked_add(rows)?.checked_add(x));
-    sum.and_then(|bytes| at.checked_add(bytes as u64)).ok_or(Code::INVALID_VALUE)
+/// Returns rows and layers of an array.
+pub fn in_array(array: Handle, at: [u64; 3], size: [u64; 3]) -> Res<Side> {
+    let array = registry()?.arrays.get(array)?;
+    let [_, height, depth] = array.texels.extents;
+    let room = [array.row_bytes(), height, depth];
+    let fits = |at: u64, size: u64, room: u64| at.checked_add(size).is_some_and(|end| end <= room);
+    if (0..3).any(|dimension| !fits(at[dimension], size[dimension], room[dimension])) {
+        return Err(Code::INVALID_VALUE);
+    }
+    let start = array.texels.byte_at(at[0], at[1], at[2]);
+    Side::pitched(start, size, array.texels.pitches, Claim::Device)
 }
 
 /// Converts the C description of a copy of rows and layers to a transfer.
 pub fn transfer_3d(copy: &Memcpy3D) -> Res<Transfer> {
     let size = [copy.width as u64, copy.height as u64, copy.depth as u64];
-    let src_pitch = if copy.src_pitch == 0 { copy.width } else { copy.src_pitch };
-    let dst_pitch = if copy.dst_pitch == 0 { copy.width } else { copy.dst_pitch };
-    if copy.src_lod != 0 || copy.dst_lod != 0 || src_pitch < copy.width || dst_pitch < copy.width {
+    if copy.src_lod != 0 || copy.dst_lod != 0 {
         return Err(Code::INVALID_VALUE);
     }
-    let layer = |pitch: usize, rows: usize| {
-        pitch.checked_mul(if rows == 0 { copy.height } else { rows }).ok_or(Code::INVALID_VALUE)
+    let src = End {
+        kind: copy.src_type,
+        host: copy.src_host,
+        device: copy.src_device,
+        array: copy.src_array,
+        at: [copy.src_x, copy.src_y, copy.src_z],
+        pitch: copy.src_pitch,
+        rows: copy.src_height,
     };
-    let src_layer = layer(src_pitch, copy.src_height)?;
-    let dst_layer = layer(dst_pitch, copy.dst_height)?;
-    let (src, src_claim) = place(copy.src_type, copy.src_host, copy.src_device)?;
-    let (dst, dst_claim) = place(copy.dst_type, copy.dst_host, copy.dst_device)?;
-    let src = offset(src, copy.src_x, copy.src_y, copy.src_z, src_pitch, src_layer)?;
-    let dst = offset(dst, copy.dst_x, copy.dst_y, copy.dst_z, dst_pitch, dst_layer)?;
-    Ok(Transfer {
-        src: Side::pitched(src, size, [src_pitch as u64, src_layer as u64], src_claim)?,
-        dst: Side::pitched(dst, size, [dst_pitch as u64, dst_layer as u64], dst_claim)?,
-        width: size[0],
-        height: size[1],
-        depth: size[2],
-    })
+    let dst = End {
+        kind: copy.dst_type,
+        host: copy.dst_host,
+        device: copy.dst_device,
+        array: copy.dst_array,
+        at: [copy.dst_x, copy.dst_y, copy.dst_z],
+        pitch: copy.dst_pitch,
+        rows: copy.dst_height,
+    };
+    let (src, dst) = (src.side(size)?, dst.side(size)?);
+    Ok(Transfer { src, dst, width: size[0], height: size[1], depth: size[2] })
 }
 
 fn transfer_2d(copy: &Memcpy2D) -> Res<Transfer> {
@@ -75,18 +116,39 @@ fn transfer_2d(copy: &Memcpy2D) -> Res<Transfer> {
         src_type: copy.src_type,
         src_host: copy.src_host,
         src_device: copy.src_device,
+        src_array: copy.src_array,
         src_pitch: copy.src_pitch,
         dst_x: copy.dst_x,
         dst_y: copy.dst_y,
         dst_type: copy.dst_type,
         dst_host: copy.dst_host,
         dst_device: copy.dst_device,
+        dst_array: copy.dst_array,
         dst_pitch: copy.dst_pitch,
         width: copy.width,
         height: copy.height,
         depth: 1,
         ..Memcpy3D::default()
     })
+}
+
+/// Copies `bytes` bytes between the first row of arrays, from an offset on, and memory.
+fn row(dst: RowEnd, src: RowEnd, bytes: usize, handle: Handle, wait: bool) -> Res {
+    let size = [bytes as u64, 1, 1];
+    let side = |end: RowEnd| match end {
+        RowEnd::Memory(at, claim) => Side::flat(at, bytes as u64, claim),
+        RowEnd::Array(array, offset) => in_array(array, [offset as u64, 0, 0], size),
+    };
+    let (src, dst) = (side(src)?, side(dst)?);
+    let transfer = Transfer { src, dst, width: bytes as u64, height: 1, depth: 1 };
+    transfer.submit(&*stream(handle)?, wait)
+}
+
+/// One end of a copy of bytes.
+#[derive(Clone, Copy)]
+enum RowEnd {
+    Memory(u64, Claim),
+    Array(Handle, usize),
 }
 
 /// Returns the fill of a memset call.
@@ -153,6 +215,40 @@ api! {
         stream: Handle,
     ) {
         peer((dst, dst_context), (src, src_context), bytes, stream, false)
+    }
+
+    fn cuMemcpyHtoA_v2(dst: Handle, offset: usize, src: usize, bytes: usize) {
+        row(RowEnd::Array(dst, offset), RowEnd::Memory(src as u64, Any), bytes, DEFAULT, true)
+    }
+
+    fn cuMemcpyHtoAAsync_v2(dst: Handle, offset: usize, src: usize, bytes: usize, stream: Handle) {
+        row(RowEnd::Array(dst, offset), RowEnd::Memory(src as u64, Any), bytes, stream, false)
+    }
+
+    fn cuMemcpyAtoH_v2(dst: usize, src: Handle, offset: usize, bytes: usize) {
+        row(RowEnd::Memory(dst as u64, Any), RowEnd::Array(src, offset), bytes, DEFAULT, true)
+    }
+
+    fn cuMemcpyAtoHAsync_v2(dst: usize, src: Handle, offset: usize, bytes: usize, stream: Handle) {
+        row(RowEnd::Memory(dst as u64, Any), RowEnd::Array(src, offset), bytes, stream, false)
+    }
+
+    fn cuMemcpyDtoA_v2(dst: Handle, offset: usize, src: Address, bytes: usize) {
+        row(RowEnd::Array(dst, offset), RowEnd::Memory(src, Device), bytes, DEFAULT, false)
+    }
+
+    fn cuMemcpyAtoD_v2(dst: Address, src: Handle, offset: usize, bytes: usize) {
+        row(RowEnd::Memory(dst, Device), RowEnd::Array(src, offset), bytes, DEFAULT, false)
+    }
+
+    fn cuMemcpyAtoA_v2(
+        dst: Handle,
+        dst_offset: usize,
+        src: Handle,
+        src_offset: usize,
+        bytes: usize,
+    ) {
+        row(RowEnd::Array(dst, dst_offset), RowEnd::Array(src, src_offset), bytes, DEFAULT, false)
     }
 
     fn cuMemcpy2D_v2(copy: In<Memcpy2D>) {

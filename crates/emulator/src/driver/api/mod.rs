@@ -2,6 +2,7 @@
 
 pub mod absent;
 pub mod alloc;
+pub mod array;
 pub mod capture;
 pub mod context;
 pub mod device;

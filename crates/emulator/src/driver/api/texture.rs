@@ -1,14 +1,16 @@
-//! Exported functions on texture objects of linear and pitched memory.
+//! Exported functions on texture objects of linear and pitched memory and of arrays.
 
 use std::ffi::c_uint;
 
 use crate::driver::c::abi::{ResourceDesc, TextureDesc};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, Out, api};
+use crate::driver::state::array::texel;
 use crate::driver::state::registry::{fresh, registry};
-use crate::memory::{AddressMode, TexelType, Texture};
+use crate::memory::{AddressMode, TexelObject, TexelType, Texels, Texture};
 
-/// `CU_RESOURCE_TYPE_LINEAR`, `_PITCH2D`.
+/// `CU_RESOURCE_TYPE_ARRAY`, `_LINEAR`, `_PITCH2D`.
+const ARRAY: c_uint = 0;
 const LINEAR: c_uint = 2;
 const PITCHED: c_uint = 3;
 
@@ -24,20 +26,6 @@ const PITCH_ALIGNMENT: usize = 32;
 const MAX_LINEAR: u64 = 1 << 28;
 const MAX_PITCHED: (usize, usize) = (131_072, 65_000);
 
-fn texel(format: c_uint) -> Res<TexelType> {
-    Ok(match format {
-        0x01 => TexelType::U8,
-        0x02 => TexelType::U16,
-        0x03 => TexelType::U32,
-        0x08 => TexelType::S8,
-        0x09 => TexelType::S16,
-        0x0a => TexelType::S32,
-        0x10 => TexelType::F16,
-        0x20 => TexelType::F32,
-        _ => return Err(Code::INVALID_VALUE),
-    })
-}
-
 fn mode(mode: c_uint) -> Res<AddressMode> {
     Ok(match mode {
         0 => AddressMode::Wrap,
@@ -48,35 +36,20 @@ fn mode(mode: c_uint) -> Res<AddressMode> {
     })
 }
 
-/// Converts the C descriptions of a texture, after the checks of the real driver.
-fn described(resource: &ResourceDesc, how: &TextureDesc) -> Res<Texture> {
-    if !matches!(resource.kind, LINEAR | PITCHED)
-        || how.flags & !(AS_INTEGER | NORMALIZED) != 0
-        || how.border.iter().any(|value| *value != 0.0)
-    {
-        return Err(Code::NOT_SUPPORTED);
-    }
-    let texel = texel(resource.format)?;
-    let is_float = matches!(texel, TexelType::F16 | TexelType::F32);
-    let (linear, as_integer) = (how.filter == 1, how.flags & AS_INTEGER != 0);
-    // Integers of 32 bits are read as they are.
-    let is_wide = matches!(texel, TexelType::U32 | TexelType::S32);
-    let channels = resource.channels;
-    let valid = matches!(channels, 1 | 2 | 4)
-        && resource.address.is_multiple_of(ALIGNMENT)
-        && how.filter <= 1
-        && !(linear && (as_integer && !is_float || is_wide));
-    if !valid {
+/// Returns the texels of linear or pitched memory, after the checks of the real driver.
+fn in_memory(resource: &ResourceDesc) -> Res<Texels> {
+    let (texel, channels) = (texel(resource.format)?, resource.channels);
+    if !matches!(channels, 1 | 2 | 4) || !resource.address.is_multiple_of(ALIGNMENT) {
         return Err(Code::INVALID_VALUE);
     }
     let bytes = u64::from(texel.bytes()) * u64::from(channels);
-    let (width, rows, end) = match resource.kind {
+    let (dims, extents, pitch, end) = match resource.kind {
         LINEAR => {
             let width = resource.width as u64 / bytes;
             if !(1..=MAX_LINEAR).contains(&width) {
                 return Err(Code::INVALID_VALUE);
             }
-            (width, None, width * bytes)
+            (1, [width, 1, 1], width * bytes, width * bytes)
         }
         _ => {
             let ResourceDesc { width, height, pitch, .. } = *resource;
@@ -88,24 +61,52 @@ fn described(resource: &ResourceDesc, how: &TextureDesc) -> Res<Texture> {
             if !fits {
                 return Err(Code::INVALID_VALUE);
             }
-            (
-                width as u64,
-                Some((height as u64, pitch as u64)),
-                (height - 1) as u64 * pitch as u64 + row,
-            )
+            let (height, pitch) = (height as u64, pitch as u64);
+            (2, [width as u64, height, 1], pitch, (height - 1) * pitch + row)
         }
     };
     let memory = registry()?.memory.allocation(resource.address).ok_or(Code::INVALID_VALUE)?;
     if end > memory.base + memory.bytes - resource.address {
         return Err(Code::INVALID_VALUE);
     }
-    Ok(Texture {
+    Ok(Texels {
         base: resource.address,
         texel,
         channels: channels as u8,
-        width,
-        rows,
-        modes: [mode(how.address_modes[0])?, mode(how.address_modes[1])?],
+        dims,
+        layered: false,
+        extents,
+        // There is one slice.
+        pitches: [pitch, 0],
+    })
+}
+
+/// Converts the C descriptions of a texture, after the checks of the real driver.
+fn described(resource: &ResourceDesc, how: &TextureDesc) -> Res<Texture> {
+    let is_known = matches!(resource.kind, ARRAY | LINEAR | PITCHED);
+    if !is_known
+        || how.flags & !(AS_INTEGER | NORMALIZED) != 0
+        || how.border.iter().any(|value| *value != 0.0)
+    {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    let texels = match resource.kind {
+        ARRAY => registry()?.arrays.get(resource.array())?.texels,
+        _ => in_memory(resource)?,
+    };
+    let is_float = matches!(texels.texel, TexelType::F16 | TexelType::F32);
+    let (linear, as_integer) = (how.filter == 1, how.flags & AS_INTEGER != 0);
+    // Integers of 32 bits are read as they are.
+    let is_wide = matches!(texels.texel, TexelType::U32 | TexelType::S32);
+    let is_linear_memory = resource.kind == LINEAR;
+    if how.filter > 1 || linear && (as_integer && !is_float || is_wide) {
+        return Err(Code::INVALID_VALUE);
+    }
+    let [x, y, z] = how.address_modes;
+    Ok(Texture {
+        texels,
+        is_linear_memory,
+        modes: [mode(x)?, mode(y)?, mode(z)?],
         linear,
         normalized: how.flags & NORMALIZED != 0,
         as_integer: as_integer || is_wide,
@@ -125,12 +126,13 @@ api! {
         }
         let texture = described(&resource.get()?, &how.get()?)?;
         let handle = fresh() as u64;
-        registry()?.memory.add_texture(handle, texture);
+        registry()?.memory.add_object(handle, TexelObject::Texture(texture));
         out.set(handle)
     }
 
     fn cuTexObjectDestroy(handle: u64) {
-        match registry()?.memory.remove_texture(handle) {
+        let is_texture = |object: &TexelObject| matches!(object, TexelObject::Texture(_));
+        match registry()?.memory.remove_object(handle, is_texture) {
             true => Ok(()),
             false => Err(Code::INVALID_VALUE),
         }

@@ -202,7 +202,30 @@ pub struct UpdateInfo {
     pub error_from: Handle,
 }
 
-/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share.
+/// `CUDA_ARRAY_DESCRIPTOR`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ArrayDesc {
+    pub width: usize,
+    pub height: usize,
+    pub format: c_uint,
+    pub channels: c_uint,
+}
+
+/// `CUDA_ARRAY3D_DESCRIPTOR`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ArrayDesc3D {
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
+    pub format: c_uint,
+    pub channels: c_uint,
+    pub flags: c_uint,
+}
+
+/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The first of them is the handle
+/// of an array, too.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ResourceDesc {
@@ -216,6 +239,13 @@ pub struct ResourceDesc {
     pub pitch: usize,
     pub reserved: [u32; 22],
     pub flags: c_uint,
+}
+
+impl ResourceDesc {
+    /// Returns the handle, where the resource is an array.
+    pub fn array(&self) -> Handle {
+        self.address as Handle
+    }
 }
 
 /// `CUDA_TEXTURE_DESC`.

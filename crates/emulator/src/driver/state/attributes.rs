@@ -17,7 +17,7 @@ pub const REGISTERS: u32 = 65536;
 
 /// Returns the value of an attribute; `None` for an unknown number.
 ///
-/// Textures, surfaces and clusters are not emulated: their limits are 0.
+/// Clusters, cubes and mipmaps are not emulated: their limits are 0.
 pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
     let arch = &device.arch;
     Some(match attribute {
@@ -38,6 +38,17 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         15 | 31 | 41 => 1,
         16 => SM_COUNT as c_int,
         19 => 1,
+        // Textures and surfaces in arrays: one dimension, two, three, and layers of one and two.
+        21 | 22 | 56 => 131_072,
+        23 | 57 => 65_536,
+        24..=26 | 58..=60 => 16_384,
+        27 | 28 | 42 | 55 | 61 | 63 | 64 => 32_768,
+        29 | 43 | 62 | 65 => 2048,
+        // Textures in linear and pitched memory.
+        69 => 1 << 28,
+        70 => 131_072,
+        71 => 65_000,
+        72 => 1 << 21,
         30 => 512,
         33 => device.ordinal as c_int + 1,
         38 => 4 << 20,

@@ -309,6 +309,7 @@ pub fn destroy(handle: Handle) -> Res {
     registry.execs.purge(|exec| exec.context == handle);
     registry.functions.purge(|function| function.context == handle);
     registry.modules.purge(|module| module.context == handle);
+    registry.arrays.purge(|array| array.context == handle);
     registry.ledger.release_context(handle);
     if current_handle() == handle {
         pop()?;

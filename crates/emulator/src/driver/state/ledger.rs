@@ -33,6 +33,8 @@ pub enum Kind {
     Imported,
     /// Part of a graph, released with it.
     Graph,
+    /// `cuArrayCreate` and `cuArray3DCreate`.
+    Array,
 }
 
 /// An allocation.
@@ -259,7 +261,7 @@ impl Ledger {
             return Err(Code::OUT_OF_MEMORY);
         }
         let (base, pages) = match kind {
-            Kind::Device | Kind::Graph => {
+            Kind::Device | Kind::Graph | Kind::Array => {
                 let made = memory.alloc(bytes, AllocKind::Device(device.ordinal));
                 (made.map_err(|_| Code::OUT_OF_MEMORY)?, None)
             }
@@ -356,7 +358,7 @@ impl Ledger {
             unsafe { pages::unshare(base, row.block.bytes) };
         }
         match row.block.kind {
-            Kind::Device | Kind::Graph | Kind::Imported => memory.free(base),
+            Kind::Device | Kind::Graph | Kind::Array | Kind::Imported => memory.free(base),
             _ => memory.unmap(base),
         }
         .map_err(|_| Code::INVALID_VALUE)?;
@@ -383,5 +385,5 @@ pub struct AllocationRequest {
 
 /// Returns whether an allocation counts against the memory of its device.
 fn limited(kind: Kind) -> bool {
-    matches!(kind, Kind::Device | Kind::Managed | Kind::Graph)
+    matches!(kind, Kind::Device | Kind::Managed | Kind::Graph | Kind::Array)
 }

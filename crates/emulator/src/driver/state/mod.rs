@@ -2,6 +2,7 @@
 //!
 //! The objects refer to one another, and all of them to the registry, so they are one module group.
 
+pub mod array;
 pub mod attributes;
 pub mod capture;
 pub mod context;

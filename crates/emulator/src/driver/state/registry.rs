@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use super::array::Array;
 use super::context::Context;
 use super::device::{DeviceInfo, Settings};
 use super::event::Event;
@@ -87,6 +88,7 @@ pub struct Registry {
     pub ledger: Ledger,
     pub reports: Reports,
     pub segments: Directory,
+    pub arrays: Table<Array>,
     pub contexts: Table<Context>,
     pub streams: Table<Stream>,
     pub events: Table<Event>,
@@ -110,6 +112,7 @@ fn build() -> Result<Registry, String> {
         ledger: Ledger::default(),
         reports: Reports::default(),
         segments: Directory::from_environment()?,
+        arrays: Table::new(),
         contexts: Table::new(),
         streams: Table::new(),
         events: Table::new(),

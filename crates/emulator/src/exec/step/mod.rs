@@ -16,6 +16,7 @@ mod product;
 mod runtime;
 mod special;
 mod spread;
+mod surface;
 mod tensor;
 mod texture;
 mod traffic;
@@ -210,6 +211,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
             memory::store(worker, cta, warp, at, inst, access)
         })?,
         Op::Tex(tex) => texture::read(worker, cta, warp, at, inst, tex)?,
+        Op::Surf(surf) => surface::run(worker, cta, warp, at, inst, surf)?,
         Op::Atom { rmw, access, result } => {
             memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
                 atomic::atom(worker, cta, warp, at, inst, rmw, access, result)

@@ -5,7 +5,7 @@ use super::at::At;
 use super::memory;
 use crate::exec::state::{Cta, FaultKind, LaunchFault, Warp, Where, Worker, fault};
 use crate::ir::{Inst, Tex};
-use crate::memory::{TexelType, Texture};
+use crate::memory::{TexelObject, TexelType, Texels, Texture};
 use crate::ptx::Space;
 
 type Done = Result<(), Box<LaunchFault>>;
@@ -13,9 +13,12 @@ type Done = Result<(), Box<LaunchFault>>;
 /// Four results of each lane.
 type Results = [[u32; 4]; 32];
 
+/// Values of a register of each lane, for the layer and the coordinates.
+type Coordinates = Vec<[u32; 32]>;
+
 /// One texel of each lane, and its weight; `None` for a texel that is outside, or that no result depends on.
 struct Corner {
-    texels: [Option<(u64, u64)>; 32],
+    texels: [Option<[u64; 3]>; 32],
     weights: [f32; 32],
 }
 
@@ -31,43 +34,92 @@ pub(super) fn read(
     let code = worker.grid.code;
     let regs = &warp.frames[at.frame].regs;
     let handles = *regs.s64(&code.consts, inst.a);
-    let coordinates = [inst.b, inst.c].map(|reg| *regs.s32(&code.consts, reg));
+    let coordinates = coordinates(worker, warp, at, inst);
     let mut left = at.active;
     while left != 0 {
-        let handle = handles[left.trailing_zeros() as usize];
-        let same = (0..32).fold(0, |m, l| m | u32::from(handles[l] == handle) << l) & left;
-        left &= !same;
-        let here = At { active: same, ..*at };
-        let textures = worker.grid.table.textures.clone();
-        let texture = textures.get(&handle).ok_or_else(|| {
-            let what = format!("reads the texture {handle:#x}, which does not exist");
-            refused(worker, cta, warp, &here, FaultKind::IllegalAddress, &what)
-        })?;
-        if let Some(why) = unfit(texture, tex) {
-            return Err(refused(worker, cta, warp, &here, FaultKind::Unsupported, why));
+        let (handle, here) = next_object(&mut left, &handles, at);
+        let texture = match object(worker, handle) {
+            Some(TexelObject::Texture(texture)) => texture,
+            _ => return Err(unknown(worker, cta, warp, &here, ("texture", handle))),
+        };
+        if let Some(why) = unfit(&texture, tex) {
+            return Err(refused(worker, cta, warp, &here, FaultKind::Unsupported, &why));
         }
-        let results = sampled(worker, cta, warp, &here, (texture, tex), &coordinates)?;
+        let results = sampled(worker, cta, warp, &here, (&texture, tex), &coordinates)?;
         let regs = &mut warp.frames[at.frame].regs;
         for (channel, reg) in code.lists[inst.s as usize].iter().enumerate() {
-            regs.put32(*reg, &results.map(|lane| lane[channel]), same);
+            regs.put32(*reg, &results.map(|lane| lane[channel]), here.active);
         }
     }
     Ok(())
 }
 
-/// Returns why a texture cannot be read so.
-fn unfit(texture: &Texture, tex: Tex) -> Option<&'static str> {
-    match (texture.rows, tex.dims, tex.integral) {
-        (None, 1, true) | (Some(_), 2, _) => None,
-        (None, 1, false) => Some(
-            "reads a texture of linear memory by a floating-point coordinate: tex1Dfetch reads it",
-        ),
-        (None, ..) => Some("reads a texture of linear memory by two coordinates"),
-        (Some(_), ..) => Some("reads a texture of two dimensions by one coordinate"),
-    }
+/// Returns the layer and the coordinates of an instruction.
+pub(super) fn coordinates(worker: &Worker<'_>, warp: &Warp, at: &At, inst: &Inst) -> Coordinates {
+    let code = worker.grid.code;
+    let regs = &warp.frames[at.frame].regs;
+    code.lists[inst.imm as usize].iter().map(|reg| *regs.s32(&code.consts, *reg)).collect()
 }
 
-fn refused(
+/// Takes the lanes of `left` that name the same object as its first lane, and returns the handle with these lanes.
+pub(super) fn next_object(left: &mut u32, handles: &[u64; 32], at: &At) -> (u64, At) {
+    let handle = handles[left.trailing_zeros() as usize];
+    let same = (0..32).fold(0, |m, l| m | u32::from(handles[l] == handle) << l) & *left;
+    *left &= !same;
+    (handle, At { active: same, ..*at })
+}
+
+/// Returns the texture or the surface of a handle.
+pub(super) fn object(worker: &Worker<'_>, handle: u64) -> Option<TexelObject> {
+    worker.grid.table.objects.get(&handle).copied()
+}
+
+pub(super) fn unknown(
+    worker: &Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    at: &At,
+    (what, handle): (&str, u64),
+) -> Box<LaunchFault> {
+    let text = format!("uses the {what} {handle:#x}, which does not exist");
+    refused(worker, cta, warp, at, FaultKind::IllegalAddress, &text)
+}
+
+/// Returns why a texture cannot be read so.
+fn unfit(texture: &Texture, tex: Tex) -> Option<String> {
+    let Texels { dims, layered, .. } = texture.texels;
+    let fits = (dims, layered) == (tex.dims, tex.layered);
+    if texture.is_linear_memory {
+        return match (fits, tex.integral) {
+            (true, true) => None,
+            (true, false) => Some(
+                "reads a texture of linear memory by a floating-point coordinate: tex1Dfetch reads it, and tex1D a texture \
+                 in an array"
+                    .to_owned(),
+            ),
+            (false, _) => {
+                Some(format!("reads a texture of linear memory by {}", by(tex.dims, tex.layered)))
+            }
+        };
+    }
+    (!fits).then(|| mismatch("reads a texture", (dims, layered), (tex.dims, tex.layered)))
+}
+
+/// Describes an access with other coordinates than its texture or surface has.
+pub(super) fn mismatch(what: &str, (dims, layered): (u8, bool), used: (u8, bool)) -> String {
+    let layers = if layered { " and layers" } else { "" };
+    let dimensions = ["one dimension", "two dimensions", "three dimensions"];
+    let dimensions = dimensions[usize::from(dims.clamp(1, 3) - 1)];
+    format!("{what} of {dimensions}{layers} by {}", by(used.0, used.1))
+}
+
+fn by(dims: u8, layered: bool) -> String {
+    let names = ["one coordinate", "two coordinates", "three coordinates"];
+    let layer = if layered { " and a layer" } else { "" };
+    format!("{}{layer}", names[usize::from(dims.clamp(1, 3) - 1)])
+}
+
+pub(super) fn refused(
     worker: &Worker<'_>,
     cta: &Cta,
     warp: &Warp,
@@ -86,11 +138,11 @@ fn sampled(
     warp: &Warp,
     at: &At,
     (texture, tex): (&Texture, Tex),
-    coordinates: &[[u32; 32]; 2],
+    coordinates: &Coordinates,
 ) -> Result<Results, Box<LaunchFault>> {
     let mut results = [[0; 4]; 32];
     let corners = corners(texture, tex, at, coordinates);
-    let interpolates = texture.rows.is_some() && texture.linear;
+    let interpolates = !texture.is_linear_memory && texture.linear;
     let mut sums = [[0f32; 4]; 32];
     for corner in &corners {
         let values = texels(worker, cta, warp, at, texture, corner)?;
@@ -114,29 +166,38 @@ fn sampled(
     Ok(results)
 }
 
-/// Returns the texels that the lanes read: one, or with linear filtering four.
-fn corners(texture: &Texture, tex: Tex, at: &At, coordinates: &[[u32; 32]; 2]) -> Vec<Corner> {
+/// Returns the texels that the lanes read: one, or with linear filtering two for each dimension.
+fn corners(texture: &Texture, tex: Tex, at: &At, coordinates: &Coordinates) -> Vec<Corner> {
     let empty = || Corner { texels: [None; 32], weights: [0.0; 32] };
-    if texture.rows.is_none() {
+    let (layers, coordinates) = coordinates.split_at(usize::from(tex.layered));
+    if texture.is_linear_memory {
         let mut only = empty();
         memory::lanes(at.active, |lane| {
-            only.texels[lane] = texture.fetched(coordinates[0][lane] as i32).map(|x| (x, 0));
+            let index = texture.fetched(coordinates[0][lane] as i32);
+            only.texels[lane] = index.map(|x| [x, 0, 0]);
         });
         return vec![only];
     }
-    let mut corners: Vec<Corner> =
-        (0..if texture.linear { 4 } else { 1 }).map(|_| empty()).collect();
+    let count = if texture.linear { 1 << tex.dims } else { 1 };
+    let mut corners: Vec<Corner> = (0..count).map(|_| empty()).collect();
     memory::lanes(at.active, |lane| {
-        let coordinate = |dimension: usize| match tex.integral {
-            true => coordinates[dimension][lane] as i32 as f32,
-            false => f32::from_bits(coordinates[dimension][lane]),
-        };
-        let [x, y] = [0, 1].map(|dimension| texture.neighbours(dimension, coordinate(dimension)));
+        let mut near = [[(Some(0), 1.0), (None, 0.0)]; 3];
+        for (dimension, values) in coordinates.iter().enumerate() {
+            let coordinate = match tex.integral {
+                true => values[lane] as i32 as f32,
+                false => f32::from_bits(values[lane]),
+            };
+            near[dimension] = texture.neighbours(dimension, coordinate);
+        }
+        let layer = layers.first().map(|values| texture.layer(values[lane]));
         for (index, corner) in corners.iter_mut().enumerate() {
-            let ((x, in_x), (y, in_y)) = (x[index % 2], y[index / 2]);
-            corner.weights[lane] = in_x * in_y;
-            if corner.weights[lane] != 0.0 {
-                corner.texels[lane] = x.zip(y);
+            let [(x, in_x), (y, in_y), (z, in_z)] =
+                [0, 1, 2].map(|dimension| near[dimension][index >> dimension & 1]);
+            corner.weights[lane] = in_x * in_y * in_z;
+            if let (Some(x), Some(y), Some(z)) = (x, y, z)
+                && corner.weights[lane] != 0.0
+            {
+                corner.texels[lane] = Some([x, y, layer.unwrap_or(z)]);
             }
         }
     });
@@ -158,10 +219,10 @@ fn texels(
     if here.active == 0 {
         return Ok(results);
     }
-    let address = |lane: usize| corner.texels[lane].map(|(x, y)| texture.address(x, y));
-    let first = address(here.active.trailing_zeros() as usize).unwrap_or(texture.base);
+    let address = |lane: usize| corner.texels[lane].map(|texel| texture.texels.address(texel));
+    let first = address(here.active.trailing_zeros() as usize).unwrap_or(texture.texels.base);
     let mut a: [u64; 32] = std::array::from_fn(|lane| address(lane).unwrap_or(first));
-    let (width, channels) = (texture.texel.bytes(), texture.channels);
+    let (width, channels) = (texture.texels.texel.bytes(), texture.texels.channels);
     let how = access(Space::Global, width, channels);
     let target = memory::resolve(worker, cta, warp, &mut here, &mut a, how, Kind::Read)?;
     worker.count_access(&target, how, &a, here.active, Kind::Read);
@@ -182,7 +243,7 @@ fn texels(
 /// Returns a channel as its register has it.
 fn converted(texture: &Texture, bits: u32) -> u32 {
     let fraction = |value: f32| value.to_bits();
-    match (texture.texel, texture.as_integer) {
+    match (texture.texels.texel, texture.as_integer) {
         (TexelType::F32 | TexelType::U32 | TexelType::S32, _) => bits,
         (TexelType::F16, _) => half::f16::from_bits(bits as u16).to_f32().to_bits(),
         (TexelType::U8 | TexelType::U16, true) => bits,

@@ -63,6 +63,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             | "testp" => self.float_function(i, m),
             "cvt" => self.cvt(i, m),
             "tex" => self.texture(i, m),
+            "suld" | "sust" => self.surface(i, m),
             "ld" | "ldu" => self.load(i, m),
             "st" => self.store(i, m),
             "atom" => self.atom(i, m, true),
@@ -123,8 +124,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "wgmma" | "tcgen05" => {
                 Err(gap("matrix instructions of warpgroups and tensor memory are not supported"))
             }
-            "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
-                Err(gap("surfaces and such textures are not supported by the emulator"))
+            "tld4" | "txq" => Err(gap("such textures are not supported by the emulator")),
+            "sured" | "suq" => {
+                Err(gap("reductions on surfaces and queries are not supported by the emulator"))
             }
             "mapa" | "getctarank" | "multimem" => {
                 Err(gap("thread block clusters and multicast are not supported by the emulator"))

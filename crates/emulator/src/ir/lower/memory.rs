@@ -104,7 +104,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    fn vector(m: &mut Mods<'_>) -> usize {
+    pub(super) fn vector(m: &mut Mods<'_>) -> usize {
         m.one_of(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1)
     }
 
@@ -119,7 +119,13 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 
     /// Returns the registers of a data operand, all in one file.
-    fn data(&mut self, operand: &Operand<'a>, ty: Type, n: usize, def: bool) -> Reason<Vec<V>> {
+    pub(super) fn data(
+        &mut self,
+        operand: &Operand<'a>,
+        ty: Type,
+        n: usize,
+        def: bool,
+    ) -> Reason<Vec<V>> {
         let single = std::slice::from_ref(operand);
         let parts = if let Operand::Vector(parts) = operand { &parts[..] } else { single };
         if parts.len() != n {

@@ -1,18 +1,30 @@
-//! Reads of textures.
+//! Reads of textures, and loads and stores of surfaces.
 
 use super::func::Lower;
+use super::memory::hint;
 use super::mods::Mods;
+use super::names::V;
 use super::{Reason, gap};
-use crate::ir::{Op, Tex};
+use crate::ir::{Beyond, Class, Op, Surf, Tex};
 use crate::ptx::{Instr, Operand, Type};
 
+/// Names of geometries with the number of coordinates, and whether a layer comes before these.
+const GEOMETRIES: [(&str, (u8, bool)); 5] = [
+    ("1d", (1, false)),
+    ("2d", (2, false)),
+    ("3d", (3, false)),
+    ("a1d", (1, true)),
+    ("a2d", (2, true)),
+];
+
+/// Most bytes of a load from a surface or a store to it.
+const MAX_SURFACE_BYTES: u32 = 16;
+
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Lowers `tex.1d` and `tex.2d` with a texture object.
+    /// Lowers `tex` with a texture object.
     pub(super) fn texture(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
-        let Some(dims) = m.one_of(&[("1d", 1u8), ("2d", 2)]) else {
-            return Err(gap(
-                "textures of three dimensions, layers and cubes are not supported by the emulator",
-            ));
+        let Some((dims, layered)) = m.one_of(&GEOMETRIES) else {
+            return Err(gap("textures of cubes and of samples are not supported by the emulator"));
         };
         if m.take("level") || m.take("grad") || m.take("base") {
             return Err(gap("levels of textures are not supported by the emulator"));
@@ -26,30 +38,84 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             return Err(gap("this type of a texture is not supported by the emulator"));
         }
         self.operands(i, 2)?;
-        let Operand::Texel { object, coordinates } = self.arg(i, 1)? else {
-            return Err("the operand is no texture with coordinates".into());
-        };
         let Operand::Vector(results) = self.arg(i, 0)? else {
             return Err("the results are no vector".into());
         };
         if results.len() != 4 {
             return Err(format!("{} results instead of 4", results.len()).into());
         }
-        if coordinates.len() < usize::from(dims) {
-            return Err(format!("{} coordinates instead of {dims}", coordinates.len()).into());
-        }
-        let mut uses = vec![self.source(&Operand::Name(object), Type::B64)?];
-        for coordinate_of in &coordinates[..usize::from(dims)] {
-            uses.push(self.source(coordinate_of, coordinate)?);
-        }
+        let (object, coordinates) = self.texel(self.arg(i, 1)?, (dims, layered), coordinate)?;
         let results =
             results.iter().map(|one| self.dest(one, result)).collect::<Reason<Vec<_>>>()?;
         let integral = coordinate == Type::S32;
-        self.push(Op::Tex(Tex { dims, integral }), &[], &uses, 0);
-        let list = self.list(&results, true);
-        if let Some(inst) = self.last() {
-            inst.s = list;
-        }
+        self.push(Op::Tex(Tex { dims, layered, integral }), &[], &[object], 0);
+        self.texel_lists(&coordinates, &results, true);
         Ok(())
+    }
+
+    /// Lowers `suld.b` and `sust.b`.
+    pub(super) fn surface(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
+        let is_store = i.op == "sust";
+        if m.take("p") {
+            return Err(gap("formatted stores to surfaces are not supported by the emulator"));
+        }
+        if !m.take("b") {
+            return Err(format!("`{}` needs `.b`", i.op).into());
+        }
+        let Some((dims, layered)) = m.one_of(&GEOMETRIES) else {
+            return Err("it needs a geometry: `.1d`, `.2d`, `.3d`, `.a1d` or `.a2d`".into());
+        };
+        m.drop_if(hint);
+        let count = Self::vector(m);
+        let ty = m.ty()?;
+        let beyond = [("trap", Beyond::Trap), ("clamp", Beyond::Clamp), ("zero", Beyond::Zero)];
+        let beyond = m.one_of(&beyond).ok_or("it needs one of `.trap`, `.clamp` and `.zero`")?;
+        let is_plain = matches!(ty, Type::B8 | Type::B16 | Type::B32 | Type::B64);
+        if !is_plain || ty.bytes() * count as u32 > MAX_SURFACE_BYTES {
+            return Err("no surface has data of this type".into());
+        }
+        self.operands(i, 2)?;
+        let (texel, data) = if is_store { (0, 1) } else { (1, 0) };
+        let (object, coordinates) = self.texel(self.arg(i, texel)?, (dims, layered), Type::S32)?;
+        let data = self.data(self.arg(i, data)?, ty, count, !is_store)?;
+        let wide = data.first().is_some_and(|(file, _)| *file == Class::W64);
+        let (width, count) = (ty.bytes() as u8, count as u8);
+        let surf = Surf { is_store, dims, layered, width, count, wide, beyond };
+        self.push(Op::Surf(surf), &[], &[object], 0);
+        self.texel_lists(&coordinates, &data, !is_store);
+        Ok(())
+    }
+
+    /// Returns the object of an operand, and the layer, if any, with the coordinates.
+    fn texel(
+        &mut self,
+        operand: &Operand<'a>,
+        (dims, layered): (u8, bool),
+        ty: Type,
+    ) -> Reason<(V, Vec<V>)> {
+        let Operand::Texel { object, coordinates } = operand else {
+            return Err("the operand is no texture or surface with coordinates".into());
+        };
+        let count = usize::from(dims) + usize::from(layered);
+        if coordinates.len() < count {
+            return Err(format!("{} coordinates instead of {count}", coordinates.len()).into());
+        }
+        let object = self.source(&Operand::Name(object), Type::B64)?;
+        let mut all = Vec::new();
+        for (at, one) in coordinates[..count].iter().enumerate() {
+            let is_layer = layered && at == 0;
+            all.push(self.source(one, if is_layer { Type::U32 } else { ty })?);
+        }
+        Ok((object, all))
+    }
+
+    /// Adds the coordinates and the data to the last instruction.
+    fn texel_lists(&mut self, coordinates: &[V], data: &[V], is_result: bool) {
+        let coordinates = self.list(coordinates, false);
+        let data = self.list(data, is_result);
+        if let Some(inst) = self.last() {
+            inst.imm = coordinates.into();
+            inst.s = data;
+        }
     }
 }

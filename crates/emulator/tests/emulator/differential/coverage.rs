@@ -15,7 +15,7 @@ const KINDS: &str = include_str!("../../../src/ir/kinds.rs");
 const INSTRUCTIONS: &str = include_str!("../../../src/ir/lower/arith.rs");
 
 /// Operations without a result to compare, or whose result differs on purpose.
-const NOT_COMPARED: [(&str, &str); 16] = [
+const NOT_COMPARED: [(&str, &str); 17] = [
     ("Trap", "ends the kernel with an error"),
     ("Builtin", "needs the runtime of the device: printf, assert, malloc, free"),
     ("Sreg.WorkspaceHigh", "is for cooperative launches"),
@@ -35,6 +35,7 @@ const NOT_COMPARED: [(&str, &str); 16] = [
     ),
     ("I3.Absdiff4Add", "likewise"),
     ("Tex", "reads an object that the host makes: textures.rs has its results"),
+    ("Surf", "likewise: surfaces.rs has its results"),
 ];
 
 /// Instructions likewise, and those that the loader knows only to refuse.
