@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, needs
 
-from warpgauge import ArgumentError, Kernel, Tensor, Texture
+from warpgauge import ArgumentError, Kernel, Surface, Tensor, Texture
 from warpgauge.contract import build, load
 from warpgauge.kernels import code_of
 from warpgauge.yaml_core import parse
@@ -205,19 +205,22 @@ def test_structures_null_pointers_and_variables_of_the_image() -> None:
         build("__global__ void k(P p) {}", {"p": {"x": object()}}, launch={"grid": 1, "block": 1})
 
 
-def test_arrays_of_pointers_and_textures() -> None:
+def test_arrays_of_pointers_textures_and_surfaces() -> None:
     every = {"tensor": "x", "step": np.int32(4), "count": "n"}
     args = {
         "list": ["x", None, "x + 4", every],
         "image": Texture("x", filter="linear"),
+        "to": Surface("x", channels=4),
         "x": Tensor((8, 8), init={"kind": "randn"}),
         "n": 4,
     }
-    request = build("__global__ void k(float** list, cudaTextureObject_t image, int n) {}", args)
+    request = build("__global__ void k(float** list, cudaTextureObject_t image, cudaSurfaceObject_t s, int n) {}", args)
     made = request.body["kernel"]["io"]["args"]
     entries = ["x", None, "x + 4", {"tensor": "x", "step": 4, "count": "n"}]
     assert made[0] == {"name": "list", "type": "pointers", "pointers": entries}
     assert (made[1]["type"], made[1]["texture"]["tensor"]) == ("texture", "x")
     assert (made[1]["texture"]["filter"], made[1]["texture"]["channels"]) == ("linear", 1)
+    over = {"tensor": "x", "channels": 4, "layered": False}
+    assert made[2] == {"name": "to", "type": "surface", "surface": over}
     with pytest.raises(ArgumentError, match="array of pointers to other arguments"):
         build("__global__ void k(float** list) {}", {"list": [1.5]})

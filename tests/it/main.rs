@@ -59,6 +59,7 @@ mod shares;
 mod skipped;
 mod spmv;
 mod stores;
+mod surfaces;
 mod sweep;
 mod tensors;
 mod terminal;

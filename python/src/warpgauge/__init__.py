@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .server import Server, serve
     from .submitted import AsyncJobResult
     from .tensor_client import TensorClient
-    from .tensors import InOut, Out, Shared, Tensor, Texture
+    from .tensors import InOut, Out, Shared, Surface, Tensor, Texture
 
 __version__ = "0.1.0"
 
@@ -56,6 +56,7 @@ _HOMES = {
     "Server": "server",
     "ServerUnavailableError": "errors",
     "Shared": "tensors",
+    "Surface": "tensors",
     "SweepReport": "report",
     "Tensor": "tensors",
     "TensorClient": "tensor_client",
@@ -88,6 +89,7 @@ __all__ = [
     "Server",
     "ServerUnavailableError",
     "Shared",
+    "Surface",
     "SweepReport",
     "Tensor",
     "TensorClient",

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from .errors import ArgumentError
 from .kernels import Parameters, code_of, is_contract
-from .models import ArgSpec, Dim3, Expected, KernelCode, Launch, LaunchStep, TextureSpec
-from .tensors import InOut, Out, Shared, Tensor, Texture, data_of, library, spec_of
+from .models import ArgSpec, Dim3, Expected, KernelCode, Launch, LaunchStep, SurfaceSpec, TextureSpec
+from .tensors import InOut, Out, Shared, Surface, Tensor, Texture, data_of, library, spec_of
 
 _MAX_CONTRACT = 64 << 20
 
@@ -139,6 +139,8 @@ def _scalar(name: str, value: object) -> ArgSpec:
         return {"name": name, "type": "struct", "fields": {key: _field(name, one) for key, one in value.items()}}
     if isinstance(value, Texture):
         return {"name": name, "type": "texture", "texture": cast(TextureSpec, asdict(value))}
+    if isinstance(value, Surface):
+        return {"name": name, "type": "surface", "surface": cast(SurfaceSpec, asdict(value))}
     if isinstance(value, (list, tuple)):
         return {"name": name, "type": "pointers", "pointers": [_pointer(name, one) for one in value]}
     if value is None:
@@ -158,7 +160,7 @@ def _scalar(name: str, value: object) -> ArgSpec:
     raise ArgumentError(
         f"argument `{name}`: a {type(value).__name__} is no argument of a kernel; give an array of NumPy or "
         "PyTorch, int, float, bool, str, None, a dict of a structure's fields, a list of names for an array of "
-        "pointers, `warpgauge.Tensor`, `warpgauge.Texture`, or `warpgauge.Shared`"
+        "pointers, `warpgauge.Tensor`, `warpgauge.Texture`, `warpgauge.Surface`, or `warpgauge.Shared`"
     )
 
 

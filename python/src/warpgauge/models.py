@@ -13,7 +13,7 @@ Dtype = Literal[
     "float8_e8m0fnu", "float4_e2m1fn_x2", "int4x2", "uint4x2",
 ]  # fmt: skip
 Role = Literal["input", "output", "inout", "scratch"]
-ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct", "pointers", "texture"]
+ArgKind = Literal["tensor", "int", "float", "bool", "str", "none", "struct", "pointers", "texture", "surface"]
 KernelType = Literal[
     "cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel", "library",
     "program",
@@ -89,6 +89,14 @@ class TextureSpec(TypedDict, total=False):
     filter: Literal["point", "linear"]
     normalized: bool
     read: Literal["element", "normalized"]
+    layered: bool
+    array: bool
+
+
+class SurfaceSpec(TypedDict, total=False):
+    tensor: str
+    channels: int
+    layered: bool
 
 
 class ArgSpec(TypedDict, total=False):
@@ -99,6 +107,7 @@ class ArgSpec(TypedDict, total=False):
     fields: dict[str, Any]
     pointers: list[Any]
     texture: TextureSpec
+    surface: SurfaceSpec
     tensor_spec: TensorSpec
     symbol: str
     is_meta: bool

@@ -59,6 +59,20 @@ class Texture:
     normalized: bool = False
     # Whether integers are read as they are, or as fractions of their range.
     read: Literal["element", "normalized"] = "element"
+    # Whether the first of three extents is the number of layers.
+    layered: bool = False
+    # Whether it is in a CUDA array, though the memory of the tensor would do, as `tex1D` needs it.
+    array: bool = False
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A surface object over another argument, a tensor, by its name."""
+
+    tensor: str
+    channels: int = 1
+    # Whether the first of three extents is the number of layers.
+    layered: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ pub mod schema;
 mod settings;
 mod shapes;
 mod shared;
+mod surface;
 mod sweep;
+mod texels;
 mod texture;
 mod triton;
 mod types;
@@ -73,6 +75,7 @@ pub use settings::{
 pub use shared::{
     CopiedTensor, MAX_TENSORS, NamedTensor, NamesTensors, TensorNames, TensorOrigin, TensorUsed,
 };
+pub use surface::SurfaceSpec;
 pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
 pub use texture::TextureSpec;
 pub use types::{

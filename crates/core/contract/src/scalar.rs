@@ -26,10 +26,11 @@ impl ArgSpec {
     }
 
     /// Returns whether it belongs to one kernel alone, and not to those beside it: scratch memory, a structure, an array
-    /// of pointers, or a texture.
+    /// of pointers, a texture, or a surface.
     pub fn is_private(&self) -> bool {
         self.role == Role::Scratch
-            || matches!(self.kind, ArgKind::Struct | ArgKind::Pointers | ArgKind::Texture)
+            || self.kind.is_object()
+            || matches!(self.kind, ArgKind::Struct | ArgKind::Pointers)
     }
 
     /// Returns the value of an `int`, `float` or `bool` argument. The error has the expected and
@@ -50,7 +51,8 @@ impl ArgSpec {
             | ArgKind::None
             | ArgKind::Struct
             | ArgKind::Pointers
-            | ArgKind::Texture => Err("not a number".to_owned()),
+            | ArgKind::Texture
+            | ArgKind::Surface => Err("not a number".to_owned()),
         }
     }
 }

@@ -73,7 +73,7 @@ impl KernelCode {
             let fits = |arg: &&ArgSpec| {
                 let is_taken = match arg.kind {
                     ArgKind::Struct => is_cuda,
-                    ArgKind::Pointers | ArgKind::Texture => kind.has_launches(),
+                    ArgKind::Pointers | ArgKind::Texture | ArgKind::Surface => kind.has_launches(),
                     _ => true,
                 };
                 !arg.is_meta && (has_same || !arg.is_private()) && is_taken
@@ -108,6 +108,7 @@ impl ArgSpec {
             fields: serde_json::Map::new(),
             pointers: Vec::new(),
             texture: None,
+            surface: None,
             symbol: None,
             role: Role::Input,
             is_meta: true,

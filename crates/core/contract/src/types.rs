@@ -20,6 +20,7 @@ use super::library::LibraryFunction;
 use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
 use super::shared::TensorUsed;
+use super::surface::SurfaceSpec;
 use super::texture::TextureSpec;
 use warpgauge_model::{Library, Requirements, Work};
 use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
@@ -235,6 +236,9 @@ pub struct ArgSpec {
     /// The texture that a texture object reads: its tensor, and how it is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub texture: Option<TextureSpec>,
+    /// The surface that a surface object reads and writes: its tensor, and how that is laid out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<SurfaceSpec>,
     /// CUDA: the `__constant__` or `__device__` variable that holds the tensor, such as `ns::filter`, in place of a
     /// parameter. It is filled before each launch, and read after it if the tensor is an output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,6 +301,15 @@ pub enum ArgKind {
     Pointers,
     /// A texture object over a tensor.
     Texture,
+    /// A surface object over a tensor.
+    Surface,
+}
+
+impl ArgKind {
+    /// Returns whether it is a texture or a surface object.
+    pub fn is_object(self) -> bool {
+        matches!(self, Self::Texture | Self::Surface)
+    }
 }
 
 /// Direction of an argument.

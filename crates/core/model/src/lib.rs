@@ -25,6 +25,7 @@ mod resources;
 mod spelling;
 mod target;
 mod tensor_map;
+mod texels;
 mod texture;
 mod timings;
 mod unavailable;
@@ -47,8 +48,7 @@ pub use resources::{FunctionFacts, Resources};
 pub use spelling::{edit_distance, nearest};
 pub use target::Target;
 pub use tensor_map::{MapElement, MapSwizzle, TensorMap};
-pub use texture::{
-    TEXTURE_ALIGNMENT, TexelElement, TextureAddress, TextureFilter, TextureLayout, TextureRead,
-};
+pub use texels::{TexelElement, TexelGrid, TexelReader};
+pub use texture::{TEXTURE_ALIGNMENT, TextureAddress, TextureFilter, TextureLayout, TextureRead};
 pub use timings::WorkerTimings;
 pub use unavailable::Unavailable;

@@ -9,6 +9,7 @@ use cudarc::driver::sys::{
 use libloading::Library;
 
 use super::DeviceError;
+use super::array::{ArrayDescription, CopyDescription};
 use super::texture::{ResourceDescription, TextureDescription};
 
 macro_rules! entry_points {
@@ -131,6 +132,11 @@ entry_points! {
             *mut u64, *const ResourceDescription, *const TextureDescription, *const c_void
         );
         texture_destroy = "cuTexObjectDestroy": fn(u64);
+        surface_create = "cuSurfObjectCreate": fn(*mut u64, *const ResourceDescription);
+        surface_destroy = "cuSurfObjectDestroy": fn(u64);
+        array_create = "cuArray3DCreate_v2": fn(*mut *mut c_void, *const ArrayDescription);
+        array_destroy = "cuArrayDestroy": fn(*mut c_void);
+        copy_rows = "cuMemcpy3DAsync_v2": fn(*const CopyDescription, CUstream);
         reset_persisting_l2 = "cuCtxResetPersistingL2Cache": fn();
         address_range = "cuMemGetAddressRange_v2":
             fn(*mut CUdeviceptr, *mut usize, CUdeviceptr);

@@ -9,6 +9,7 @@
 //! behaviour, and panic where a symbol is missing.
 
 mod api;
+mod array;
 mod blocking_kernel;
 mod content;
 mod context;
@@ -42,6 +43,7 @@ mod tensor_map;
 mod texture;
 mod wipe;
 
+pub use array::{DeviceArray, SurfaceObject};
 pub use blocking_kernel::BlockingKernel;
 pub use content::{RangeContent, RangeContents};
 pub use context::{Context, Driver};

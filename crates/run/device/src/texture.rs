@@ -1,14 +1,15 @@
-//! Texture objects over linear and pitched memory.
+//! Texture objects over linear and pitched memory, and over CUDA arrays.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
 
-use super::{Context, DeviceError};
+use super::{Context, DeviceArray, DeviceError};
 use warpgauge_model::{
     FailureCode, TEXTURE_ALIGNMENT, TexelElement, TextureAddress, TextureFilter, TextureLayout,
     TextureRead,
 };
 
-/// `CU_RESOURCE_TYPE_LINEAR`, `_PITCH2D`.
+/// `CU_RESOURCE_TYPE_ARRAY`, `_LINEAR`, `_PITCH2D`.
+const ARRAY: c_uint = 0;
 const LINEAR: c_uint = 2;
 const PITCHED: c_uint = 3;
 
@@ -16,8 +17,10 @@ const PITCHED: c_uint = 3;
 const AS_INTEGER: c_uint = 1;
 const NORMALIZED: c_uint = 2;
 
-/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share.
+/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The first of them is the handle
+/// of an array, too.
 #[repr(C)]
+#[derive(Default)]
 pub(super) struct ResourceDescription {
     kind: c_uint,
     address: u64,
@@ -51,7 +54,8 @@ pub struct TextureObject {
     context: Context,
 }
 
-fn format(element: TexelElement) -> c_uint {
+/// Returns the `CUarray_format` of an element.
+pub(super) fn format(element: TexelElement) -> c_uint {
     match element {
         TexelElement::U8 => 0x01,
         TexelElement::U16 => 0x02,
@@ -64,40 +68,55 @@ fn format(element: TexelElement) -> c_uint {
     }
 }
 
-fn described(layout: &TextureLayout, address: u64) -> (ResourceDescription, TextureDescription) {
-    let pitch = layout.pitch() as usize;
-    let (kind, width, height, row) = match layout.height {
-        None => (LINEAR, pitch, 0, 0),
-        Some(height) => (PITCHED, layout.width as usize, height as usize, pitch),
-    };
-    let resource = ResourceDescription {
-        kind,
-        address,
-        format: format(layout.element),
-        channels: layout.channels,
-        width,
-        height,
-        pitch: row,
-        reserved: [0; 22],
-        flags: 0,
-    };
+impl ResourceDescription {
+    /// Describes a CUDA array by its handle.
+    pub(super) fn of_array(array: *mut c_void) -> Self {
+        Self { kind: ARRAY, address: array as u64, ..Self::default() }
+    }
+
+    /// Describes the memory from `address` on.
+    fn of_memory(layout: &TextureLayout, address: u64) -> Self {
+        let grid = &layout.grid;
+        let pitch = grid.row_bytes() as usize;
+        let (kind, width, height, row) = match grid.height {
+            None => (LINEAR, pitch, 0, 0),
+            Some(height) => (PITCHED, grid.width as usize, height as usize, pitch),
+        };
+        Self {
+            kind,
+            address,
+            format: format(grid.element),
+            channels: grid.channels,
+            width,
+            height,
+            pitch: row,
+            ..Self::default()
+        }
+    }
+}
+
+fn sampling(layout: &TextureLayout) -> TextureDescription {
     let mode = match layout.address {
         TextureAddress::Wrap => 0,
         TextureAddress::Clamp => 1,
         TextureAddress::Mirror => 2,
         TextureAddress::Border => 3,
     };
-    let is_float = matches!(layout.element, TexelElement::F16 | TexelElement::F32);
-    let as_integer = !is_float && layout.read == TextureRead::Element;
+    let as_integer = !layout.grid.element.is_float() && layout.read == TextureRead::Element;
     let flags =
         if as_integer { AS_INTEGER } else { 0 } | if layout.normalized { NORMALIZED } else { 0 };
-    let how = TextureDescription {
+    TextureDescription {
         address_modes: [mode; 3],
         filter: c_uint::from(layout.filter == TextureFilter::Linear),
         flags,
         ..TextureDescription::default()
-    };
-    (resource, how)
+    }
+}
+
+const OPERATION: &str = "make a texture object";
+
+fn invalid(text: String) -> DeviceError {
+    DeviceError::local(OPERATION, FailureCode::InvalidValue, text)
 }
 
 impl TextureObject {
@@ -110,8 +129,9 @@ impl TextureObject {
         layout: &TextureLayout,
         address: u64,
     ) -> Result<Self, DeviceError> {
-        let operation = "make a texture object";
-        let invalid = |text: String| DeviceError::local(operation, FailureCode::InvalidValue, text);
+        if layout.in_array {
+            return Err(invalid("it is in a CUDA array, and not at an address".to_owned()));
+        }
         layout.check().map_err(invalid)?;
         if !address.is_multiple_of(TEXTURE_ALIGNMENT) {
             let text = format!(
@@ -119,16 +139,33 @@ impl TextureObject {
             );
             return Err(invalid(text));
         }
+        Self::made(context, &ResourceDescription::of_memory(layout, address), layout)
+    }
+
+    /// Makes a texture object over a CUDA array. It exists no longer than the array.
+    ///
+    /// # Errors
+    /// Fails if the layout is invalid, or if the driver lacks textures or refuses this one.
+    pub fn over(array: &DeviceArray, layout: &TextureLayout) -> Result<Self, DeviceError> {
+        layout.check().map_err(invalid)?;
+        Self::made(array.context(), &ResourceDescription::of_array(array.handle()), layout)
+    }
+
+    fn made(
+        context: &Context,
+        resource: &ResourceDescription,
+        layout: &TextureLayout,
+    ) -> Result<Self, DeviceError> {
         let api = context.api();
         let Some(create) = api.texture_create else {
             let text = "this driver has no cuTexObjectCreate";
-            return Err(DeviceError::local(operation, FailureCode::NotSupported, text));
+            return Err(DeviceError::local(OPERATION, FailureCode::NotSupported, text));
         };
-        let (resource, how) = described(layout, address);
+        let how = sampling(layout);
         let mut handle = 0;
         // SAFETY: the driver writes one handle and reads two descriptions, which have its layout. It does not read the memory.
-        let result = unsafe { create(&mut handle, &resource, &how, std::ptr::null()) };
-        api.check(result, operation)?;
+        let result = unsafe { create(&mut handle, resource, &how, std::ptr::null()) };
+        api.check(result, OPERATION)?;
         Ok(Self { handle, context: context.clone() })
     }
 

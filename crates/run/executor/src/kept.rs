@@ -78,6 +78,7 @@ fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
         fields: arg.fields.clone(),
         pointers: Vec::new(),
         texture: None,
+        surface: None,
         symbol: None,
         role: arg.role,
         is_meta: arg.is_meta,

@@ -50,8 +50,9 @@ fn full_kernel() -> Value {
                 {"name": "l", "type": "pointers", "pointers": ["x", "x + 1", null]},
                 {"name": "t", "type": "texture", "texture": {
                     "tensor": "x", "channels": 2, "address": "wrap", "filter": "linear", "normalized": true,
-                    "read": "normalized",
+                    "read": "normalized", "layered": true, "array": true,
                 }},
+                {"name": "s", "type": "surface", "surface": {"tensor": "x", "channels": 2, "layered": true}},
             ],
             "launch": {
                 "grid": dims, "block": dims, "cluster": dims, "shared_memory_bytes": 1024,

@@ -86,12 +86,20 @@ pub(super) fn check_one(
         FailureCode::WrongField,
         || "only arguments of type `texture` have a `texture`".to_owned(),
     );
+    mistakes.require(
+        arg.kind == ArgKind::Surface || arg.surface.is_none(),
+        format!("{path}.surface"),
+        FailureCode::WrongField,
+        || "only arguments of type `surface` have a `surface`".to_owned(),
+    );
     if let Some(symbol) = &arg.symbol {
         check_symbol(arg, symbol, kernel, limits, path, mistakes);
     }
     match arg.kind {
         ArgKind::Struct => structure(args, arg, kernel, path, mistakes),
-        ArgKind::Pointers | ArgKind::Texture => composed(args, arg, kernel, path, mistakes),
+        ArgKind::Pointers | ArgKind::Texture | ArgKind::Surface => {
+            composed(args, arg, kernel, path, mistakes)
+        }
         ArgKind::Tensor => tensor(args, arg, kernel, limits, path, mistakes),
         _ => scalar(arg, kernel, path, mistakes),
     }
@@ -196,7 +204,7 @@ fn structure(
     }
 }
 
-/// Checks an argument of type `pointers` or `texture`: what it names, and that a kernel of a compiled language takes it.
+/// Checks an argument of type `pointers`, `texture` or `surface`: what it names, and that a kernel of a compiled language takes it.
 fn composed(
     args: &[ArgSpec],
     arg: &ArgSpec,
@@ -206,6 +214,7 @@ fn composed(
 ) {
     let (what, field) = match arg.kind {
         ArgKind::Texture => ("textures", "texture"),
+        ArgKind::Surface => ("surfaces", "surface"),
         _ => ("arrays of pointers", "pointers"),
     };
     mistakes.require(kernel.has_launches(), format!("{path}.type"), FailureCode::WrongType, || {

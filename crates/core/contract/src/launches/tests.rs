@@ -37,7 +37,7 @@ fn shown(program: &ResolvedProgram) -> Vec<String> {
         StepArgument::Given(index, 0) => format!("#{index}"),
         StepArgument::Given(index, offset) => format!("#{index}+{offset}"),
         StepArgument::Number(value) => value.to_string(),
-        StepArgument::Texture(_, tensor) => format!("texture #{tensor}"),
+        StepArgument::Object(_, tensor) => format!("texture #{tensor}"),
         StepArgument::Pointers(_, entries) => format!("{entries:?}"),
         StepArgument::Null | StepArgument::Structure(_) => String::new(),
     };

@@ -34,8 +34,8 @@ pub enum StepArgument {
     Structure(Vec<StructureField>),
     /// An array of pointers in device memory: the index of the argument that describes it, and its entries.
     Pointers(usize, Vec<PointerEntry>),
-    /// A texture object: the index of the argument that describes it, and of its tensor.
-    Texture(usize, usize),
+    /// A texture or surface object: the index of the argument that describes it, and of its tensor.
+    Object(usize, usize),
 }
 
 /// A field of a structure that is no structure itself.
@@ -120,9 +120,9 @@ impl Values<'_> {
         match arg.kind {
             ArgKind::Struct => self.structure(&arg.fields),
             ArgKind::Pointers => self.pointers(index, &arg.pointers),
-            ArgKind::Texture => {
-                let tensor = texture_of(self.args, arg)?;
-                Ok(StepArgument::Texture(index, self.meant[tensor]))
+            ArgKind::Texture | ArgKind::Surface => {
+                let tensor = tensor_of(self.args, arg)?;
+                Ok(StepArgument::Object(index, self.meant[tensor]))
             }
             _ => Ok(StepArgument::Given(self.meant[index], 0)),
         }
@@ -139,9 +139,10 @@ impl Values<'_> {
                 return Err(at((FailureCode::WrongType, message)));
             }
             let value = self.argument(value).map_err(at)?;
-            if let StepArgument::Texture(..) = value {
+            if let StepArgument::Object(..) = value {
                 let message =
-                    "names a texture: pass it as a parameter, not in a structure".to_owned();
+                    "names a texture or a surface: pass it as a parameter, not in a structure"
+                        .to_owned();
                 return Err(at((FailureCode::WrongType, message)));
             }
             pointers += value.pointer_count();
@@ -221,19 +222,23 @@ fn add_value<'a>(
     }
 }
 
-/// Returns the index of the tensor of a texture.
-fn texture_of(args: &[ArgSpec], arg: &ArgSpec) -> Result<usize, ValueError> {
+/// Returns the index of the tensor of a texture or a surface.
+fn tensor_of(args: &[ArgSpec], arg: &ArgSpec) -> Result<usize, ValueError> {
+    let missing = |message: &str| (FailureCode::MissingField, message.to_owned());
+    if arg.kind == ArgKind::Surface {
+        let surface = arg.surface.as_ref().ok_or_else(|| {
+            missing("an argument of type `surface` needs `surface`: its `tensor`")
+        })?;
+        return surface.grid(args).map(|(tensor, _)| tensor);
+    }
     let texture = arg.texture.as_ref().ok_or_else(|| {
-        let message =
-            "an argument of type `texture` needs `texture`: its `tensor`, and how it is read"
-                .to_owned();
-        (FailureCode::MissingField, message)
+        missing("an argument of type `texture` needs `texture`: its `tensor`, and how it is read")
     })?;
     texture.layout(args).map(|(tensor, _)| tensor)
 }
 
-/// Returns the value of an argument that is a structure, an array of pointers or a texture. Names in it are those of `args`, which
-/// has the argument.
+/// Returns the value of an argument that is a structure, an array of pointers, a texture or a surface. Names in it are those of
+/// `args`, which has the argument.
 ///
 /// # Errors
 /// What is wrong about a field or an entry.
@@ -245,8 +250,8 @@ pub fn composed_value(args: &[ArgSpec], arg: &ArgSpec) -> Result<StepArgument, V
     let values = Values { args, meant: &meant, counters: &[], index_of: &index_of };
     match index_of(&arg.name) {
         Some(index) if arg.kind == ArgKind::Pointers => values.pointers(index, &arg.pointers),
-        Some(index) if arg.kind == ArgKind::Texture => {
-            texture_of(args, arg).map(|tensor| StepArgument::Texture(index, tensor))
+        Some(index) if arg.kind.is_object() => {
+            tensor_of(args, arg).map(|tensor| StepArgument::Object(index, tensor))
         }
         _ => values.structure(&arg.fields),
     }
@@ -280,7 +285,7 @@ impl StepArgument {
                 fields.iter().map(size).sum()
             }
             Self::Pointers(_, entries) => EACH * entries.len(),
-            Self::Given(..) | Self::Number(_) | Self::Null | Self::Texture(..) => 0,
+            Self::Given(..) | Self::Number(_) | Self::Null | Self::Object(..) => 0,
         }
     }
 
@@ -289,7 +294,7 @@ impl StepArgument {
         match self {
             Self::Structure(fields) => fields.iter().map(|field| field.value.pointer_count()).sum(),
             Self::Pointers(_, entries) => entries.len(),
-            Self::Given(..) | Self::Number(_) | Self::Null | Self::Texture(..) => 0,
+            Self::Given(..) | Self::Number(_) | Self::Null | Self::Object(..) => 0,
         }
     }
 
@@ -299,7 +304,7 @@ impl StepArgument {
             Self::Given(index, _) => vec![*index],
             Self::Number(_) | Self::Null => Vec::new(),
             Self::Structure(fields) => fields.iter().flat_map(|field| field.value.used()).collect(),
-            Self::Texture(index, tensor) => vec![*index, *tensor],
+            Self::Object(index, tensor) => vec![*index, *tensor],
             Self::Pointers(index, entries) => {
                 let tensors = entries.iter().filter_map(|entry| Some(entry.as_ref()?.0));
                 std::iter::once(*index).chain(tensors).collect()

@@ -356,6 +356,7 @@ fn empty(name: &str, kind: ArgKind) -> ArgSpec {
         fields: Default::default(),
         pointers: Vec::new(),
         texture: None,
+        surface: None,
         symbol: None,
         role: Role::Input,
         is_meta: false,

@@ -297,7 +297,8 @@ fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
         | ArgKind::None
         | ArgKind::Struct
         | ArgKind::Pointers
-        | ArgKind::Texture => None,
+        | ArgKind::Texture
+        | ArgKind::Surface => None,
         ArgKind::Str => arg.value.clone(),
         _ => Some(match arg.scalar_value().map_err(misfit)? {
             ScalarValue::Bool(value) => Value::Bool(value),

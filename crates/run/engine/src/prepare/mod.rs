@@ -28,6 +28,7 @@ use warpgauge_worker::protocol::{
     ReferenceRun, Tolerances, TrialPlan, WorkerJob,
 };
 
+mod arrays;
 pub(crate) mod bind;
 mod compiled_launch;
 mod globals;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::arrays::{Arrays, Uses};
 use super::bind::{BindError, Passed, Tensors, bind_passed_list, parameters_of};
 use super::globals::Globals;
 use super::{binding_failure, tensor_arguments};
@@ -13,7 +14,7 @@ use warpgauge_contract::{
     ArgKind, ArgSpec, ContractLimits, KernelCode, Line, PointerEntry, ResolvedLaunch, ResolvedStep,
     Role, StepArgument, TensorSpec, resolve_program,
 };
-use warpgauge_model::{FailureCode, Image};
+use warpgauge_model::{FailureCode, Image, TexelGrid, TextureLayout};
 use warpgauge_tensor::shape;
 use warpgauge_worker::protocol::{
     Argument, Launches, Memory, Piece, Pointee, Step, StepLaunch, StepProgram,
@@ -28,6 +29,13 @@ pub(super) fn are_needed(code: &KernelCode, globals: &Globals<'_>) -> bool {
             .args
             .iter()
             .any(|arg| arg.role == Role::Scratch || arg.kind == ArgKind::Pointers)
+        || globals.io.args.iter().any(|arg| is_in_array(arg, &globals.io.args))
+}
+
+/// Returns whether an argument is an object over a CUDA array. The contract was checked.
+fn is_in_array(arg: &ArgSpec, args: &[ArgSpec]) -> bool {
+    let layout = arg.texture.as_ref().and_then(|texture| texture.layout(args).ok());
+    arg.kind == ArgKind::Surface || layout.is_some_and(|(_, layout)| layout.in_array)
 }
 
 /// Returns the steps of a kernel, bound to the parameters of the kernels of `artifact`.
@@ -59,11 +67,19 @@ pub(super) fn launches_of(
         return Err(binding_failure(path, vec![problem]));
     };
     let first = first.whole(image, &kernels[first.kernel].symbol);
-    let Binder { workspaces, arrays, .. } = binder;
+    let Binder { workspaces, pointer_arrays, arrays, memory, is_list, .. } = binder;
+    let pointer_arrays = pointer_arrays.into_inner().0;
+    let (pointers, variables) = (&pointer_arrays, &globals.variables);
+    let all = setup.iter().chain(&steps).collect();
+    let uses = Uses { steps: all, pointers, globals: variables, is_list };
+    let arrays = arrays.into_inner().finished(io, &memory, &uses);
+    let (arrays, objects) = arrays.map_err(|errors| binding_failure(path, errors))?;
     let program = StepProgram {
         symbols,
         workspaces,
-        pointer_arrays: arrays.into_inner().0,
+        pointer_arrays,
+        arrays,
+        objects,
         globals: globals.variables.clone(),
         setup,
         steps,
@@ -89,7 +105,7 @@ fn kernels_of<'a>(
 
 /// Different arrays of pointers, and the index of each.
 #[derive(Default)]
-struct Arrays(Vec<Vec<Option<Pointee>>>, HashMap<Vec<Option<Pointee>>, usize>);
+struct PointerArrays(Vec<Vec<Option<Pointee>>>, HashMap<Vec<Option<Pointee>>, usize>);
 
 struct Binder<'a> {
     /// The arguments without content.
@@ -98,6 +114,7 @@ struct Binder<'a> {
     /// Memory of each argument that is a tensor.
     memory: Vec<Option<Piece>>,
     workspaces: Vec<u64>,
+    pointer_arrays: RefCell<PointerArrays>,
     arrays: RefCell<Arrays>,
     globals: &'a Globals<'a>,
     path: &'a str,
@@ -126,6 +143,7 @@ impl<'a> Binder<'a> {
                 fields: arg.fields.clone(),
                 pointers: arg.pointers.clone(),
                 texture: arg.texture.clone(),
+                surface: arg.surface.clone(),
                 symbol: arg.symbol.clone(),
                 role: Role::Input,
                 is_meta: arg.is_meta,
@@ -149,8 +167,8 @@ impl<'a> Binder<'a> {
             workspaces.push(bytes(arg));
         }
         let args = io.args.iter().map(bare).collect();
-        let arrays = RefCell::default();
-        Self { args, kernels, memory, workspaces, arrays, globals, path, is_list }
+        let (pointer_arrays, arrays) = (RefCell::default(), RefCell::default());
+        Self { args, kernels, memory, workspaces, pointer_arrays, arrays, globals, path, is_list }
     }
 
     fn steps(&self, steps: &[ResolvedStep], lines: &[Line]) -> Result<Vec<Step>, ExecError> {
@@ -205,7 +223,11 @@ impl<'a> Binder<'a> {
         };
         let place = |tensor: usize, elements: u64| self.pointer(tensor, elements);
         let array = |entries: &[PointerEntry]| self.pointer_array(entries);
-        let tensors = Tensors { args: &self.args, place: &place, array: &array };
+        let object = |tensor: usize, grid: &TexelGrid, texture: Option<&TextureLayout>| {
+            let memory = self.memory[tensor]?.memory;
+            Some(self.arrays.borrow_mut().object(memory, grid, texture))
+        };
+        let tensors = Tensors { args: &self.args, place: &place, array: &array, object: &object };
         bind_passed_list(self.kernels[kernel], &passed, &tensors).map_err(|errors| {
             let located = errors.into_iter().map(|error| match at {
                 Some(at) => error.at_step(at),
@@ -235,7 +257,7 @@ impl<'a> Binder<'a> {
             Some(Some(Pointee { memory, offset: elements * size as u64 }))
         };
         let entries = entries.iter().map(pointee).collect::<Option<Vec<_>>>()?;
-        let Arrays(arrays, indexes) = &mut *self.arrays.borrow_mut();
+        let PointerArrays(arrays, indexes) = &mut *self.pointer_arrays.borrow_mut();
         let index = *indexes.entry(entries).or_insert_with_key(|entries| {
             arrays.push(entries.clone());
             arrays.len() - 1

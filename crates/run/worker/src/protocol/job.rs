@@ -108,8 +108,10 @@ pub enum Argument {
     /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy engine of
     /// compute capability 9.0 and later reads it.
     Map(usize, Box<TensorMap>),
-    /// A texture object: the index of a buffer, and how it is read.
+    /// A texture object over the memory of a buffer: its index, and how it is read.
     Texture(usize, Box<TextureLayout>),
+    /// A texture or surface object over a CUDA array, by index among those of a list of steps.
+    Object(usize),
     /// Pointer to an array of pointers, by index among those of a list of steps.
     PointerArray(usize),
 }

@@ -23,7 +23,10 @@ pub use outcome::{
 };
 pub use reports::{PlanReport, ProbeReport};
 pub use served::{FromRunner, JudgePlan, JudgedTask, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
-pub use steps::{GlobalVariable, LineTimes, Memory, Piece, Pointee, Step, StepLaunch, StepProgram};
+pub use steps::{
+    ArrayObject, ArraySpec, GlobalVariable, LineTimes, Memory, Piece, Pointee, Step, StepLaunch,
+    StepProgram,
+};
 pub use task::{
     Checks, CountPlan, EvaluatePlan, MonitorPlan, PairPlan, ReferenceRun, TaskPlan, Tolerances,
     TracePlan, TraceView, TrialPlan, WorkerTask,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::job::{Argument, KernelLaunch};
-use warpgauge_model::Image;
+use warpgauge_model::{Image, TexelGrid, TextureLayout};
 
 /// Steps that are done in place of one launch. All kernels are in the image of the program's first launch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -14,6 +14,10 @@ pub struct StepProgram {
     pub workspaces: Vec<u64>,
     /// Arrays of pointers in device memory that steps take: where each pointer points, or `None` for a null pointer.
     pub pointer_arrays: Vec<Vec<Option<Pointee>>>,
+    /// CUDA arrays that hold buffers or scratch memory during a run.
+    pub arrays: Vec<ArraySpec>,
+    /// Texture and surface objects over the arrays.
+    pub objects: Vec<ArrayObject>,
     /// Variables of the image that hold buffers.
     pub globals: Vec<GlobalVariable>,
     /// Steps that fill the scratch memory before inputs exist. What they leave there is the scratch memory's content
@@ -23,6 +27,24 @@ pub struct StepProgram {
     pub steps: Vec<Step>,
     /// Number of lines of the list that the steps come from.
     pub lines: usize,
+}
+
+/// A CUDA array that holds memory during a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ArraySpec {
+    pub memory: Memory,
+    pub grid: TexelGrid,
+    /// Whether the memory gets the array's content after a run.
+    pub is_written: bool,
+}
+
+/// What a kernel gets to access an array with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ArrayObject {
+    /// Index of the array.
+    pub array: usize,
+    /// How a texture object reads it; `None` for a surface object.
+    pub texture: Option<TextureLayout>,
 }
 
 /// A variable of the image that holds a buffer during a run.

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::error::{BindError, describe};
-use super::{ctype, pointer, pointers, scalar, structure, texture};
+use super::{ctype, object, pointer, pointers, scalar, structure};
 use warpgauge_compile::{CType, Constant, KernelInfo, Param};
 use warpgauge_contract::{
     ArgKind, ArgSpec, PointerEntry, ScalarValue, StepArgument, StructureField,
 };
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, TexelGrid, TextureLayout};
 use warpgauge_worker::protocol::Argument;
 
 /// An argument to bind.
@@ -26,15 +26,15 @@ pub(crate) struct Passed<'a> {
     fields: Option<Cow<'a, [StructureField]>>,
     /// Of an array of pointers: its entries.
     pointers: Option<Cow<'a, [PointerEntry]>>,
-    /// Of a texture: the index of its tensor.
-    texture: Option<usize>,
+    /// Of a texture or a surface: the index of its tensor.
+    object: Option<usize>,
 }
 
 impl<'a> Passed<'a> {
     /// Returns one of the contract's arguments, from an element on.
     fn given(index: usize, (at, elements): (usize, u64), args: &'a [ArgSpec]) -> Self {
         let (arg, tensor) = (Cow::Borrowed(&args[at]), Some((at, elements)));
-        Self { index, arg, tensor, fields: None, pointers: None, texture: None }
+        Self { index, arg, tensor, fields: None, pointers: None, object: None }
     }
 
     /// Returns one of the contract's arguments, with the value of a structure or an array of pointers.
@@ -45,7 +45,7 @@ impl<'a> Passed<'a> {
             StepArgument::Pointers(_, entries) => {
                 Self { pointers: Some(Cow::Owned(entries)), ..given }
             }
-            StepArgument::Texture(_, tensor) => Self { texture: Some(tensor), ..given },
+            StepArgument::Object(_, tensor) => Self { object: Some(tensor), ..given },
             StepArgument::Given(..) | StepArgument::Number(_) | StepArgument::Null => given,
         }
     }
@@ -64,8 +64,8 @@ impl<'a> Passed<'a> {
             StepArgument::Structure(fields) => {
                 (ArgKind::Struct, Value::Null, Some(Cow::Borrowed(fields.as_slice())))
             }
-            StepArgument::Texture(at, tensor) => {
-                return Self { texture: Some(*tensor), ..Self::given(index, (*at, 0), args) };
+            StepArgument::Object(at, tensor) => {
+                return Self { object: Some(*tensor), ..Self::given(index, (*at, 0), args) };
             }
             StepArgument::Pointers(at, entries) => {
                 let pointers = Some(Cow::Borrowed(entries.as_slice()));
@@ -73,7 +73,7 @@ impl<'a> Passed<'a> {
             }
         };
         let arg = ArgSpec { is_meta: false, ..ArgSpec::constant(name, kind, value) };
-        Self { index, arg: Cow::Owned(arg), tensor: None, fields, pointers: None, texture: None }
+        Self { index, arg: Cow::Owned(arg), tensor: None, fields, pointers: None, object: None }
     }
 
     /// Returns an error about a structure that does not fit its parameter.
@@ -115,7 +115,14 @@ pub(crate) struct Tensors<'a> {
     pub place: &'a dyn Fn(usize, u64) -> Option<Argument>,
     /// Returns the pointer to an array of pointers with these entries, none of which is a compile-time constant.
     pub array: &'a dyn Fn(&[PointerEntry]) -> Option<Argument>,
+    /// Returns the object over a CUDA array that holds a tensor, by its index among the arguments: a texture object with
+    /// this layout, or a surface object. `None` where the launch is no list of steps, or the tensor has no memory.
+    pub object: &'a ObjectOf<'a>,
 }
+
+/// Returns the object over a CUDA array with these texels.
+pub(crate) type ObjectOf<'a> =
+    dyn Fn(usize, &TexelGrid, Option<&TextureLayout>) -> Option<Argument> + 'a;
 
 /// Binds the arguments of a contract to the parameters of `kernel`, in order.
 ///
@@ -128,12 +135,17 @@ pub fn bind_arguments(
     let passed = parameters_of(kernel, args).map_err(|error| vec![error])?;
     let buffer_of = |index: usize| args[..index].iter().filter(is_buffer).count();
     let place = |index: usize, _: u64| Some(Argument::Buffer(buffer_of(index)));
-    bind_passed_list(kernel, &passed, &Tensors { args, place: &place, array: &|_| None })
+    bind_passed_list(
+        kernel,
+        &passed,
+        &Tensors { args, place: &place, array: &|_| None, object: &|_, _, _| None },
+    )
 }
 
 /// Returns the arguments that a kernel without a list of launches gets. Those that a structure or an array of pointers
-/// names are not among them, and no tensor of a texture, unless the kernel has as many parameters as there are arguments. A
-/// kernel that takes no structure, no array of pointers or no texture gets none: those are of a kernel beside it.
+/// names are not among them, and no tensor of a texture or a surface, unless the kernel has as many parameters as there are
+/// arguments. A kernel that takes no structure, no array of pointers or no such object gets none: those are of a kernel beside
+/// it.
 pub(crate) fn parameters_of<'a>(
     kernel: &KernelInfo,
     args: &'a [ArgSpec],
@@ -141,7 +153,7 @@ pub(crate) fn parameters_of<'a>(
     let mut passed = Vec::new();
     for (index, arg) in args.iter().enumerate().filter(|(_, arg)| arg.is_parameter()) {
         let one = match arg.kind {
-            ArgKind::Struct | ArgKind::Pointers | ArgKind::Texture => {
+            ArgKind::Struct | ArgKind::Pointers | ArgKind::Texture | ArgKind::Surface => {
                 let value = warpgauge_contract::composed_value(args, arg)
                     .map_err(|(code, message)| BindError::argument(index, code, message))?;
                 (value.used(), Passed::composed(index, value, args))
@@ -163,13 +175,13 @@ type Using<'a> = (Vec<usize>, Passed<'a>);
 fn taken_by<'a>(params: &[Param], mut passed: Vec<Using<'a>>) -> Vec<Passed<'a>> {
     let takes_structures = params.iter().any(|param| matches!(param.ctype, CType::Aggregate(_)));
     passed.retain(|(_, one)| takes_structures || one.fields.is_none());
-    // An array or a texture stands where the tensor of a kernel beside it stands: the parameter there decides.
-    let (arrays, textures) =
-        (params.iter().any(pointers::is_array), params.iter().any(texture::may_be));
-    let ways = [(true, true), (true, false), (false, true), (false, false), (arrays, textures)];
-    let way = |(arrays, textures): (bool, bool)| {
+    // An array, a texture or a surface stands where the tensor of a kernel beside it stands: the parameter there decides.
+    let (arrays, objects) =
+        (params.iter().any(pointers::is_array), params.iter().any(object::may_be));
+    let ways = [(true, true), (true, false), (false, true), (false, false), (arrays, objects)];
+    let way = |(arrays, objects): (bool, bool)| {
         let kept = passed.iter().filter(|(_, one)| {
-            (arrays || one.pointers.is_none()) && (textures || one.texture.is_none())
+            (arrays || one.pointers.is_none()) && (objects || one.object.is_none())
         });
         without_named(kept.cloned().collect(), Some(params.len()))
     };
@@ -178,7 +190,7 @@ fn taken_by<'a>(params: &[Param], mut passed: Vec<Using<'a>>) -> Vec<Passed<'a>>
         taken.len() == params.len()
             && pairs.all(|(one, param)| {
                 (one.pointers.is_none() || pointers::may_be_array(param))
-                    && (one.texture.is_none() || texture::may_be(param))
+                    && (one.object.is_none() || object::may_be(param))
             })
     };
     ways.iter().map(|one| way(*one)).find(fits).unwrap_or_else(|| way(ways[ways.len() - 1]))
@@ -237,7 +249,11 @@ pub(crate) fn bind_passed(
     let (_, buffer) = passed(index, args)?;
     let one = Passed::given(index, (index, 0), args);
     let place = |_, _| Some(Argument::Buffer(buffer));
-    bind_value(&one, param, &Tensors { args, place: &place, array: &|_| None })
+    bind_value(
+        &one,
+        param,
+        &Tensors { args, place: &place, array: &|_| None, object: &|_, _, _| None },
+    )
 }
 
 /// Returns an argument by index, and the number of buffers before it. If it is a tensor, that is its
@@ -276,8 +292,8 @@ pub(super) fn bind_value(
     if let Some(fields) = &one.fields {
         return structure::bind(one, fields, param, tensors);
     }
-    if let Some(of) = one.texture {
-        return texture::bind(one, of, param, tensors);
+    if let Some(of) = one.object {
+        return object::bind(one, of, param, tensors);
     }
     if let Some(entries) = &one.pointers {
         return pointers::bind(one, entries, param, tensors);

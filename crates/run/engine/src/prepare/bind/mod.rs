@@ -8,11 +8,11 @@ mod arguments;
 mod ctype;
 mod error;
 mod mapped;
+mod object;
 mod pointer;
 mod pointers;
 mod scalar;
 mod structure;
-mod texture;
 
 #[cfg(test)]
 mod tests;

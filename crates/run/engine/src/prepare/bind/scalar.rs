@@ -134,7 +134,8 @@ fn read(index: usize, arg: &ArgSpec) -> Result<Scalar, BindError> {
         | ArgKind::None
         | ArgKind::Struct
         | ArgKind::Pointers
-        | ArgKind::Texture => "a number or a bool",
+        | ArgKind::Texture
+        | ArgKind::Surface => "a number or a bool",
     };
     arg.scalar_value().map_err(|reason| {
         let text = format!("argument `{}` needs {wanted} in `value`: {reason}", arg.name);

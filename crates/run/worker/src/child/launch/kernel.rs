@@ -104,6 +104,11 @@ impl BoundLaunch {
                     textures.push(bound);
                     params.push(&bytes)
                 }
+                Argument::Object(object) => {
+                    let bytes = shared.object(*object);
+                    let missing = || blamed(no_buffer(&launch.symbol, index, *object));
+                    params.push(&bytes.ok_or_else(missing)?)
+                }
                 Argument::Map(buffer, map) => {
                     let bound = (index, *buffer, place(index, *buffer)?);
                     let (bound, bytes) = BoundMap::new(executor, bound, map).map_err(blamed)?;

@@ -47,6 +47,7 @@ impl BoundCall {
                 | Argument::Structure(..)
                 | Argument::Map(..)
                 | Argument::Texture(..)
+                | Argument::Object(_)
                 | Argument::PointerArray(_) => {
                     return Err(environment(unknown(&launch.symbol)));
                 }

@@ -1,6 +1,7 @@
-//! Memory beside the buffers that the steps of a list share: scratch memory and arrays of pointers. The main type is
-//! [`StepMemory`].
+//! Memory beside the buffers that the steps of a list share: scratch memory, arrays of pointers, and CUDA arrays. The main
+//! type is [`StepMemory`].
 
+use super::arrays::Arrays;
 use super::kernel::no_buffer;
 use super::library_call::AddressOf;
 use crate::protocol::{Memory, Pointee, StepProgram};
@@ -19,6 +20,7 @@ pub(super) struct StepMemory {
     /// Content of the scratch memory after the setup, if there is one.
     prepared: Vec<DeviceBuffer>,
     arrays: Vec<PointerArray>,
+    texels: Arrays,
 }
 
 /// An array of pointers. A kernel may overwrite it, so a copy is written to it before each run.
@@ -40,7 +42,8 @@ impl StepMemory {
         let arrays =
             program.pointer_arrays.iter().map(|entries| PointerArray::new(context, entries));
         let arrays = arrays.collect::<Result<_, _>>()?;
-        Ok(Self { workspaces, prepared: Vec::new(), arrays })
+        let texels = Arrays::new(context, program)?;
+        Ok(Self { workspaces, prepared: Vec::new(), arrays, texels })
     }
 
     /// Returns the address of scratch memory, by index; `None` if there is none.
@@ -51,6 +54,11 @@ impl StepMemory {
     /// Returns the address of an array of pointers, by index; `None` if there is none.
     pub(super) fn pointer_array(&self, index: usize) -> Option<u64> {
         self.arrays.get(index).map(|array| array.memory.address())
+    }
+
+    /// Returns a texture or surface object over a CUDA array, by index, as a kernel gets it; `None` if there is none.
+    pub(super) fn object(&self, index: usize) -> Option<[u8; 8]> {
+        self.texels.object(index)
     }
 
     /// Returns the address of memory that steps use, of `what` for errors.
@@ -97,7 +105,20 @@ impl StepMemory {
             let addresses = self.addresses(&self.arrays[index].entries, address)?;
             self.arrays[index].write(addresses, stream)?;
         }
-        Ok(())
+        let place = |memory: Memory| self.place(memory, address, "a CUDA array");
+        self.texels.fill(&place, stream)
+    }
+
+    /// Queues writing the content of CUDA arrays to their memory: of those that are written (`outputs`), or of those that
+    /// hold scratch memory. Returns whether there are any.
+    pub(super) fn collect(
+        &self,
+        outputs: bool,
+        address: AddressOf<'_>,
+        stream: &Stream,
+    ) -> Result<bool, DeviceError> {
+        let place = |memory: Memory| self.place(memory, address, "a CUDA array");
+        self.texels.collect(outputs, &place, stream)
     }
 
     /// Returns the bytes of an array of pointers.

@@ -118,7 +118,9 @@ impl BoundSteps {
             let stream = &executor.stream;
             bound.memory.renew(address, stream).map_err(blamed)?;
             let steps = std::mem::replace(&mut bound.steps, setup);
-            let done = bound.queue(address, stream).and_then(|()| stream.synchronize());
+            let done = bound.queue(address, stream);
+            let done = done.and_then(|()| bound.memory.collect(false, address, stream).map(drop));
+            let done = done.and_then(|()| stream.synchronize());
             bound.steps = steps;
             done.map_err(blamed)?;
             bound.memory.keep(&executor.context, stream).map_err(blamed)?;
@@ -138,21 +140,19 @@ impl BoundSteps {
         })
     }
 
-    /// Copies the variables that a run wrote to their buffers, and waits for that: another process may read the buffers
-    /// next.
+    /// Copies the variables and the CUDA arrays that a run wrote to their buffers, and waits for that: another process may
+    /// read the buffers next.
     pub(super) fn collect(
         &self,
         address: AddressOf<'_>,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        let mut written = self.globals.iter().filter(|global| global.is_written).peekable();
-        if written.peek().is_none() {
-            return Ok(());
+        let mut waits = self.memory.collect(true, address, stream)?;
+        for global in self.globals.iter().filter(|global| global.is_written) {
+            stream.copy_at(global.address, buffer_of(global, address)?, global.bytes)?;
+            waits = true;
         }
-        written.try_for_each(|global| {
-            stream.copy_at(global.address, buffer_of(global, address)?, global.bytes)
-        })?;
-        stream.synchronize()
+        if waits { stream.synchronize() } else { Ok(()) }
     }
 
     /// Queues all steps. Where a loop depends on a flag, this waits for what was queued before.

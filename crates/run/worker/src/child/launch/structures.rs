@@ -41,6 +41,7 @@ impl BoundStructure {
                 | Argument::Scratch(_)
                 | Argument::Structure(..)
                 | Argument::Texture(..)
+                | Argument::Object(_)
                 | Argument::Map(..) => return Err(0),
             }
         }
