@@ -29,8 +29,8 @@ pub(crate) struct Kernel<'a> {
     pub body: std::ops::Range<usize>,
     /// Token range of the first argument of `__launch_bounds__`.
     pub launch_bound: Option<std::ops::Range<usize>>,
-    /// Name of a parameter that is a texture or a surface, if any.
-    pub texture: Option<&'a str>,
+    /// Names of the parameters that are textures or surfaces, and whether each is a surface.
+    pub objects: Vec<(&'a str, bool)>,
 }
 
 /// Returns the kernels that a source defines, in their order.
@@ -139,7 +139,7 @@ fn kernel<'a>(tokens: &[&'a str], global: usize) -> Option<Kernel<'a>> {
         name,
         template: template(tokens, global),
         parameters: parameters(&tokens[open + 1..close]),
-        texture: texture(&tokens[open + 1..close]),
+        objects: objects(&tokens[open + 1..close]),
         body: close + 2..end,
         launch_bound,
     })
@@ -159,13 +159,19 @@ fn first_end(tokens: &[&str], start: usize, close: usize) -> usize {
     close
 }
 
-/// Returns a parameter that is a texture or a surface. It is a handle, which the compiler shows as
-/// a number.
-fn texture<'a>(tokens: &[&'a str]) -> Option<&'a str> {
-    let at = tokens
-        .iter()
-        .position(|token| matches!(*token, "cudaTextureObject_t" | "cudaSurfaceObject_t"))?;
-    tokens[at + 1..].iter().find(|token| is_name(token) && **token != "const").copied()
+/// Returns the parameters that are textures or surfaces, and whether each is a surface. They are handles, which the compiler
+/// shows as numbers.
+fn objects<'a>(tokens: &[&'a str]) -> Vec<(&'a str, bool)> {
+    let name = |at: usize| {
+        let mut rest = tokens[at + 1..].iter();
+        rest.find(|token| is_name(token) && **token != "const").copied()
+    };
+    let object = |(at, token): (usize, &&'a str)| match *token {
+        "cudaTextureObject_t" => Some((name(at)?, false)),
+        "cudaSurfaceObject_t" => Some((name(at)?, true)),
+        _ => None,
+    };
+    tokens.iter().enumerate().filter_map(object).collect()
 }
 
 /// Returns the names in a parameter list: the last name of each parameter, before the brackets of

@@ -13,7 +13,7 @@ use crate::infer::launched::{Launched, Passed, launched};
 use crate::infer::lexer::{Source, read};
 use crate::infer::names::{self, Meaning};
 use crate::infer::wishes::{MAX_INTEGER, Wishes};
-use crate::infer::{pointers, shape};
+use crate::infer::{objects, pointers, shape};
 
 /// Most elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 20;
@@ -90,16 +90,15 @@ pub fn contract(
         parameter.name.clone().or(own).unwrap_or_else(|| format!("arg{index}"))
     });
     let named = named.collect::<Vec<_>>();
-    if let Some(texture) = kernel.and_then(|kernel| kernel.texture) {
-        return Err(format!(
-            "parameter `{texture}` is a texture or a surface: write the contract by hand, with an argument of type `texture` \
-             for a texture; a kernel reads and writes a pointer in place of a surface"
-        ));
-    }
-    let kinds = parameters
-        .iter()
-        .zip(&named)
-        .map(|(parameter, name)| kind(parameter, name, &source.tokens));
+    let body = kernel.map_or(&[][..], |kernel| &source.tokens[kernel.body.clone()]);
+    let object = |name: &str| {
+        let mut objects = kernel.iter().flat_map(|kernel| &kernel.objects);
+        objects.find(|(object, _)| *object == name).copied()
+    };
+    let kinds = parameters.iter().zip(&named).map(|(parameter, name)| match object(name) {
+        Some((_, is_surface)) => objects::object(body, name, is_surface).map(Kind::Object),
+        None => kind(parameter, name, &source.tokens),
+    });
     let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
     Ok(Work::new(&source, kernel, (&named, &kinds), wishes).guess())
 }
@@ -246,7 +245,7 @@ impl<'w> Work<'w> {
         let most = uses.iter().filter_map(|(used, _)| used.elements).max();
         let most = most.unwrap_or_else(|| self.most_elements()).clamp(1, MAX_ELEMENTS);
         let (mut args, mut reasons) = (Vec::new(), Vec::new());
-        // Tensors that arrays of pointers point into are no parameters.
+        // Tensors of arrays of pointers, textures and surfaces are no parameters.
         let mut beside = Vec::new();
         let mut used = uses.iter();
         for (index, (name, kind)) in self.names.iter().zip(self.kinds).enumerate() {
@@ -263,6 +262,12 @@ impl<'w> Work<'w> {
                     let array = pointers::array(name, count, tensor, self.names);
                     beside.push(array.tensor);
                     array.argument
+                }
+                Kind::Object(object) => {
+                    let named = (name.as_str(), index + 1);
+                    let [argument, tensor] = object.arguments(named, &self.values(), self.names);
+                    beside.push(tensor);
+                    argument
                 }
                 Kind::Integer => self.integer(name),
                 Kind::Float => {

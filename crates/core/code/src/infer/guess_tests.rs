@@ -140,12 +140,51 @@ fn tiles_are_what_blocks_have() {
 }
 
 #[test]
-fn textures_are_refused() {
-    let source =
-        "__global__ void k(float* y, cudaTextureObject_t tex) { y[0] = tex2D<float>(tex, 0, 0); }";
-    let all = [("float*", "y"), ("unsigned long long", "tex")];
-    let refused = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap_err();
-    assert!(refused.contains("`tex` is a texture"), "{refused}");
+fn textures_and_surfaces_are_over_tensors() {
+    let source = "__global__ void k(cudaTextureObject_t tex, cudaSurfaceObject_t out, cudaSurfaceObject_t both, const \
+                  cudaTextureObject_t line, int width, int height, int depth) {\n\
+                  int x = threadIdx.x; float4 v = tex3D<float4>(tex, x, 1, 2);\n\
+                  unsigned char c = v.x; surf2Dwrite(c, out, x, 0); surf2Dwrite(c, out, x, 1);\n\
+                  ushort2 u; surf2DLayeredread(&u, both, 4 * x, 0, 0);\n\
+                  surf2DLayeredwrite(u, both, 4 * x, 0, 1); v.x += tex1D<float>(line, x); }";
+    let handle = |name| ("unsigned long long", name);
+    let all = [handle("tex"), handle("out"), handle("both"), handle("line")];
+    let sizes = [("int", "width"), ("int", "height"), ("int", "depth")];
+    let all = all.into_iter().chain(sizes).collect::<Vec<_>>();
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
+    let args = guess.io["args"].as_array().unwrap();
+    let value = |name: &str| args.iter().find(|arg| arg["name"] == name).unwrap();
+    let extents = ["depth", "height", "width"].map(|name| value(name)["value"].clone());
+    let [depth, height, width] = &extents;
+    assert_eq!(value("tex")["texture"], json!({"tensor": "tex_data", "channels": 4}));
+    assert_eq!(value("tex_data")["tensor_spec"]["shape"], json!([depth, height, width, 4]));
+    assert_eq!(value("tex_data")["role"], "input");
+    assert_eq!(value("out")["surface"], json!({"tensor": "out_data"}));
+    assert_eq!(value("out_data")["role"], "output");
+    let texels = json!({"shape": [height, width], "dtype": "uint8"});
+    assert_eq!(value("out_data")["tensor_spec"], texels);
+    let both = json!({"tensor": "both_data", "channels": 2, "layered": true});
+    assert_eq!((&value("both")["surface"], &value("both_data")["role"]), (&both, &json!("inout")));
+    assert_eq!(value("both_data")["tensor_spec"]["dtype"], "uint16");
+    assert_eq!(value("line")["texture"], json!({"tensor": "line_data", "array": true}));
+    assert_eq!(guess.reasons.len(), args.len());
+
+    for (body, why) in [
+        ("y[0] = read(tex);", "`tex` is a texture, and its code does not say"),
+        ("y[0] = tex2D<double>(tex, 0, 0);", "1 × float64"),
+        ("y[0] = tex2D<float3>(tex, 0, 0).x;", "3 × float32"),
+        ("y[0] = tex2D<Mine>(tex, 0, 0).x;", "type `Mine`"),
+    ] {
+        let source = format!("__global__ void k(float* y, cudaTextureObject_t tex) {{ {body} }}");
+        let refused = contract(
+            Some(&source),
+            "k",
+            &parameters(&[("float*", "y"), handle("tex")]),
+            &Wishes::default(),
+        );
+        let refused = refused.unwrap_err();
+        assert!(refused.contains(why) && refused.contains("by hand"), "{refused}");
+    }
 }
 
 #[test]

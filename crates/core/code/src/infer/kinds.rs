@@ -2,6 +2,7 @@
 
 use crate::infer::guess::CompiledParameter;
 use crate::infer::lexer::{closing, integer, is_name};
+use crate::infer::objects::Object;
 use crate::infer::pointers;
 
 /// Most structures of a source that are looked at.
@@ -26,6 +27,8 @@ pub(super) enum Kind {
     Integer,
     Float,
     Bool,
+    /// A texture or a surface.
+    Object(Object),
 }
 
 /// Returns the kind of a parameter. `tokens` are those of the source.
@@ -77,7 +80,7 @@ pub(super) fn kind(
 }
 
 /// Returns the element type and the number of elements of a pointee.
-fn element(name: &str) -> Option<(&'static str, u64)> {
+pub(super) fn element(name: &str) -> Option<(&'static str, u64)> {
     let scalar = |name: &str| {
         Some(match name {
             "float" => "float32",

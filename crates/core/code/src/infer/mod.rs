@@ -17,6 +17,7 @@ mod launched;
 mod lexer;
 mod macros;
 mod names;
+mod objects;
 mod pointers;
 pub mod python;
 mod shape;
