@@ -119,16 +119,14 @@ pub(super) fn kernel_file(
 }
 
 /// Checks that a file whose name says what it holds does not get another kind of image.
-fn fits_name(image: &[u8], path: &Path) -> Result<(), CliError> {
-    const ELF: [u8; 4] = *b"\x7fELF";
-    let is_elf = image.starts_with(&ELF);
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("cubin") if !is_elf => Err(CliError::Usage(format!(
+fn fits_name(format: Option<&str>, path: &Path) -> Result<(), CliError> {
+    match (path.extension().and_then(|ending| ending.to_str()), format) {
+        (Some("cubin"), Some("ptx")) => Err(CliError::Usage(format!(
             "{}: the compiled image is PTX, which the emulated device runs, and no cubin: name the file .ptx, or compile \
              for a GPU",
             path.display()
         ))),
-        Some("ptx") if is_elf => Err(CliError::Usage(format!(
+        (Some("ptx"), Some("cubin")) => Err(CliError::Usage(format!(
             "{}: the compiled image is a cubin and no PTX: name the file .cubin",
             path.display()
         ))),
@@ -143,7 +141,7 @@ fn write_image(response: &CompileResponse, path: &Path) -> Result<(), CliError> 
         .map(|text| base64::engine::general_purpose::STANDARD.decode(text));
     match image {
         Some(Ok(bytes)) => {
-            fits_name(&bytes, path)?;
+            fits_name(response.image_format.as_deref(), path)?;
             std::fs::write(path, bytes)
                 .map_err(|source| CliError::Write { path: path.to_owned(), source })
         }

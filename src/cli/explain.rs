@@ -49,7 +49,7 @@ const REMEDIES: [(&str, &str); 22] = [
         "output_mismatch",
         "The report shows the first elements that differ, with their indices and the expected values.",
     ),
-    ("rate_limited", "Wait as long as `Retry-After` says."),
+    ("queue_full", "Wait as long as `Retry-After` says, and send the request again."),
     ("sanitizer_fault", "The findings name the access, the line and the thread."),
     (
         "unauthorized",

@@ -36,10 +36,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             // Help and version come this way too; a closed stream leaves nobody to tell.
             let _ = error.print();
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
+            let code = if gates { of_gate(exit) } else { exit.code() };
             if wants_json && error.use_stderr() {
-                print_error(exit, &error.render().to_string(), &[]);
+                print_error((exit, code), &error.render().to_string(), &[]);
             }
-            return ExitCode::from(if gates { of_gate(exit) } else { exit.code() });
+            return ExitCode::from(code);
         }
     };
     // A panic is a bug, and has an exit code of its own. Its message is on standard error already.
@@ -51,10 +52,12 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             let exit = error.exit();
             let text = plain(&error.render());
             write_error_stream(&format!("error: {text}"));
-            if wants_json {
-                print_error(exit, &text, error.problems());
+            // An interrupted caller waits for no answer.
+            let code = if gates { of_gate(exit) } else { exit.code() };
+            if wants_json && exit != Exit::Interrupted {
+                print_error((exit, code), &text, error.problems());
             }
-            ExitCode::from(if gates { of_gate(exit) } else { exit.code() })
+            ExitCode::from(code)
         }
         Err(_) => {
             write_error_stream("error: this is a bug in warpgauge; please report the lines above");
@@ -64,13 +67,13 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 }
 
 /// Writes an error as JSON to standard output, where a program that asked for JSON looks for it.
-fn print_error(exit: Exit, message: &str, problems: &[Problem]) {
+fn print_error((exit, code): (Exit, u8), message: &str, problems: &[Problem]) {
     let problems = problems
         .iter()
         .map(|one| json!({"field": one.path, "code": one.code, "message": one.message}));
     let error = json!({
         "code": exit.name(),
-        "exit_code": exit.code(),
+        "exit_code": code,
         "message": message.trim(),
         "validation_errors": problems.collect::<Vec<_>>(),
     });

@@ -142,8 +142,11 @@ fn rule(values: &[u64], points: &[Vec<(&str, u64)>]) -> Option<String> {
         let factor = step.filter(|step| step % (xs[high] - xs[low]) == 0);
         if let Some(factor) = factor.map(|step| step / (xs[high] - xs[low]))
             && factor > 0
-            && let Some(rest) = wanted[low].checked_sub(factor * xs[low])
-            && xs.iter().zip(&wanted).all(|(x, value)| factor * x + rest == *value)
+            && let Some(rest) = wanted[low].checked_sub(factor.saturating_mul(xs[low]))
+            && xs
+                .iter()
+                .zip(&wanted)
+                .all(|(x, value)| factor.saturating_mul(*x).saturating_add(rest) == *value)
         {
             let product =
                 if factor == 1 { (*name).to_owned() } else { format!("{name} * {factor}") };
@@ -157,9 +160,13 @@ fn rule(values: &[u64], points: &[Vec<(&str, u64)>]) -> Option<String> {
     }
     for (index, first) in names.iter().enumerate() {
         for second in &names[index..] {
-            let product = |point| of(point, first) * of(point, second);
-            let factor = wanted[0].checked_div(product(&points[0])).filter(|factor| *factor > 0)?;
-            if points.iter().zip(&wanted).all(|(point, value)| factor * product(point) == *value) {
+            let product =
+                |point: &Vec<(&str, u64)>| of(point, first).saturating_mul(of(point, second));
+            let Some(factor) = wanted[0].checked_div(product(&points[0])) else { continue };
+            let is_rule = |(point, value): (&Vec<(&str, u64)>, &u128)| {
+                factor.saturating_mul(product(point)) == *value
+            };
+            if factor > 0 && points.iter().zip(&wanted).all(is_rule) {
                 let scale = if factor == 1 { String::new() } else { format!(" * {factor}") };
                 return Some(format!("{first} * {second}{scale}"));
             }

@@ -326,7 +326,7 @@ fn inferred(
     wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<(Map<String, Value>, Vec<String>), EvaluatorError> {
-    // Who names a kernel wants it and not the program around it.
+    // A kernel that is named is evaluated in place of the program around it.
     if guessed(kind, code) == KernelType::Program && *wishes == Wishes::default() {
         return Ok(program(code));
     }
