@@ -11,6 +11,10 @@ use super::assume::{Assume, Setting};
 /// Most combinations of values for which a contract is inferred.
 const MAX_COMBINATIONS: usize = 256;
 
+/// Infers the contract for the values that the argument picks.
+pub(super) type Infer<'i> =
+    dyn FnMut(&dyn Fn(&Setting) -> Value) -> Result<Map<String, Value>, CliError> + 'i;
+
 /// Returns the settings that have several values.
 fn axes(assume: &Assume) -> impl Iterator<Item = &Setting> {
     assume.set.iter().filter(|setting| setting.values.len() > 1)
@@ -41,7 +45,7 @@ pub(super) fn put(assume: &Assume, fields: &mut Map<String, Value>) -> Result<()
 /// Infers a contract for every combination of the values, and joins these to one whose sizes follow from the numbers.
 pub(super) fn joined(
     assume: &Assume,
-    infer: &mut dyn FnMut(&dyn Fn(&Setting) -> Value) -> Result<Map<String, Value>, CliError>,
+    infer: &mut Infer<'_>,
 ) -> Result<Map<String, Value>, CliError> {
     let all = axes(assume).collect::<Vec<_>>();
     let count = all.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.values.len()));

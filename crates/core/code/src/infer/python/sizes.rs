@@ -155,7 +155,9 @@ impl<'w, 'a> Work<'w, 'a> {
             };
             let size = match value {
                 Some(Value::Dim(tensor, index)) if asked.is_some() => {
-                    *self.dims.entry((tensor, index)).insert_entry(asked.unwrap_or(size)).get()
+                    let size = asked.unwrap_or(size);
+                    self.dims.insert((tensor, index), size);
+                    size
                 }
                 _ if asked.is_some() => asked.unwrap_or(size),
                 Some(Value::Integer(size)) => size.unsigned_abs(),
