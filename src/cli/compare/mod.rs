@@ -174,7 +174,7 @@ fn candidate(
             let named = metadata.get("kernel_name").and_then(Value::as_str);
             if let (Some(named), Some(only)) = (named, only_kernel(kernel.kernel_type, source))
                 && args.kernel_name.is_none()
-                && !named.starts_with(only.as_str())
+                && named.split(['<', '(']).next() != Some(only.as_str())
             {
                 metadata.insert("kernel_name".to_owned(), json!(only));
             }
