@@ -129,8 +129,10 @@ impl<'a> Body<'a> {
         let base = range.clone().find(|at| {
             pointers.contains(&self.tokens[*at]) || self.aliases.contains_key(self.tokens[*at])
         });
-        // `auto* p = reinterpret_cast<float4*>(x)` points as its cast does.
-        let cast = base.and_then(|base| {
+        // `auto p = reinterpret_cast<float4*>(x)` points as its cast does; with an index behind it is an element.
+        let is_auto = at >= 2 && self.tokens[at - 2] == "auto";
+        let is_element = self.tokens.get(range.end.wrapping_sub(1)) == Some(&"]");
+        let cast = base.filter(|_| declared_pointer || is_auto && !is_element).and_then(|base| {
             let text = &self.tokens[range.start..base];
             let star = text.iter().rposition(|token| *token == "*")?;
             text[star..].iter().any(|token| matches!(*token, ">" | ")")).then_some(())?;
@@ -295,6 +297,10 @@ impl<'a> Body<'a> {
                 continue;
             }
             if self.advances.contains_key(token) && self.tokens.get(at + 1) == Some(&"+=") {
+                continue;
+            }
+            // A member of that name.
+            if at > 0 && matches!(self.tokens[at - 1], "." | "->") {
                 continue;
             }
             // The declaration of an array whose extent the launch gives.

@@ -182,6 +182,8 @@ impl<'w> Work<'w> {
                     if given <= MAX_INTEGER && (given > 0 || !*shrinks) =>
                 {
                     *value = given;
+                    // A large number of iterations makes a first run long, as a large extent does.
+                    *shrinks |= given >= SCALED && self.wishes.integer(name).is_none();
                 }
                 _ => {}
             }

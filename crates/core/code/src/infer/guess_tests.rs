@@ -330,3 +330,27 @@ fn what_is_asked_for_is_no_guess() {
     let found = guess(&wishes);
     assert_eq!(found.io["launch"], json!({"grid": {"x": 7, "y": 2}, "block": {"x": 64}}));
 }
+
+#[test]
+fn an_element_behind_a_cast_is_no_pointer() {
+    let source = "__global__ void k(float* x, float* y, int w, int h) {\n\
+        int row = blockIdx.x * blockDim.x + threadIdx.x; int col = blockIdx.y * blockDim.y + threadIdx.y;\n\
+        if (row < h && col < w) { float4 v = reinterpret_cast<float4*>(&x[row * w + col * 4])[0];\n\
+        auto u = reinterpret_cast<float4*>(&x[row * w + col * 4])[0]; y[row] = v.x + u.y; } }";
+    let all = [("float*", "x"), ("float*", "y"), ("int", "w"), ("int", "h")];
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
+    let shape = guess.io["args"][0]["tensor_spec"]["shape"].as_array().unwrap().iter();
+    let elements: u64 = shape.map(|extent| extent.as_u64().unwrap()).product();
+    assert!(elements > 256 * 255 + 4 * 255, "{elements}");
+}
+
+#[test]
+fn many_iterations_of_a_file_shrink() {
+    let source = "__global__ void k(int iterations, unsigned long long* n) {\n\
+        unsigned long long all = blockIdx.x; for (int i = 0; i < iterations; i++) all += i & 1;\n\
+        atomicAdd(n, all); }\nint main() { k<<<256, 256>>>(100000, n); }";
+    let all = [("int", "iterations"), ("unsigned long long*", "n")];
+    let guess = contract(Some(source), "k", &parameters(&all), &Wishes::default()).unwrap();
+    let iterations = guess.io["args"][0]["value"].as_u64().unwrap();
+    assert!(iterations <= 10_000, "{iterations}");
+}
