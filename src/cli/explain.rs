@@ -85,9 +85,10 @@ pub(super) fn run(args: &ExplainArgs, terminal: Terminal) -> Result<Exit, CliErr
     let plain = wanted.strip_prefix("reference_").filter(|_| !all.contains_key(&wanted));
     let Some(text) = all.get(plain.unwrap_or(&wanted)) else {
         let meant = nearest(&wanted, all.keys().map(String::as_str));
-        let meant = meant.map(|code| format!("; did you mean `{code}`")).unwrap_or_default();
+        let meant =
+            meant.map_or_else(|| ".".to_owned(), |code| format!("; did you mean `{code}`?"));
         return Err(CliError::Usage(format!(
-            "no code is called `{wanted}`{meant}? `warpgauge explain` lists all codes"
+            "no code is called `{wanted}`{meant} `warpgauge explain` lists all codes"
         )));
     };
     let of = if plain.is_some() { "The contract's reference kernel failed. " } else { "" };

@@ -390,7 +390,7 @@ impl<'a> Body<'a> {
         } else {
             (None, at)
         };
-        let lanes = (self.vector_around(at) / bytes.max(1)).max(1);
+        let lanes = (self.cast_around(at) / bytes.max(1)).max(1);
         let index = index.map(|index| (index / lanes).saturating_mul(lanes) + lanes - 1);
         let after = self.after(end + 1);
         let atomic = (2..=5).any(|back| {
@@ -477,15 +477,15 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// Returns the bytes of an access if the pointer at `at` is cast to a pointer to vectors, or
+    /// Returns the bytes of an access if the pointer at `at` is cast to a pointer to another type, or
     /// else 0.
-    fn vector_around(&self, at: usize) -> u64 {
+    fn cast_around(&self, at: usize) -> u64 {
         let from = at.saturating_sub(8);
         let before = &self.tokens[from..at];
         let start = before.iter().rposition(|token| matches!(*token, ";" | "{" | "}" | "="));
         let around = &before[start.map_or(0, |start| start + 1)..];
         let casts = around.windows(2).filter(|pair| pair[1] == "*");
-        casts.map(|pair| vector_bytes(pair[0])).max().unwrap_or(0)
+        casts.filter_map(|pair| size_of(pair[0])).max().unwrap_or(0)
     }
 
     /// Returns whether a pointer is only compared or checked for null.
@@ -500,16 +500,6 @@ impl<'a> Body<'a> {
     /// Returns an upper bound of an expression.
     pub(crate) fn upper(&self, range: Range<usize>, known: &Known<'_>) -> Option<Upper> {
         Reader::new(self, known, range).conditional()
-    }
-}
-
-/// Returns the size of a vector type in bytes, or 0 for other types.
-fn vector_bytes(name: &str) -> u64 {
-    match name {
-        "float4" | "int4" | "uint4" | "double2" | "longlong2" | "ulonglong2" => 16,
-        "float2" | "int2" | "uint2" | "half4" => 8,
-        "half2" | "__half2" | "__nv_bfloat162" | "uchar4" | "char4" | "short2" | "ushort2" => 4,
-        _ => 0,
     }
 }
 

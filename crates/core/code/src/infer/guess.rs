@@ -174,16 +174,17 @@ impl<'w> Work<'w> {
     /// Gives the integers the values that the source passes. Extents that are large for a first run are halved together,
     /// since they often depend on each other.
     fn take_given(&mut self) {
-        for (name, value, shrinks) in &mut self.integers {
-            *shrinks &= self.wishes.integer(name).is_none();
-            let index = self.names.iter().position(|other| other == name);
-            match index.and_then(|index| *self.launched.passed.get(index)?) {
+        let given = self.integers.iter().map(|(name, ..)| self.given(name)).collect::<Vec<_>>();
+        for ((name, value, shrinks), given) in self.integers.iter_mut().zip(given) {
+            let is_asked = self.wishes.integer(name).is_some();
+            *shrinks &= !is_asked;
+            match given {
                 Some(Passed::Integer(given))
                     if given <= MAX_INTEGER && (given > 0 || !*shrinks) =>
                 {
                     *value = given;
                     // A large number of iterations makes a first run long, as a large extent does.
-                    *shrinks |= given >= SCALED && self.wishes.integer(name).is_none();
+                    *shrinks |= given >= SCALED && !is_asked;
                 }
                 _ => {}
             }

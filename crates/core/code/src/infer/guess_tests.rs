@@ -354,3 +354,22 @@ fn many_iterations_of_a_file_shrink() {
     let iterations = guess.io["args"][0]["value"].as_u64().unwrap();
     assert!(iterations <= 10_000, "{iterations}");
 }
+
+#[test]
+fn vectors_have_the_size_of_their_elements() {
+    for (name, bytes) in [
+        ("float4", 16),
+        ("double2", 16),
+        ("ulonglong2", 16),
+        ("float2", 8),
+        ("__nv_bfloat162", 4),
+        ("half2", 4),
+        ("uchar4", 4),
+        ("short2", 4),
+        ("half", 2),
+        ("uint8_t", 1),
+    ] {
+        assert_eq!(crate::infer::kinds::size_of(name), Some(bytes), "{name}");
+    }
+    assert_eq!(crate::infer::kinds::size_of("Mine"), None);
+}

@@ -144,14 +144,15 @@ fn structure(name: &str, tokens: &[&str]) -> Option<(&'static str, u64)> {
 pub(super) fn size_of(c_type: &str) -> Option<u64> {
     let c_type = match c_type {
         "half" => "__half",
-        "nv_bfloat16" | "__nv_bfloat162" => "__nv_bfloat16",
+        "nv_bfloat16" => "__nv_bfloat16",
         "uint8_t" => "uchar",
         "int8_t" => "char",
         "int32_t" => "int",
         "uint32_t" | "unsigned" => "uint",
         "int64_t" => "long",
         "size_t" | "uint64_t" => "unsigned long",
-        "half2" | "__half2" => return Some(4),
+        "half2" | "__half2" | "nv_bfloat162" | "__nv_bfloat162" => return Some(4),
+        "longlong2" | "ulonglong2" => return Some(16),
         other => other,
     };
     element(c_type).map(|(dtype, lanes)| bytes(dtype) * lanes)
