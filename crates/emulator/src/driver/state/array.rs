@@ -98,11 +98,6 @@ impl Array {
         registry.ledger.release(array.texels.base)
     }
 
-    /// Returns whether surfaces may be made over it.
-    pub fn has_surfaces(&self) -> bool {
-        self.description.flags & SURFACE != 0
-    }
-
     /// Size of a row without what follows up to the next, bytes.
     pub fn row_bytes(&self) -> u64 {
         self.texels.extents[0] * self.texels.bytes()
