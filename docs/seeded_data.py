@@ -122,6 +122,51 @@ def convert(x, dtype):
         return single.astype(dtype).tobytes()
 
 
+def pack(numbers, dtype):
+    """Two numbers of four bits in a byte, the first in the low half."""
+    codes = np.frombuffer(numbers, dtype=np.uint8)
+    if dtype == "float4_e2m1fn_x2":
+        codes = codes & 7 | codes >> 4 & 8
+    else:
+        low, high = (-8, 7) if dtype == "int4x2" else (0, 15)
+        codes = np.clip(codes.view(np.int8), low, high).astype(np.uint8) & 15
+    return (codes[0::2] | codes[1::2] << 4).tobytes()
+
+
+def scale_index(index, shape, block, layout="rows"):
+    """Indices of the scales of numbers of a tensor of this shape, in blocks of this shape."""
+    at = [a // b for a, b in zip(np.unravel_index(index, shape), block)]
+    grid = [-(-extent // b) for extent, b in zip(shape, block)]
+    if layout == "tiles_128x4":
+        *matrix, row, column = at
+        matrix = np.ravel_multi_index(matrix, grid[:-2]) if matrix else 0
+        tile = (matrix * -(-grid[-2] // 128) + row // 128) * -(-grid[-1] // 4) + column // 4
+        return tile * 512 + row % 32 * 16 + row // 32 % 4 * 4 + column % 4
+    step = -1 if layout == "transposed" else 1
+    return np.ravel_multi_index(at[::step], grid[::step])
+
+
+def scale_numbers(std, quantized, dtype, key, index):
+    """Scales before they are rounded to their type. `quantized`: the type of the values."""
+    low = 3.0 * std / {"float8_e4m3": 448, "float8_e5m2": 57344, "float4_e2m1fn_x2": 6, "int8": 127, "int4x2": 7}[quantized]
+    if dtype == "float8_e8m0fnu":
+        low = decode(convert(np.array([low]), dtype), dtype)[0]
+    u = (node_words(key, index.astype(np.uint64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return low + u * low
+
+
+def decode(raw, dtype):
+    """Scales as numbers."""
+    if dtype == "bfloat16":
+        return (np.frombuffer(raw, np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if dtype in ("float32", "float16"):
+        return np.frombuffer(raw, dtype).astype(np.float64)
+    codes = np.frombuffer(raw, np.uint8).astype(np.int64)
+    if dtype == "float8_e8m0fnu":
+        return 2.0 ** (codes - 127)
+    return (8 + (codes & 7)) * 2.0 ** ((codes >> 3) - 10)  # e4m3, above the smallest normal number
+
+
 def node_words(key, nodes):
     """SplitMix64 of the numbers of nodes and both halves of a key (uint64)."""
     x = key[0] + nodes * np.uint64(0x9E3779B97F4A7C15)
@@ -168,11 +213,25 @@ def rising(key, points, top, wanted, by_value=False):
 
 def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, high=None,
            fill_value=None, start=0.0, step=1.0, values=(), columns=(), unique=False,
-           elements=None, offsets=None):
+           elements=None, offsets=None, pair=None, shape=None):
     """Bytes of elements first .. first+n-1 of the tensor argument `name`, which has `elements` in all.
 
     `offsets`, for lengths and segments: seed, name, number of elements and last value less the first of
-    the tensor of offsets."""
+    the tensor of offsets. `pair`, for quantized and scales: the other tensor; `shape`, for quantized: that of
+    the numbers, and in `pair` the `block` of each scale."""
+    if kind == "scales":
+        key = np.array([seed, fnv1a64(name)], dtype=np.uint64)
+        index = np.arange(first, first + n)
+        return convert(scale_numbers(pair.get("std", 1.0), pair["dtype"], dtype, key, index), dtype)
+    if kind == "quantized":
+        parts = 2 if dtype in PACKED else 1
+        key = np.array([pair.get("seed", 0), fnv1a64(pair["name"])], dtype=np.uint64)
+        index = scale_index(np.arange(parts * first, parts * (first + n)), shape, pair["block"],
+                            pair.get("layout", "rows"))
+        scales = convert(scale_numbers(std, dtype, pair["dtype"], key, index), pair["dtype"])
+        x = (mean + std * standard_normal(words(seed, name, parts * first, parts * n))) / decode(scales, pair["dtype"])
+        raw = convert(np.rint(x) if dtype in ("int8", "int4x2") else x, PACKED.get(dtype, dtype))
+        return pack(raw, dtype) if parts == 2 else raw
     if dtype in PACKED:  # two numbers in a byte, the first in the low half
         given = dict(seed=seed, mean=mean, std=std, low=low, high=high, fill_value=fill_value, start=start,
                      step=step, values=values, columns=columns, unique=unique, offsets=offsets)
@@ -183,13 +242,7 @@ def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, h
             kind = "sorted" if kind == "sorted" else "randint"
         total = None if elements is None else 2 * elements
         numbers = tensor(kind, PACKED[dtype], name, 2 * n, first=2 * first, elements=total, **given)
-        codes = np.frombuffer(numbers, dtype=np.uint8)
-        if dtype == "float4_e2m1fn_x2":
-            codes = codes & 7 | codes >> 4 & 8
-        elif kind == "arange":
-            codes = np.clip(codes.view(np.int8), *((-8, 7) if dtype == "int4x2" else (0, 15))).astype(np.uint8)
-        codes = codes & 15
-        return (codes[0::2] | codes[1::2] << 4).tobytes()
+        return pack(numbers, dtype)
     if dtype in COMPLEX:
         given = dict(seed=seed, mean=mean, std=std, low=low, high=high, fill_value=fill_value, start=start,
                      step=step, values=values)

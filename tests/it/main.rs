@@ -48,6 +48,7 @@ mod pointers;
 mod private;
 mod profile;
 mod program;
+mod quantised;
 mod readiness;
 mod regime;
 mod requires;

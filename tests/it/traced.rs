@@ -43,7 +43,7 @@ fn buffer(name: &str, role: Role, content: BufferContent) -> BufferSpec {
 
 /// `k(const float* in, float* sum, float* out)` on 4 blocks of 256 threads.
 fn job(image: Image, directory: &Path, view: TraceView) -> WorkerJob<TracePlan> {
-    let random = BufferContent::Init(TensorInit::of_kind(InitKind::Randn));
+    let random = BufferContent::Init(Box::new(TensorInit::of_kind(InitKind::Randn)));
     let launch = KernelLaunch {
         image,
         symbol: "k".to_owned(),

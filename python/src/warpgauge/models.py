@@ -73,6 +73,8 @@ class TensorInit(TypedDict, total=False):
     columns: list[ColumnRange]
     unique: bool
     of: str
+    block: list[int]
+    layout: Literal["rows", "transposed", "tiles_128x4"]
 
 
 class TensorSpec(TypedDict, total=False):
@@ -195,6 +197,12 @@ class Tolerance(TypedDict, total=False):
     required_matched_ratio: float
 
 
+class ScalesOf(TypedDict, total=False):
+    of: str
+    block: list[int]
+    layout: Literal["rows", "transposed", "tiles_128x4"]
+
+
 class CompareAs(TypedDict, total=False):
     any_order: bool
     segments: str
@@ -204,6 +212,7 @@ class CompareAs(TypedDict, total=False):
     mask: str
     empty: float
     through: str
+    scales: ScalesOf
 
 
 class EvaluateRequest(TypedDict, total=False):

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Mistakes, quoted};
 use crate::{ArgKind, ArgSpec, KernelFamily, KernelType, TensorSpec};
 use warpgauge_model::FailureCode;
+use warpgauge_tensor::{ScaleBlocks, ScaleLayout, ScaleShape};
 
 /// How an output is compared, where more than one content is right. A row is what one index of its first dimension
 /// selects.
@@ -40,6 +41,38 @@ pub struct CompareAs {
     /// where the expected ones do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
+    /// The scales of a quantised output: its numbers are compared with them, and so are the scales if they are an output
+    /// with an expectation themselves. A number matches if it is within half a step of itself and half a step of the
+    /// expected one, each times its scale; if the request gives `atol` or `rtol`, these are for numbers times scales.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scales: Option<ScalesOf>,
+}
+
+/// Where the scales of a quantised output are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScalesOf {
+    /// Name of the tensor of scales: an input, or an output with an expectation.
+    pub of: String,
+    /// How many neighbouring values in each dimension have one scale, counted in numbers, such as `[1, 32]`. Default:
+    /// what the shapes say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub block: Vec<u64>,
+    /// Order of the scales in memory; default `rows`.
+    #[serde(default, skip_serializing_if = "ScaleLayout::is_rows")]
+    pub layout: ScaleLayout,
+}
+
+impl ScalesOf {
+    /// Returns which scale each number of an output has.
+    ///
+    /// # Errors
+    /// Returns a message if the scales do not fit the output.
+    pub fn blocks(&self, output: &TensorSpec, scales: &TensorSpec) -> Result<ScaleBlocks, String> {
+        let (dtype, shape) = (scales.dtype, &scales.shape[..]);
+        let scales = ScaleShape { dtype, shape, block: &self.block, layout: self.layout };
+        ScaleBlocks::new((output.dtype, &output.shape), scales)
+    }
 }
 
 impl CompareAs {
@@ -75,7 +108,9 @@ pub(super) fn check(
             mistakes.add(format!("{}.along", one.path), FailureCode::TooLarge, message);
             continue;
         }
-        for other in std::iter::once(name).chain(&how.along) {
+        let scales = how.scales.as_ref().map(|scales| &scales.of);
+        let scales = scales.filter(|of| args.iter().any(|arg| arg.name == **of && arg.is_output()));
+        for other in std::iter::once(name).chain(&how.along).chain(scales) {
             if !arranged.insert(other) {
                 let message = format!("`{}` is arranged twice", quoted(other));
                 mistakes.add(one.path.clone(), FailureCode::ConflictingFields, message);
@@ -110,6 +145,9 @@ impl<'a> One<'a> {
         expected: &impl Fn(&str) -> bool,
         mistakes: &mut Mistakes,
     ) {
+        if let Some(scales) = &how.scales {
+            return self.check_scales(name, (how, scales), spec, expected, mistakes);
+        }
         mistakes.require(
             spec.dtype.parts() == 1,
             self.path.clone(),
@@ -131,7 +169,7 @@ impl<'a> One<'a> {
         });
         let says = chosen > 0 || how.up_to.is_some() || how.mask.is_some() || how.empty.is_some();
         mistakes.require(says, self.path.clone(), FailureCode::MissingField, || {
-            "says nothing: give `any_order`, `segments`, `equal`, `through`, `up_to`, `mask` or `empty`".to_owned()
+            "says nothing: give `any_order`, `segments`, `equal`, `through`, `up_to`, `mask`, `empty` or `scales`".to_owned()
         });
         for (index, other) in how.along.iter().enumerate() {
             let field = format!(".along[{index}]");
@@ -160,6 +198,43 @@ impl<'a> One<'a> {
             || "must be a finite number".to_owned(),
         );
         self.check_tensors(how, spec, rows, expected, mistakes);
+    }
+
+    fn check_scales(
+        &self,
+        name: &str,
+        (how, scales): (&CompareAs, &ScalesOf),
+        spec: &TensorSpec,
+        expected: &impl Fn(&str) -> bool,
+        mistakes: &mut Mistakes,
+    ) {
+        let alone = CompareAs { scales: Some(scales.clone()), ..CompareAs::default() };
+        mistakes.require(*how == alone, self.path.clone(), FailureCode::ConflictingFields, || {
+            "`scales` stands alone: every number keeps its place".to_owned()
+        });
+        let quantized = spec.dtype.largest_quantized().is_some();
+        mistakes.require(quantized, self.path.clone(), FailureCode::WrongType, || {
+            format!(
+                "the output is {}; float8_e4m3, float8_e5m2, float4_e2m1fn_x2, int8 and int4x2 have scales",
+                spec.dtype
+            )
+        });
+        let path = format!("{}.scales.of", self.path);
+        let Some(found) = self.tensor(&scales.of, ".scales.of", expected, mistakes) else { return };
+        if scales.of == name {
+            let message = "is the output itself".to_owned();
+            return mistakes.add(path, FailureCode::ConflictingFields, message);
+        }
+        if found.dtype.scale_range().is_none() {
+            let message = format!(
+                "the scales are {}; they can be float32, float16, bfloat16, float8_e4m3 or float8_e8m0fnu",
+                found.dtype
+            );
+            return mistakes.add(path, FailureCode::WrongType, message);
+        }
+        if let Err(message) = scales.blocks(spec, found) {
+            mistakes.add(path, FailureCode::ShapeMismatch, message);
+        }
     }
 
     fn check_tensors(

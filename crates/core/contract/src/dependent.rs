@@ -4,14 +4,14 @@ use super::ArgSpec;
 use super::error::quoted;
 use crate::TensorSpec;
 
-use warpgauge_tensor::{ElementGenerator, InitError, InitKind, OffsetsInit, TensorInit};
+use warpgauge_tensor::{ElementGenerator, InitError, InitKind, OffsetsInit, PairInit, TensorInit};
 
 /// Returns an `init` in which what it takes from the tensor that `of` names is filled in.
 ///
 /// # Errors
 /// Fails if there is no such tensor among the arguments, or if it is not of the kind that is needed.
 pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, InitError> {
-    let mut settled = TensorInit { offsets: None, ..init.clone() };
+    let mut settled = TensorInit { offsets: None, pair: None, ..init.clone() };
     let Some(of) = &init.of else { return Ok(settled) };
     let other = tensor_named(of, args)?;
     match init.kind {
@@ -36,6 +36,9 @@ pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, I
         }
         InitKind::Lengths | InitKind::Segments => {
             settled.offsets = Some(Box::new(offsets_of(of, other, args)?));
+        }
+        InitKind::Quantized | InitKind::Scales => {
+            settled.pair = Some(Box::new(pair_of((init, of), other, args)?));
         }
         // The generator rejects `of` for the other kinds.
         _ => (),
@@ -69,6 +72,55 @@ fn offsets_of(of: &str, spec: &TensorSpec, args: &[ArgSpec]) -> Result<OffsetsIn
         }),
         _ => wrong(format!("the content of `{}` is invalid itself", quoted(of))),
     }
+}
+
+/// Returns what a tensor of quantised values or of scales needs of the other one, which names it, too.
+fn pair_of(
+    (own, of): (&TensorInit, &str),
+    spec: &TensorSpec,
+    args: &[ArgSpec],
+) -> Result<PairInit, InitError> {
+    let wanted = match own.kind {
+        InitKind::Quantized => InitKind::Scales,
+        _ => InitKind::Quantized,
+    };
+    let Some(init) = spec.init.as_ref().filter(|init| init.kind == wanted) else {
+        return wrong(format!(
+            "`{}` is not generated as `kind: {}`: quantised values and their scales name each other",
+            quoted(of),
+            wanted.name()
+        ));
+    };
+    let back = init.of.as_deref().unwrap_or_default();
+    if tensor_named(back, args)?.init.as_ref() != Some(own) {
+        return wrong(format!(
+            "`{}` names `{}`: quantised values and their scales name each other",
+            quoted(of),
+            quoted(back)
+        ));
+    }
+    let scales = if wanted == InitKind::Scales { of } else { back };
+    let names_them = |arg: &&ArgSpec| {
+        let init = arg.tensor_spec.as_ref().and_then(|spec| spec.init.as_ref());
+        init.is_some_and(|init| {
+            init.kind == InitKind::Quantized && init.of.as_deref() == Some(scales)
+        })
+    };
+    if args.iter().filter(names_them).count() > 1 {
+        return wrong(format!(
+            "`{}` are the scales of several tensors; give each its own",
+            quoted(scales)
+        ));
+    }
+    Ok(PairInit {
+        name: of.to_owned(),
+        dtype: spec.dtype,
+        shape: spec.shape.clone(),
+        seed: init.seed,
+        std: init.std,
+        block: init.block.clone(),
+        layout: init.layout,
+    })
 }
 
 fn tensor_named<'a>(of: &str, args: &'a [ArgSpec]) -> Result<&'a TensorSpec, InitError> {

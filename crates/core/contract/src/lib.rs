@@ -44,7 +44,7 @@ pub use compare::{
     CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
     validate_compare,
 };
-pub use compare_as::CompareAs;
+pub use compare_as::{CompareAs, ScalesOf};
 pub use compatible::{Compatible, RequestWarning};
 pub use compile::CompileRequest;
 pub use content::TensorSpec;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Blob, Dtype};
+use crate::{Blob, Dtype, ScaleLayout};
 
 /// Generated tensor content. Equal seeds and names give equal bits everywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,10 +14,10 @@ pub struct TensorInit {
     /// Seed of the random kinds; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// `randn`: mean, default 0.
+    /// `randn` and `quantized`: mean, default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// `randn`: standard deviation, default 1.
+    /// `randn` and `quantized`: standard deviation, default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
     /// `uniform` and `sorted`: lower bound, default 0; `randint` and `permutation`: smallest value, default 0;
@@ -48,13 +48,24 @@ pub struct TensorInit {
     pub unique: bool,
     /// Name of another tensor. `randint` and `permutation`: values are indices into its first dimension; `offsets`: the
     /// last value is its number of elements; `lengths` and `segments`: the tensor of kind `offsets` that they belong
-    /// to.
+    /// to; `quantized`: its tensor of kind `scales`; `scales`: the tensor of kind `quantized`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
+    /// `scales`: how many neighbouring values in each dimension have one scale, counted in numbers, such as `[1, 32]` or
+    /// `[128, 128]`. Blocks at the end of a dimension may be smaller. Default: what the shapes say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub block: Vec<u64>,
+    /// `scales`: their order in memory; default `rows`.
+    #[serde(default, skip_serializing_if = "ScaleLayout::is_rows")]
+    pub layout: ScaleLayout,
     /// `lengths` and `segments`: what the tensor that `of` names holds. The contract fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub offsets: Option<Box<OffsetsInit>>,
+    /// `quantized` and `scales`: the other tensor of the pair. The contract fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub pair: Option<Box<PairInit>>,
 }
 
 /// A range of values of one column: those of `low` and `high` beside it.
@@ -78,6 +89,26 @@ pub struct OffsetsInit {
     pub top: u64,
     /// Its seed; default 0.
     pub seed: Option<u64>,
+}
+
+/// The other tensor of a pair of quantised values and their scales.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairInit {
+    /// Name of the tensor.
+    pub name: String,
+    pub dtype: Dtype,
+    pub shape: Vec<u64>,
+    /// Its seed; default 0.
+    pub seed: Option<u64>,
+    /// Standard deviation of the values, if they are in the other tensor; default 1.
+    #[serde(default)]
+    pub std: Option<f64>,
+    /// `block` of the scales, if they are in the other tensor.
+    #[serde(default)]
+    pub block: Vec<u64>,
+    /// `layout` of the scales, if they are in the other tensor.
+    #[serde(default)]
+    pub layout: ScaleLayout,
 }
 
 impl OffsetsInit {
@@ -104,7 +135,10 @@ impl TensorInit {
             columns: Vec::new(),
             unique: false,
             of: None,
+            block: Vec::new(),
+            layout: ScaleLayout::Rows,
             offsets: None,
+            pair: None,
         }
     }
 
@@ -114,6 +148,9 @@ impl TensorInit {
         let mut init = Self { seed: Some(seed), ..self.clone() };
         if let Some(offsets) = &mut init.offsets {
             offsets.seed = Some(seed);
+        }
+        if let Some(pair) = &mut init.pair {
+            pair.seed = Some(seed);
         }
         init
     }
@@ -149,6 +186,11 @@ pub enum InitKind {
     Segments,
     /// Independent choices among `values`.
     Choice,
+    /// Normal numbers with `mean` and `std`, each divided by the scale of its block, which the tensor `of` holds,
+    /// and rounded to the element type.
+    Quantized,
+    /// Scales of the tensor `of`, one for each block of its numbers.
+    Scales,
 }
 
 impl InitKind {
@@ -168,6 +210,8 @@ impl InitKind {
             Self::Lengths => "lengths",
             Self::Segments => "segments",
             Self::Choice => "choice",
+            Self::Quantized => "quantized",
+            Self::Scales => "scales",
         }
     }
 

@@ -6,6 +6,7 @@
 mod apart;
 mod base64_stream;
 mod blob;
+mod blocks;
 mod content;
 mod dtype;
 pub mod element;
@@ -25,12 +26,15 @@ pub mod shape;
 pub use apart::{put_back, set_apart};
 pub use base64_stream::{Base64Error, encode as base64};
 pub use blob::{Blob, BlobError, PayloadForm};
+pub use blocks::{BlockedDimension, MAX_BLOCK_DIMENSIONS, ScaleBlocks, ScaleLayout, ScaleShape};
 pub use content::{
-    ColumnRange, Compress, DataFormat, InitKind, OffsetsInit, OutputEncoding, TensorData,
+    ColumnRange, Compress, DataFormat, InitKind, OffsetsInit, OutputEncoding, PairInit, TensorData,
     TensorInit,
 };
 pub use dtype::Dtype;
-pub use generator::{ElementGenerator, InitError, MAX_COLUMNS, MAX_VALUES};
+pub use generator::{
+    ElementGenerator, InitError, MAX_COLUMNS, MAX_VALUES, QuantizedValues, ScaleRange,
+};
 pub use init::{fill, fill_parallel};
 pub use normal::{inverse_normal_cdf, standard_normal};
 pub use nudge::{can_nudge, nudge};

@@ -12,7 +12,7 @@ const ROUNDS: u64 = 6;
 /// Returns the random word of a node: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) of its number and both halves of
 /// the stream's key.
 #[inline]
-fn node_word(key: [u64; 2], node: u64) -> u64 {
+pub(crate) fn node_word(key: [u64; 2], node: u64) -> u64 {
     let mut x = key[0].wrapping_add(node.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ key[1];
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -30,7 +30,7 @@ mod corpora_tests;
 #[cfg(test)]
 mod moved_tests;
 
-pub use arrangement::{Arrangement, Content, Contents, Rearranged, RowCount, RowOrder};
+pub use arrangement::{Arrangement, Content, Contents, Rearranged, RowCount, RowOrder, Scaled};
 pub use compare::{CountedErrors, Expectation, JoinedComparison, compare, compare_traced, placed};
 pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};
@@ -48,6 +48,7 @@ pub use standing::StandingTies;
 pub use ties::{Tie, tie};
 pub use tolerance::{
     is_open, resolve, resolve_beside_bounds, resolve_by_fusion, resolve_by_noise, resolve_by_type,
+    resolve_with_scales,
 };
 
 /// Most mismatches that a comparison lists.
@@ -101,6 +102,8 @@ pub enum ToleranceBasis {
     ExpectedSize,
     /// The steps of a floating-point type of 8 or 4 bits.
     ElementType,
+    /// Half a step of the expected and of the own number, each times its scale (`compare_as.scales`).
+    Scales,
 }
 
 impl Comparison {

@@ -111,6 +111,14 @@ pub fn resolve_by_type(tolerance: Option<&Tolerance>, dtype: Dtype) -> ResolvedT
     filled(tolerance, bounds, basis)
 }
 
+/// Returns the tolerance of quantised values and of their scales, which are judged together before they are compared:
+/// what is left must be equal.
+pub fn resolve_with_scales(tolerance: Option<&Tolerance>) -> ResolvedTolerance {
+    let nothing = ToleranceBounds { atol: 0.0, rtol: 0.0 };
+    let given = tolerance.map(|given| Tolerance { atol: None, rtol: None, ..given.clone() });
+    filled(given.as_ref(), nothing, ToleranceBasis::Scales)
+}
+
 /// Returns whether the tolerance of an output follows from its expected values, wholly or in part.
 pub fn is_open(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
     let has_own = dtype.is_float() && dtype.size() == 1;

@@ -13,14 +13,16 @@ typedef long long i64;
 struct InitParams {
     u64 key0, key1;  // random stream: seed, hash of the argument's name
     double a, b;     // uniform: low, high - low; normal: mean, std; arange: start, step
-    u64 low, span;   // integers: smallest value (two's complement), number of values
-    u64 pattern;     // constant: the element's bytes
+    u64 low, span;   // integers: smallest value (two's complement), number of values; quantized: key of the scales
+    u64 pattern;     // constant: the element's bytes; quantized: smallest scale (double)
     u32 generator;   // see below
     u32 dtype;       // see below
     u32 secret;      // whether nobody else draws these numbers: see `secret_words`
-    u32 columns;     // number of columns with ranges of their own; arange: numbers in an element, real one first
-    u64 points;      // rising sequences: number of steps
-    u64 table[32];   // choice: bytes of the elements; columns: low and high - low (doubles), or low and span
+    u32 columns;     // number of columns with ranges of their own; arange: numbers in an element, real one first;
+                     // quantized: type of the scales, | 256 to round to whole numbers, | 512 for tiles
+    u64 points;      // rising sequences: number of steps; quantized: number of dimensions
+    u64 table[32];   // choice: bytes of the elements; columns: low and high - low (doubles), or low and span;
+                     // quantized: extent, block and stride of each dimension, the last first
 };
 
 enum {
@@ -40,7 +42,9 @@ enum {
     SORTED_FLOATS,
     OFFSETS,
     LENGTHS,
-    SEGMENTS
+    SEGMENTS,
+    SCALES,
+    QUANTIZED  // uses words
 };
 enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, E8M0, F4, I4, U4 };
 
@@ -298,6 +302,60 @@ static __device__ u64 uniform(u64 word, double low, double width, u32 dtype) {
     return element(low + (double)(word >> 11) * 1.1102230246251565e-16 * width, dtype);
 }
 
+static __device__ double scale_number(double low, u64 index, u64 key0, u64 key1) {
+    double u = (double)(node_word(key0, key1, index) >> 11) * 1.1102230246251565e-16;
+    return low + u * low;
+}
+
+// The value of a scale's bits.
+static __device__ double scale_value(u64 bits, u32 dtype) {
+    switch (dtype) {
+        case F32: return __uint_as_float((u32)bits);
+        case F16: {
+            float x;
+            asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((u16)bits));
+            return x;
+        }
+        case BF16: return __uint_as_float((u32)bits << 16);
+        // Scales are above the smallest normal number.
+        case E4M3: return __longlong_as_double((i64)((bits >> 3) - 7 + 1023) << 52 | (i64)(bits & 7) << 49);
+        default: return __longlong_as_double((i64)(bits - 127 + 1023) << 52);  // E8M0
+    }
+}
+
+// The scale with this index, rounded to the type of the scales.
+static __device__ __noinline__ double scale_at(u64 index, u64 key0, u64 key1, double low, u32 dtype) {
+    return scale_value(element(scale_number(low, index, key0, key1), dtype), dtype);
+}
+
+// The index of a number's scale: `ScaleBlocks::scale_of` in blocks.rs.
+static __device__ u64 scale_index(u64 number, const InitParams& p) {
+    if ((p.columns & 512) == 0) {
+        u64 scale = 0;
+        for (u64 k = 0; k < p.points; k++) {
+            u64 extent = p.table[3 * k], at = number;
+            if (k + 1 < p.points) {
+                number = at / extent;
+                at -= number * extent;
+            }
+            scale += at / p.table[3 * k + 1] * p.table[3 * k + 2];
+        }
+        return scale;
+    }
+    u64 line = number / p.table[0], column = number % p.table[0] / p.table[1];
+    u64 matrix = line / p.table[3], row = line % p.table[3];
+    u64 tile = (matrix * p.table[5] + row / 128) * p.table[2] + column / 4;
+    return tile * 512 + row % 32 * 16 + row / 32 % 4 * 4 + column % 4;
+}
+
+// A normal number, divided by the scale of its block.
+static __device__ u64 quantized(u64 index, u64 word, const InitParams& p) {
+    double low = __longlong_as_double((i64)p.pattern);
+    double scale = scale_at(scale_index(index, p), p.low, p.span, low, p.columns & 255);
+    double quotient = (p.a + p.b * standard_normal(word)) / scale;
+    return element((p.columns & 256) != 0 ? rint(quotient) : quotient, p.dtype);
+}
+
 static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
     switch (p.generator) {
         case CONSTANT: return p.pattern;
@@ -333,6 +391,8 @@ static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
             return rising(index + 1, false, p.points, p.span, p.key0, p.key1) -
                    rising(index, false, p.points, p.span, p.key0, p.key1);
         case SEGMENTS: return rising(index, true, p.points, p.span, p.key0, p.key1);
+        case SCALES: return element(scale_number(p.a, index, p.key0, p.key1), p.dtype);
+        case QUANTIZED: return quantized(index, word, p);
         default: return p.low + scaled_down(word, p.span);
     }
 }
@@ -492,7 +552,8 @@ static __device__ void four(u64 block, const Content& c, u64* bits) {
         return;
     }
     Words words = {{0, 0, 0, 0}};
-    if (p.generator != CONSTANT && p.generator != ARANGE && p.generator < PERMUTATION) {
+    if (p.generator != CONSTANT && p.generator != ARANGE &&
+        (p.generator < PERMUTATION || p.generator == QUANTIZED)) {
         words = p.secret ? secret_words(index / 4, p) : philox(index / 4, p.key0, p.key1);
     }
 #pragma unroll

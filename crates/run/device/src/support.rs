@@ -129,6 +129,21 @@ impl InitParams {
             ElementGenerator::Offsets { low, points, top } => {
                 params.set_rising(13, low, points, top);
             }
+            ElementGenerator::Scales(range) => {
+                (params.generator, params.a, params.b) = (16, range.low, range.low);
+            }
+            ElementGenerator::Quantized(values) => {
+                (params.generator, params.a, params.b) = (17, values.mean, values.std);
+                [params.low, params.span] = values.key;
+                params.pattern = values.scales.low.to_bits();
+                params.columns = dtype_number(values.scales.dtype)
+                    | u32::from(values.whole) << 8
+                    | u32::from(values.blocks.tiles) << 9;
+                params.points = values.blocks.dimensions.len() as u64;
+                for (slot, one) in params.table.chunks_mut(3).zip(&values.blocks.dimensions) {
+                    slot.copy_from_slice(&[one.extent, one.block, one.stride]);
+                }
+            }
             ElementGenerator::Lengths(of) => params.set_rising(14, 0, of.points(), of.top),
             ElementGenerator::Segments(of) => params.set_rising(15, 0, of.points(), of.top),
         }

@@ -184,8 +184,8 @@ mod tests {
             offsets: Some(Box::new(of)),
             ..TensorInit::of_kind(InitKind::Randn)
         };
-        let frame = encode(&BufferContent::Init(init.clone())).unwrap();
-        assert!(matches!(decode(&frame[4..]).unwrap(), BufferContent::Init(back) if back == init));
+        let frame = encode(&BufferContent::Init(Box::new(init.clone()))).unwrap();
+        assert!(matches!(decode(&frame[4..]).unwrap(), BufferContent::Init(back) if *back == init));
     }
 
     #[test]

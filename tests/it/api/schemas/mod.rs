@@ -31,7 +31,7 @@ fn full_kernel() -> Value {
     let init = json!({
         "kind": "uniform", "seed": 7, "mean": 0.5, "std": 2.0, "low": -1.0, "high": 1.0,
         "fill_value": 3.0, "start": 0.0, "step": 1.0, "values": [1.0], "unique": true, "of": "x",
-        "columns": [{"low": 0.0, "high": 1.0}],
+        "columns": [{"low": 0.0, "high": 1.0}], "block": [1, 32], "layout": "tiles_128x4",
     });
     let dims = json!({"x": "ceil_div(n, 256)", "y": 2, "z": 1});
     json!({
@@ -104,7 +104,7 @@ fn full_contract() -> Value {
 fn full_compare_as() -> Value {
     json!({"x": {
         "any_order": true, "segments": "s", "equal": "e", "along": ["w"], "up_to": "n", "mask": "m", "empty": -1.0,
-        "through": "t",
+        "through": "t", "scales": {"of": "s", "block": [1, 32], "layout": "transposed"},
     }})
 }
 

@@ -8,7 +8,10 @@ use super::ordered::MAX_SPAN;
 use super::philox::Philox;
 use crate::{ColumnRange, InitKind, OffsetsInit, TensorInit, shape_of_parts};
 
+mod quantized;
 mod special;
+
+pub use quantized::{QuantizedValues, ScaleRange};
 
 /// Most values of `choice`.
 pub const MAX_VALUES: usize = 32;
@@ -106,6 +109,10 @@ pub enum ElementGenerator {
     Segments(OffsetsInit),
     /// One of these values.
     Choice(Vec<f64>),
+    /// Scales, from the words of nodes.
+    Scales(ScaleRange),
+    /// Normal numbers, divided by the scale of their block.
+    Quantized(QuantizedValues),
     /// Like `Uniform`, with a lower bound and a width for each column.
     UniformColumns(Vec<(f64, f64)>),
     /// Like `Integers`, with a smallest value and a span for each column.
@@ -149,15 +156,16 @@ impl ElementGenerator {
             }
         }
         only_for(init)?;
-        if dtype.is_complex() {
+        let is_pair = matches!(init.kind, InitKind::Quantized | InitKind::Scales);
+        if dtype.is_complex() && !is_pair {
             return special::of_parts(init, dtype);
         }
-        if dtype == Dtype::Float8E8m0 {
+        if dtype == Dtype::Float8E8m0 && !is_pair {
             return special::of_scales(init, dtype);
         }
         special::fits_four_bits(init, dtype)?;
         // The elements that are generated are the numbers.
-        let numbers = shape_of_parts(dtype, shape);
+        let (own, numbers) = (shape, shape_of_parts(dtype, shape));
         let shape = &numbers[..];
         let elements = shape.iter().fold(1, |all: u64, &extent| all.saturating_mul(extent));
         match init.kind {
@@ -166,6 +174,8 @@ impl ElementGenerator {
             InitKind::Full => full(init, dtype),
             InitKind::Arange => arange(init, dtype),
             InitKind::Choice => choice(init, dtype),
+            InitKind::Quantized => quantized::values(init, dtype, own),
+            InitKind::Scales => quantized::scales(init, dtype, own),
             InitKind::Uniform | InitKind::Randint if !init.columns.is_empty() => {
                 by_column(init, dtype, shape)
             }
@@ -206,7 +216,10 @@ impl ElementGenerator {
 
 /// Rejects fields that have a meaning for other kinds only, and would be ignored.
 fn only_for(init: &TensorInit) -> Result<(), InitError> {
-    use InitKind::{Choice, Lengths, Offsets, Permutation, Randint, Segments, Sorted, Uniform};
+    use InitKind::{
+        Choice, Lengths, Offsets, Permutation, Quantized, Randint, Scales, Segments, Sorted,
+        Uniform,
+    };
     let kind = init.kind;
     let given = [
         ("values", !init.values.is_empty(), kind == Choice, "`choice`"),
@@ -222,11 +235,16 @@ fn only_for(init: &TensorInit) -> Result<(), InitError> {
             kind == Sorted,
             "`sorted`; `permutation` has different values, too",
         ),
+        ("block", !init.block.is_empty(), kind == Scales, "`scales`"),
+        ("layout", !init.layout.is_rows(), kind == Scales, "`scales`"),
         (
             "of",
             init.of.is_some(),
-            matches!(kind, Randint | Permutation | Offsets | Lengths | Segments),
-            "`randint`, `permutation`, `offsets`, `lengths` and `segments`",
+            matches!(
+                kind,
+                Randint | Permutation | Offsets | Lengths | Segments | Quantized | Scales
+            ),
+            "`randint`, `permutation`, `offsets`, `lengths`, `segments`, `quantized` and `scales`",
         ),
     ];
     match given.into_iter().find(|(_, given, allowed, _)| *given && !allowed) {

@@ -24,7 +24,9 @@ pub(super) fn of_parts(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerat
         | InitKind::Sorted
         | InitKind::Offsets
         | InitKind::Lengths
-        | InitKind::Segments => {
+        | InitKind::Segments
+        | InitKind::Quantized
+        | InitKind::Scales => {
             let message = format!(
                 "`{}` makes real numbers in an order or whole ones, and the tensor holds {dtype}; use `randn`, \
                  `uniform` or `choice`",
@@ -81,7 +83,9 @@ pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenera
         | InitKind::Sorted
         | InitKind::Offsets
         | InitKind::Lengths
-        | InitKind::Segments => {
+        | InitKind::Segments
+        | InitKind::Quantized
+        | InitKind::Scales => {
             let message = format!(
                 "`{}` makes values that {dtype} does not hold: it has powers of two and no zero; use `randn`, which \
                  draws exponents, `uniform`, `choice`, `full` or `ones`",

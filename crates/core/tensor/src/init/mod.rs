@@ -140,6 +140,12 @@ fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64
             let rising = Rising::new(stream, points, top);
             rises(&rising, first, out, |values, k| T::from_i128(low + i128::from(values[k])));
         }
+        ElementGenerator::Scales(range) => {
+            by_index(first, out, |i| T::from_f64(range.at(stream.key(), i)));
+        }
+        ElementGenerator::Quantized(values) => from_words(stream, first, out, |i, word| {
+            T::from_f64(values.at(i, standard_normal(word)))
+        }),
         ElementGenerator::Lengths(of) => {
             let rising = Rising::new(stream, of.points(), of.top);
             rises(&rising, first, out, |values, k| {

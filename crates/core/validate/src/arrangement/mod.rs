@@ -9,6 +9,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+mod scaled;
+
+pub use scaled::Scaled;
+
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
 
@@ -29,6 +33,8 @@ pub struct Arrangement {
     pub empty: Option<f64>,
     /// Tensor whose rows the output's elements are indices of: indices of equal rows are as right.
     pub through: Option<usize>,
+    /// The scales of the output's numbers, which are judged with them.
+    pub scaled: Option<Scaled>,
 }
 
 /// Which orders of rows are right.
@@ -79,6 +85,7 @@ impl Arrangement {
         mask: None,
         empty: None,
         through: None,
+        scaled: None,
     };
 
     /// Returns the outputs that it arranges, the one whose rows are ordered first.
@@ -96,7 +103,8 @@ impl Arrangement {
             Some(RowCount::Buffer(buffer)) => Some(buffer),
             _ => None,
         };
-        [order, count, self.mask, self.through].into_iter().flatten()
+        let scales = self.scaled.as_ref().map(|scaled| scaled.scales);
+        [order, count, self.mask, self.through, scales].into_iter().flatten()
     }
 
     /// Clears what does not count in the contents of [`outputs`](Self::outputs), in their order.
@@ -144,6 +152,12 @@ impl Arrangement {
         else {
             return;
         };
+        if let Some(scaled) = &self.scaled {
+            if let Some(scales) = contents(scaled.scales) {
+                scaled.excuse(&scales, group, expected);
+            }
+            return;
+        }
         if let Some(keys) = self.through.and_then(contents) {
             return excuse_equal(&keys, &mut group[0], expected[0]);
         }

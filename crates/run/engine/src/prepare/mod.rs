@@ -11,23 +11,24 @@ use tempfile::TempDir;
 
 use crate::error::{self, ExecError, Problem, chain};
 use crate::room::RoomShare;
+use arrangements::{arrangement, has_scales};
 use bind::{BindError, bind_arguments};
 use globals::Globals;
 pub(crate) use globals::unfilled;
 use warpgauge_compile::{CompileError, CompileFailure, CompileOptions, CompiledModule, Compiler};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, CodeForm, CompareAs, ContractLimits, EvaluateRequest, IoContract, KernelCode,
-    KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, ScalarValue, TensorSpec,
+    ArgKind, ArgSpec, CodeForm, ContractLimits, EvaluateRequest, IoContract, KernelCode,
+    KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, TensorSpec,
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, OnDevice, TensorData, TensorInit, can_nudge, encoding, real_view};
 use warpgauge_turns::Owner;
-use warpgauge_validate::{Arrangement, RowCount, RowOrder};
 use warpgauge_worker::protocol::{
     BufferContent, BufferSpec, Checks, EvaluatePlan, KernelLaunch, KernelProgram, Launches,
     ReferenceRun, Tolerances, TrialPlan, WorkerJob,
 };
 
+mod arrangements;
 mod arrays;
 pub(crate) mod bind;
 mod compiled_launch;
@@ -281,10 +282,12 @@ pub(crate) fn lay_out(
         let tolerance = request.tolerance.as_ref();
         let resolved = match &expected.bounds {
             Some(_) => warpgauge_validate::resolve_beside_bounds(tolerance),
+            None if has_scales(request, name) => warpgauge_validate::resolve_with_scales(tolerance),
             None => warpgauge_validate::resolve_by_type(tolerance, *dtype),
         };
         tolerances.push((buffer, resolved));
-        if expected.bounds.is_none() && warpgauge_validate::is_open(tolerance, *dtype) {
+        let scaled = has_scales(request, name);
+        if expected.bounds.is_none() && !scaled && warpgauge_validate::is_open(tolerance, *dtype) {
             open.push((buffer, tolerance.cloned()));
         }
         if let Some(data) = &expected.bounds {
@@ -313,7 +316,8 @@ pub(crate) fn lay_out(
     let drawn = layout.computed.drawn;
     let tolerances = Tolerances(tolerances);
     let arrangements = request.compare_as.iter();
-    let arrangements = arrangements.filter_map(|(name, how)| arrangement(name, how, io, &position));
+    let arrangements =
+        arrangements.filter_map(|(name, how)| arrangement(name, how, request, (io, &position)));
     let arrangements = arrangements.collect();
     let checks = Checks { references, files, drawn, bounds, tolerances, open, arrangements };
     let job = WorkerJob {
@@ -401,38 +405,6 @@ pub(crate) fn binding_failure(path: &str, errors: Vec<BindError>) -> ExecError {
     ExecError::Invalid(errors.into_iter().map(problem).collect())
 }
 
-/// Returns how an output is compared, by numbers of buffers. The contract was checked.
-fn arrangement(
-    name: &str,
-    how: &CompareAs,
-    io: &IoContract,
-    position: &impl Fn(&str) -> Option<usize>,
-) -> Option<Arrangement> {
-    let of = |name: &Option<String>| name.as_deref().and_then(position);
-    let count = |name: &String| {
-        let scalar = io.args.iter().find(|arg| arg.name == *name && arg.kind == ArgKind::Int);
-        match scalar.map(ArgSpec::scalar_value) {
-            Some(Ok(ScalarValue::Int(rows))) => Some(RowCount::Rows(rows.try_into().unwrap_or(0))),
-            Some(_) => None,
-            None => position(name).map(RowCount::Buffer),
-        }
-    };
-    Some(Arrangement {
-        output: position(name)?,
-        along: how.along.iter().filter_map(|name| position(name)).collect(),
-        order: match (how.any_order, of(&how.segments), of(&how.equal)) {
-            (true, ..) => RowOrder::Any,
-            (_, Some(offsets), _) => RowOrder::Segments(offsets),
-            (.., Some(keys)) => RowOrder::Equal(keys),
-            _ => RowOrder::Given,
-        },
-        up_to: how.up_to.as_ref().and_then(count),
-        mask: of(&how.mask),
-        empty: how.empty,
-        through: of(&how.through),
-    })
-}
-
 /// Returns an `init` with what it takes from other arguments.
 pub(crate) fn settled(
     init: &TensorInit,
@@ -456,7 +428,7 @@ fn buffer(directory: &Path, index: usize, args: &[ArgSpec]) -> Result<BufferSpec
         }]));
     };
     let content = match (&spec.init, &spec.data) {
-        (Some(init), _) => BufferContent::Init(settled(init, args, index)?),
+        (Some(init), _) => BufferContent::Init(Box::new(settled(init, args, index)?)),
         (None, Some(data)) => match data.data_b64.on_device() {
             Some(OnDevice { handle, allocation_bytes, .. }) => {
                 BufferContent::Shared { handle: handle.clone(), bytes: *allocation_bytes }

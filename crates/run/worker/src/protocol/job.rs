@@ -147,7 +147,7 @@ pub enum BufferContent {
     /// No content is defined; the worker poisons the buffer.
     Undefined,
     /// Content that the worker generates on the device.
-    Init(TensorInit),
+    Init(Box<TensorInit>),
     /// File of raw elements.
     File(PathBuf),
     /// Raw elements in device memory that another process holds. The block begins with them.

@@ -148,7 +148,7 @@ pub(super) fn buffer(
 
 /// Returns an output of 32-bit words that starts with zeros.
 pub(super) fn counters(elements: u64) -> BufferSpec {
-    let content = BufferContent::Init(init(InitKind::Zeros));
+    let content = BufferContent::Init(Box::new(init(InitKind::Zeros)));
     buffer("out", Dtype::Uint32, elements, Role::Inout, content)
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use super::bench::{Bench, buffer, counters, init, plan, word};
-use super::content::init_bits;
+use super::content::{init_bits, scale_layouts};
 use super::numbers::secret_numbers;
 use super::secrets::{secrets_in_global_memory, secrets_in_local_memory, secrets_in_shared_memory};
 use crate::protocol::{
@@ -35,6 +35,7 @@ macro_rules! checks {
 }
 checks![
     init_bits,
+    scale_layouts,
     secret_numbers,
     evaluation,
     several_launches,
@@ -63,7 +64,7 @@ const N: u32 = 1 << 20;
 
 /// Returns a job `out = in * 3` over a million elements, with a reference kernel.
 fn scale_job(bench: &Bench) -> WorkerJob<EvaluatePlan> {
-    let normal = BufferContent::Init(init(InitKind::Randn));
+    let normal = BufferContent::Init(Box::new(init(InitKind::Randn)));
     let buffers = vec![
         buffer("out", Dtype::Float32, N.into(), Role::Output, BufferContent::Undefined),
         buffer("in", Dtype::Float32, N.into(), Role::Input, normal),
@@ -129,7 +130,7 @@ async fn several_launches(bench: &Bench) -> Result<String, String> {
 }
 
 async fn inout_is_restored(bench: &Bench) -> Result<String, String> {
-    let ones = BufferContent::Init(init(InitKind::Ones));
+    let ones = BufferContent::Init(Box::new(init(InitKind::Ones)));
     let buffers = vec![buffer("data", Dtype::Float32, 1 << 20, Role::Inout, ones)];
     let factor = Argument::Scalar(2f32.to_ne_bytes().to_vec());
     let arguments = vec![Argument::Buffer(0), factor, word(N)];

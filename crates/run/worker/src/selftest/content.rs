@@ -7,7 +7,7 @@ use crate::protocol::{Argument, BufferContent, EvaluatePlan, WorkerJob};
 use warpgauge_contract::Role;
 use warpgauge_device::support::InitParams;
 use warpgauge_device::{RangeContent, RangeContents};
-use warpgauge_tensor::{Dtype, InitKind, OffsetsInit, TensorInit};
+use warpgauge_tensor::{Dtype, InitKind, OffsetsInit, PairInit, ScaleLayout, TensorInit};
 
 /// Number of blocks that write or compare a tensor.
 pub(super) const BLOCKS: u32 = 4;
@@ -35,11 +35,11 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
             if InitParams::new(&spec, (dtype, &[ELEMENTS]), "tensor").is_err() {
                 continue;
             }
-            let content = BufferContent::Init(spec.clone());
+            let content = BufferContent::Init(Box::new(spec.clone()));
             let buffers = vec![buffer("tensor", dtype, ELEMENTS, Role::Inout, content)];
             let launch = bench.launch("st_nothing", vec![Argument::Buffer(0)], 1);
             let job = bench.job(launch, buffers);
-            has_bits(bench, job, &spec, dtype, 0).await?;
+            has_bits(bench, job, &spec, (dtype, &[ELEMENTS]), 0).await?;
             let elements = ELEMENTS / 10;
             let spec = spec_of(kind, dtype, FIRST + elements);
             let shape = [FIRST + elements];
@@ -49,7 +49,8 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
                 let launch = bench.support("wg_write", arguments, BLOCKS);
                 let undefined = BufferContent::Undefined;
                 let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
-                has_bits(bench, bench.job(launch, buffers), &spec, dtype, FIRST).await?;
+                let job = bench.job(launch, buffers);
+                has_bits(bench, job, &spec, (dtype, &shape), FIRST).await?;
             }
             let few = ELEMENTS / 100;
             is_known_again(bench, &spec_of(kind, dtype, few), dtype, few).await?;
@@ -70,6 +71,14 @@ fn spec_of(kind: InitKind, dtype: Dtype, elements: u64) -> TensorInit {
         Some(Box::new(OffsetsInit { name, elements, top, seed }))
     };
     match kind {
+        InitKind::Quantized => {
+            let scales = vec![(elements * dtype.parts()).div_ceil(7)];
+            spec.pair = pair((scale_type(dtype), scales), vec![7], ScaleLayout::Rows);
+        }
+        InitKind::Scales => {
+            let values = if dtype == Dtype::Float32 { Dtype::Float4E2m1x2 } else { Dtype::Int8 };
+            spec.pair = pair((values, vec![elements]), Vec::new(), ScaleLayout::Rows);
+        }
         InitKind::Choice => spec.values = vec![1.0, 0.0, 1.0],
         InitKind::Sorted if dtype.size() == 8 => {
             (spec.high, spec.unique) = (Some(2f64.powi(61)), !dtype.is_float());
@@ -80,6 +89,58 @@ fn spec_of(kind: InitKind, dtype: Dtype, elements: u64) -> TensorInit {
         _ => (),
     }
     spec
+}
+
+/// Returns what quantised values and scales need of each other.
+fn pair(
+    (dtype, shape): (Dtype, Vec<u64>),
+    block: Vec<u64>,
+    layout: ScaleLayout,
+) -> Option<Box<PairInit>> {
+    let (name, seed) = ("other".to_owned(), Some(3));
+    Some(Box::new(PairInit { name, dtype, shape, seed, std: None, block, layout }))
+}
+
+/// Returns another type of scales for each type of values.
+fn scale_type(values: Dtype) -> Dtype {
+    match values {
+        Dtype::Float4E2m1x2 => Dtype::Float8E4m3,
+        Dtype::Int4x2 => Dtype::Float16,
+        Dtype::Float8E4m3 => Dtype::Bfloat16,
+        Dtype::Float8E5m2 => Dtype::Float8E8m0,
+        _ => Dtype::Float32,
+    }
+}
+
+/// Checks quantised values whose scales are for blocks of several dimensions, in each order of the scales.
+pub(super) async fn scale_layouts(bench: &Bench) -> Result<String, String> {
+    const SHAPE: [u64; 3] = [3, 200, 90];
+    const FIRST: u64 = 40;
+    let elements = SHAPE.iter().product::<u64>() - FIRST;
+    let mut compared = 0;
+    for dtype in
+        [Dtype::Float4E2m1x2, Dtype::Int4x2, Dtype::Float8E4m3, Dtype::Float8E5m2, Dtype::Int8]
+    {
+        let across = (SHAPE[2] * dtype.parts()).div_ceil(16);
+        for (layout, block, scales) in [
+            (ScaleLayout::Rows, vec![2, 64, 16], vec![2, 4, across]),
+            (ScaleLayout::Transposed, vec![1, 64, 16], vec![across, 4, 3]),
+            (ScaleLayout::Tiles128x4, vec![1, 1, 16], vec![3, 256, across.div_ceil(4) * 4]),
+        ] {
+            let mut spec = init(InitKind::Quantized);
+            spec.pair = pair((scale_type(dtype), scales), block, layout);
+            let params = InitParams::new(&spec, (dtype, &SHAPE), "tensor")
+                .map_err(|error| error.to_string())?;
+            let arguments = vec![Argument::Buffer(0), described(params, FIRST, elements, dtype)];
+            let launch = bench.support("wg_write", arguments, BLOCKS);
+            let undefined = BufferContent::Undefined;
+            let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
+            let job = bench.job(launch, buffers);
+            has_bits(bench, job, &spec, (dtype, &SHAPE), FIRST).await?;
+            compared += 1;
+        }
+    }
+    Ok(format!("{compared} combinations are equal to the CPU's"))
 }
 
 /// Checks that the worker's kernel finds no difference in a tensor's content, and finds one where the
@@ -106,8 +167,20 @@ async fn is_known_again(
             continue;
         }
         let buffers = vec![
-            buffer("tensor", dtype, elements, Role::Inout, BufferContent::Init(spec.clone())),
-            buffer("lowest", Dtype::Uint64, 1, Role::Inout, BufferContent::Init(nothing.clone())),
+            buffer(
+                "tensor",
+                dtype,
+                elements,
+                Role::Inout,
+                BufferContent::Init(Box::new(spec.clone())),
+            ),
+            buffer(
+                "lowest",
+                Dtype::Uint64,
+                1,
+                Role::Inout,
+                BufferContent::Init(Box::new(nothing.clone())),
+            ),
         ];
         let content = described(params, first, elements, dtype);
         let arguments = vec![Argument::Buffer(0), content, Argument::Buffer(1)];
@@ -126,7 +199,7 @@ async fn is_known_again(
     Ok(())
 }
 
-const KINDS: [InitKind; 13] = [
+const KINDS: [InitKind; 15] = [
     InitKind::Zeros,
     InitKind::Ones,
     InitKind::Full,
@@ -140,6 +213,8 @@ const KINDS: [InitKind; 13] = [
     InitKind::Lengths,
     InitKind::Segments,
     InitKind::Choice,
+    InitKind::Quantized,
+    InitKind::Scales,
 ];
 
 /// Checks that the job's only buffer ends with the content of `spec` from element `first` on.
@@ -147,14 +222,13 @@ async fn has_bits(
     bench: &Bench,
     mut job: WorkerJob<EvaluatePlan>,
     spec: &TensorInit,
-    dtype: Dtype,
+    (dtype, shape): (Dtype, &[u64]),
     first: u64,
 ) -> Result<(), String> {
     job.task.keep_outputs.clear();
-    let elements = job.program.buffers[0].shape[0] as usize;
+    let elements = (shape.iter().product::<u64>() - first) as usize;
     let mut expected = vec![0; elements * dtype.size()];
-    let shape = [first + elements as u64];
-    warpgauge_tensor::fill_parallel(spec, (dtype, &shape), "tensor", first, &mut expected)
+    warpgauge_tensor::fill_parallel(spec, (dtype, shape), "tensor", first, &mut expected)
         .map_err(|error| error.to_string())?;
     let outcome = bench.succeed(job).await?;
     let actual = outcome.told.outputs.first().map(|output| output.blake3.as_str());

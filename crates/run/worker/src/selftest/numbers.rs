@@ -88,7 +88,7 @@ async fn write_and_look(
     let padded = ELEMENTS.next_multiple_of(4);
     let buffers = vec![
         buffer("tensor", dtype, padded, Role::Output, BufferContent::Undefined),
-        buffer("lowest", Dtype::Uint64, 1, Role::Inout, BufferContent::Init(nothing)),
+        buffer("lowest", Dtype::Uint64, 1, Role::Inout, BufferContent::Init(Box::new(nothing))),
     ];
     let write = vec![Argument::Buffer(0), described(written, 0, ELEMENTS, dtype)];
     let look =

@@ -105,7 +105,10 @@ fn lasts(tolerance: &ResolvedTolerance, elements: usize) -> bool {
     match tolerance.basis {
         ToleranceBasis::ReferenceNoise | ToleranceBasis::InnerRounding => elements >= MANY,
         ToleranceBasis::ExpectedSize => false,
-        ToleranceBasis::Given | ToleranceBasis::Exact | ToleranceBasis::ElementType => true,
+        ToleranceBasis::Given
+        | ToleranceBasis::Exact
+        | ToleranceBasis::ElementType
+        | ToleranceBasis::Scales => true,
     }
 }
 
