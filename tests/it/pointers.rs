@@ -315,7 +315,7 @@ fn arrays_that_do_not_fit_are_reported_by_name() {
     let answer = server.post_json("/evaluate", &held);
     assert!(answer.status == 400 && answer.text.contains("has no `role`"), "{}", answer.text);
     let mut torch = contract(BATCHED, &usual());
-    torch["kernel"]["kernel_type"] = json!("triton");
+    torch["kernel"]["kernel_type"] = json!("torch");
     let answer = server.post_json("/evaluate", &torch);
     assert!(
         answer.status == 400 && answer.text.contains("take arrays of pointers"),

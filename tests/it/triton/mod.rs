@@ -15,7 +15,9 @@ mod counted;
 mod dependent;
 mod descriptors;
 mod lines;
+mod pointers;
 mod required;
+mod within;
 
 /// Adds two vectors; the store is in line 12.
 pub(super) const ADD: &str = "\

@@ -185,6 +185,11 @@ impl KernelType {
         takes_launch(self) && takes_launch(other) && counts_programs(self) == counts_programs(other)
     }
 
+    /// Returns whether its kernels take arrays of pointers to tensors.
+    pub fn takes_pointers(self) -> bool {
+        self.has_launches() || matches!(self, Self::Triton)
+    }
+
     /// Whether a kernel of this type may be a list of launches, and have scratch memory.
     pub fn has_launches(self) -> bool {
         matches!(self, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin)

@@ -69,14 +69,18 @@ impl KernelCode {
                 && self.launches.is_empty()
                 && other.launch.is_some()
                 && kind.has_launches();
+            // Of two Triton kernels, too, where the other takes arrays.
+            let has_arrays = private.is_empty() && kind == KernelType::Triton && other_kind == kind;
             let is_cuda = kind == KernelType::Cuda;
             let fits = |arg: &&ArgSpec| {
                 let is_taken = match arg.kind {
                     ArgKind::Struct => is_cuda,
-                    ArgKind::Pointers | ArgKind::Texture | ArgKind::Surface => kind.has_launches(),
+                    ArgKind::Pointers => kind.takes_pointers(),
+                    ArgKind::Texture | ArgKind::Surface => kind.has_launches(),
                     _ => true,
                 };
-                !arg.is_meta && (has_same || !arg.is_private()) && is_taken
+                let is_same = has_same || has_arrays && arg.kind == ArgKind::Pointers;
+                !arg.is_meta && (is_same || !arg.is_private()) && is_taken
             };
             let passed = other.args.iter().filter(fits);
             let passed = passed.cloned().chain(private);

@@ -217,10 +217,15 @@ fn composed(
         ArgKind::Surface => ("surfaces", "surface"),
         _ => ("arrays of pointers", "pointers"),
     };
-    mistakes.require(kernel.has_launches(), format!("{path}.type"), FailureCode::WrongType, || {
+    let takes = match arg.kind {
+        ArgKind::Pointers => kernel.takes_pointers(),
+        _ => kernel.has_launches(),
+    };
+    mistakes.require(takes, format!("{path}.type"), FailureCode::WrongType, || {
+        let triton = if arg.kind == ArgKind::Pointers { ", and of type triton," } else { "" };
         format!(
-            "kernels of the types cuda, ptx, cubin and fatbin take {what}, not {}: pass the tensors, or one tensor with \
-             an index into it",
+            "kernels of the types cuda, ptx, cubin and fatbin{triton} take {what}, not {}: pass the tensors, or one tensor \
+             with an index into it",
             kernel.name()
         )
     });

@@ -1,6 +1,6 @@
 //! A checked request for a Triton kernel, with everything that compiling it needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -20,7 +20,9 @@ use crate::source::source_text;
 use crate::summary::summary;
 use crate::toolchain::TritonInstall;
 use crate::tunable::Tunable;
-use warpgauge_contract::{ArgKind, ArgSpec, Backend, KernelCode, KernelType, Padding};
+use warpgauge_contract::{
+    ArgKind, ArgSpec, Backend, KernelCode, KernelType, Padding, StepArgument,
+};
 use warpgauge_model::{Diagnostic, FailureCode, Severity, Target};
 use warpgauge_sandbox::enforcement::Enforcement;
 
@@ -72,6 +74,9 @@ struct Argument<'a> {
     shape: Option<&'a [u64]>,
     block_shape: Option<&'a [u32]>,
     padding: Option<Padding>,
+    /// Of an array of pointers: how many there are, and the indexes of the tensors that it names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointers: Option<(usize, BTreeSet<usize>)>,
 }
 
 /// A Triton kernel, with everything that determines the result.
@@ -118,7 +123,7 @@ impl TritonJob {
             files: &kernel.files,
             source_path: kernel.source_path.as_deref(),
             kernel_name: kernel_name(kernel)?,
-            arguments: args.iter().map(argument).collect::<Result<_, _>>()?,
+            arguments: args.iter().map(|arg| argument(args, arg)).collect::<Result<_, _>>()?,
             options: checked.keywords,
             configuration: metadata.and_then(|metadata| metadata.configuration),
             arch,
@@ -271,8 +276,22 @@ fn key(question: &str, install: &TritonInstall, target: &Target) -> Key {
     .key()
 }
 
-fn argument(arg: &ArgSpec) -> Result<Argument<'_>, CompileError> {
+fn argument<'a>(args: &[ArgSpec], arg: &'a ArgSpec) -> Result<Argument<'a>, CompileError> {
     let spec = arg.tensor_spec.as_ref().filter(|_| arg.kind == ArgKind::Tensor);
+    let pointers = match arg.kind {
+        ArgKind::Pointers => match warpgauge_contract::composed_value(args, arg) {
+            Ok(StepArgument::Pointers(_, entries)) => {
+                let tensors = entries.iter().flatten().map(|(tensor, _)| *tensor).collect();
+                Some((entries.len(), tensors))
+            }
+            Ok(_) => None,
+            Err((code, message)) => {
+                let message = format!("argument `{}`: {message}", arg.name);
+                return Err(CompileError::rejected(code, message));
+            }
+        },
+        _ => None,
+    };
     Ok(Argument {
         name: &arg.name,
         kind: arg.kind,
@@ -282,6 +301,7 @@ fn argument(arg: &ArgSpec) -> Result<Argument<'_>, CompileError> {
         shape: spec.map(|spec| spec.shape.as_slice()),
         block_shape: arg.descriptor.as_ref().map(|d| d.block_shape.as_slice()),
         padding: arg.descriptor.as_ref().map(|d| d.padding),
+        pointers,
     })
 }
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::error::{self, ExecError, Problem};
-use crate::prepare::bind::{bind_map, bind_passed, value_bytes};
+use crate::prepare::bind::{BindError, bind_map, value_bytes};
 use crate::prepare::binding_failure;
-use warpgauge_compile::{CompiledLaunch, CompiledModule, Constant, PassedValue};
+use warpgauge_compile::{CompiledLaunch, CompiledModule, Constant, Param, PassedValue};
 use warpgauge_contract::{ArgKind, ArgSpec, ContractLimits, IoContract, KernelType};
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
@@ -15,13 +15,14 @@ use warpgauge_worker::protocol::{Argument, KernelLaunch};
 const MAX_SCRATCH: u64 = 8 << 30;
 
 /// Returns the launch of `artifact`'s entry as its compiler determined it, with the arguments and the
-/// grid of `io`. `path` is the kernel's path in the request.
+/// grid of `io`. `path` is the kernel's path in the request; `bind` binds an argument, by index, to its parameter.
 pub(crate) fn bound(
     artifact: &CompiledModule,
     decided: &CompiledLaunch,
     io: &IoContract,
     limits: &ContractLimits,
     path: &str,
+    bind: &dyn Fn(usize, &Param) -> Result<Argument, BindError>,
 ) -> Result<KernelLaunch, ExecError> {
     let at = format!("{path}.io.launch");
     let known = IoContract { args: with_constants(&io.args, decided), launch: io.launch.clone() };
@@ -55,7 +56,7 @@ pub(crate) fn bound(
     let mut errors = Vec::new();
     for (param, passed) in params.iter().zip(&decided.parameters) {
         let argument = match passed {
-            PassedValue::Argument(index) => bind_passed(*index, &io.args, param),
+            PassedValue::Argument(index) => bind(*index, param),
             PassedValue::Value(value) => value_bytes(value, param).map(Argument::Scalar),
             PassedValue::Scratch if scratch > 0 => Ok(Argument::Scratch(scratch)),
             PassedValue::Scratch => Ok(Argument::Scalar(vec![0; 8])),

@@ -376,7 +376,8 @@ fn launch_of(
         return libraries::launch(code, artifact, io, path);
     }
     if let Some(decided) = &artifact.launch {
-        return compiled_launch::bound(artifact, decided, io, limits, path);
+        let bind = |index, param: &_| bind::bind_passed(index, &io.args, param);
+        return compiled_launch::bound(artifact, decided, io, limits, path, &bind);
     }
     let entry = artifact.entry_kernel();
     let arguments = bind_arguments(entry, &io.args)

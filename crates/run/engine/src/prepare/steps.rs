@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::arrays::{Arrays, Uses};
-use super::bind::{BindError, Passed, Tensors, bind_passed_list, parameters_of};
+use super::bind::{BindError, Passed, Tensors, bind_passed_in, bind_passed_list, parameters_of};
+use super::compiled_launch;
 use super::globals::Globals;
 use super::{binding_failure, tensor_arguments};
 use crate::error::{self, ExecError};
-use warpgauge_compile::{CompileError, CompiledModule, KernelInfo};
+use warpgauge_compile::{CompileError, CompiledLaunch, CompiledModule, KernelInfo, Param};
 use warpgauge_contract::{
     ArgKind, ArgSpec, ContractLimits, KernelCode, Line, PointerEntry, ResolvedLaunch, ResolvedStep,
     Role, StepArgument, TensorSpec, resolve_program,
@@ -47,6 +48,9 @@ pub(super) fn launches_of(
     path: &str,
 ) -> Result<Launches, ExecError> {
     let io = &*globals.io;
+    if let Some(decided) = &artifact.launch {
+        return decided_launch(artifact, decided, globals, limits, path);
+    }
     let program = resolve_program(code, io, limits, path).map_err(error::invalid)?;
     let kernels = match code.launches.is_empty() {
         true => vec![artifact.entry_kernel()],
@@ -84,6 +88,55 @@ pub(super) fn launches_of(
         setup,
         steps,
         lines: program.lines.len(),
+    };
+    Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
+}
+
+/// Returns the one launch of a kernel whose compiler decides it, and which takes arrays of pointers.
+fn decided_launch(
+    artifact: &CompiledModule,
+    decided: &CompiledLaunch,
+    globals: &Globals<'_>,
+    limits: &ContractLimits,
+    path: &str,
+) -> Result<Launches, ExecError> {
+    let kernels = [artifact.entry_kernel()];
+    let binder = Binder::new(globals, &kernels, path, false);
+    let bind = |index, param: &Param| {
+        let place = |tensor: usize, elements: u64| binder.pointer(tensor, elements);
+        let array = |entries: &[PointerEntry]| binder.pointer_array(entries);
+        let args = &binder.args;
+        let tensors = Tensors { args, place: &place, array: &array, object: &|_, _, _| None };
+        bind_passed_in(index, &tensors, param)
+    };
+    let mut first = compiled_launch::bound(artifact, decided, &globals.io, limits, path, &bind)?;
+    let mut workspaces = Vec::new();
+    for argument in &mut first.arguments {
+        if let Argument::Scratch(bytes) = *argument {
+            *argument = Argument::Workspace(workspaces.len(), 0);
+            workspaces.push(bytes);
+        }
+    }
+    let launch = StepLaunch {
+        line: 0,
+        kernel: 0,
+        arguments: first.arguments.clone(),
+        grid: first.grid,
+        block: first.block,
+        shared_bytes: first.shared_bytes,
+        cluster: first.cluster,
+        cooperative: first.cooperative,
+    };
+    let program = StepProgram {
+        symbols: vec![first.symbol.clone()],
+        workspaces,
+        pointer_arrays: binder.pointer_arrays.into_inner().0,
+        arrays: Vec::new(),
+        objects: Vec::new(),
+        globals: Vec::new(),
+        setup: Vec::new(),
+        steps: vec![Step::Launch(launch)],
+        lines: 0,
     };
     Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
 }

@@ -101,14 +101,34 @@ def value_of(argument):
     return argument["value"]
 
 
-def passed(function, arguments):
-    """The contract's arguments as those of a launch: by position, and constants by name."""
+def taken(arguments, least, most):
+    """Indices of the arguments that a kernel with so many parameters takes. Tensors that an array of pointers names are
+    among them only if they are wanted, too; and a kernel beside one with arrays may take the tensors alone."""
+    every = [index for index, argument in enumerate(arguments) if not argument["is_meta"]]
+    used = {index for argument in arguments for index in argument.get("pointers", (0, ()))[1]}
+    ways = [
+        [index for index in every if index not in used],
+        [index for index in every if arguments[index]["kind"] != "pointers"],
+    ]
+    if len(every) == most:
+        return every
+    return next((way for way in ways if least <= len(way) <= most), ways[0])
+
+
+def passed(function, arguments, elsewhere=()):
+    """The contract's arguments as those of a launch: by position, and constants by name. `elsewhere`: names of constants
+    that the function which defines the kernel took."""
     params = list(function.signature.parameters.values())
     constants = [param.name for param in function.params if param.is_constexpr]
     plain = [param.name for param in params if param.name not in constants]
+    defaults = [function.signature.parameters[name].default for name in plain]
+    least = sum(default is inspect.Parameter.empty for default in defaults)
+    indices = taken(arguments, least, len(plain))
     given, metas = [], {}
     for index, argument in enumerate(arguments):
         if argument["is_meta"]:
+            if argument["name"] not in constants and argument["name"] in elsewhere:
+                continue
             if argument["name"] not in constants:
                 raise Refused(
                     "unknown_constant",
@@ -116,11 +136,16 @@ def passed(function, arguments):
                     f"compile-time constant of that name; it has: {', '.join(constants) or 'none'}",
                 )
             metas[argument["name"]] = value_of(argument)
+        elif index not in indices:
+            continue
+        elif argument["kind"] == "pointers":
+            # As torch.tensor([x.data_ptr(), ...]) is passed.
+            given.append(Tensor(index, "int64", [argument["pointers"][0]]))
         elif argument["kind"] == "tensor":
             given.append(tensor_of(index, argument))
         else:
             given.append(value_of(argument))
-    named = [a["name"] for a in arguments if not a["is_meta"]]
+    named = [arguments[index]["name"] for index in indices]
     wrong = [name for name in named if name in constants]
     if wrong and len(named) > len(plain):
         raise Refused(
@@ -128,8 +153,6 @@ def passed(function, arguments):
             f"`{wrong[0]}` is a compile-time constant of {function.fn.__name__}: mark it "
             "`is_meta: true`",
         )
-    defaults = [function.signature.parameters[name].default for name in plain]
-    least = sum(default is inspect.Parameter.empty for default in defaults)
     if not least <= len(named) <= len(plain):
         raise Refused(
             "argument_count",
@@ -137,7 +160,6 @@ def passed(function, arguments):
             f"contract has {len(named)} ({', '.join(named)}), beside compile-time constants "
             f"({', '.join(constants) or 'none'})",
         )
-    indices = [index for index, argument in enumerate(arguments) if not argument["is_meta"]]
     return dict(zip(plain, given)), dict(zip(plain, indices)), metas, constants
 
 

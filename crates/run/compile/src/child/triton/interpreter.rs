@@ -21,6 +21,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("absent.py"),
     include_str!("source.py"),
     include_str!("arguments.py"),
+    include_str!("within.py"),
     include_str!("tuning.py"),
     include_str!("kernel.py"),
     "\nmain()\n"

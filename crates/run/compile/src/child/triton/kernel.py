@@ -43,10 +43,11 @@ def keep_in_memory(triton):
 
 def answer_to(triton, request):
     names = run_source(request["source"], FILE, request.get("files"), request.get("source_path"))
+    taken = define_within(triton, request["source"], names, request["kernel_name"], request["arguments"])
     name, kernel = entry_of(triton, names, request["kernel_name"])
     layers = layers_of(kernel)
     function = layers[-1]
-    given, indices, metas, constants = passed(function, request["arguments"])
+    given, indices, metas, constants = passed(function, request["arguments"], taken)
     options = {key: value for key, value in request["options"].items() if value is not None}
     check_options(triton, options)
     metas, options = divided(metas, options, constants)

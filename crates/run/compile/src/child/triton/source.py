@@ -222,7 +222,8 @@ def entry_of(triton, names, wanted):
     if not kernels:
         raise Refused(
             "no_kernel",
-            "the source defines no kernel: decorate a function of the module with @triton.jit",
+            "the source defines no kernel: decorate a function of the module, or one within such a function, with "
+            "@triton.jit",
         )
     if wanted is not None:
         if wanted in kernels:

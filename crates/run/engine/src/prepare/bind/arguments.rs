@@ -247,13 +247,27 @@ pub(crate) fn bind_passed(
     param: &Param,
 ) -> Result<Argument, BindError> {
     let (_, buffer) = passed(index, args)?;
-    let one = Passed::given(index, (index, 0), args);
     let place = |_, _| Some(Argument::Buffer(buffer));
-    bind_value(
-        &one,
-        param,
-        &Tensors { args, place: &place, array: &|_| None, object: &|_, _, _| None },
-    )
+    let tensors = Tensors { args, place: &place, array: &|_| None, object: &|_, _, _| None };
+    bind_passed_in(index, &tensors, param)
+}
+
+/// Does the same as [`bind_passed`] for tensors in this memory, and for arrays of pointers to them.
+pub(crate) fn bind_passed_in(
+    index: usize,
+    tensors: &Tensors<'_>,
+    param: &Param,
+) -> Result<Argument, BindError> {
+    let (arg, _) = passed(index, tensors.args)?;
+    let one = match arg.kind {
+        ArgKind::Pointers => {
+            let value = warpgauge_contract::composed_value(tensors.args, arg)
+                .map_err(|(code, message)| BindError::argument(index, code, message))?;
+            Passed::composed(index, value, tensors.args)
+        }
+        _ => Passed::given(index, (index, 0), tensors.args),
+    };
+    bind_value(&one, param, tensors)
 }
 
 /// Returns an argument by index, and the number of buffers before it. If it is a tensor, that is its

@@ -18,7 +18,8 @@ mod structure;
 mod tests;
 
 pub(crate) use arguments::{
-    Passed, Tensors, bind_arguments, bind_passed, bind_passed_list, parameters_of, value_bytes,
+    Passed, Tensors, bind_arguments, bind_passed, bind_passed_in, bind_passed_list, parameters_of,
+    value_bytes,
 };
 pub(crate) use error::{BindError, type_name};
 pub(crate) use mapped::bind_map;

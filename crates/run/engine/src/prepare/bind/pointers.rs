@@ -80,5 +80,7 @@ pub(super) fn bind(
         pointer::check(passed.index(), arg, spec.dtype, &entry)?;
     }
     let array = (tensors.array)(entries);
-    array.ok_or_else(|| misfit("only kernels of the types cuda, ptx, cubin and fatbin take one"))
+    array.ok_or_else(|| {
+        misfit("only kernels of the types cuda, ptx, cubin, fatbin and triton take one")
+    })
 }
