@@ -66,6 +66,13 @@ impl<'a> Work<'_, 'a> {
             args.push(arg);
             reasons.push(reason);
         }
+        // The function around a kernel is called with constants of its parameters' names.
+        let own = |name: &str| self.kernel.parameters.iter().any(|one| one.name == name);
+        let around = self.kernel.around.iter().filter(|one| !own(one.name));
+        for (arg, reason) in around.filter_map(|parameter| self.constant(parameter)) {
+            args.push(arg);
+            reasons.push(format!("for the function around the kernel; {reason}"));
+        }
         let (launch, launch_reason) = self.launch();
         let mut io = Map::new();
         io.insert("args".to_owned(), Json::Array(args));
@@ -231,7 +238,7 @@ impl<'a> Work<'_, 'a> {
     }
 
     /// Returns the size of a block.
-    fn block(&self, name: &str) -> u64 {
+    pub(super) fn block(&self, name: &str) -> u64 {
         let upper = name.to_ascii_uppercase();
         if upper.contains("GROUP") {
             return 8;
@@ -251,17 +258,12 @@ impl<'a> Work<'_, 'a> {
 
     fn launch(&self) -> (Json, String) {
         let mut launch = Map::new();
-        let known = |value: &Value<'a>| self.evaluated(value);
-        let from_host = self.host.as_ref().and_then(|host| host.grid(&known));
-        let asked = self.wishes.grid.map(|grid| grid.map(|blocks| blocks.to_string()).to_vec());
-        let (axes, reason) = match asked.or(from_host) {
-            Some(axes) if self.wishes.grid.is_some() => (axes, "the grid that is asked for"),
-            Some(axes) => (axes, "the grid of the host code"),
-            None => (
-                self.axes(),
-                "by the indices of programs; the grid of the host code cannot be read",
-            ),
+        let reason = match self.given_axes() {
+            Some(_) if self.wishes.grid.is_some() => "the grid that is asked for",
+            Some(_) => "the grid of the host code",
+            None => "by the indices of programs; the grid of the host code cannot be read",
         };
+        let axes = self.grid_axes();
         let grid = axes.iter().zip(["x", "y", "z"]).map(|(axis, name)| {
             (
                 name.to_owned(),
@@ -278,6 +280,17 @@ impl<'a> Work<'_, 'a> {
             }
         }
         (Json::Object(launch), reason.to_owned())
+    }
+
+    /// Returns the grid that is asked for, or that of the host code.
+    fn given_axes(&self) -> Option<Vec<String>> {
+        let asked = self.wishes.grid.map(|grid| grid.map(|blocks| blocks.to_string()).to_vec());
+        asked.or_else(|| self.host.as_ref()?.grid(&|value: &Value<'a>| self.evaluated(value)))
+    }
+
+    /// Returns the count of programs on each axis, as a number or an expression.
+    pub(super) fn grid_axes(&self) -> Vec<String> {
+        self.given_axes().unwrap_or_else(|| self.axes())
     }
 
     /// Returns a grid by the program's indices: blocks of an extent, or its elements.
@@ -306,6 +319,7 @@ impl<'a> Work<'_, 'a> {
             };
             match (extent, blocks.iter().filter(steps).nth(index)) {
                 (Some(extent), Some(block)) => format!("cdiv({extent}, {block})"),
+                (None, _) => self.programs(most as u32 + 1).to_string(),
                 _ => DIM.to_string(),
             }
         };

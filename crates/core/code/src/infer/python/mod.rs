@@ -5,12 +5,14 @@
 //! - `module`: kernels, how they use their parameters, and their launches
 //! - `host`: what host code says of the arguments of a launch
 //! - `sizes`: shapes and values
+//! - `reach`: sizes that nothing names
 //! - `guess`: arguments and the grid
 
 mod guess;
 mod host;
 mod lexer;
 mod module;
+mod reach;
 mod sizes;
 #[cfg(test)]
 mod tests;

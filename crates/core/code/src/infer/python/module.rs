@@ -37,6 +37,8 @@ pub(super) struct Kernel<'a> {
     /// Constants that decorators choose.
     pub chosen: BTreeSet<&'a str>,
     pub body: Vec<Vec<&'a str>>,
+    /// Parameters of the function of the top level that defines it, if it is within one.
+    pub around: Vec<Parameter<'a>>,
 }
 
 /// A launch in host code: `kernel[grid](arguments)`.
@@ -81,9 +83,13 @@ impl<'a> Module<'a> {
         let (mut kernels, mut decorators) = (Vec::new(), Vec::new());
         // Line at which the last kernel ends: functions within it are no kernels.
         let mut end = 0;
+        let mut around = None;
         for (at, line) in lines.iter().enumerate() {
             if at < end {
                 continue;
+            }
+            if line.indent == 0 {
+                around = (line.tokens.first() == Some(&"def")).then_some(at);
             }
             match line.tokens[..] {
                 ["@", ..] => {
@@ -102,6 +108,10 @@ impl<'a> Module<'a> {
                     kernels.push(Kernel {
                         name,
                         parameters: parameters(&line.tokens),
+                        around: around
+                            .filter(|_| line.indent > 0)
+                            .map(|outer| parameters(&lines[outer].tokens))
+                            .unwrap_or_default(),
                         chosen: chosen.collect(),
                         body,
                     });

@@ -1,15 +1,16 @@
 //! Sizes of what a kernel takes: shapes of its tensors, and values of its integers. The main type is [`Work`].
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 
 use super::host::{Host, Made, Value};
 use super::module::{Access, HostLaunch, Kernel, Module, Parameter};
+use super::reach::Reach;
 use crate::infer::names::{self, Meaning};
 use crate::infer::wishes::Wishes;
 
 /// Most elements of a tensor.
-const MAX_ELEMENTS: u64 = 1 << 20;
+pub(super) const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// Size of a dimension of which nothing is known.
 pub(super) const DIM: u64 = 128;
@@ -38,6 +39,8 @@ pub(super) struct Work<'w, 'a> {
     /// Steps that a search through the host code may still take.
     steps: Cell<usize>,
     pub(super) wishes: &'w Wishes,
+    /// What the programs reach, once it was asked for.
+    pub(super) reach: OnceCell<Reach>,
 }
 
 impl<'w, 'a> Work<'w, 'a> {
@@ -58,6 +61,7 @@ impl<'w, 'a> Work<'w, 'a> {
             strides: BTreeMap::new(),
             steps: Cell::new(MAX_STEPS),
             wishes,
+            reach: OnceCell::new(),
         };
         work.name_strides();
         work.size();
@@ -333,8 +337,12 @@ impl<'w, 'a> Work<'w, 'a> {
             let why = "rows of a stride that names no tensor".to_owned();
             return (vec![self.dim(0, 2), self.dim(1, 2)], why);
         }
-        match access.by_program || self.extents.is_empty() {
-            true if self.extents.is_empty() => (vec![1 << 16], "nothing names its size".to_owned()),
+        if self.extents.is_empty() {
+            let reach = self.reach();
+            let (elements, why) = if access.by_program { &reach.all } else { &reach.one };
+            return (vec![*elements], why.clone());
+        }
+        match access.by_program {
             true => {
                 let all = extents.fold(1_u64, u64::saturating_mul).min(MAX_ELEMENTS);
                 (vec![all], format!("the product of {}", self.extents.join(", ")))

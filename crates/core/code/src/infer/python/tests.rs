@@ -13,6 +13,10 @@ fn args(source: &str, wanted: Option<&str>) -> (Vec<Value>, Value) {
     (args, guessed.guess.io["launch"].clone())
 }
 
+fn outcome(source: &str) -> (Vec<Value>, Value) {
+    args(source, None)
+}
+
 fn named<'a>(args: &'a [Value], name: &str) -> &'a Value {
     args.iter().find(|arg| arg["name"] == name).unwrap_or_else(|| panic!("no {name}: {args:?}"))
 }
@@ -90,6 +94,69 @@ def k(a_ptr, index_ptr, c_ptr, M, N, stride_am, stride_an, scale, BLOCK_M: tl.co
         assert!(args.iter().all(|arg| arg["name"] != chosen), "{chosen}: {args:?}");
     }
     assert_eq!(launch, json!({"grid": {"x": "cdiv(M, BLOCK_M)", "y": "cdiv(N, BLOCK_N)"}}));
+}
+
+#[test]
+fn sizes_that_nothing_names_are_what_the_programs_reach() {
+    let source = "
+@triton.jit
+def k(x_ptr, scale_ptr, y_ptr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at) * tl.load(scale_ptr + tl.arange(0, BLOCK)))
+";
+    let guessed = contract(source, &Wishes::default()).unwrap().guess;
+    let (args, launch) = args(source, None);
+    let (block, programs) = (&named(&args, "BLOCK")["value"], &launch["grid"]["x"]);
+    let all = block.as_u64().unwrap() * programs.as_u64().unwrap();
+    for name in ["x_ptr", "y_ptr"] {
+        assert_eq!(named(&args, name)["tensor_spec"]["shape"], json!([all]), "{args:?}");
+    }
+    assert_eq!(named(&args, "scale_ptr")["tensor_spec"]["shape"], json!([block]));
+    assert!(
+        guessed.reasons[0].contains("guessed from 128 programs of BLOCK"),
+        "{:?}",
+        guessed.reasons
+    );
+    // Host code may give the grid and the block and no size.
+    let host = "
+def run(x, s, y):
+    k[(12,)](x, s, y, BLOCK=256)
+";
+    let (args, launch) = outcome(&format!("{source}{host}"));
+    assert_eq!(launch["grid"]["x"], 12);
+    assert_eq!(named(&args, "x_ptr")["tensor_spec"]["shape"], json!([12 * 256]));
+    // Blocks of several dimensions leave fewer programs.
+    let square = source.replace("def k(", "def k(BLOCK_M: tl.constexpr, ").replace(
+        "at = tl.program_id(0)",
+        "row = tl.program_id(1) * BLOCK_M\n    at = row + tl.program_id(0)",
+    );
+    let (args, launch) = outcome(&square);
+    let all = named(&args, "x_ptr")["tensor_spec"]["shape"][0].as_u64().unwrap();
+    let programs = ["x", "y"].map(|axis| launch["grid"][axis].as_u64().unwrap());
+    assert_eq!(all, programs[0] * programs[1] * 32 * 32);
+    assert!(all <= 1 << 20, "{all}");
+}
+
+#[test]
+fn the_function_around_a_kernel_gets_constants() {
+    let source = "
+def make(HEAD, dtype, eps=1e-6, *more, **options):
+    @triton.jit
+    def k(x_ptr, n_elements, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x_ptr + at, at, mask=at < n_elements)
+    return k
+
+@triton.jit
+def other(x_ptr, n_elements, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), n_elements)
+";
+    let (args, _) = args(source, Some("k"));
+    assert_eq!(named(&args, "HEAD")["is_meta"], true);
+    assert_eq!(named(&args, "dtype")["value"], "tl.float32");
+    assert_eq!(args.len(), 5, "{args:?}");
+    let (args, _) = self::args(source, Some("other"));
+    assert_eq!(args.len(), 3, "{args:?}");
 }
 
 #[test]
