@@ -153,6 +153,28 @@ fn textures_of_two_dimensions_are_filtered_and_addressed_as_asked() {
 }
 
 #[test]
+fn each_level_of_a_texture_is_the_only_one() {
+    let server = Server::start();
+    let at = "a[clamped(y, 8) * 16 + clamped(x, 16)]";
+    let reference = SAMPLED.replace("TYPE", "float").replace("STEP", "1.25f");
+    let reference = reference.replace("AT;", &format!("{at};")).replace("LINEAR", "1");
+    let a = tensor("a", "input", "float32", &json!([8, 16]));
+    let how = json!({"tensor": "a", "filter": "linear"});
+    for (read, last) in [
+        ("tex2DLod<float>(", "3.0f"),
+        ("tex2DGrad<float>(", "make_float2(4, 0), make_float2(0, i)"),
+    ] {
+        let source = SAMPLE.replace("SCALE_X", "1.25f").replace("SCALE_Y", "1.25f");
+        let source = source.replace("tex2D<float>(", read);
+        let source = source.replace("* 1.25f);", &format!("* 1.25f, {last});"));
+        let mut contract = contract(&source, &reference, &how, &a, 240);
+        contract["tolerance"] = json!({"atol": 1e-5, "rtol": 1e-5});
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], "correct", "{source}: {report:#}");
+    }
+}
+
+#[test]
 fn texels_have_channels_and_types() {
     let server = Server::start();
     let source = r#"
@@ -228,5 +250,5 @@ fn textures_that_cannot_be_are_reported_by_name() {
     contract["kernel"]["source_code"] = json!(gather);
     let report = server.evaluate(&contract);
     assert_eq!(report["failure"]["code"], "not_supported", "{report:#}");
-    assert!(report["failure"]["message"].to_string().contains("textures"), "{report:#}");
+    assert!(report["failure"]["message"].to_string().contains("tex2Dgather"), "{report:#}");
 }

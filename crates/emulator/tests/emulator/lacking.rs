@@ -34,7 +34,6 @@ fn what_the_emulator_lacks_is_a_gap() {
         "wgmma.fence.sync.aligned;",
         "tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1, %f2, %f3}];",
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, %rd3, {%f0, %f1}];",
-        "tex.level.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1}], %f2;",
         "sust.p.2d.v4.b32.trap [%rd2, {%r1, %r2}], {%r1, %r2, %r3, %r4};",
         "sured.b.add.2d.u32.trap [%rd2, {%r1, %r2}], %r3;",
         "tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1}];",

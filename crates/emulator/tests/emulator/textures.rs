@@ -18,6 +18,12 @@ fn text(read: &str) -> String {
 }
 
 const SAMPLE: &str = "tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd1, {%f1, %f2}];";
+/// The same with a level, with gradients, and at the base level.
+const LEVELS: [&str; 3] = [
+    "tex.level.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd1, {%f1, %f2}], %f1;",
+    "tex.grad.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd1, {%f1, %f2}], {%f1, %f2}, {%f2, 0f3F800000};",
+    "tex.base.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%rd1, {%f1, %f2}];",
+];
 const FETCH: &str = "tex.1d.v4.f32.s32 {%f4, %f5, %f6, %f7}, [%rd1, {%r2}];";
 
 fn pitched(base: u64) -> Texture {
@@ -66,6 +72,17 @@ fn texels_are_read_and_interpolated() {
     let fetched =
         read(FETCH, |texture| (texture.texels.dims, texture.is_linear_memory) = (1, true)).unwrap();
     assert_eq!(fetched, [0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
+}
+
+#[test]
+fn every_level_is_the_only_one() {
+    for linear in [false, true] {
+        let change = |texture: &mut Texture| texture.linear = linear;
+        let plain = read(SAMPLE, change).unwrap();
+        for level in LEVELS {
+            assert_eq!(read(level, change).unwrap(), plain, "{level}");
+        }
+    }
 }
 
 #[test]

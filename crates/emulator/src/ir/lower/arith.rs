@@ -124,7 +124,11 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "wgmma" | "tcgen05" => {
                 Err(gap("matrix instructions of warpgroups and tensor memory are not supported"))
             }
-            "tld4" | "txq" => Err(gap("such textures are not supported by the emulator")),
+            "tld4" => Err(gap(
+                "reads of four neighbours of a texture (tex2Dgather) are not supported by the emulator: read them one by \
+                 one, at coordinates that are whole texels apart",
+            )),
+            "txq" => Err(gap("queries of textures are not supported by the emulator")),
             "sured" | "suq" => {
                 Err(gap("reductions on surfaces and queries are not supported by the emulator"))
             }

@@ -26,9 +26,12 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let Some((dims, layered)) = m.one_of(&GEOMETRIES) else {
             return Err(gap("textures of cubes and of samples are not supported by the emulator"));
         };
-        if m.take("level") || m.take("grad") || m.take("base") {
-            return Err(gap("levels of textures are not supported by the emulator"));
-        }
+        // A texture has the base level alone, at which each of these reads: as on a device, a level is clamped.
+        let more = match (m.take("level"), m.take("grad"), m.take("base")) {
+            (true, ..) => 1,
+            (_, true, _) => 2,
+            _ => 0,
+        };
         if !m.take("v4") {
             return Err(gap("packed results of textures are not supported by the emulator"));
         }
@@ -37,7 +40,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if !is_result || !matches!(coordinate, Type::F32 | Type::S32) {
             return Err(gap("this type of a texture is not supported by the emulator"));
         }
-        self.operands(i, 2)?;
+        self.operands(i, 2 + more)?;
+        for operand in &i.operands[2..] {
+            self.level(operand, dims)?;
+        }
         let Operand::Vector(results) = self.arg(i, 0)? else {
             return Err("the results are no vector".into());
         };
@@ -51,6 +57,20 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.push(Op::Tex(Tex { dims, layered, integral }), &[], &[object], 0);
         self.texel_lists(&coordinates, &results, true);
         Ok(())
+    }
+
+    /// Checks the level of a read, or one of its two gradients.
+    fn level(&mut self, operand: &Operand<'a>, dims: u8) -> Reason<()> {
+        let parts = match operand {
+            Operand::Vector(parts) if parts.len() < usize::from(dims) => {
+                return Err(
+                    format!("a gradient of {} numbers instead of {dims}", parts.len()).into()
+                );
+            }
+            Operand::Vector(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        };
+        parts.iter().try_for_each(|part| self.source(part, Type::B32).map(drop))
     }
 
     /// Lowers `suld.b` and `sust.b`.
