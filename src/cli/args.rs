@@ -43,6 +43,9 @@ pub(super) struct Global {
     /// Print results and errors only
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// Print all that a report has: how it was measured, tolerances, timings, job ids
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -340,6 +343,9 @@ pub(super) struct CompareArgs {
     /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
+    /// Show how the code of each kernel differs from the reference's: SASS, or PTX
+    #[arg(long)]
+    pub diff: bool,
     /// Print the response as JSON, exactly as the service gave it
     #[arg(long)]
     pub json: bool,

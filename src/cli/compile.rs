@@ -37,7 +37,7 @@ pub(super) fn run(
     if args.json {
         terminal.print_line(&text)?;
     } else {
-        terminal.print_line(&report::compilation(&response, terminal.colour))?;
+        terminal.print_line(&report::compilation(&response, terminal.style()))?;
     }
     if let Some(path) = &args.output
         && response.compiled

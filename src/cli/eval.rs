@@ -72,7 +72,7 @@ fn finish(
     if args.json {
         terminal.print_line(text)?;
     } else {
-        terminal.print(&report::evaluation(response, terminal.colour))?;
+        terminal.print(&report::evaluation(response, terminal.style()))?;
     }
     if let Some(directory) = &args.return_outputs {
         for path in outputs::write(&response.outputs, directory)? {

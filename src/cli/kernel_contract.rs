@@ -269,7 +269,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("k.cu");
         std::fs::write(&kernel, "__global__ void k() {}").unwrap();
-        let quiet = Terminal { quiet: true, colour: false, interactive: false };
+        let quiet = Terminal { quiet: true, colour: false, interactive: false, verbose: false };
         assert!(matches!(read(&kernel, 1 << 20, quiet), Ok(Given::Kernel(_))));
         std::fs::write(
             kernel.with_extension("yaml"),

@@ -45,7 +45,7 @@ pub(super) fn run(
     if args.json {
         terminal.print_line(&text)?;
     } else {
-        terminal.print(&report::profile(&response, terminal.colour))?;
+        terminal.print(&report::profile(&response, terminal.style()))?;
     }
     if let Some(path) = &args.svg {
         draw(&response, path, terminal)?;

@@ -100,7 +100,7 @@ fn of_gate(exit: Exit) -> u8 {
 /// The exit code, if the command did its work.
 fn run(cli: Cli) -> Result<u8, CliError> {
     let Cli { global, command } = cli;
-    let terminal = Terminal::detect(global.quiet);
+    let terminal = Terminal::detect(global.quiet, global.verbose);
     let exit = match command {
         Command::Serve(args) => {
             let overrides = CliOverrides { host: args.host, port: args.port, ..global.overrides() };

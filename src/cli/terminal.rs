@@ -13,18 +13,34 @@ pub(super) struct Terminal {
     pub colour: bool,
     /// Standard error is a terminal: progress may redraw itself.
     pub interactive: bool,
+    /// Reports have all that they can say.
+    pub verbose: bool,
+}
+
+/// How a report is shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Style {
+    pub colour: bool,
+    /// Whether it has all that it can say.
+    pub verbose: bool,
 }
 
 impl Terminal {
     /// Looks at the streams and at NO_COLOR (<https://no-color.org>: set and not empty).
-    pub(super) fn detect(quiet: bool) -> Self {
+    pub(super) fn detect(quiet: bool, verbose: bool) -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         Self {
             quiet,
             colour: std::io::stdout().is_terminal() && !no_colour && !dumb,
             interactive: std::io::stderr().is_terminal() && !dumb,
+            verbose,
         }
+    }
+
+    /// How reports are shown here.
+    pub(super) fn style(&self) -> Style {
+        Style { colour: self.colour, verbose: self.verbose }
     }
 
     /// Writes a result to standard output. A reader that has gone away is no error.

@@ -476,7 +476,7 @@ fn the_command_line_compares_files_at_a_server() {
         true => &["FASTER  ", "SLOWER  ", "SAME  ", "INCONCLUSIVE  "],
         false => &["MORE WORK  "],
     };
-    let starts = |line: &str, word: &str| line.starts_with(&format!("{word}twice.cu: "));
+    let starts = |line: &str, word: &str| line.starts_with(&format!("{word}twice.cu "));
     assert!(words.iter().any(|word| starts(lines[0], word)), "{out}");
     assert!(lines[1].starts_with("WRONG  wrong.cu: "), "{out}");
     assert_eq!(out.contains("global_load_sectors"), !is_gpu(&report), "{out}");

@@ -1,14 +1,17 @@
 //! `warpgauge compare`.
 
-use std::collections::BTreeSet;
+mod names;
+
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use self::names::Names;
 use super::args::CompareArgs;
 use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
 use super::contract_file::ContractFile;
 use super::progress::Progress;
+use super::report::Beside;
 use super::terminal::Terminal;
 use super::{CliError, json, kernel_contract, matrix_files, report};
 use crate::exit::Exit;
@@ -50,7 +53,9 @@ pub(super) fn run(
     if args.json {
         terminal.print_line(&text)?;
     } else {
-        terminal.print(&report::comparison(&response, terminal.colour))?;
+        let names = Names::of(&args.reference, &args.custom);
+        let beside = Beside { reference: &names.reference, diff: args.diff };
+        terminal.print(&report::comparison(&response, beside, terminal.style()))?;
     }
     Ok(Exit::of_comparison(&response))
 }
@@ -72,14 +77,10 @@ fn complete(
         || ["custom_kernel", "candidates"].iter().any(|name| fields.contains_key(*name));
     match (given, args.custom.as_slice()) {
         (true, []) => {}
-        (false, [one]) => {
-            let kernel = candidate(args, one, &fields["ref_kernel"], limit)?;
-            fields.insert("custom_kernel".to_owned(), kernel);
-        }
         (false, [_, ..]) => {
-            let names = names(args);
+            let names = Names::of(&args.reference, &args.custom);
             let mut candidates = Vec::new();
-            for (path, name) in args.custom.iter().zip(names) {
+            for (path, name) in args.custom.iter().zip(names.candidates) {
                 let kernel = candidate(args, path, &fields["ref_kernel"], limit)?;
                 candidates.push(json!({"name": name, "kernel": kernel}));
             }
@@ -209,18 +210,6 @@ fn only_kernel(kind: KernelType, source: &str) -> Option<String> {
         _ => Vec::new(),
     };
     <[String; 1]>::try_from(names).ok().map(|[only]| only)
-}
-
-/// Names for several files: the file's name, or its whole path where that is not unique.
-fn names(args: &CompareArgs) -> Vec<String> {
-    let name =
-        |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let all = args.custom.iter().map(|path| name(path)).collect::<Vec<_>>();
-    let unique = all.iter().collect::<BTreeSet<_>>().len() == all.len();
-    if unique {
-        return all;
-    }
-    args.custom.iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
 #[cfg(test)]

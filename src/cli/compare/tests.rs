@@ -61,7 +61,8 @@ fn a_contracts_kernel_becomes_the_reference() {
         json!({
             "ref_kernel": {"source_code": "reference", "kernel_type": "cuda",
                 "metadata": described},
-            "custom_kernel": {"source_code": "a", "kernel_type": "cuda", "metadata": metadata},
+            "candidates": [{"name": "a.cu",
+                "kernel": {"source_code": "a", "kernel_type": "cuda", "metadata": metadata}}],
             "num_trials": 7,
             "profile": {},
             "atol": 0.5,
@@ -82,7 +83,7 @@ fn flags_reach_the_comparison() {
     assert_eq!(body["num_trials"], 9);
     assert_eq!(body["measure"], json!({"preset": "ci"}));
     assert_eq!(
-        body["custom_kernel"]["metadata"],
+        body["candidates"][0]["kernel"]["metadata"],
         json!({"kernel_name": "other", "compiler_options": ["-O3"]})
     );
     assert_eq!(body["ref_kernel"]["metadata"]["kernel_name"], "k");

@@ -115,9 +115,9 @@ fn page(job: &JobView, terminal: Terminal) -> String {
         text.push_str(&plain(&format!("{error}{code}\n")));
     }
     if let Some(comparison) = &job.comparison {
-        text.push_str(&report::comparison(comparison, terminal.colour));
+        text.push_str(&report::comparison(comparison, report::Beside::unnamed(), terminal.style()));
     } else if let Some(result) = &job.result {
-        text.push_str(&report::evaluation(result, terminal.colour));
+        text.push_str(&report::evaluation(result, terminal.style()));
     }
     if let Some(gate) = &job.gate {
         text.push_str(&plain(&gate_text(gate)));

@@ -21,8 +21,8 @@ use warpgauge_statistics::RankedBy;
 use warpgauge_validate::Comparison;
 
 use super::format::{bytes, device, duration_ms};
-use super::terminal::plain;
-pub(super) use comparison::comparison;
+use super::terminal::{Style, plain};
+pub(super) use comparison::{Beside, comparison};
 use page::{Page, Tone};
 pub(super) use profile::profile;
 
@@ -32,12 +32,15 @@ const MAX_DIAGNOSTICS: usize = 20;
 /// Mismatches shown for one output.
 const MAX_MISMATCHES: usize = 5;
 
+/// Outputs whose errors are shown.
+const MAX_OUTPUTS: usize = 6;
+
 /// Findings of memory checks shown.
 const MAX_FINDINGS: usize = 10;
 
 /// The report of an evaluation.
-pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
-    let mut page = opening(response, colour);
+pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
+    let mut page = opening(response, style);
     let result = &response.kernel_exec_result;
     if let Some(report) = &response.measurement {
         measured::measurement(&mut page, report);
@@ -73,8 +76,8 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
 }
 
 /// How every report on a kernel begins: the verdict, what the compiler said, and the time.
-fn opening(response: &EvaluateResponse, colour: bool) -> Page {
-    let mut page = Page::new(colour);
+fn opening(response: &EvaluateResponse, style: Style) -> Page {
+    let mut page = Page::new(style);
     evaluation_verdict(&mut page, response, None);
     page.text.push('\n');
     let result = &response.kernel_exec_result;
@@ -89,8 +92,8 @@ fn opening(response: &EvaluateResponse, colour: bool) -> Page {
 }
 
 /// The report of a compilation.
-pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
-    let mut page = Page::new(colour);
+pub(super) fn compilation(response: &CompileResponse, style: Style) -> String {
+    let mut page = Page::new(style);
     let tone = if response.compiled { Tone::Good } else { Tone::Bad };
     page.verdict(
         tone,
@@ -245,6 +248,26 @@ fn check(page: &mut Page, name: &str, comparison: &Comparison) {
             mismatch.actual,
             mismatch.expected
         ));
+    }
+}
+
+/// The largest error of each output that passes, of the kernel `name` among several. A wrong output has its own rows.
+fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
+    let name = name.map_or(String::new(), |name| format!("{name}: "));
+    let passed = || response.validation.outputs.iter().filter(|(_, one)| one.passed);
+    for (index, (output, one)) in passed().take(MAX_OUTPUTS).enumerate() {
+        let label = if index == 0 { "error" } else { "" };
+        let text = match one.max_abs_error {
+            0.0 => "none".to_owned(),
+            error => {
+                format!("at most {error:.3e} absolute, {:.3e} relative", one.max_rel_error)
+            }
+        };
+        page.row(label, &format!("{name}`{output}` {text}"));
+    }
+    match passed().count().saturating_sub(MAX_OUTPUTS) {
+        0 => {}
+        more => page.more(&format!("{more} more outputs, all with --json")),
     }
 }
 

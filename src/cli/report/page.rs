@@ -1,6 +1,6 @@
 //! Laying out a report: a verdict, then labelled rows.
 
-use super::super::terminal::plain;
+use super::super::terminal::{Style, plain};
 
 /// Lines shown of text that a kernel printed or a compiler wrote.
 const MAX_TEXT_LINES: usize = 40;
@@ -16,15 +16,15 @@ pub(super) enum Tone {
 /// A page of labelled rows. Everything that comes from elsewhere passes through [`plain`].
 pub(super) struct Page {
     pub text: String,
-    colour: bool,
+    pub style: Style,
 }
 
 /// Width of the labels.
 const LABEL: usize = 10;
 
 impl Page {
-    pub(super) fn new(colour: bool) -> Self {
-        Self { text: String::new(), colour }
+    pub(super) fn new(style: Style) -> Self {
+        Self { text: String::new(), style }
     }
 
     pub(super) fn paint(&self, tone: Tone, word: &str) -> String {
@@ -33,7 +33,7 @@ impl Page {
             Tone::Bad => 31,
             Tone::Doubt => 33,
         };
-        if self.colour { format!("\x1b[1;{code}m{word}\x1b[0m") } else { word.to_owned() }
+        if self.style.colour { format!("\x1b[1;{code}m{word}\x1b[0m") } else { word.to_owned() }
     }
 
     pub(super) fn verdict(&mut self, tone: Tone, word: &str, rest: &str) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::format::{device, duration_ms, percent};
+use super::super::terminal::Style;
 use super::page::{Page, Tone};
 use super::{failed_checks, measured, metrics, opening, timings};
 use warpgauge_compile::readable;
@@ -14,8 +15,8 @@ use warpgauge_report::EvaluateResponse;
 const MAX_REASONS: usize = 8;
 
 /// The report of an evaluation for its metrics.
-pub(in super::super) fn profile(response: &EvaluateResponse, colour: bool) -> String {
-    let mut page = opening(response, colour);
+pub(in super::super) fn profile(response: &EvaluateResponse, style: Style) -> String {
+    let mut page = opening(response, style);
     if let Some(report) = &response.device {
         page.row("device", &device(report));
     }

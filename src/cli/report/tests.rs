@@ -43,7 +43,7 @@ fn comparison(passed: bool) -> Value {
 
 #[test]
 fn a_passed_evaluation() {
-    insta::assert_snapshot!(evaluation(&response(json!({})), false), @r"
+    insta::assert_snapshot!(evaluation(&response(json!({})), Style::default()), @r"
 CORRECT  vector_add: 1 output checked
 
   runtime   12.40 µs median (95 % CI 12.30 µs to 12.60 µs)
@@ -69,7 +69,7 @@ fn measured(changes: Value) -> String {
     for (key, value) in changes.as_object().expect("an object") {
         measurement[key] = value.clone();
     }
-    evaluation(&response(json!({"measurement": measurement})), false)
+    evaluation(&response(json!({"measurement": measurement})), Style::default())
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_profile_has_each_group_once_and_a_readable_name() {
         "tool": "t", "original_device_metrics": {}, "metrics": metrics});
     let result = json!({"compiled": true, "correctness": true,
         "metadata": {"kernel_name": "vector_add", "device_metrics": device_metrics}});
-    let text = profile(&response(json!({"kernel_exec_result": result})), false);
+    let text = profile(&response(json!({"kernel_exec_result": result})), Style::default());
     assert!(text.contains("of one launch of ns::vector_add<float>, by t\n"), "{text}");
     for info in CATALOGUE {
         let group = info.group.name();
@@ -152,7 +152,7 @@ fn reasons_and_weaknesses_are_rows() {
             "reasons": [{"code": "output_unwritten", "message": "c: 8 never written"},
                         {"code": "depends_on_history", "message": "c changes"}],
             "weaknesses": [{"code": "zeros_pass", "output": "c", "message": "zeros would do"}]}})),
-        false,
+        Style::default(),
     );
     let reasons = "  reason    c: 8 never written [output_unwritten]\n  reason    c changes \
                    [depends_on_history]\n";
@@ -169,7 +169,7 @@ fn a_wrong_one_shows_its_first_mismatches() {
                 "metadata": {"kernel_name": "k"}},
             "validation": {"status": "failed", "outputs": {"c": comparison(false)}},
         })),
-        false,
+        Style::default(),
     );
     assert!(text.starts_with("WRONG  k: 2 of 8 elements differ\n"), "{text}");
     assert!(text.contains("c WRONG: 6 of 8 elements match"), "{text}");
@@ -196,7 +196,7 @@ fn every_verdict_comes_first() {
         ),
     ];
     for (changes, expected) in cases {
-        let text = evaluation(&response(changes), false);
+        let text = evaluation(&response(changes), Style::default());
         assert!(text.starts_with(expected), "{expected:?} in\n{text}");
     }
 }
@@ -209,22 +209,25 @@ fn compile_errors_are_located() {
                          "symbol": "", "diagnostics": [diagnostic]});
     let changes = json!({"kernel_exec_result": {"compiled": false, "metadata": {}},
                          "compile": compile});
-    let text = evaluation(&response(changes), false);
+    let text = evaluation(&response(changes), Style::default());
     assert!(text.contains("  kernel.cu:3:5: error: identifier \"x\" is undefined\n"), "{text}");
 }
 
 #[test]
 fn kernels_cannot_steer_the_terminal_or_flood_it() {
     let printed = format!("\x1b]0;title\x07{}", "line\n".repeat(100));
-    let text = evaluation(&response(json!({"printed": printed})), false);
+    let text = evaluation(&response(json!({"printed": printed})), Style::default());
     assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text}");
     assert!(text.contains("… and 60 more lines"), "{text}");
 }
 
 #[test]
 fn colour_is_an_option() {
-    assert!(evaluation(&response(json!({})), true).starts_with("\x1b[1;32mCORRECT\x1b[0m"));
-    assert!(!evaluation(&response(json!({})), false).contains('\x1b'));
+    assert!(
+        evaluation(&response(json!({})), Style { colour: true, verbose: false })
+            .starts_with("\x1b[1;32mCORRECT\x1b[0m")
+    );
+    assert!(!evaluation(&response(json!({})), Style::default()).contains('\x1b'));
 }
 
 #[test]
@@ -234,7 +237,7 @@ fn compilations() {
         "compile": {"compiler": "nvrtc 13.0.88", "cache_hit": false, "key": "k",
             "kernels": ["a"], "symbol": "a"}}))
     .expect("a response");
-    let text = compilation(&compiled, false);
+    let text = compilation(&compiled, Style::default());
     assert_eq!(text, "COMPILED\n\n  compiled  nvrtc 13.0.88 in 12.00 ms\n            kernel a\n");
     let several: CompileResponse = serde_json::from_value(json!({
         "job_id": "j", "status": "success", "compiled": true, "total_ms": 12.0,
@@ -245,10 +248,10 @@ fn compilations() {
                 "const_bytes": 0, "max_threads_per_block": 1024}}]}))
     .expect("a response");
     let lines = "  compiled  nvrtc 13.0.88 in 12.00 ms\n  kernel    a\n  kernel    b<float>\n            8 registers, 1.0 KiB shared memory, 0 B local memory\n";
-    assert_eq!(compilation(&several, false), format!("COMPILED\n\n{lines}"));
+    assert_eq!(compilation(&several, Style::default()), format!("COMPILED\n\n{lines}"));
     let failed: CompileResponse = serde_json::from_value(json!({
         "job_id": "j", "status": "success", "compiled": false, "total_ms": 12.0,
         "compilation_error": "boom"}))
     .expect("a response");
-    assert_eq!(compilation(&failed, false), "NOT COMPILED\n\n    boom\n");
+    assert_eq!(compilation(&failed, Style::default()), "NOT COMPILED\n\n    boom\n");
 }

@@ -98,7 +98,7 @@ fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -
         text.push_str(&plain(&format!("assumed  {}\n", assumed.as_str().unwrap_or_default())));
     }
     match report {
-        Some(report) => text.push_str(&report::evaluation(report, terminal.colour)),
+        Some(report) => text.push_str(&report::evaluation(report, terminal.style())),
         None => {
             let message = result["message"].as_str().unwrap_or("there is no report");
             let word = if result["success"] == true { "done" } else { "failed" };

@@ -41,8 +41,8 @@ pub use check::program::check_comparable;
 pub use check::{validate, validate_kernel};
 pub use checked::{Checked, Rules};
 pub use compare::{
-    CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
-    validate_compare,
+    CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATE_NAME_BYTES, MAX_CANDIDATES,
+    REFERENCE_NAME, validate_compare,
 };
 pub use compare_as::{CompareAs, ScalesOf};
 pub use compatible::{Compatible, RequestWarning};

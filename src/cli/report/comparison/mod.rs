@@ -1,44 +1,80 @@
 //! The report of a comparison: a verdict for each candidate, then what it rests on.
 
+mod reasons;
+mod sentence;
+
+use self::reasons::because;
 use super::super::format::{device, duration_ms, percent};
-use super::super::terminal::plain;
+use super::super::terminal::{Style, plain};
 use super::page::{Page, Tone};
-use super::{compile_errors, evaluation_verdict, failed_checks, ignored, measured, timings};
+use super::{
+    compile_errors, errors, evaluation_verdict, failed_checks, ignored, measured, timings,
+};
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
+use warpgauge_contract::REFERENCE_NAME;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{
-    CandidateReport, CompareResponse, EvaluateResponse, KernelVerdict, RuntimeStats,
+    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, KernelVerdict,
+    RuntimeStats,
 };
 use warpgauge_statistics::paired::{
-    PairedComparison, PairedReason, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
+    PairedComparison, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
 };
-use warpgauge_statistics::{Counted, CountedComparison, CountedRank, CountedVerdict};
+use warpgauge_statistics::{Counted, CountedRank, CountedVerdict};
+
+/// What the report of a comparison shows beside the answer.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Beside<'a> {
+    /// Name of the reference.
+    pub reference: &'a str,
+    /// Whether differences of the code are shown.
+    pub diff: bool,
+}
+
+impl Beside<'_> {
+    /// For an answer of which nothing else is known.
+    pub(in super::super) fn unnamed() -> Self {
+        Self { reference: REFERENCE_NAME, diff: false }
+    }
+}
 
 /// The report of a comparison.
-pub(in super::super) fn comparison(response: &CompareResponse, colour: bool) -> String {
-    let mut page = Page::new(colour);
+pub(in super::super) fn comparison(
+    response: &CompareResponse,
+    beside: Beside<'_>,
+    style: Style,
+) -> String {
+    let mut page = Page::new(style);
+    let reference = beside.reference;
     for candidate in &response.candidates {
-        verdict(&mut page, response, candidate);
+        verdict(&mut page, response, candidate, reference);
     }
     page.text.push('\n');
-    time(&mut page, "reference", None, &response.reference);
+    time(&mut page, "reference", reference, &response.reference);
     for candidate in &response.candidates {
-        rows(&mut page, candidate);
+        rows(&mut page, candidate, beside);
     }
     if let Some(ranking) = &response.ranking {
-        ranks(&mut page, ranking, &response.candidates);
+        ranks(&mut page, ranking, &response.candidates, reference);
     }
-    counted_ranks(&mut page, response);
+    counted_ranks(&mut page, response, reference);
     if let Some(report) = &response.device {
         page.row("device", &device(report));
     }
     ignored(&mut page, &response.warnings);
-    timings(&mut page, &response.timings);
-    page.row("job", &response.job_id);
+    if style.verbose {
+        timings(&mut page, &response.timings);
+        page.row("job", &response.job_id);
+    }
     page.text
 }
 
-fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateReport) {
+fn verdict(
+    page: &mut Page,
+    response: &CompareResponse,
+    candidate: &CandidateReport,
+    reference: &str,
+) {
     let name = &candidate.name;
     if let Some(comparison) = &candidate.comparison {
         let (tone, word) = match comparison.verdict {
@@ -47,7 +83,7 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
             PairedVerdict::Same => (Tone::Good, "SAME"),
             PairedVerdict::Inconclusive => (Tone::Doubt, "INCONCLUSIVE"),
         };
-        page.verdict(tone, word, &format!("{name}: {}", found(comparison)));
+        page.verdict(tone, word, &sentence::of_times(comparison, name, reference));
         return;
     }
     let evaluation = &candidate.evaluation;
@@ -63,7 +99,7 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
             CountedVerdict::MoreWork => (Tone::Bad, "MORE WORK"),
             CountedVerdict::Mixed => (Tone::Doubt, "MIXED WORK"),
         };
-        return page.verdict(tone, word, &format!("{name}: {}", work(counted)));
+        return page.verdict(tone, word, &sentence::of_counts(counted, name, reference));
     }
     let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
     let tone = match response.device.as_ref().map(|device| device.kind) {
@@ -77,47 +113,13 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
     page.verdict(tone, word, &format!("{name}: {why}"));
 }
 
-/// The verdict's numbers in one line.
-fn found(comparison: &PairedComparison) -> String {
-    let speedup = match comparison.speedup {
-        Some(speedup) => format!("{speedup:.3}× as fast as the reference"),
-        None => "no block counted".to_owned(),
-    };
-    let interval = match (comparison.speedup_ci_low, comparison.speedup_ci_high) {
-        (Some(low), Some(high)) => {
-            let level = percent(comparison.confidence);
-            format!(" ({level} CI {low:.3} to {high:.3})")
-        }
-        _ => String::new(),
-    };
-    let more = match comparison.verdict {
-        PairedVerdict::Same => format!("; within {}", percent(comparison.equivalence)),
-        PairedVerdict::Inconclusive => {
-            let seen = comparison.minimum_detectable_effect;
-            seen.map_or(String::new(), |effect| {
-                format!("; a difference below {} could not be seen", percent(effect))
-            })
-        }
-        PairedVerdict::Faster | PairedVerdict::Slower => String::new(),
-    };
-    format!("{speedup}{interval}{more}")
-}
-
-/// The counts that a verdict rests on that is not one of time.
-fn work(counted: &CountedComparison) -> String {
-    let ratios = [
-        (counted.warp_instructions, "warp instructions"),
-        (counted.global_sectors, "sectors of global memory"),
-    ];
-    let ratios = ratios.iter().filter_map(|(ratio, what)| {
-        ratio.map(|ratio| format!("{ratio:.3} of the reference's {what}"))
-    });
-    format!("{}; counted, not timed", ratios.collect::<Vec<_>>().join(", "))
-}
-
-fn rows(page: &mut Page, candidate: &CandidateReport) {
+fn rows(page: &mut Page, candidate: &CandidateReport, beside: Beside<'_>) {
     let evaluation = &candidate.evaluation;
-    time(page, "candidate", Some(&candidate.name), evaluation);
+    time(page, "candidate", &candidate.name, evaluation);
+    if let Some(comparison) = &candidate.comparison {
+        paired(page, comparison);
+    }
+    errors(page, evaluation, Some(&candidate.name));
     let result = &evaluation.kernel_exec_result;
     if !result.compiled {
         let diagnostics = evaluation.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
@@ -129,10 +131,10 @@ fn rows(page: &mut Page, candidate: &CandidateReport) {
     if candidate.identical_code == Some(true) {
         page.row("code", "the same machine code as the reference's, but for names");
     }
-    if let Some(comparison) = &candidate.comparison {
-        paired(page, comparison);
-    }
     counts(page, candidate);
+    if !beside.diff {
+        return;
+    }
     if let Some(diff) = &candidate.code_diff {
         code(page, diff);
     }
@@ -178,28 +180,51 @@ fn code(page: &mut Page, diff: &CodeDiff) {
 const MAX_OPCODES: usize = 12;
 
 /// A kernel's own time.
-fn time(page: &mut Page, label: &str, name: Option<&str>, report: &EvaluateResponse) {
+fn time(page: &mut Page, label: &str, name: &str, report: &EvaluateResponse) {
     let text = match &report.kernel_exec_result.runtime_stats {
         Some(stats) => median(stats),
         None if report.kernel_exec_result.compiled => "no time: it is not right".to_owned(),
         None => "no time: it does not compile".to_owned(),
     };
-    let name = name.map_or(String::new(), |name| format!("{name}: "));
+    let name = if name == label { String::new() } else { format!("{name}: ") };
     page.row(label, &format!("{name}{text}"));
 }
 
 fn median(stats: &RuntimeStats) -> String {
     let interval = match (stats.median_ci_low, stats.median_ci_high) {
         (Some(low), Some(high)) => {
-            format!(", 95 % CI {} to {}", duration_ms(low), duration_ms(high))
+            format!(" (95 % CI {} to {})", duration_ms(low), duration_ms(high))
         }
         _ => String::new(),
     };
     let n = stats.samples;
-    format!("on its own {} median{interval}, n = {n}", duration_ms(stats.median))
+    format!("{} median{interval}, n = {n}", duration_ms(stats.median))
 }
 
+/// The ratio with its interval, and what the verdict rests on.
 fn paired(page: &mut Page, comparison: &PairedComparison) {
+    if let (Some(speedup), Some(low), Some(high)) =
+        (comparison.speedup, comparison.speedup_ci_low, comparison.speedup_ci_high)
+    {
+        let level = percent(comparison.confidence);
+        page.row("speed-up", &format!("{speedup:.3} ({level} CI {low:.3} to {high:.3})"));
+    }
+    if comparison.clock_induced {
+        page.more("the clock made the difference in time, not the kernel");
+    }
+    let is_decided = matches!(comparison.verdict, PairedVerdict::Faster | PairedVerdict::Slower);
+    if page.style.verbose || !is_decided {
+        for (index, reason) in comparison.reasons.iter().enumerate() {
+            page.row(if index == 0 { "because" } else { "" }, because(*reason));
+        }
+    }
+    if page.style.verbose {
+        blocks(page, comparison);
+    }
+}
+
+/// How the ratio was measured.
+fn blocks(page: &mut Page, comparison: &PairedComparison) {
     let ratio = |estimate: &RatioEstimate| {
         let RatioEstimate { ratio, ci_low, ci_high, .. } = *estimate;
         format!("{ratio:.4} of the reference's (CI {ci_low:.4} to {ci_high:.4})")
@@ -209,9 +234,6 @@ fn paired(page: &mut Page, comparison: &PairedComparison) {
     }
     if let Some(estimate) = &comparison.cycles {
         page.row("cycles", &ratio(estimate));
-    }
-    if comparison.clock_induced {
-        page.more("the clock made the difference in time, not the kernel");
     }
     let drops =
         comparison.dropped.iter().map(|d| format!("{} {}", d.count, measured::word(&d.reason)));
@@ -230,69 +252,45 @@ fn paired(page: &mut Page, comparison: &PairedComparison) {
         percent(comparison.margin),
         percent(comparison.equivalence)
     ));
-    for (index, reason) in comparison.reasons.iter().enumerate() {
-        let label = if index == 0 { "because" } else { "" };
-        page.row(label, because(*reason));
-    }
 }
 
-/// A reason in words.
-fn because(reason: PairedReason) -> &'static str {
-    match reason {
-        PairedReason::BeyondMargin => "the whole interval lies beyond the margin",
-        PairedReason::WithinEquivalence => "the whole interval lies within the equivalence limit",
-        PairedReason::DifferenceUnresolved => {
-            "the interval reaches from what matters to what does not: try --preset ci or deep, \
-             or a quieter device"
-        }
-        PairedReason::AllBlocksDropped => "every block was dropped",
-        PairedReason::TooManyDropped => "too many blocks were dropped: the device is not quiet",
-        PairedReason::SlotsApart => {
-            "many blocks were dropped, but no disturbance was as large as the difference"
-        }
-        PairedReason::TooFewBlocks => {
-            "fewer than 8 blocks are left: give `measure.max_time` more, or --preset ci"
-        }
-        PairedReason::DependentBlocks => "successive blocks depended on one another",
-        PairedReason::MeansCompared => {
-            "means are compared: some launches of one kernel may bear the work of others"
-        }
-        PairedReason::RatioDrifts => {
-            "the ratio changed while it was measured, and its last third does not show the difference"
-        }
-        PairedReason::BlocksMerged => "successive blocks depended on one another and were merged",
-        PairedReason::EstimatorsDisagree => "a few blocks move the mean out of the interval",
-        PairedReason::EndedEarly => "the time was up before the last look",
-        PairedReason::SpreadTooWide => {
-            "the times vary so much that more blocks would not have decided it in the time: quieten the machine, or \
-             raise `measure.max_time`"
-        }
-        PairedReason::MarginFromResolution => "the margin is one tick of the clock",
-        PairedReason::MarginFromFloor => "the margin is what the case showed against itself",
-        PairedReason::ClockInduced => "times and cycles disagree: the clock made the difference",
-        PairedReason::ClockMasked => "the cycles differ and the clock made up for it",
-        PairedReason::ClockUnknown => "the clock was not known throughout: cycles not compared",
-    }
-}
-
-/// Counts of one launch beside the reference's; what neither kernel does is left out.
+/// Counts of one launch beside the reference's, those that differ first. Without `--verbose` the others are left out.
 fn counts(page: &mut Page, candidate: &CandidateReport) {
     if candidate.counts.is_empty() {
         return;
     }
-    page.row("counts", "of one launch: reference, candidate, ratio");
-    for count in candidate.counts.iter().filter(|one| one.reference > 0 || one.candidate > 0) {
+    let differs = |one: &&CountComparison| one.reference != one.candidate;
+    let same = |one: &&CountComparison| one.reference == one.candidate && one.reference > 0;
+    let mut shown = candidate.counts.iter().filter(differs).collect::<Vec<_>>();
+    let others = candidate.counts.iter().filter(same).collect::<Vec<_>>();
+    let is_all = page.style.verbose || others.is_empty();
+    let left_out = if is_all { 0 } else { others.len() };
+    if page.style.verbose {
+        shown.extend(others);
+    }
+    let alike = match left_out {
+        0 => String::new(),
+        1 => "; 1 more is the same".to_owned(),
+        n => format!("; {n} more are the same"),
+    };
+    match shown.is_empty() {
+        true => return page.row("counts", "of one launch: all are the same"),
+        false => {
+            page.row("counts", &format!("of one launch: reference, candidate, ratio{alike}"));
+        }
+    }
+    for count in shown {
         let ratio = count.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.3}"));
         let name = plain(&count.count);
         page.more(&format!("{name:<26}{:>14}{:>14}{ratio:>9}", count.reference, count.candidate));
     }
 }
 
-fn ranks(page: &mut Page, ranking: &Ranking, candidates: &[CandidateReport]) {
+fn ranks(page: &mut Page, ranking: &Ranking, candidates: &[CandidateReport], reference: &str) {
     for (position, RankedCandidate { index, rank, relative_time }) in
         ranking.candidates.iter().enumerate()
     {
-        let name = name_of(*index, candidates);
+        let name = name_of(*index, candidates, reference);
         let time = relative_time
             .map_or(String::new(), |time| format!(", {time:.4} of the reference's time"));
         let time = if *index == 0 { String::new() } else { time };
@@ -302,11 +300,11 @@ fn ranks(page: &mut Page, ranking: &Ranking, candidates: &[CandidateReport]) {
 }
 
 /// The order by counts, which says that it is one.
-fn counted_ranks(page: &mut Page, response: &CompareResponse) {
+fn counted_ranks(page: &mut Page, response: &CompareResponse, reference: &str) {
     for (position, CountedRank { index, rank, counted }) in
         response.counted_ranking.iter().enumerate()
     {
-        let name = name_of(*index, &response.candidates);
+        let name = name_of(*index, &response.candidates, reference);
         let label = if position == 0 { "by counts" } else { "" };
         let Counted { warp_instructions, global_sectors } = counted;
         page.row(
@@ -319,9 +317,9 @@ fn counted_ranks(page: &mut Page, response: &CompareResponse) {
 }
 
 /// Name of a kernel by its index in a ranking.
-fn name_of(index: u32, candidates: &[CandidateReport]) -> &str {
+fn name_of<'a>(index: u32, candidates: &'a [CandidateReport], reference: &'a str) -> &'a str {
     match index {
-        0 => "reference",
+        0 => reference,
         index => candidates.get(index as usize - 1).map_or("?", |one| one.name.as_str()),
     }
 }

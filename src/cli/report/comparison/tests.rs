@@ -27,6 +27,10 @@ fn paired() -> Value {
 }
 
 fn page(kind: &str, candidates: Value) -> String {
+    shown(kind, candidates, Beside { reference: "a.cu", diff: false }, Style::default())
+}
+
+fn shown(kind: &str, candidates: Value, beside: Beside<'_>, style: Style) -> String {
     let reference = evaluation(0.0154, &json!({}));
     let response = serde_json::from_value(json!({
         "job_id": "job-1", "status": "success", "reference": reference,
@@ -36,27 +40,20 @@ fn page(kind: &str, candidates: Value) -> String {
             "compute_capability": "9.0", "cuda_version": "13.0", "multiprocessors": 2,
             "memory_bytes": 1_073_741_824, "l2_bytes": 0},
     }));
-    comparison(&response.expect("a comparison"), false)
+    comparison(&response.expect("a comparison"), beside, style)
 }
 
 #[test]
 fn a_faster_kernel() {
-    let candidate = json!({"name": "custom", "evaluation": evaluation(0.0125, &json!({})),
+    let candidate = json!({"name": "b.cu", "evaluation": evaluation(0.0125, &json!({})),
         "comparison": paired(), "identical_code": false});
     insta::assert_snapshot!(page("cuda", json!([candidate])), @r"
-FASTER  custom: 1.231× as fast as the reference (98 % CI 1.224 to 1.238)
+FASTER  b.cu is 1.231 × ± 0.007 faster than a.cu
 
-  reference on its own 15.40 µs median, 95 % CI 15.25 µs to 15.55 µs, n = 100
-  candidate custom: on its own 12.50 µs median, 95 % CI 12.38 µs to 12.62 µs, n = 100
-  time      0.8123 of the reference's (CI 0.8078 to 0.8170)
-  cycles    0.8125 of the reference's (CI 0.8081 to 0.8169)
-  blocks    8 used, 1 dropped (1 clock_spread)
-            margin 1 %, equivalence 2 %, least difference that would be seen 1.8 %, p = 1.0e-9
-  because   the whole interval lies beyond the margin
+  reference a.cu: 15.40 µs median (95 % CI 15.25 µs to 15.55 µs), n = 100
+  candidate b.cu: 12.50 µs median (95 % CI 12.38 µs to 12.62 µs), n = 100
+  speed-up  1.231 (98 % CI 1.224 to 1.238)
   device    0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
-  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
-            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
-  job       job-1
     ");
 }
 
@@ -65,25 +62,20 @@ fn every_verdict_comes_first() {
     let cases = [
         (
             "slower",
-            json!({}),
-            "SLOWER  c: 1.231× as fast as the reference (98 % CI 1.224 to 1.238)",
+            json!({"speedup": 0.5, "speedup_ci_low": 0.45, "speedup_ci_high": 0.8}),
+            "SLOWER  c is 2.00 × ± 0.49 slower than a.cu",
         ),
-        (
-            "same",
-            json!({}),
-            "SAME  c: 1.231× as fast as the reference (98 % CI 1.224 to 1.238); \
-                             within 2 %",
-        ),
+        ("same", json!({}), "SAME  c is as fast as a.cu: 1.231 × ± 0.007, within 2 %"),
         (
             "inconclusive",
             json!({}),
-            "INCONCLUSIVE  c: 1.231× as fast as the reference (98 % CI \
-             1.224 to 1.238); a difference below 1.8 % could not be seen",
+            "INCONCLUSIVE  c is 1.231 × ± 0.007 as fast as a.cu; a difference below 1.8 % could not be \
+             seen",
         ),
         (
             "inconclusive",
             json!({"speedup": null, "speedup_ci_low": null, "blocks_used": 0}),
-            "INCONCLUSIVE  c: no block counted; a difference below 1.8 % could not be seen",
+            "INCONCLUSIVE  c beside a.cu: no block counted; a difference below 1.8 % could not be seen",
         ),
     ];
     for (verdict, changes, expected) in cases {
@@ -106,7 +98,12 @@ fn every_reason_is_in_words() {
     comparison["reasons"] = json!(["difference_unresolved", "clock_induced"]);
     let candidate = json!({"name": "c", "evaluation": evaluation(0.01, &json!({})),
         "comparison": comparison, "identical_code": true});
-    let text = page("cuda", json!([candidate]));
+    let text = shown(
+        "cuda",
+        json!([candidate]),
+        Beside::unnamed(),
+        Style { colour: false, verbose: true },
+    );
     assert!(text.contains("  because   the interval reaches from"), "{text}");
     assert!(text.contains("            times and cycles disagree"), "{text}");
     assert!(text.contains("the clock made the difference in time, not the kernel"), "{text}");
@@ -143,24 +140,21 @@ fn several_kernels_of_all_kinds() {
     );
     insta::assert_snapshot!(text, @r"
 CORRECT, NOT COMPARED  fine.cu: times of the emulated device are not compared; see the counts
-LESS WORK  lean.cu: 0.250 of the reference's warp instructions; counted, not timed
+LESS WORK  lean.cu takes 0.250 × the warp instructions of a.cu; counted, not timed
 WRONG  wrong.cu: y: 3 of 8 elements differ
 NOT COMPILED  broken.cu: the compiler refused it
 
-  reference on its own 15.40 µs median, 95 % CI 15.25 µs to 15.55 µs, n = 100
-  candidate fine.cu: on its own 1.500 ms median, 95 % CI 1.485 ms to 1.515 ms, n = 100
+  reference a.cu: 15.40 µs median (95 % CI 15.25 µs to 15.55 µs), n = 100
+  candidate fine.cu: 1.500 ms median (95 % CI 1.485 ms to 1.515 ms), n = 100
   counts    of one launch: reference, candidate, ratio
             warp_instructions                    100           150    1.500
             barriers                               0             2        –
-  candidate lean.cu: on its own 1.500 ms median, 95 % CI 1.485 ms to 1.515 ms, n = 100
+  candidate lean.cu: 1.500 ms median (95 % CI 1.485 ms to 1.515 ms), n = 100
   candidate wrong.cu: no time: it is not right
   reason    y: 3 of 8 elements differ [output_mismatch]
   candidate broken.cu: no time: it does not compile
     boom
   device    emulator (not a GPU: times are of the emulation): 0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
-  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
-            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
-  job       job-1
     ");
 }
 
@@ -188,12 +182,38 @@ fn a_ranking_names_its_kernels() {
         {"index": 0, "rank": 2, "counted": {"warp_instructions": 8, "global_sectors": 3}},
     ]))
     .expect("a ranking");
-    let text = comparison(&response, false);
-    let counted = "  by counts 1. a, 7 warp instructions, 3 sectors\n            2. reference, 8 warp \
+    let beside = Beside { reference: "ref.cu", diff: false };
+    let text = comparison(&response, beside, Style::default());
+    let counted = "  by counts 1. a, 7 warp instructions, 3 sectors\n            2. ref.cu, 8 warp \
                    instructions, 3 sectors\n";
     assert!(text.contains(counted), "{text}");
-    let rows = "  ranking   1. b\u{fffd}[2J, 0.5000 of the reference's time\n            2. reference\n            \
+    let rows = "  ranking   1. b\u{fffd}[2J, 0.5000 of the reference's time\n            2. ref.cu\n            \
                 2. a\n";
     assert!(text.contains(rows), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+/// Code is shown on demand alone, and the error of a right kernel always.
+#[test]
+fn differences_of_code_are_shown_on_demand() {
+    let output = json!({"passed": true, "elements": 8, "matched": 8, "non_finite": 0, "unwritten": 0,
+        "max_abs_error": 0.25, "max_rel_error": 0.125, "first_mismatches": [],
+        "tolerance": {"atol": 1e-6, "rtol": 1e-5, "required_matched_ratio": 1.0,
+            "allow_non_finite": false}});
+    let validation = json!({"validation": {"status": "passed", "outputs": {"y": output}}});
+    let diff = json!({"language": "ptx", "identical": false, "reference_instructions": 3,
+        "candidate_instructions": 2, "added": 1, "removed": 2, "unified": "-add.f32", "opcodes": [],
+        "truncated": false});
+    let candidates = json!([{"name": "b.cu", "evaluation": evaluation(0.01, &validation),
+        "comparison": paired(), "code_diff": diff}]);
+    let text = page("cuda", candidates.clone());
+    assert!(
+        text.contains("  error     b.cu: `y` at most 2.500e-1 absolute, 1.250e-1 relative\n"),
+        "{text}"
+    );
+    assert!(!text.contains("add.f32") && !text.contains("instructions"), "{text}");
+    let beside = Beside { reference: "a.cu", diff: true };
+    let text = shown("cuda", candidates, beside, Style::default());
+    assert!(text.contains("PTX: 3 instructions, the candidate has 2"), "{text}");
+    assert!(text.contains("    -add.f32\n"), "{text}");
 }

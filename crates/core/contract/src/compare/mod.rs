@@ -21,7 +21,7 @@ use warpgauge_tensor::{OutputEncoding, set_apart};
 pub const MAX_CANDIDATES: usize = 6;
 
 /// Longest name of a candidate, bytes.
-const MAX_NAME_BYTES: usize = 128;
+pub const MAX_CANDIDATE_NAME_BYTES: usize = 128;
 
 /// What `POST /compare` and `warpgauge compare` take: a reference, and one `custom_kernel` or
 /// several `candidates`.
@@ -328,7 +328,7 @@ pub fn validate_compare(
     );
     let mut names = std::collections::BTreeSet::from([REFERENCE_NAME]);
     for (index, candidate) in request.candidates.iter().enumerate() {
-        let fits = (1..=MAX_NAME_BYTES).contains(&candidate.name.len())
+        let fits = (1..=MAX_CANDIDATE_NAME_BYTES).contains(&candidate.name.len())
             && !candidate.name.chars().any(warpgauge_model::is_hidden);
         let unique = names.insert(&candidate.name);
         mistakes.require(
@@ -337,7 +337,7 @@ pub fn validate_compare(
             FailureCode::CandidateName,
             || {
                 format!(
-                    "must be unique, 1 to {MAX_NAME_BYTES} printable bytes, and not \
+                    "must be unique, 1 to {MAX_CANDIDATE_NAME_BYTES} printable bytes, and not \
                      `{REFERENCE_NAME}`"
                 )
             },

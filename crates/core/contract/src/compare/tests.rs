@@ -196,7 +196,7 @@ fn names_tell_candidates_apart() {
     let mut value = verbatim();
     let kernel = value["custom_kernel"].take();
     value.as_object_mut().expect("an object").remove("custom_kernel");
-    let long = "n".repeat(MAX_NAME_BYTES + 1);
+    let long = "n".repeat(MAX_CANDIDATE_NAME_BYTES + 1);
     for wrong in ["", "first", "reference", "line\nbreak", &long] {
         let other = json!({"name": wrong, "kernel": kernel});
         value["candidates"] = json!([{"name": "first", "kernel": kernel}, other]);
