@@ -4,6 +4,9 @@ use super::{EvaluateResponse, KernelVerdict};
 use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
 use warpgauge_model::Severity;
 
+/// Most wrong outputs that the line names.
+const MAX_OUTPUTS: usize = 3;
+
 impl EvaluateResponse {
     /// Returns the reason for the verdict on the kernel. The line uses `name`, or else the name in
     /// the report.
@@ -44,14 +47,45 @@ impl EvaluateResponse {
                 let why = self.why_weak().unwrap_or_default();
                 format!("it passes, but a useless kernel would pass too: {why}")
             }
-            KernelVerdict::Wrong | KernelVerdict::Failed => {
-                failed().or(against).unwrap_or_else(|| "outputs differ".to_owned())
-            }
+            KernelVerdict::Wrong | KernelVerdict::Failed => failed()
+                .or_else(|| self.wrong_outputs())
+                .or(against)
+                .unwrap_or_else(|| "outputs differ".to_owned()),
             KernelVerdict::NotCompiled => self.compiler_errors(),
             KernelVerdict::Error => {
                 failed().unwrap_or_else(|| "the service says no more".to_owned())
             }
         }
+    }
+
+    /// Counts what differs in each wrong output; the elements are listed elsewhere.
+    fn wrong_outputs(&self) -> Option<String> {
+        let wrong = || self.validation.outputs.iter().filter(|(_, one)| !one.passed);
+        if wrong().any(|(_, one)| one.half_precision) {
+            return None;
+        }
+        let shown = wrong().take(MAX_OUTPUTS).map(|(name, one)| {
+            let differ = one.elements - one.matched.min(one.elements);
+            let mut text = format!("`{name}`: {differ} of {} elements ", one.elements);
+            if one.unwritten == differ {
+                return text + "were never written";
+            }
+            text.push_str("differ");
+            // What an element holds that was never written may be NaN.
+            let odd = one.non_finite.saturating_sub(one.unwritten);
+            for (count, what) in [(one.unwritten, "never written"), (odd, "NaN or infinite")] {
+                if count > 0 {
+                    text.push_str(&format!(", {count} {what}"));
+                }
+            }
+            text
+        });
+        let shown = shown.collect::<Vec<_>>().join("; ");
+        let more = match wrong().count().saturating_sub(MAX_OUTPUTS) {
+            0 => String::new(),
+            more => format!("; {more} more outputs are wrong"),
+        };
+        (!shown.is_empty()).then(|| format!("{shown}{more}"))
     }
 
     fn compiler_errors(&self) -> String {

@@ -113,6 +113,7 @@ impl Comparison {
             self.tied = self.elements - self.matched;
             self.passed = true;
             self.first_mismatches.clear();
+            self.pattern = None;
         }
     }
 }
@@ -172,6 +173,13 @@ pub struct Comparison {
     /// Elements that do not match and are near enough for outliers, however many.
     #[serde(skip)]
     near: u64,
+    /// Where the elements lie that do not match.
+    #[serde(skip)]
+    extent: compare::Extent,
+    /// Names the elements that do not match, where they have a pattern: `rows 32 to 63`, `every second element from 1 to
+    /// 2047`. Absent where all elements differ, or one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
     /// Whether the output has only float16 numbers in a wider type, where the reference has more bits. Such an output
     /// fails. It is looked for where `basis` is `inner_rounding` and `rtol` at most 0.002, as for TF32: that tolerance
     /// admits float16.

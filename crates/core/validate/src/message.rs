@@ -43,8 +43,14 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
         let _ =
             write!(text, "; {share:.6} match, {} are required", tolerance.required_matched_ratio);
     }
+    if let Some(pattern) = &comparison.pattern {
+        let _ = write!(text, "; these are {pattern}");
+    }
     if comparison.unwritten > 0 {
         let _ = write!(text, "; {} were never written", comparison.unwritten);
+        if comparison.unwritten == wrong {
+            text.push_str(": does the grid cover them?");
+        }
     }
     if comparison.non_finite > 0 {
         let _ = write!(text, "; {} are NaN or infinite and should not be", comparison.non_finite);

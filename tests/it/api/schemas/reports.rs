@@ -105,6 +105,7 @@ pub(super) fn full_report() -> Value {
     report["validation"]["outputs"]["c"]["first_mismatches"] =
         json!([{"index": [0, 1], "actual": "1", "expected": "2"}]);
     report["validation"]["outputs"]["c"]["tied"] = json!(2);
+    report["validation"]["outputs"]["c"]["pattern"] = json!("rows 1 to 2");
     report["validation"]["outputs"]["c"]["half_precision"] = json!(true);
     report["validation"]["outputs"]["c"]["non_finite_matched"] = json!(3);
     report["validation"]["outputs"]["c"]["outliers"] = json!(1);

@@ -3,8 +3,8 @@
 use super::super::{
     Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, UlpDistribution,
 };
-use super::accepted;
 use super::errors::Errors;
+use super::{Extent, accepted};
 use warpgauge_tensor::shape::unravel;
 
 /// Differences that were counted on the device, over all elements of a tensor.
@@ -48,6 +48,8 @@ impl CountedErrors {
             half_precision: false,
             outliers,
             near: self.near,
+            extent: Extent::default(),
+            pattern: None,
             unwritten: 0,
             max_abs_error: self.max_abs,
             max_rel_error: self.max_rel,
@@ -90,7 +92,8 @@ impl<'a> JoinedComparison<'a> {
         let Some(joined) = &mut self.joined else {
             // A part in half precision says nothing about the others: `refuse_half` decides for the whole.
             let part = Comparison { half_precision: false, ..part };
-            self.joined = Some(Comparison { first_mismatches: mismatches, ..part });
+            let extent = part.extent.clone().flat();
+            self.joined = Some(Comparison { first_mismatches: mismatches, extent, ..part });
             return;
         };
         let weights = [joined.elements as f64, part.elements as f64];
@@ -104,6 +107,7 @@ impl<'a> JoinedComparison<'a> {
         joined.non_finite += part.non_finite;
         joined.non_finite_matched += part.non_finite_matched;
         joined.near += part.near;
+        joined.extent.join(&part.extent.flat(), before);
         joined.ulp = match (joined.ulp.take(), part.ulp) {
             (Some(one), Some(other)) => Some(one.and(other)),
             (one, other) => one.or(other),
@@ -118,6 +122,7 @@ impl<'a> JoinedComparison<'a> {
         let mut joined = self.joined?;
         (joined.passed, joined.outliers) =
             accepted((joined.matched, joined.near), joined.elements, &joined.tolerance);
+        joined.pattern = joined.extent.pattern(self.shape, joined.elements);
         Some(joined)
     }
 }
@@ -176,6 +181,7 @@ mod tests {
             assert!((joined.mean_abs_error / whole.mean_abs_error - 1.0).abs() < 1e-9);
             assert!((joined.rms_error / whole.rms_error - 1.0).abs() < 1e-9);
             (joined.mean_abs_error, joined.rms_error) = (whole.mean_abs_error, whole.rms_error);
+            joined.extent = whole.extent.clone();
             assert_eq!(joined, whole);
             assert_eq!(joined.passed, outliers.is_some());
             assert_eq!(joined.first_mismatches[1].index, [25, 0]);

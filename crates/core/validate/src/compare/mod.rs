@@ -3,11 +3,13 @@
 use super::{Comparison, FillTrace, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
 use crate::pieces;
 use errors::Errors;
+pub(crate) use extent::Extent;
 use warpgauge_tensor::element::{Element, for_dtype};
 use warpgauge_tensor::shape::unravel;
 use warpgauge_tensor::{Dtype, shape_of_parts, unpacked};
 
 mod errors;
+mod extent;
 mod fast;
 mod joined;
 
@@ -85,6 +87,7 @@ pub fn compare_traced(
     let mut trace = FillTrace::new(dtype);
     trace.add_launch(held, suspects);
     comparison.unwritten = if trace.is_reason() { trace.held } else { 0 };
+    comparison.pattern = comparison.extent.pattern(shape, comparison.elements);
     (comparison, trace)
 }
 
@@ -103,6 +106,7 @@ struct Partial {
     held: [u64; 4],
     suspects: [u64; 4],
     errors: Errors,
+    extent: Extent,
     /// Element index in the tensor, actual value, expected value.
     mismatches: Vec<(u64, String, String)>,
 }
@@ -133,7 +137,7 @@ fn compare_as<T: Comparable>(
             Some(errors) => {
                 Partial { matched: (actual.len() / T::SIZE) as u64, errors, ..Partial::default() }
             }
-            None => examine::<T>(first, actual, expected, filling.as_ref(), tolerance),
+            None => examine::<T>((first, shape), actual, expected, filling.as_ref(), tolerance),
         }
     });
     let in_shape = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
@@ -142,9 +146,9 @@ fn compare_as<T: Comparable>(
     merge(partials, elements, shape, T::ULP, tolerance)
 }
 
-/// Compares element by element.
+/// Compares element by element; `first` is the offset of the first element in a tensor of this shape.
 fn examine<T: Comparable>(
-    first: u64,
+    (first, shape): (u64, &[u64]),
     actual: &[u8],
     expected: Expectation<'_>,
     filling: Option<&Fillings>,
@@ -175,6 +179,7 @@ fn examine<T: Comparable>(
         }
         partial.non_finite += u64::from(!actual.to_f64().is_finite());
         partial.outliers += u64::from(is_outlier(actual, expected_value, tolerance));
+        partial.extent.add(first + offset as u64, shape);
         if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
             partial.mismatches.push((first + offset as u64, actual.text(), expected_value.text()));
         }
@@ -245,6 +250,7 @@ fn merge(
             total.suspects[cell] += partial.suspects[cell];
         }
         total.errors.merge(&partial.errors);
+        total.extent.join(&partial.extent, 0);
         let room = MAX_LISTED_MISMATCHES - total.mismatches.len();
         total.mismatches.extend(partial.mismatches.into_iter().take(room));
     }
@@ -260,6 +266,8 @@ fn merge(
         half_precision: false,
         outliers,
         near: total.outliers,
+        extent: total.extent,
+        pattern: None,
         unwritten: 0,
         max_abs_error: errors.max_abs(),
         max_rel_error: errors.max_rel(),

@@ -227,7 +227,7 @@ fn fast_and_slow_looks_agree() {
     let fast = f32s(&actual, &expected, &t);
     assert!(fast.passed);
     let whole = examine::<f32>(
-        0,
+        (0, &[actual.len() as u64]),
         &bytes(&actual),
         Expectation { elements: &bytes(&expected), bounds: None },
         None,
