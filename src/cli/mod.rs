@@ -47,6 +47,7 @@ mod source_view;
 mod spmv;
 mod sweep;
 mod sweep_axes;
+mod sweep_sizes;
 mod sweep_table;
 mod terminal;
 mod toolchain;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::args::SweepArgs;
 use super::progress::Progress;
+use super::sweep_sizes::size_axes;
 use super::sweep_table::SweepTableView;
 use super::terminal::Terminal;
 use super::{CliError, kernel_contract, place, sweep_axes};
@@ -37,7 +38,10 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
     let (mut place, contract) = opened?;
     let shows_rows = !args.json && !args.csv;
     let mut news = News {
-        table: shows_rows.then(|| SweepTableView::new(has_work(&contract.fields), terminal.colour)),
+        table: shows_rows.then(|| {
+            let sizes = size_axes(&contract.fields);
+            SweepTableView::new(has_work(&contract.fields), sizes, terminal.style())
+        }),
         progress,
         terminal,
         started: false,

@@ -1,7 +1,8 @@
 //! The table of a sweep, row by row while its points come in.
 
 use super::format::{device, duration_ms};
-use super::terminal::plain;
+use super::sweep_sizes::best_of_sizes;
+use super::terminal::{Style, plain};
 use warpgauge_contract::SweepAxis;
 use warpgauge_report::{BestPoint, RuntimeStats, SweepPoint, SweepResponse, SweepStatus};
 
@@ -22,12 +23,14 @@ pub(super) struct SweepTableView {
     axes: Vec<(String, usize)>,
     /// Whether there are columns for bytes and operations per second.
     rates: [bool; 2],
-    colour: bool,
+    /// Axes on which the size of the problem depends.
+    sizes: Vec<String>,
+    style: Style,
 }
 
 impl SweepTableView {
-    pub(super) fn new(rates: [bool; 2], colour: bool) -> Self {
-        Self { axes: Vec::new(), rates, colour }
+    pub(super) fn new(rates: [bool; 2], sizes: Vec<String>, style: Style) -> Self {
+        Self { axes: Vec::new(), rates, sizes, style }
     }
 
     /// The columns' names, once the axes are known.
@@ -75,16 +78,21 @@ impl SweepTableView {
         let took = duration_ms(answer.total_ms);
         let mut text = format!("\n{} points in {took}: {counts}\n", answer.points.len());
         let best = &answer.best;
+        // The smallest size is always the fastest.
+        let within = |point: &Option<BestPoint>| point.clone().filter(|_| self.sizes.is_empty());
         for (name, point, shown) in [
-            ("fastest", &best.median_ms, duration_ms as fn(f64) -> String),
+            ("fastest", &within(&best.median_ms), duration_ms as fn(f64) -> String),
             ("most GB/s", &best.gbps, one_decimal),
             ("most GFLOP/s", &best.gflops, one_decimal),
-            ("fewest warp instructions", &best.warp_instructions, whole),
-            ("fewest sectors of global memory", &best.global_sectors, whole),
+            ("fewest warp instructions", &within(&best.warp_instructions), whole),
+            ("fewest sectors of global memory", &within(&best.global_sectors), whole),
         ] {
             if let Some(point) = point {
                 text.push_str(&format!("{name}: {} at {}\n", shown(point.value), place(point)));
             }
+        }
+        if !self.sizes.is_empty() {
+            text.push_str(&best_of_sizes(answer, &self.sizes));
         }
         if let Some(why) = &best.not_ranked {
             text.push_str(&format!("not ranked by time: {why}\n"));
@@ -92,7 +100,9 @@ impl SweepTableView {
         for it in &answer.devices {
             text.push_str(&format!("device {}\n", device(it)));
         }
-        text.push_str(&format!("job {}\n", answer.job_id));
+        if self.style.verbose {
+            text.push_str(&format!("job {}\n", answer.job_id));
+        }
         plain(&text)
     }
 
@@ -116,7 +126,7 @@ impl SweepTableView {
     fn verdict(&self, status: SweepStatus) -> String {
         let name = format!("{:<STATUS$}", status.name());
         let code = match status {
-            _ if !self.colour => return name,
+            _ if !self.style.colour => return name,
             SweepStatus::Correct => 32,
             SweepStatus::NotChecked | SweepStatus::Weak | SweepStatus::Error => 33,
             SweepStatus::Wrong | SweepStatus::NotCompiled | SweepStatus::Invalid => 31,
@@ -182,7 +192,7 @@ mod tests {
             {"name": "block", "values": [64, 1024]}, {"name": "type", "values": ["float", "half2"]},
         ]))
         .unwrap();
-        let mut table = SweepTableView::new([true, false], false);
+        let mut table = SweepTableView::new([true, false], Vec::new(), Style::default());
         let stats = json!({"mean": 2.0, "std": 0.0, "min": 2.0, "max": 2.0, "median": 2.0,
             "percentile_95": 2.0, "percentile_99": 2.0, "samples": 9, "median_ci_low": 1.99,
             "median_ci_high": 2.01});
@@ -194,7 +204,7 @@ mod tests {
 
     #[test]
     fn reasons_are_one_short_line() {
-        let table = SweepTableView::new([false, false], false);
+        let table = SweepTableView::new([false, false], Vec::new(), Style::default());
         let message = format!("\n first\x1b[2J {}\nsecond", "x".repeat(200));
         let reasons = json!([{"code": "c", "path": "kernel.io", "message": message}]);
         let row = table.row(&point(json!({"status": "invalid", "reasons": reasons})));

@@ -7,13 +7,6 @@ use warpgauge_model::{CacheState, Regime};
 use warpgauge_report::{EvaluateResponse, InputsShown, MeasurementReport};
 use warpgauge_statistics::{BytesFrom, FloorLimit, HealthFlag, StopReason};
 
-/// Everything that speaks against the kernel.
-pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
-    for reason in &response.validation.reasons {
-        page.row("reason", &format!("{} [{}]", reason.message, reason.code.name()));
-    }
-}
-
 /// How the contract is weak: what to improve in it.
 pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
     for weakness in &response.validation.weaknesses {
@@ -24,13 +17,69 @@ pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
     }
 }
 
-/// How the times were taken, and what to know before trusting them.
+/// What the kernel achieves, and what its time consists of.
+pub(super) fn limits(page: &mut Page, report: &MeasurementReport) {
+    achieved(page, report);
+    if report.at_floor {
+        let floor = report
+            .empty_launch_ms
+            .map_or(String::new(), |ms| format!(" (an empty kernel takes {})", duration_ms(ms)));
+        page.row("floor", &format!("this is the time of launching it{floor}"));
+    }
+}
+
+/// What to know before trusting the times. Where nothing is expected, no launch can be verified.
+pub(super) fn doubts(page: &mut Page, report: &MeasurementReport, is_checked: bool) {
+    let mut notes = Vec::new();
+    match report.stopped {
+        Some(StopReason::TimeBudget) => {
+            notes.push("out of time, less precise than asked".to_owned())
+        }
+        Some(StopReason::MaxTrials) => {
+            notes.push("the most trials there are, less precise than asked".to_owned());
+        }
+        Some(StopReason::Precise | StopReason::TrialsDone) | None => {}
+    }
+    if report.inputs == InputsShown::Same && report.input_sets.is_none() {
+        notes.push(
+            "the same inputs each time: a kernel that keeps results may not be noticed".to_owned(),
+        );
+    }
+    if report.audited == 0 && is_checked {
+        notes.push("no timed launch was verified".to_owned());
+    }
+    let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
+    if !not_known.is_empty() {
+        notes.push(format!("where results could be kept: {}", not_known.join(", ")));
+    }
+    if let Some(modes) = report.summary.as_ref().and_then(|summary| summary.modes.as_ref()) {
+        notes.push(format!(
+            "two modes: {} and {}, {} of the launches in the slower",
+            duration_ms(modes.fast_ms),
+            duration_ms(modes.slow_ms),
+            percent(modes.slow_share)
+        ));
+    }
+    for count in &report.rejected {
+        notes.push(format!("{} samples do not count: {}", count.count, word(&count.reason)));
+    }
+    let flags = report.gpu.as_ref().map_or(&[][..], |gpu| &gpu.flags);
+    if !flags.is_empty() {
+        notes.push(format!("the GPU: {}", flags.iter().map(flag).collect::<Vec<_>>().join(", ")));
+    }
+    notes.extend(report.notes.iter().cloned());
+    for (index, note) in notes.iter().enumerate() {
+        page.row(if index == 0 { "note" } else { "" }, note);
+    }
+}
+
+/// How the times were taken.
 pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     let stopped = report.stopped.map_or("not finished", |stopped| match stopped {
         StopReason::Precise => "as precise as asked",
         StopReason::TrialsDone => "the trials asked for",
-        StopReason::TimeBudget => "out of time, less precise than asked",
-        StopReason::MaxTrials => "the most trials there are, less precise than asked",
+        StopReason::TimeBudget => "out of time",
+        StopReason::MaxTrials => "the most trials there are",
     });
     let cache = match report.cache {
         CacheState::Cold => "L2 cold",
@@ -43,7 +92,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     let inputs = match report.inputs {
         InputsShown::Fresh => "fresh inputs each launch",
         InputsShown::SameStateWiped => "the same inputs, state wiped",
-        InputsShown::Same => "the same inputs: a kernel that keeps results may not be noticed",
+        InputsShown::Same => "the same inputs",
     };
     let inputs = match report.input_sets {
         Some(sets) => format!("{sets} sets of inputs in a random order"),
@@ -55,7 +104,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
         precision(page, summary);
     }
     let audited = match report.audited {
-        0 => "no timed launch was verified".to_owned(),
+        0 => "no timed launch verified".to_owned(),
         1 => "1 timed launch verified".to_owned(),
         n => format!("{n} timed launches verified"),
     };
@@ -69,28 +118,6 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
         let share = percent(load.share);
         page.more(&format!("load: {launches} launches, {verified} verified, {share} of the time"));
     }
-    let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
-    if !not_known.is_empty() {
-        page.more(&format!("where results could be kept: {}", not_known.join(", ")));
-    }
-    if report.at_floor {
-        let floor = report
-            .empty_launch_ms
-            .map_or(String::new(), |ms| format!(" (an empty kernel takes {})", duration_ms(ms)));
-        page.more(&format!("at the floor: this is the time of launching it{floor}"));
-    }
-    for count in &report.rejected {
-        page.more(&format!("{} samples do not count: {}", count.count, word(&count.reason)));
-    }
-    let flags = report.gpu.as_ref().map_or(&[][..], |gpu| &gpu.flags);
-    if !flags.is_empty() {
-        let flags = flags.iter().map(flag).collect::<Vec<_>>().join(", ");
-        page.more(&format!("the GPU: {flags}"));
-    }
-    for note in &report.notes {
-        page.more(&format!("note: {note}"));
-    }
-    achieved(page, report);
 }
 
 /// How well the median is known.
@@ -103,14 +130,6 @@ fn precision(page: &mut Page, summary: &warpgauge_statistics::Summary) {
             format!(", successive times depend on one another: worth {n} independent ones")
         });
         page.more(&format!("median known to ± {}{worth}", percent(half)));
-    }
-    if let Some(modes) = &summary.modes {
-        page.more(&format!(
-            "two modes: {} and {}, {} of the launches in the slower",
-            duration_ms(modes.fast_ms),
-            duration_ms(modes.slow_ms),
-            percent(modes.slow_share)
-        ));
     }
 }
 

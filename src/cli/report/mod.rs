@@ -4,9 +4,11 @@ mod comparison;
 mod launches;
 mod measured;
 mod metrics;
+mod outputs;
 mod page;
 mod profile;
 mod program;
+mod sparkline;
 mod timeline;
 mod torch;
 mod tuned;
@@ -18,36 +20,46 @@ use warpgauge_report::{
     Timings,
 };
 use warpgauge_statistics::RankedBy;
-use warpgauge_validate::Comparison;
 
 use super::format::{bytes, device, duration_ms};
 use super::terminal::{Style, plain};
 pub(super) use comparison::{Beside, comparison};
+use outputs::{check, errors, failed_checks, reasons};
 use page::{Page, Tone};
 pub(super) use profile::profile;
 
 /// Diagnostics shown.
 const MAX_DIAGNOSTICS: usize = 20;
 
-/// Mismatches shown for one output.
-const MAX_MISMATCHES: usize = 5;
-
-/// Outputs whose errors are shown.
-const MAX_OUTPUTS: usize = 6;
-
 /// Findings of memory checks shown.
 const MAX_FINDINGS: usize = 10;
 
-/// The report of an evaluation.
+/// The report of an evaluation: the verdict, the time, errors, what limits the kernel, then the rest. How all of it came
+/// about is for `--verbose`.
 pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
-    let result = &response.kernel_exec_result;
+    failed_checks(&mut page, response);
+    errors(&mut page, response, None);
     if let Some(report) = &response.measurement {
-        measured::measurement(&mut page, report);
+        measured::limits(&mut page, report);
     }
-    if let Some(report) = &response.device {
-        page.row("device", &device(report));
+    if let Some(metrics) = &response.kernel_exec_result.metadata.device_metrics {
+        profile::analyses(&mut page, metrics);
     }
+    reasons(&mut page, response);
+    measured::weaknesses(&mut page, response);
+    // Those that a weakness names are listed with it.
+    let weaknesses = &response.validation.weaknesses;
+    let is_named = |output: &&String| weaknesses.iter().any(|weak| weak.output == **output);
+    let unchecked = response.validation.unchecked.iter().filter(|output| !is_named(output));
+    let unchecked = unchecked.map(String::as_str).collect::<Vec<_>>();
+    if !unchecked.is_empty() {
+        page.row("unchecked", &unchecked.join(", "));
+    }
+    if let Some(report) = &response.measurement {
+        measured::doubts(&mut page, report, !response.validation.outputs.is_empty());
+    }
+    extras(&mut page, response);
     if let Some(report) = &response.torch {
         torch::torch(&mut page, report);
     }
@@ -55,24 +67,32 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
         program::program(&mut page, report);
     }
     launches::steps(&mut page, &response.launches);
-    if let (Some(report), true) = (&response.compile, result.compiled) {
-        compiled(&mut page, report, response.timings.compile);
-    }
     if let Some(report) = &response.tuning {
         tuned::tuning(&mut page, report);
     }
-    measured::reasons(&mut page, response);
-    for (name, comparison) in &response.validation.outputs {
-        check(&mut page, name, comparison);
+    used_by(&mut page, response);
+    if let Some(report) = &response.device {
+        page.row("device", &device(report));
     }
-    measured::weaknesses(&mut page, response);
-    if !response.validation.unchecked.is_empty() {
-        page.row("unchecked", &response.validation.unchecked.join(", "));
+    if style.verbose {
+        details(&mut page, response);
     }
-    extras(&mut page, response);
-    timings(&mut page, &response.timings);
-    page.row("job", &response.job_id);
     page.text
+}
+
+/// How a result came about.
+fn details(page: &mut Page, response: &EvaluateResponse) {
+    for (name, comparison) in response.validation.outputs.iter().filter(|(_, one)| one.passed) {
+        check(page, name, comparison);
+    }
+    if let Some(report) = &response.measurement {
+        measured::measurement(page, report);
+    }
+    if let (Some(report), true) = (&response.compile, response.kernel_exec_result.compiled) {
+        compiled(page, report, response.timings.compile);
+    }
+    timings(page, &response.timings);
+    page.row("job", &response.job_id);
 }
 
 /// How every report on a kernel begins: the verdict, what the compiler said, and the time.
@@ -86,7 +106,8 @@ fn opening(response: &EvaluateResponse, style: Style) -> Page {
         compile_errors(&mut page, diagnostics, result.compilation_error.as_deref());
     }
     if let Some(stats) = &result.runtime_stats {
-        runtime(&mut page, stats);
+        let samples = response.measurement.as_ref().map_or(&[][..], |report| &report.samples_ms);
+        runtime(&mut page, stats, samples);
     }
     page
 }
@@ -141,10 +162,17 @@ fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option
         KernelVerdict::NotChecked | KernelVerdict::Weak | KernelVerdict::Error => Tone::Doubt,
         KernelVerdict::Wrong | KernelVerdict::Failed | KernelVerdict::NotCompiled => Tone::Bad,
     };
-    page.verdict(tone, verdict.words(), &response.verdict_line(name));
+    let mut line = response.verdict_line(name);
+    // `warpgauge explain` has more of the code.
+    if let (KernelVerdict::Wrong, Some(reason)) = (verdict, response.validation.reasons.first())
+        && !line.ends_with(']')
+    {
+        line.push_str(&format!(" [{}]", reason.code));
+    }
+    page.verdict(tone, verdict.words(), &line);
 }
 
-fn runtime(page: &mut Page, stats: &RuntimeStats) {
+fn runtime(page: &mut Page, stats: &RuntimeStats, samples_ms: &[f32]) {
     let interval = match (stats.median_ci_low, stats.median_ci_high) {
         (Some(low), Some(high)) => {
             format!("95 % CI {} to {}", duration_ms(low), duration_ms(high))
@@ -156,7 +184,13 @@ fn runtime(page: &mut Page, stats: &RuntimeStats) {
         RankedBy::Median => median,
         RankedBy::Mean => format!("{} mean; {median}", duration_ms(stats.mean)),
     };
-    page.row("runtime", &first);
+    page.row("runtime", &format!("{first}, n = {}", stats.samples));
+    if let Some(line) = sparkline::of(samples_ms, stats) {
+        page.more(&line);
+    }
+    if !page.style.verbose {
+        return;
+    }
     let tails = [("p95", stats.percentile_95, 40), ("p99", stats.percentile_99, 200)];
     // A quantile is known where some samples lie beyond it.
     let known = tails.iter().filter(|(_, _, least)| stats.samples >= *least);
@@ -167,12 +201,23 @@ fn runtime(page: &mut Page, stats: &RuntimeStats) {
         duration_ms(stats.mean),
         duration_ms(stats.std)
     ));
-    page.more(&format!(
-        "min {}, max {}, n = {}",
-        duration_ms(stats.min),
-        duration_ms(stats.max),
-        stats.samples
-    ));
+    page.more(&format!("min {}, max {}", duration_ms(stats.min), duration_ms(stats.max)));
+}
+
+/// What the kernel uses of the device.
+fn used_by(page: &mut Page, response: &EvaluateResponse) {
+    let Some(report) = response.compile.as_ref().filter(|_| !page.style.verbose) else { return };
+    if let (Some(resources), true) = (&report.resources, response.kernel_exec_result.compiled) {
+        page.row("uses", &used_with_blocks(report, resources).join(", "));
+    }
+}
+
+fn used_with_blocks(report: &CompileReport, resources: &Resources) -> Vec<String> {
+    let mut parts = used(resources);
+    if let Some(function) = &report.function {
+        parts.push(format!("{} blocks per SM", function.max_active_blocks));
+    }
+    parts
 }
 
 fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
@@ -184,11 +229,7 @@ fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
     let Some(resources) = &report.resources else {
         return;
     };
-    let mut parts = used(resources);
-    if let Some(function) = &report.function {
-        parts.push(format!("{} blocks per SM", function.max_active_blocks));
-    }
-    page.more(&parts.join(", "));
+    page.more(&used_with_blocks(report, resources).join(", "));
 }
 
 /// What a kernel uses, as parts of a line.
@@ -208,80 +249,10 @@ fn used(resources: &Resources) -> Vec<String> {
     parts
 }
 
-fn check(page: &mut Page, name: &str, comparison: &Comparison) {
-    let tone = if comparison.passed { Tone::Good } else { Tone::Bad };
-    let word = page.paint(tone, if comparison.passed { "ok" } else { "WRONG" });
-    page.row_painted(
-        "check",
-        &format!(
-            "{} {word}: {} of {} elements match",
-            plain(name),
-            comparison.matched,
-            comparison.elements
-        ),
-    );
-    let tolerance = &comparison.tolerance;
-    page.more(&format!(
-        "largest error {:.3e} absolute, {:.3e} relative; tolerance atol {:e}, rtol {:e}",
-        comparison.max_abs_error, comparison.max_rel_error, tolerance.atol, tolerance.rtol
-    ));
-    match comparison.unwritten {
-        0 => {}
-        1 => page.more("1 element was never written"),
-        n => page.more(&format!("{n} elements were never written")),
-    }
-    match comparison.non_finite {
-        0 => {}
-        1 => page.more("1 element is NaN or infinite"),
-        n => page.more(&format!("{n} elements are NaN or infinite")),
-    }
-    match comparison.non_finite_matched {
-        0 => {}
-        1 => page.more("1 element is NaN or infinite, as expected there"),
-        n => page.more(&format!("{n} elements are NaN or infinite, as expected there")),
-    }
-    for mismatch in comparison.first_mismatches.iter().take(MAX_MISMATCHES) {
-        let index: Vec<String> = mismatch.index.iter().map(u64::to_string).collect();
-        page.more(&format!(
-            "{name}[{}] is {}, expected {}",
-            index.join(", "),
-            mismatch.actual,
-            mismatch.expected
-        ));
-    }
-}
-
-/// The largest error of each output that passes, of the kernel `name` among several. A wrong output has its own rows.
-fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
-    let name = name.map_or(String::new(), |name| format!("{name}: "));
-    let passed = || response.validation.outputs.iter().filter(|(_, one)| one.passed);
-    for (index, (output, one)) in passed().take(MAX_OUTPUTS).enumerate() {
-        let label = if index == 0 { "error" } else { "" };
-        let text = match one.max_abs_error {
-            0.0 => "none".to_owned(),
-            error => {
-                format!("at most {error:.3e} absolute, {:.3e} relative", one.max_rel_error)
-            }
-        };
-        page.row(label, &format!("{name}`{output}` {text}"));
-    }
-    match passed().count().saturating_sub(MAX_OUTPUTS) {
-        0 => {}
-        more => page.more(&format!("{more} more outputs, all with --json")),
-    }
-}
-
-/// The outputs that are wrong.
-fn failed_checks(page: &mut Page, response: &EvaluateResponse) {
-    let failed = response.validation.outputs.iter().filter(|(_, one)| !one.passed);
-    failed.for_each(|(name, comparison)| check(page, name, comparison));
-}
-
 /// What only some reports have.
 fn extras(page: &mut Page, response: &EvaluateResponse) {
     if let Some(metrics) = &response.kernel_exec_result.metadata.device_metrics {
         metrics::rows(page, metrics);
-        profile::analyses(page, metrics);
     }
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         page.row("profile", &format!("not available: {reason}"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::Style;
 use super::page::{Page, Tone};
-use super::{failed_checks, measured, metrics, opening, timings};
+use super::{failed_checks, measured, metrics, opening, reasons, timings};
 use warpgauge_compile::readable;
 use warpgauge_metrics::catalogue::CATALOGUE;
 use warpgauge_metrics::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
@@ -14,15 +14,16 @@ use warpgauge_report::EvaluateResponse;
 /// Reasons for missing metrics that are shown.
 const MAX_REASONS: usize = 8;
 
-/// The report of an evaluation for its metrics.
+/// The report of an evaluation for its metrics: advice and roofline first, then every value.
 pub(in super::super) fn profile(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
-    if let Some(report) = &response.device {
-        page.row("device", &device(report));
-    }
-    measured::reasons(&mut page, response);
     failed_checks(&mut page, response);
-    match &response.kernel_exec_result.metadata.device_metrics {
+    let metrics = response.kernel_exec_result.metadata.device_metrics.as_ref();
+    if let Some(metrics) = metrics {
+        analyses(&mut page, metrics);
+    }
+    reasons(&mut page, response);
+    match metrics {
         Some(metrics) => all(&mut page, metrics),
         None => {
             let reason = response.profile.as_ref().and_then(|profile| profile.reason.as_deref());
@@ -31,8 +32,13 @@ pub(in super::super) fn profile(response: &EvaluateResponse, style: Style) -> St
             page.more(reason.unwrap_or("the service says no more"));
         }
     }
-    timings(&mut page, &response.timings);
-    page.row("job", &response.job_id);
+    if let Some(report) = &response.device {
+        page.row("device", &device(report));
+    }
+    if style.verbose {
+        timings(&mut page, &response.timings);
+        page.row("job", &response.job_id);
+    }
     page.text
 }
 
@@ -47,11 +53,20 @@ fn all(page: &mut Page, metrics: &DeviceMetrics) {
     }
     table(page, metrics);
     missing(page, metrics);
-    analyses(page, metrics);
 }
 
-/// Roofline, cross-check and advice: what an evaluation's report shows too.
+/// Advice, roofline and cross-check: what an evaluation's report shows, too.
 pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
+    for (index, advice) in metrics.advice.iter().enumerate() {
+        let label = if index == 0 { "advice" } else { "" };
+        let of = measured::word(&advice.share_of);
+        page.row(label, &format!("{}. {}", index + 1, advice.message));
+        page.more(&format!(
+            "   at most {} of its {of} [{}]",
+            percent(advice.share),
+            measured::word(&advice.code)
+        ));
+    }
     if let Some(roofline) = &metrics.roofline {
         roof(page, roofline);
     }
@@ -69,19 +84,9 @@ pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
             page.more(explanation);
         }
     }
-    for (index, advice) in metrics.advice.iter().enumerate() {
-        let label = if index == 0 { "advice" } else { "" };
-        let of = measured::word(&advice.share_of);
-        page.row(label, &format!("{}. {}", index + 1, advice.message));
-        page.more(&format!(
-            "   at most {} of its {of} [{}]",
-            percent(advice.share),
-            measured::word(&advice.code)
-        ));
-    }
 }
 
-/// The values, by the catalogue's groups, in its order.
+/// The values, by the catalogue's groups, in its order. Without `--verbose` zeros are left out.
 fn table(page: &mut Page, metrics: &DeviceMetrics) {
     // The catalogue's order is that of its parts, and a group has metrics in several of them.
     let mut groups: Vec<&str> = Vec::new();
@@ -90,14 +95,21 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
             groups.push(info.group.name());
         }
     }
+    let mut notes = Footnotes::default();
+    let mut zeros = 0;
+    let verbose = page.style.verbose;
+    let mut shown = |id: &str, metric: &Metric| {
+        let value = metric.value?;
+        if value == 0.0 && !verbose {
+            zeros += 1;
+            return None;
+        }
+        Some(row(id, value, metric, &mut notes))
+    };
     for group in groups {
         let of_group = CATALOGUE.iter().filter(|info| info.group.name() == group);
-        let rows: Vec<String> = of_group
-            .filter_map(|info| {
-                let metric = metrics.metrics.get(info.id)?;
-                Some(row(info.id, metric.value?, metric))
-            })
-            .collect();
+        let rows: Vec<String> =
+            of_group.filter_map(|info| shown(info.id, metrics.metrics.get(info.id)?)).collect();
         if !rows.is_empty() {
             page.line(group);
             rows.iter().for_each(|row| page.line(row));
@@ -106,16 +118,40 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
     // A newer server may know more.
     let known = |id: &str| CATALOGUE.iter().any(|info| info.id == id);
     for (id, metric) in metrics.metrics.iter().filter(|(id, _)| !known(id)) {
-        if let Some(value) = metric.value {
-            page.line(&row(id, value, metric));
+        if let Some(row) = shown(id, metric) {
+            page.line(&row);
         }
+    }
+    for (index, note) in notes.0.iter().enumerate() {
+        page.line(&format!("[{}] {note}", index + 1));
+    }
+    match zeros {
+        0 => {}
+        1 => page.line("1 metric is zero (--verbose shows it)"),
+        n => page.line(&format!("{n} metrics are zero (--verbose shows them)")),
     }
 }
 
-fn row(id: &str, value: f64, metric: &Metric) -> String {
+/// Notes on values, each of which is written once.
+#[derive(Default)]
+struct Footnotes(Vec<String>);
+
+impl Footnotes {
+    /// The mark of a note.
+    fn mark(&mut self, note: &str) -> String {
+        let at = self.0.iter().position(|known| known == note);
+        let at = at.unwrap_or_else(|| {
+            self.0.push(note.to_owned());
+            self.0.len() - 1
+        });
+        format!("  [{}]", at + 1)
+    }
+}
+
+fn row(id: &str, value: f64, metric: &Metric, notes: &mut Footnotes) -> String {
     let text = with_unit(value, metric.unit.as_deref().unwrap_or_default());
-    let note = metric.note.as_ref().map_or(String::new(), |note| format!("  ({note})"));
-    format!("  {id:<32}{text:>22}{note}")
+    let mark = metric.note.as_ref().map_or(String::new(), |note| notes.mark(note));
+    format!("  {id:<32}{text:>22}{mark}")
 }
 
 /// Rates with a prefix, everything else as it is.

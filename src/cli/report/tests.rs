@@ -3,6 +3,9 @@ use serde_json::{Value, json};
 use super::*;
 use warpgauge_metrics::catalogue::CATALOGUE;
 
+/// All that a report has.
+const ALL: Style = Style { colour: false, verbose: true };
+
 /// A passed evaluation; `changes` replaces top-level fields.
 fn response(changes: Value) -> EvaluateResponse {
     let mut whole = json!({
@@ -46,15 +49,28 @@ fn a_passed_evaluation() {
     insta::assert_snapshot!(evaluation(&response(json!({})), Style::default()), @r"
 CORRECT  vector_add: 1 output checked
 
-  runtime   12.40 µs median (95 % CI 12.30 µs to 12.60 µs)
-            p95 13.10 µs, mean 12.50 µs ± 100.0 ns
-            min 12.10 µs, max 14.00 µs, n = 100
+  runtime   12.40 µs median (95 % CI 12.30 µs to 12.60 µs), n = 100
+  error     `c` at most 2.500e-1 absolute, 1.250e-1 relative
+  uses      16 registers, 2.0 KiB shared memory, 0 B local memory, no spills
   device    emulator (not a GPU: times are of the emulation): 0 CPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+    ");
+}
+
+#[test]
+fn all_of_a_passed_evaluation() {
+    insta::assert_snapshot!(evaluation(&response(json!({})), ALL), @r"
+CORRECT  vector_add: 1 output checked
+
+  runtime   12.40 µs median (95 % CI 12.30 µs to 12.60 µs), n = 100
+            p95 13.10 µs, mean 12.50 µs ± 100.0 ns
+            min 12.10 µs, max 14.00 µs
+  error     `c` at most 2.500e-1 absolute, 1.250e-1 relative
+  device    emulator (not a GPU: times are of the emulation): 0 CPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+  check     c ok: 8 of 8 elements match
+            largest error 2.500e-1 absolute, 1.250e-1 relative; tolerance atol 1e-6, rtol 1e-5
   compiled  nvrtc 13.0.88 in 52.00 ms, from the cache
             kernel vector_add
             16 registers, 2.0 KiB shared memory, 0 B local memory, no spills
-  check     c ok: 8 of 8 elements match
-            largest error 2.500e-1 absolute, 1.250e-1 relative; tolerance atol 1e-6, rtol 1e-5
   timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
             execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
   job       job-1
@@ -69,7 +85,7 @@ fn measured(changes: Value) -> String {
     for (key, value) in changes.as_object().expect("an object") {
         measurement[key] = value.clone();
     }
-    evaluation(&response(json!({"measurement": measurement})), Style::default())
+    evaluation(&response(json!({"measurement": measurement})), ALL)
 }
 
 #[test]
@@ -81,7 +97,9 @@ fn how_it_was_measured() {
     let rows = "  measured  3 launches, as precise as asked; L2 cold; fresh inputs each launch
             median known to ± 2.08 %
             3 timed launches verified; clock 1980 MHz (1980 to 1980)
-  achieved  1.56 TB/s, of 12.6 MB (declared); 130 GFLOP/s, of 1.05 MFLOP (declared)
+";
+    assert!(text.contains(rows), "{text}");
+    let rows = "  achieved  1.56 TB/s, of 12.6 MB (declared); 130 GFLOP/s, of 1.05 MFLOP (declared)
             31.8 % of the speed of light: those bytes at the peak of device memory, 4.92 TB/s, take 2.560 µs
 ";
     assert!(text.contains(rows), "{text}");
@@ -132,13 +150,13 @@ fn what_makes_times_doubtful_is_said() {
             "flags": ["power_cap", "contention"]},
     }));
     for words in [
-        "out of time, less precise than asked; L2 cold; the same inputs: a kernel that keeps",
+        "  note      out of time, less precise than asked\n            the same inputs each time: a kernel",
         "where results could be kept: local memory, the heap",
-        "no timed launch was verified; clock not known",
-        "at the floor: this is the time of launching it (an empty kernel takes 2.700 µs)",
+        "            no timed launch was verified\n",
+        "  floor     this is the time of launching it (an empty kernel takes 2.700 µs)",
         "4 samples do not count: clock_drop",
         "the GPU: at its power limit, used by other processes too",
-        "note: mind",
+        "            mind\n",
     ] {
         assert!(text.contains(words), "{words:?} in\n{text}");
     }
@@ -161,20 +179,27 @@ fn reasons_and_weaknesses_are_rows() {
 }
 
 #[test]
-fn a_wrong_one_shows_its_first_mismatches() {
+fn a_wrong_one_shows_its_first_mismatches_once() {
+    let failed = serde_json::from_value(comparison(false)).expect("a comparison");
+    let said = warpgauge_validate::validation_error("c", &failed);
     let text = evaluation(
         &response(json!({
             "kernel_exec_result": {"compiled": true, "correctness": false,
                 "validation_error": "2 of 8 elements differ",
                 "metadata": {"kernel_name": "k"}},
-            "validation": {"status": "failed", "outputs": {"c": comparison(false)}},
+            "compile": null,
+            "validation": {"status": "failed", "outputs": {"c": comparison(false)},
+                "reasons": [{"code": "output_unwritten", "message": said}]},
         })),
         Style::default(),
     );
-    assert!(text.starts_with("WRONG  k: 2 of 8 elements differ\n"), "{text}");
-    assert!(text.contains("c WRONG: 6 of 8 elements match"), "{text}");
-    assert!(text.contains("c[1, 2] is 3, expected 4"), "{text}");
-    assert!(text.contains("1 element was never written"), "{text}");
+    insta::assert_snapshot!(text, @r"
+WRONG  k: `c`: 2 of 8 elements differ, 1 never written [output_unwritten]
+
+  mismatch  c[1, 2] is 3, expected 4
+            largest error 2.500e-1 absolute, 1.250e-1 relative; tolerance atol 1e-6, rtol 1e-5
+  device    emulator (not a GPU: times are of the emulation): 0 CPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+    ");
     assert!(!text.contains("runtime"), "a wrong kernel has no time: {text}");
 }
 
@@ -254,4 +279,56 @@ fn compilations() {
         "compilation_error": "boom"}))
     .expect("a response");
     assert_eq!(compilation(&failed, Style::default()), "NOT COMPILED\n\n    boom\n");
+}
+
+/// Where elements are wrong says more than which values they have.
+#[test]
+fn a_mismatch_is_shown_by_its_pattern() {
+    let wrong = |changes: Value| {
+        let mut output = comparison(false);
+        for (key, value) in changes.as_object().expect("an object") {
+            output[key] = value.clone();
+        }
+        let text = evaluation(
+            &response(json!({"compile": null, "device": null,
+                "kernel_exec_result": {"compiled": true, "correctness": false,
+                    "metadata": {"kernel_name": "k"}},
+                "validation": {"status": "failed", "outputs": {"c": output}}})),
+            Style::default(),
+        );
+        text.lines().skip(2).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(
+        wrong(json!({"pattern": "rows 1 to 2", "unwritten": 2})),
+        "  mismatch  `c`: rows 1 to 2 never written: does the grid cover them?\n            \
+         c[1, 2] was not written, expected 4"
+    );
+    let text = wrong(json!({"pattern": "column 3", "unwritten": 0}));
+    assert!(
+        text.starts_with("  mismatch  `c`: column 3\n            c[1, 2] is 3, expected 4\n"),
+        "{text}"
+    );
+    let text = wrong(json!({"matched": 0, "unwritten": 8}));
+    assert!(text.starts_with("  mismatch  `c`: nothing was written\n"), "{text}");
+}
+
+/// What the emulated device estimates is said once, and zeros are left out.
+#[test]
+fn a_profile_has_footnotes_and_no_zeros() {
+    let metrics = json!({
+        "registers_per_thread": {"value": 16.0, "unit": "registers", "source": "emulator", "note": "estimated"},
+        "occupancy_theoretical": {"value": 0.5, "unit": "", "source": "emulator", "note": "estimated"},
+        "shared_load_conflicts": {"value": 0.0, "unit": "conflicts", "source": "emulator"},
+    });
+    let device_metrics = json!({"kernel": "k", "source": "emulator", "tool": "t",
+        "original_device_metrics": {}, "metrics": metrics});
+    let result = json!({"compiled": true, "correctness": true,
+        "metadata": {"kernel_name": "k", "device_metrics": device_metrics}});
+    let response = response(json!({"kernel_exec_result": result}));
+    let text = profile(&response, Style::default());
+    assert_eq!(text.matches("estimated").count(), 1, "{text}");
+    assert_eq!(text.matches("  [1]\n").count(), 2, "{text}");
+    assert!(text.contains("1 metric is zero (--verbose shows it)"), "{text}");
+    assert!(!text.contains("shared_load_conflicts"), "{text}");
+    assert!(profile(&response, ALL).contains("shared_load_conflicts"));
 }

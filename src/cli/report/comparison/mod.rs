@@ -8,7 +8,7 @@ use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::{Style, plain};
 use super::page::{Page, Tone};
 use super::{
-    compile_errors, errors, evaluation_verdict, failed_checks, ignored, measured, timings,
+    compile_errors, errors, evaluation_verdict, failed_checks, ignored, measured, reasons, timings,
 };
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
 use warpgauge_contract::REFERENCE_NAME;
@@ -125,7 +125,7 @@ fn rows(page: &mut Page, candidate: &CandidateReport, beside: Beside<'_>) {
         let diagnostics = evaluation.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
         compile_errors(page, diagnostics, result.compilation_error.as_deref());
     }
-    measured::reasons(page, evaluation);
+    reasons(page, evaluation);
     measured::weaknesses(page, evaluation);
     failed_checks(page, evaluation);
     if candidate.identical_code == Some(true) {

@@ -141,7 +141,7 @@ fn several_kernels_of_all_kinds() {
     insta::assert_snapshot!(text, @r"
 CORRECT, NOT COMPARED  fine.cu: times of the emulated device are not compared; see the counts
 LESS WORK  lean.cu takes 0.250 × the warp instructions of a.cu; counted, not timed
-WRONG  wrong.cu: y: 3 of 8 elements differ
+WRONG  wrong.cu: y: 3 of 8 elements differ [output_mismatch]
 NOT COMPILED  broken.cu: the compiler refused it
 
   reference a.cu: 15.40 µs median (95 % CI 15.25 µs to 15.55 µs), n = 100
@@ -151,7 +151,6 @@ NOT COMPILED  broken.cu: the compiler refused it
             barriers                               0             2        –
   candidate lean.cu: 1.500 ms median (95 % CI 1.485 ms to 1.515 ms), n = 100
   candidate wrong.cu: no time: it is not right
-  reason    y: 3 of 8 elements differ [output_mismatch]
   candidate broken.cu: no time: it does not compile
     boom
   device    emulator (not a GPU: times are of the emulation): 0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
