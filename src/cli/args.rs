@@ -70,7 +70,8 @@ pub(super) enum Command {
         warpgauge eval contract.yaml --json | jq .kernel_exec_result\n  \
         warpgauge eval contract.yaml --server http://gpu-host:8000 --trials 1000\n  \
         warpgauge eval contract.yaml --return-outputs out/\n  \
-        warpgauge eval add.cu --set n=4096 --expect 'a + b'\n\n\
+        warpgauge eval add.cu --set n=4096 --expect 'a + b'\n  \
+        warpgauge eval add.cu --watch\n\n\
         In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
         content of that file, relative to the contract.")]
     Eval(EvalArgs),
@@ -311,6 +312,9 @@ pub(super) struct EvalArgs {
     /// Write the outputs into this directory: .npy unless the contract says otherwise
     #[arg(long, value_name = "DIR")]
     pub return_outputs: Option<PathBuf>,
+    /// Evaluate again whenever the kernel or the contract is saved, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
     #[command(flatten)]
     pub kernel: KernelFlags,
 }

@@ -28,6 +28,15 @@ const CONTRACTS: [&str; 3] = ["yaml", "yml", "json"];
 /// Most assumptions that the line names.
 const SHOWN: usize = 8;
 
+/// A contract of a kernel file.
+struct FoundContract {
+    fields: Map<String, Value>,
+    /// Where it comes from, and what is assumed.
+    request: KernelRequest,
+    /// The local files that go with the kernel.
+    beside: Vec<PathBuf>,
+}
+
 /// A kernel file without a contract.
 pub(super) struct KernelFile {
     path: PathBuf,
@@ -54,7 +63,7 @@ impl KernelFile {
         let inferred = infer(&self.name, &self.content, &mut |request| {
             let mut request = request.clone();
             let added = LocalFiles::add_to(&mut request.kernel, &self.path);
-            let reply = added.map_err(CliError::from).and_then(|()| place.compile(request));
+            let reply = added.map_err(CliError::from).and_then(|_| place.compile(request));
             reply.map(|reply| reply.value).map_err(|error| {
                 failed = Some(error);
                 EvaluatorError::Stopped
@@ -83,9 +92,9 @@ impl KernelFile {
         terminal: Terminal,
         wishes: &Wishes,
     ) -> Result<ContractFile, CliError> {
-        let (fields, KernelRequest { from, assumed, .. }) = self.fields(place, wishes)?;
-        self.announce(&fields, from, &assumed, terminal);
-        Ok(ContractFile::of(&self.name, fields).with_source(&self.path))
+        let FoundContract { fields, request, beside } = self.fields(place, wishes)?;
+        self.announce(&fields, request.from, &request.assumed, terminal);
+        Ok(ContractFile::of(&self.name, fields).with_source(&self.path, beside))
     }
 
     /// Returns the contract for several values of a number, and says what it assumes.
@@ -96,24 +105,22 @@ impl KernelFile {
         flags: &KernelFlags,
     ) -> Result<ContractFile, CliError> {
         let mut first = None;
+        let mut files = Vec::new();
         let fields = sweep_axes::joined(&flags.assume, &mut |pick| {
             let wishes = flags.assume.wishes(flags.kernel_name.as_deref(), pick);
-            let (fields, found) = self.fields(place, &wishes)?;
-            first.get_or_insert((found.from, found.assumed));
-            Ok(fields)
+            let found = self.fields(place, &wishes)?;
+            files = found.beside;
+            first.get_or_insert((found.request.from, found.request.assumed));
+            Ok(found.fields)
         })?;
         if let Some((from, assumed)) = first {
             self.announce(&fields, from, &assumed, terminal);
         }
-        Ok(ContractFile::of(&self.name, fields).with_source(&self.path))
+        Ok(ContractFile::of(&self.name, fields).with_source(&self.path, files))
     }
 
-    /// Returns the fields of the contract in the first comment, or of an inferred one, and where they come from.
-    fn fields(
-        &self,
-        place: &mut dyn Place,
-        wishes: &Wishes,
-    ) -> Result<(Map<String, Value>, KernelRequest), CliError> {
+    /// Returns the contract in the first comment, or an inferred one.
+    fn fields(&self, place: &mut dyn Place, wishes: &Wishes) -> Result<FoundContract, CliError> {
         let found = self.inferred(place, |name, content, compile| {
             request_with(name, content, None, wishes, compile)
         });
@@ -121,11 +128,11 @@ impl KernelFile {
             CliError::Usage(text) => CliError::Usage(format!("{}: {text}", self.name)),
             other => other,
         })?;
-        LocalFiles::add_to(&mut found.request.kernel, &self.path)?;
+        let beside = LocalFiles::add_to(&mut found.request.kernel, &self.path)?;
         let Ok(Value::Object(fields)) = serde_json::to_value(&found.request) else {
             return Err(CliError::Internal(format!("the contract of {} is no object", self.name)));
         };
-        Ok((given(fields), found))
+        Ok(FoundContract { fields: given(fields), request: found, beside })
     }
 
     fn announce(
@@ -169,32 +176,59 @@ fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> 
     }
 }
 
+/// The contract files that may stand beside a kernel.
+pub(super) fn contracts_beside(path: &Path) -> Vec<PathBuf> {
+    match kernel_type_of(path) {
+        Some(_) => CONTRACTS.map(|ending| path.with_extension(ending)).to_vec(),
+        None => Vec::new(),
+    }
+}
+
 /// Opens the place that evaluates a contract, or a kernel file in place of one, and returns the contract. `infer` returns
 /// that of a kernel file, and `complete` puts the command's flags into it; `stage` is what the place does.
 pub(super) fn open<'c>(
+    path: &Path,
+    target: (&'c Target, f64),
+    (config, terminal): (&'c Config, Terminal),
+    progress: (&Progress, &str),
+    infer: impl FnOnce(&KernelFile, &mut dyn Place) -> Result<ContractFile, CliError>,
+    complete: impl Fn(&mut ContractFile) -> Result<(), CliError>,
+) -> Result<(Box<dyn Place + 'c>, ContractFile), CliError> {
+    let mut place = None;
+    let contract =
+        open_in(&mut place, path, target, (config, terminal), progress, infer, complete)?;
+    let none = || CliError::Internal("a place was opened and is not there".to_owned());
+    Ok((place.ok_or_else(none)?, contract))
+}
+
+/// Does the same as [`open`] with the place that is open already, or opens it.
+pub(super) fn open_in<'c>(
+    place: &mut Option<Box<dyn Place + 'c>>,
     path: &Path,
     (target, patience_s): (&'c Target, f64),
     (config, terminal): (&'c Config, Terminal),
     (progress, stage): (&Progress, &str),
     infer: impl FnOnce(&KernelFile, &mut dyn Place) -> Result<ContractFile, CliError>,
     complete: impl Fn(&mut ContractFile) -> Result<(), CliError>,
-) -> Result<(Box<dyn Place + 'c>, ContractFile), CliError> {
+) -> Result<ContractFile, CliError> {
     let mut given = read(path, config.server.body_limit_bytes, terminal)?;
     // A mistake in a contract is reported before a device is opened.
     if let Given::Contract(contract) = &mut given {
         complete(contract)?;
     }
-    let mut place = place::open(target, patience_s, config, terminal)?;
-    progress.stage(&place.stage(stage, "starting"));
-    let contract = match given {
-        Given::Contract(contract) => contract,
-        Given::Kernel(kernel) => {
-            let mut contract = infer(&kernel, &mut *place)?;
-            complete(&mut contract)?;
-            contract
-        }
+    let place = match place {
+        Some(place) => place,
+        none => none.insert(place::open(target, patience_s, config, terminal)?),
     };
-    Ok((place, contract))
+    progress.stage(&place.stage(stage, "starting"));
+    match given {
+        Given::Contract(contract) => Ok(contract),
+        Given::Kernel(kernel) => {
+            let mut contract = infer(&kernel, &mut **place)?;
+            complete(&mut contract)?;
+            Ok(contract)
+        }
+    }
 }
 
 /// The fields that have a value: a contract leaves the others out.

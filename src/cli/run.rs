@@ -67,7 +67,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
 }
 
 /// Writes an error as JSON to standard output, where a program that asked for JSON looks for it.
-fn print_error((exit, code): (Exit, u8), message: &str, problems: &[Problem]) {
+pub(super) fn print_error((exit, code): (Exit, u8), message: &str, problems: &[Problem]) {
     let problems = problems
         .iter()
         .map(|one| json!({"field": one.path, "code": one.code, "message": one.message}));

@@ -1,5 +1,7 @@
 //! SIGINT and SIGTERM, of a server and of who waits for one: the first asks, the second insists.
 
+use std::sync::{Mutex, Once, PoisonError};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CliError;
@@ -47,22 +49,30 @@ impl EndSignals {
     }
 }
 
-/// Hands SIGINT and SIGTERM to whoever waits for a server: the first asks, the second ends the process
-/// at once.
+/// Who waits for a server at present.
+static WAITING: Mutex<Option<Interrupt>> = Mutex::new(None);
+
+/// Hands SIGINT and SIGTERM to whoever waits for a server, the latest if there were several: the first asks, the second
+/// ends the process at once.
 pub(super) fn interrupts(interrupt: Interrupt) {
-    // Made ready in a thread: the request need not wait for it.
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        // Where signals cannot be had, they end the process as ever.
-        let Ok(runtime) = runtime else { return };
-        runtime.block_on(async {
-            let Ok(mut signals) = EndSignals::listen() else { return };
-            signals.next().await;
-            // After the answer it ends what is done with that.
-            if interrupt() {
+    static LISTENER: Once = Once::new();
+    *WAITING.lock().unwrap_or_else(PoisonError::into_inner) = Some(interrupt);
+    LISTENER.call_once(|| {
+        // Made ready in a thread: the request need not wait for it.
+        std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            // Where signals cannot be had, they end the process as ever.
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                let Ok(mut signals) = EndSignals::listen() else { return };
                 signals.next().await;
-            }
-            std::process::exit(i32::from(Exit::Interrupted.code()));
+                let waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner).take();
+                // After the answer it ends what is done with that.
+                if waiting.is_some_and(|interrupt| interrupt()) {
+                    signals.next().await;
+                }
+                std::process::exit(i32::from(Exit::Interrupted.code()));
+            });
         });
     });
 }

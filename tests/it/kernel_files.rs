@@ -1,7 +1,9 @@
 //! Commands that take kernel files in place of contracts, and the flags that complete what is inferred.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -160,4 +162,35 @@ fn one_line_says_that_the_emulator_stands_in() {
     let is_emulated = out.contains("emulator");
     assert_eq!(error.matches(note).count(), usize::from(is_emulated), "{error}");
     assert!(!error.contains("WARN"), "{error}");
+}
+
+/// Saves of the kernel and of a contract beside it lead to further evaluations, and a signal ends them.
+#[test]
+fn a_kernel_is_evaluated_again_on_each_save() {
+    let files = folder(&[("add.cu", ADD)]);
+    let arguments = ["eval", "add.cu", "--watch", "--json", "--set", "n=2048", "--trials", "3"];
+    let mut command = program();
+    command.args(["--device", &device()]).args(arguments).current_dir(files.path());
+    command.env("WARPGAUGE_DATA_DIR", files.path().join("data")).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || {
+        let line = lines.next().expect("another line").unwrap();
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|_| panic!("{line}"))
+    };
+    let save = |name: &str, text: &str| std::fs::write(files.path().join(name), text).unwrap();
+    assert_eq!(next()["verdict"], "not_checked");
+    save("add.cu", &ADD.replace("a[i] +", "aa[i] +"));
+    let broken = next();
+    let codes = [&broken["verdict"], &broken["error"]["code"]];
+    assert!(codes.iter().any(|code| *code == "not_compiled"), "{broken}");
+    // A contract that was not there, and is none.
+    save("add.yaml", "kernel: [");
+    assert_eq!(next()["error"]["code"], "usage");
+    save("add.yaml", "kernel: {kernel_type: cuda, source_file: add.cu, io: {args: []}}");
+    assert_eq!(next()["error"]["code"], "usage", "the kernel takes four parameters");
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(lines.next().is_none());
 }

@@ -22,16 +22,22 @@ pub(crate) struct LocalFiles {
     pub files: BTreeMap<String, String>,
     /// Path of the source from that directory, if it lies deeper.
     pub source_path: Option<String>,
+    /// The files themselves.
+    pub paths: Vec<PathBuf>,
 }
 
 impl LocalFiles {
-    /// Adds the local files that a kernel's source includes or imports. `path`: the source's own.
-    pub(crate) fn add_to(kernel: &mut KernelCode, path: &Path) -> Result<(), ContractFileError> {
+    /// Adds the local files that a kernel's source includes or imports, and returns their paths. `path`: the source's own.
+    pub(crate) fn add_to(
+        kernel: &mut KernelCode,
+        path: &Path,
+    ) -> Result<Vec<PathBuf>, ContractFileError> {
+        let mut added = Vec::new();
         if let (Some(source), true) = (&kernel.source_code, kernel.kernel_type.has_files()) {
-            let Self { files, source_path } = Self::of(source, path, kernel.kernel_type)?;
-            (kernel.files, kernel.source_path) = (files, source_path);
+            let Self { files, source_path, paths } = Self::of(source, path, kernel.kernel_type)?;
+            (kernel.files, kernel.source_path, added) = (files, source_path, paths);
         }
-        Ok(())
+        Ok(added)
     }
 
     /// Collects the files that the source at `path` includes by name in quotes, or the modules that it imports. Files that
@@ -71,8 +77,9 @@ impl LocalFiles {
         let common = directories.fold(own.clone(), |root, directory| common(&root, &directory));
         let root = top.unwrap_or(common);
         let source_path = Some(named(&path, &root)).filter(|_| !found.is_empty() && root != own);
+        let paths = found.keys().cloned().collect();
         let files = found.into_iter().map(|(file, text)| (named(&file, &root), text)).collect();
-        Ok(Self { files, source_path })
+        Ok(Self { files, source_path, paths })
     }
 }
 
@@ -144,7 +151,7 @@ mod tests {
                 ("include/b/b.h", "#include \"own.h\""),
             ],
         );
-        let LocalFiles { files, source_path } =
+        let LocalFiles { files, source_path, .. } =
             LocalFiles::of(source, &root.join("src/kernel.cu"), KernelType::Cuda).unwrap();
         assert_eq!(
             files.keys().collect::<Vec<_>>(),
@@ -180,7 +187,7 @@ mod tests {
             ],
         );
         let found = LocalFiles::of(source, &root.join("pkg/ops/kernel.py"), KernelType::Triton);
-        let LocalFiles { files, source_path } = found.unwrap();
+        let LocalFiles { files, source_path, .. } = found.unwrap();
         assert_eq!(
             files.keys().collect::<Vec<_>>(),
             [

@@ -86,6 +86,8 @@ pub(super) struct ContractFile {
     path: PathBuf,
     /// The file of the kernel's source.
     source: Option<PathBuf>,
+    /// The files that it was read from.
+    files: Vec<PathBuf>,
     /// The contract as it goes to the service; an object.
     pub fields: Map<String, Value>,
 }
@@ -106,19 +108,26 @@ impl ContractFile {
         };
         let named = fields.get("kernel").and_then(|kernel| kernel.get("source_file"));
         let source = named.and_then(Value::as_str).map(|name| directory.join(name));
-        let mut contract = Self { path: path.to_owned(), source, fields };
+        let files = vec![path.to_owned()];
+        let mut contract = Self { path: path.to_owned(), source, files, fields };
         contract.replace_source_files(directory)?;
         Ok(contract)
     }
 
     /// A contract that no file has; `name` stands for the file in errors.
     pub(super) fn of(name: &str, fields: Map<String, Value>) -> Self {
-        Self { path: name.into(), source: None, fields }
+        Self { path: name.into(), source: None, files: Vec::new(), fields }
     }
 
-    /// The same contract, whose kernel's source is in this file.
-    pub(super) fn with_source(self, path: &Path) -> Self {
-        Self { source: Some(path.to_owned()), ..self }
+    /// The same contract, whose kernel's source is in this file and has these beside it.
+    pub(super) fn with_source(self, path: &Path, beside: Vec<PathBuf>) -> Self {
+        let files = [path.to_owned()].into_iter().chain(beside).collect();
+        Self { source: Some(path.to_owned()), files, ..self }
+    }
+
+    /// The files that it was read from.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// The kernel's source, if it is in a file.
@@ -157,28 +166,28 @@ impl ContractFile {
     }
 
     fn replace_source_files(&mut self, directory: &Path) -> Result<(), ContractFileError> {
+        let mut read = Vec::new();
         for at in ["kernel", "ref_kernel", "custom_kernel"] {
             if let Some(Value::Object(kernel)) = self.fields.get_mut(at) {
-                replace_source_file(kernel, at, directory, &self.path)?;
+                replace_source_file(kernel, at, directory, &self.path, &mut read)?;
             }
         }
         if let Some(Value::Array(candidates)) = self.fields.get_mut("candidates") {
             for (index, candidate) in candidates.iter_mut().enumerate() {
                 if let Some(Value::Object(kernel)) = candidate.get_mut("kernel") {
                     let at = format!("candidates[{index}].kernel");
-                    replace_source_file(kernel, &at, directory, &self.path)?;
+                    replace_source_file(kernel, &at, directory, &self.path, &mut read)?;
                 }
             }
         }
-        let Some(Value::Object(expected)) = self.fields.get_mut("expected") else {
-            return Ok(());
-        };
-        for (output, expectation) in expected {
+        let expected = self.fields.get_mut("expected").and_then(Value::as_object_mut);
+        for (output, expectation) in expected.into_iter().flatten() {
             if let Some(Value::Object(kernel)) = expectation.get_mut("kernel") {
                 let at = format!("expected.{output}.kernel");
-                replace_source_file(kernel, &at, directory, &self.path)?;
+                replace_source_file(kernel, &at, directory, &self.path, &mut read)?;
             }
         }
+        self.files.append(&mut read);
         Ok(())
     }
 }
@@ -188,6 +197,7 @@ fn replace_source_file(
     at: &str,
     directory: &Path,
     contract: &Path,
+    read: &mut Vec<PathBuf>,
 ) -> Result<(), ContractFileError> {
     let Some(name) = kernel.remove("source_file") else {
         return Ok(());
@@ -206,6 +216,7 @@ fn replace_source_file(
         }
     }
     let path = directory.join(&name);
+    read.push(path.clone());
     let is_binary =
         matches!(kernel.get("kernel_type").and_then(Value::as_str), Some("cubin" | "fatbin"));
     if is_binary {
@@ -218,7 +229,8 @@ fn replace_source_file(
         let kind: Option<KernelType> = kind.and_then(|kind| serde_json::from_value(kind).ok());
         let kind = kind.filter(|kind| kind.has_files() && !kernel.contains_key("files"));
         if let Some(kind) = kind {
-            let LocalFiles { files, source_path } = LocalFiles::of(&source, &path, kind)?;
+            let LocalFiles { files, source_path, paths } = LocalFiles::of(&source, &path, kind)?;
+            read.extend(paths);
             if !files.is_empty() {
                 kernel.insert("files".to_owned(), files.into_iter().collect());
                 let path = source_path.map(|path| ("source_path".to_owned(), Value::String(path)));

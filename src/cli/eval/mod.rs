@@ -1,8 +1,14 @@
 //! `warpgauge eval`.
 
+mod saves;
+mod watch;
+
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::args::EvalArgs;
+use super::place::Place;
 use super::progress::Progress;
 use super::terminal::Terminal;
 use super::{CliError, kernel_contract, matrix_files, outputs, report};
@@ -12,12 +18,26 @@ use warpgauge_config::Config;
 use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    if args.watch {
+        return watch::run(args, config, terminal);
+    }
+    let (mut place, mut files) = (None, Vec::new());
+    once(args, (config, terminal), &mut place, &mut files)
+}
+
+/// Evaluates once, in a place that is opened if it is not yet, and adds the files that the contract was read from.
+fn once<'c>(
+    args: &'c EvalArgs,
+    (config, terminal): (&'c Config, Terminal),
+    place: &mut Option<Box<dyn Place + 'c>>,
+    files: &mut Vec<PathBuf>,
+) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
-    let to = (&args.target, args.patience.seconds);
     let wishes = args.kernel.wishes();
-    let opened = kernel_contract::open(
+    let contract = kernel_contract::open_in(
+        place,
         &args.contract,
-        to,
+        (&args.target, args.patience.seconds),
         (config, terminal),
         (&progress, "evaluating"),
         |kernel, place| kernel.contract(place, terminal, &wishes),
@@ -26,11 +46,15 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
             apply_flags(args, &mut contract.fields);
             matrix_files::put_into(contract, matrix_files::max_bytes(config))
         },
-    );
-    let (mut place, contract) = opened?;
+    )?;
+    files.extend_from_slice(contract.files());
     let source = contract.source();
-    let mut reply = place.evaluate(contract, &progress)?;
-    drop((place, progress));
+    let none = || CliError::Internal("a place was opened and is not there".to_owned());
+    let mut reply = place.as_mut().ok_or_else(none)?.evaluate(contract, &progress)?;
+    if !args.watch {
+        *place = None;
+    }
+    drop(progress);
     if let (Some(source), Some(compile)) = (source, &mut reply.value.compile) {
         source.explain(&mut compile.diagnostics);
     }
@@ -70,7 +94,9 @@ fn finish(
 ) -> Result<Exit, CliError> {
     // The report first: a full disk must not cost it.
     if args.json {
-        terminal.print_line(text)?;
+        // With --watch each answer is a line; within texts of JSON no line breaks stand unescaped.
+        let one_line = args.watch.then(|| text.replace(['\n', '\r'], " "));
+        terminal.print_line(one_line.as_deref().unwrap_or(text))?;
     } else {
         terminal.print(&report::evaluation(response, terminal.style()))?;
     }
