@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use super::assume::{Assume, KernelFlags};
 use super::baselines::BaselinesCommand;
+use super::doctor::DoctorArgs;
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
 use super::init::InitArgs;
@@ -176,6 +177,12 @@ pub(super) enum Command {
     /// List the devices that evaluations can use
     #[command(after_help = "Examples:\n  warpgauge devices\n  warpgauge devices --json")]
     Devices(DevicesArgs),
+    /// Say what is there, what is missing, and the command that brings it
+    #[command(after_help = "Examples:\n  \
+        warpgauge doctor\n  \
+        warpgauge doctor --json | jq .next\n\n\
+        The exit code is 0 where evaluations run, and 1 where they do not.")]
+    Doctor(DoctorArgs),
     /// List what each device and NVIDIA's tools can do here, and why not where they cannot
     #[command(after_help = "Examples:\n  \
         warpgauge capabilities\n  \

@@ -14,6 +14,7 @@ mod compare;
 mod compile;
 mod contract_file;
 mod devices;
+mod doctor;
 mod error;
 mod eval;
 mod expect;

@@ -13,9 +13,9 @@ use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, baselines, capabilities, children, compare, compile, devices, eval, explain, gate,
-    history, import, init, jobs, mcp, openapi, profile, serve, shell, show_config, spmv, sweep,
-    toolchain, watch,
+    CliError, baselines, capabilities, children, compare, compile, devices, doctor, eval, explain,
+    gate, history, import, init, jobs, mcp, openapi, profile, serve, shell, show_config, spmv,
+    sweep, toolchain, watch,
 };
 use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
@@ -125,6 +125,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Init(args) => init::run(&args, &configure(&global)?, terminal),
         Command::Compile(args) => compile::run(&args, &configure(&global)?, terminal),
         Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),
+        Command::Doctor(args) => doctor::run(&args, &configure(&global)?, terminal),
         Command::Capabilities(args) => capabilities::run(&args, &configure(&global)?, terminal),
         Command::Toolchain(command) => toolchain::run(&command, &configure(&global)?, terminal),
         Command::Import(args) => import::run(&args, &configure(&global)?, terminal),

@@ -3,7 +3,7 @@
 use crate::support::{outcome, run, warpgauge};
 
 /// Every command that help shows.
-pub const COMMANDS: [&str; 16] = [
+pub const COMMANDS: [&str; 17] = [
     "serve",
     "eval",
     "compare",
@@ -14,6 +14,7 @@ pub const COMMANDS: [&str; 16] = [
     "baselines",
     "jobs",
     "compile",
+    "doctor",
     "devices",
     "capabilities",
     "import",

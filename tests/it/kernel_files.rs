@@ -194,3 +194,35 @@ fn a_kernel_is_evaluated_again_on_each_save() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(lines.next().is_none());
 }
+
+/// The doctor is right of a machine that can evaluate, and of one that has no compiler.
+#[test]
+fn the_doctor_says_what_is_missing() {
+    let files = folder(&[]);
+    let found = report(files.path(), &["doctor"]);
+    assert_eq!(found["ready"], true, "{found:#}");
+    let state = |found: &Value, name: &str| {
+        let all = found["checks"].as_array().unwrap();
+        let one = all.iter().find(|one| one["name"] == name);
+        one.unwrap_or_else(|| panic!("{name} in {found:#}"))["state"].clone()
+    };
+    assert_eq!(state(&found, "evaluation"), "ok");
+    assert_eq!(state(&found, "data directory"), "ok");
+    let empty = tempfile::tempdir().unwrap();
+    let mut command = program();
+    command.args(["--device", &device(), "doctor", "--json"]);
+    for name in ["WARPGAUGE_TOOLCHAIN", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"]
+    {
+        command.env_remove(name);
+    }
+    command.env("WARPGAUGE_DATA_DIR", empty.path().join("none")).env("PATH", empty.path());
+    let (code, out, _) = outcome(command.output().unwrap());
+    let found: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}"));
+    the_rest_needs!("a machine without a CUDA toolkit", state(&found, "nvrtc") != "ok");
+    assert_eq!((code, &found["ready"]), (1, &json!(false)), "{found:#}");
+    assert_eq!(found["next"], "warpgauge toolchain install", "{found:#}");
+    assert_eq!(
+        (state(&found, "nvrtc"), state(&found, "python")),
+        (json!("fault"), json!("absent"))
+    );
+}
