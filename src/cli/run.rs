@@ -117,8 +117,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Baselines(command) => baselines::run(&command, &configure(&global)?, terminal),
         Command::History(args) => history::run(&args, &configure(&global)?, terminal),
         Command::Jobs(command) => {
-            configure(&global)?;
-            return jobs::run(&command, terminal);
+            return jobs::run(&command, &configure(&global)?, terminal);
         }
         Command::Watch(args) => watch::run(&args, &configure(&global)?, terminal),
         Command::Send(args) => watch::send(&args, &configure(&global)?, terminal),

@@ -195,6 +195,41 @@ fn a_kernel_is_evaluated_again_on_each_save() {
     assert!(lines.next().is_none());
 }
 
+/// Evaluations of this machine are jobs, too, which no server lists.
+#[test]
+fn jobs_of_this_machine_are_listed() {
+    let files = folder(&[("add.cu", ADD)]);
+    let listed = |flags: &[&str]| {
+        report(files.path(), &[&["jobs", "list"], flags].concat())["jobs"]
+            .as_array()
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(listed(&[]), [] as [Value; 0], "no store yet");
+    let found = report(files.path(), &["eval", "add.cu", "--set", "n=2048", "--trials", "3"]);
+    let broken = ADD.replace("a[i] +", "aa[i] +");
+    std::fs::write(files.path().join("broken.cu"), broken).unwrap();
+    run(files.path(), &["eval", "broken.cu", "--set", "n=2048"]);
+    let jobs = listed(&[]);
+    let own = jobs.iter().find(|job| job["job_id"] == found["job_id"]).expect("the evaluation");
+    assert_eq!((&own["kernel"], &own["verdict"]), (&json!("add"), &json!("not_checked")), "{own}");
+    let median = found["kernel_exec_result"]["runtime_stats"]["median"].as_f64().unwrap();
+    let shown = own["median_ms"].as_f64().unwrap();
+    assert!((shown - median).abs() <= 1e-6, "{shown} {median}");
+    assert_eq!(listed(&["--limit", "1"]).len(), 1);
+    assert_eq!(listed(&["--state", "cancelled"]).len(), 0);
+    assert!(listed(&["--kind", "evaluate", "--state", "completed"]).contains(own));
+    let (code, out, _) = run(files.path(), &["jobs", "list"]);
+    assert_eq!(code, 0);
+    assert!(
+        out.lines().any(|line| line.contains(" add ") && line.contains(" not_checked ")),
+        "{out}"
+    );
+    let (code, _, error) = run(files.path(), &["jobs", "show", "x"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("--server URL, or WARPGAUGE_SERVER"), "{error}");
+}
+
 /// The doctor is right of a machine that can evaluate, and of one that has no compiler.
 #[test]
 fn the_doctor_says_what_is_missing() {

@@ -22,6 +22,7 @@ mod compile_bombs;
 mod contracts;
 mod counters;
 mod crash;
+mod deploy;
 mod disk;
 mod durable;
 mod evaluate;

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::args;
-use warpgauge_client::{Client, ClientError};
+use crate::cli::{CliError, args};
+use warpgauge_client::Client;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
-    /// List jobs, the youngest first
+    /// List jobs, the youngest first: those of a server, or of this machine
     #[command(after_help = "Examples:\n  \
+        warpgauge jobs list\n  \
         warpgauge jobs list --server http://gpu-host:8000\n  \
         warpgauge jobs list --server $URL --state queued --state profiling\n  \
         warpgauge jobs list --server $URL --label nightly --limit 500 --json")]
@@ -29,12 +30,16 @@ pub(in crate::cli) enum JobsCommand {
     Events(JobArgs),
 }
 
+/// What a command says that needs a server and is given none.
+const NO_SERVER: &str = "name the server that has the job: --server URL, or WARPGAUGE_SERVER; of this machine \
+                         `warpgauge jobs list` lists the jobs";
+
 /// The server whose jobs are meant.
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct ServerArgs {
-    /// The server
-    #[arg(long, value_name = "URL")]
-    pub server: String,
+    /// The server; without one, `list` lists the jobs of this machine
+    #[arg(long, value_name = "URL", env = "WARPGAUGE_SERVER")]
+    pub server: Option<String>,
     /// API key for the server; better given by the environment, where others cannot list it
     #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
@@ -47,9 +52,21 @@ impl ServerArgs {
     /// The server.
     ///
     /// # Errors
+    /// Where none is named, or its address is none.
+    pub(super) fn client(&self) -> Result<Client, CliError> {
+        let named = self.named()?;
+        named.ok_or_else(|| CliError::Usage(NO_SERVER.to_owned()))
+    }
+
+    /// The server, if one is named.
+    ///
+    /// # Errors
     /// Where its address is none.
-    pub(super) fn client(&self) -> Result<Client, ClientError> {
-        args::client(&self.server, self.api_key.as_ref(), self.ca_cert.as_ref())
+    pub(super) fn named(&self) -> Result<Option<Client>, CliError> {
+        let server = self.server.as_deref().filter(|server| !server.is_empty());
+        let client =
+            server.map(|server| args::client(server, self.api_key.as_ref(), self.ca_cert.as_ref()));
+        Ok(client.transpose()?)
     }
 }
 

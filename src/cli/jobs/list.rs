@@ -5,30 +5,47 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::args::ListArgs;
-use crate::cli::terminal::{Terminal, plain};
-use crate::cli::{CliError, json};
+use crate::cli::format::duration_ms;
+use crate::cli::terminal::{Terminal, plain, plain_line};
+use crate::cli::{CliError, json, local};
 use crate::exit::Exit;
 use warpgauge_client::JobListQuery;
+use warpgauge_config::Config;
 use warpgauge_job_views::{JobList, JobSummary};
+use warpgauge_model::{JobKind, JobState};
 use warpgauge_report::KernelVerdict;
+use warpgauge_service::{Caller, JobQuery, stored_jobs};
 
-/// Largest page that a server gives.
+/// Largest page that a server gives, and that this machine's store is asked for.
 const PAGE: u32 = 200;
 
-pub(super) fn run(args: &ListArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let client = args.server.client()?;
+pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    let client = args.server.named()?;
+    let runtime = match client {
+        Some(_) => None,
+        None => Some(local::runtime()?),
+    };
     let mut jobs: Vec<JobSummary> = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
-        let wanted = args.limit - jobs.len() as u32;
-        let filter = JobListQuery {
-            states: &args.state,
-            kind: args.kind.as_deref(),
-            label: args.label.as_deref(),
-            cursor: cursor.as_deref(),
-            limit: wanted.min(PAGE),
+        let wanted = (args.limit - jobs.len() as u32).min(PAGE);
+        let page = match (&client, &runtime) {
+            (Some(client), _) => {
+                let filter = JobListQuery {
+                    states: &args.state,
+                    kind: args.kind.as_deref(),
+                    label: args.label.as_deref(),
+                    cursor: cursor.as_deref(),
+                    limit: wanted,
+                };
+                client.jobs().list(&filter)?.value
+            }
+            (None, Some(runtime)) => {
+                let query = here(args, cursor.as_deref(), wanted);
+                runtime.block_on(stored_jobs(config, &query, &Caller::local()))?
+            }
+            (None, None) => return Err(CliError::Internal("no place to list jobs of".to_owned())),
         };
-        let page = client.jobs().list(&filter)?.value;
         let came = page.jobs.len();
         jobs.extend(page.jobs);
         jobs.truncate(args.limit as usize);
@@ -48,25 +65,46 @@ pub(super) fn run(args: &ListArgs, terminal: Terminal) -> Result<Exit, CliError>
     Ok(Exit::Success)
 }
 
+/// The query of this machine's store.
+fn here(args: &ListArgs, cursor: Option<&str>, limit: u32) -> JobQuery {
+    let state = |name: &String| JobState::ALL.into_iter().find(|state| state.name() == name);
+    JobQuery {
+        // The command line lets no other names through.
+        states: args.state.iter().filter_map(state).collect(),
+        kind: args.kind.as_deref().and_then(JobKind::named),
+        label: args.label.clone(),
+        idempotency_key: None,
+        created_after: None,
+        created_before: None,
+        limit,
+        cursor: cursor.map(str::to_owned),
+    }
+}
+
+/// Longest shown name of a kernel, characters.
+const KERNEL: usize = 24;
+
 fn table(jobs: &[JobSummary]) -> String {
     if jobs.is_empty() {
         return "no jobs\n".to_owned();
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64());
     let mut text = format!(
-        "{:<36}  {:<8}  {:<10}  {:<12}  {:>6}  label\n",
-        "job", "kind", "state", "verdict", "age"
+        "{:<36}  {:<8}  {:<10}  {:<KERNEL$}  {:<12}  {:>10}  {:>6}  label\n",
+        "job", "kind", "state", "kernel", "verdict", "median", "age"
     );
     for job in jobs {
         let why = job.error.as_ref().map(|error| first_line(error)).unwrap_or_default();
         let label = job.label.as_deref().unwrap_or_default();
         let rest = [label, why].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         let line = format!(
-            "{:<36}  {:<8}  {:<10}  {:<12}  {:>6}  {}",
+            "{:<36}  {:<8}  {:<10}  {:<KERNEL$}  {:<12}  {:>10}  {:>6}  {}",
             job.job_id,
             word(&job.kind),
             job.state.name(),
+            shortened(job.kernel.as_deref().unwrap_or_default()),
             job.verdict.map_or("", KernelVerdict::name),
+            job.median_ms.map_or(String::new(), duration_ms),
             age(now - job.created_at),
             rest.join(": ")
         );
@@ -74,6 +112,15 @@ fn table(jobs: &[JobSummary]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A name as people read it, cut to the width of its column.
+fn shortened(name: &str) -> String {
+    let name = plain_line(&warpgauge_compile::readable(name));
+    match name.chars().count() <= KERNEL {
+        true => name,
+        false => name.chars().take(KERNEL - 1).chain(['…']).collect(),
+    }
 }
 
 fn first_line(text: &str) -> &str {
@@ -101,7 +148,6 @@ pub(super) fn word(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpgauge_model::{JobKind, JobState};
 
     #[test]
     fn a_line_per_job_that_cannot_steer_the_terminal() {
@@ -110,6 +156,8 @@ mod tests {
             kind: JobKind::Sweep,
             state: JobState::TimedOut,
             verdict: Some(KernelVerdict::NotChecked),
+            kernel: Some("_ZN2ns10vector_addIfEEvPKT_S3_PS1_i".to_owned()),
+            median_ms: Some(0.0124),
             label: Some("night\x1b[2Jly".to_owned()),
             idempotency_key: None,
             priority: 0,
@@ -123,8 +171,11 @@ mod tests {
         let text = table(&[job]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.ends_with("night\u{fffd}[2Jly: first\n"), "{text}");
-        assert!(text.contains("sweep     timed_out   not_checked  "), "{text}");
+        let row = "sweep     timed_out   ns::vector_add<float>     not_checked     12.40 µs  ";
+        assert!(text.contains(row), "{text}");
         assert_eq!(table(&[]), "no jobs\n");
+        let long = shortened(&"é".repeat(300));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (KERNEL, true));
     }
 
     #[test]

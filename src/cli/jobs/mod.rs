@@ -1,4 +1,4 @@
-//! `warpgauge jobs`: jobs at a server.
+//! `warpgauge jobs`: jobs at a server, and a list of those of this machine.
 
 mod args;
 mod end;
@@ -15,6 +15,7 @@ use super::terminal::{Terminal, plain};
 use super::{CliError, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
+use warpgauge_config::Config;
 use warpgauge_gate::report::text as gate_text;
 use warpgauge_job_views::{JobEvent, JobView};
 
@@ -22,9 +23,13 @@ use warpgauge_job_views::{JobEvent, JobView};
 const PATIENCE_S: f64 = 15.0;
 
 /// Runs a subcommand; gives the exit code.
-pub(super) fn run(command: &JobsCommand, terminal: Terminal) -> Result<u8, CliError> {
+pub(super) fn run(
+    command: &JobsCommand,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<u8, CliError> {
     let exit = match command {
-        JobsCommand::List(args) => list::run(args, terminal),
+        JobsCommand::List(args) => list::run(args, config, terminal),
         JobsCommand::Show(args) => show(args, terminal),
         JobsCommand::Cancel(args) => cancel(args, terminal),
         JobsCommand::Wait(args) => return wait(args, terminal),

@@ -1,4 +1,6 @@
-//! Logs: text on standard error.
+//! Logs on standard error: text, or JSON.
+
+mod json;
 
 use std::io::IsTerminal;
 
@@ -28,12 +30,12 @@ pub(super) fn start(effective: &Effective, verbosity: Verbosity) -> Result<(), C
     // Of several levels for one library the last counts.
     let filter = EnvFilter::try_new(format!("{UNASKED},{}", level(effective, verbosity)))
         .map_err(|error| CliError::Internal(format!("the log filter does not parse: {error}")))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && !no_colour)
-        .try_init()
-        .map_err(|error| CliError::Internal(format!("could not start logging: {error}")))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match effective.config.log.format.as_str() {
+        "json" => log.with_ansi(false).event_format(json::JsonLines).try_init(),
+        _ => log.with_ansi(std::io::stderr().is_terminal() && !no_colour).try_init(),
+    };
+    started.map_err(|error| CliError::Internal(format!("could not start logging: {error}")))?;
     for remark in &effective.remarks {
         tracing::info!("{remark}");
     }

@@ -203,6 +203,8 @@ fn summary(job: &JobView) -> JobSummary {
         kind: job.kind,
         state: job.state,
         verdict: job.verdict,
+        kernel: None,
+        median_ms: None,
         label: job.label.clone(),
         idempotency_key: None,
         priority: 0,

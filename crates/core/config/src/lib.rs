@@ -172,4 +172,6 @@ pub struct StorageConfig {
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
     pub level: String,
+    /// `text` or `json`.
+    pub format: String,
 }

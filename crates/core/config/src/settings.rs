@@ -133,6 +133,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("storage.keep_points", SettingKind::Integer(0, 1_000_000_000)),
     setting("storage.artifacts_max_bytes", SettingKind::Integer(0, MAX_BYTES)),
     with_env("log.level", SettingKind::LogFilter, "LOG_LEVEL"),
+    setting("log.format", SettingKind::Choice(&["text", "json"])),
 ];
 
 /// Returns the setting with that key.

@@ -73,6 +73,12 @@ pub struct JobSummary {
     /// and of jobs that earlier versions ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
+    /// Name of its kernel, or of the first candidate's, once it ended; absent of sweeps and gates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Median time of that kernel, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ms: Option<f64>,
     /// The caller's own name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,

@@ -8,7 +8,9 @@ use warpgauge_contract::{
 use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{FailureCode, JobKind, Requirements};
-use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict, SweepResponse};
+use warpgauge_report::{
+    CompareResponse, EvaluateResponse, KernelExecResult, KernelVerdict, SweepResponse,
+};
 use warpgauge_turns::Owner;
 
 /// An order for an executor. It can be sent to an executor on any machine, as MessagePack, which keeps
@@ -142,6 +144,27 @@ impl JobOutcome {
             Self::Swept(answer) => answer.verdict,
             Self::Gated(report) => report.cases.iter().filter_map(|one| one.kernel_verdict).max(),
         }
+    }
+
+    /// Returns the result on the kernel, or on the first candidate.
+    fn kernel_result(&self) -> Option<&KernelExecResult> {
+        match self {
+            Self::Evaluated(report) => Some(&report.kernel_exec_result),
+            Self::Compared(report) => {
+                report.candidates.first().map(|one| &one.evaluation.kernel_exec_result)
+            }
+            Self::Swept(_) | Self::Gated(_) => None,
+        }
+    }
+
+    /// Returns the name of the kernel, or of the first candidate's.
+    pub fn kernel(&self) -> Option<&str> {
+        self.kernel_result()?.metadata.kernel_name.as_deref()
+    }
+
+    /// Returns the median time of that kernel, milliseconds.
+    pub fn median_ms(&self) -> Option<f64> {
+        self.kernel_result()?.runtime_stats.as_ref().map(|stats| stats.median)
     }
 
     /// Returns the evaluation that represents the outcome where a single one is shown.

@@ -32,7 +32,7 @@ pub use compile::CompileService;
 pub use error::{ExecError, Problem, ServiceError, chain as error_chain};
 pub use functions::FunctionService;
 pub use gate::GateService;
-pub use jobs::{EvaluationService, JobService};
+pub use jobs::{EvaluationService, JobService, stored_jobs};
 pub use machine::{DeviceView, MachineService, ServiceStatus};
 pub use matrices::{Extents, MatrixFile, MatrixFileFormat, MatrixService, Upload, WantedProduct};
 pub use services::Services;

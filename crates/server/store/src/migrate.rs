@@ -31,6 +31,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0005_matrices"),
     migration!("0006_different_requirements"),
     migration!("0007_verdict"),
+    migration!("0008_kernel"),
 ];
 
 /// The version that this program reads and writes.

@@ -12,7 +12,7 @@ use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
 use super::objects::{cut, folder};
 use super::state::has_ended;
 use super::submit::{Accepted, Entry, Group, check};
-use super::types::MAX_BATCH;
+use super::types::{MAX_BATCH, MAX_KERNEL_BYTES};
 use super::writer::{Held, Message};
 use super::{
     AcceptedJob, CancelResult, ClaimedJob, JobEnding, JobLease, JobState, NewJob, StoreError,
@@ -162,7 +162,11 @@ impl JobQueue {
                 let body = self.access.objects.keep(&key, report.body).await?;
                 let kind = cut(&report.kind, 64).into_owned();
                 let (version, verdict) = (report.version, report.verdict);
-                Some(PackedReport { version, kind, verdict, body, bytes })
+                let kernel = report
+                    .kernel
+                    .map(|name| cut(&name, MAX_KERNEL_BYTES).replace('\0', "\u{fffd}"));
+                let median_ns = report.median_ns;
+                Some(PackedReport { version, kind, verdict, kernel, median_ns, body, bytes })
             }
         };
         let file = report.as_ref().and_then(|report| report.body.object.clone());

@@ -16,7 +16,8 @@ use warpgauge_model::ErrorCode;
 /// Columns of a [`JobRow`].
 pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, \
                                   idempotency_key, attempts, max_attempts, created_at, started_at, ended_at, \
-                                  cancel_requested, error_code, error, bytes, verdict";
+                                  cancel_requested, error_code, error, bytes, verdict, \
+                                  kernel, median_ns";
 
 /// Converts a row with [`COLUMNS`] to a job.
 pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
@@ -49,6 +50,8 @@ pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
             error_code: row.try_get::<Option<String>, _>("error_code")?.map(ErrorCode::from),
             error: row.try_get("error")?,
             verdict: row.try_get("verdict")?,
+            kernel: row.try_get("kernel")?,
+            median_ns: row.try_get("median_ns")?,
             bytes: u64::try_from(number("bytes")?).unwrap_or(0),
             id: id.clone(),
         })

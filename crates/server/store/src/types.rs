@@ -16,6 +16,9 @@ pub const MAX_LABEL_BYTES: usize = 255;
 pub const MAX_WEBHOOK_BYTES: usize = 2_048;
 /// Longest stored error of a job, bytes; a longer one is truncated.
 pub const MAX_ERROR_BYTES: usize = 4_096;
+
+/// Longest stored name of a kernel, bytes.
+pub(super) const MAX_KERNEL_BYTES: usize = 255;
 /// Most jobs that one call may submit.
 pub const MAX_BATCH: usize = 1_024;
 /// Most attempts that a job may request.
@@ -120,6 +123,10 @@ pub struct JobRow {
     pub error: Option<String>,
     /// Name of the kernel's verdict in its report.
     pub verdict: Option<String>,
+    /// Name of the kernel in its report.
+    pub kernel: Option<String>,
+    /// Median time of that kernel, nanoseconds.
+    pub median_ns: Option<i64>,
     /// Bytes of its request and its report, before compression.
     pub bytes: u64,
 }
@@ -165,6 +172,10 @@ pub struct NewReport {
     pub kind: String,
     /// Name of the kernel's verdict, shown in lists of jobs.
     pub verdict: Option<&'static str>,
+    /// Name of the kernel, shown beside it; the store keeps its first 255 bytes.
+    pub kernel: Option<String>,
+    /// Median time of the kernel, nanoseconds.
+    pub median_ns: Option<i64>,
     /// The report, as JSON.
     pub body: Vec<u8>,
 }

@@ -6,7 +6,10 @@ use std::path::Path;
 use super::database::{Backend, Database};
 use super::migrate::{self, VERSION};
 use super::read::Reader;
-use super::{Page, PointPage, SeriesFilter, SeriesRow, StoreConfig, StoreError, Visibility};
+use super::{
+    JobFilter, JobPage, Page, PointPage, SeriesFilter, SeriesRow, StoreConfig, StoreError,
+    Visibility,
+};
 
 /// Reads the history. Cheap to clone.
 #[derive(Clone)]
@@ -64,6 +67,11 @@ impl StoreView {
         limit: usize,
     ) -> Result<Vec<SeriesRow>, StoreError> {
         self.reader.all_series(who.owner(), after, limit).await
+    }
+
+    /// Returns a page of jobs, newest first.
+    pub async fn jobs(&self, filter: &JobFilter<'_>, page: &Page) -> Result<JobPage, StoreError> {
+        self.reader.list(filter, page).await
     }
 
     /// Closes the database.

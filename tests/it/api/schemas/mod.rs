@@ -201,7 +201,7 @@ fn jobs_and_statistics() {
     let summary = json!({
         "job_id": "1", "kind": "gate", "state": "validating", "label": "l", "priority": -1,
         "attempt": 2, "created_at": 1.0, "started_at": 2.0, "finished_at": 3.0, "error": "e",
-        "code": "c", "verdict": "weak", "idempotency_key": "k",
+        "code": "c", "verdict": "weak", "kernel": "k", "median_ms": 1.5, "idempotency_key": "k",
     });
     check::<JobList>("JobList", &[json!({"jobs": [summary], "next_cursor": "n"})]);
     let cancelled = json!({"job_id": "1", "outcome": "stopping", "state": "profiling"});

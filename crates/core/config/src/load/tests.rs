@@ -229,11 +229,11 @@ fn wrong_files_say_where_and_what() {
         ),
         (
             "[log]\nlevl = \"info\"\n",
-            "warpgauge.toml:2: unknown setting `log.levl` (did you mean `log.level`?); known: log.level",
+            "warpgauge.toml:2: unknown setting `log.levl` (did you mean `log.level`?); known: log.level, log.format",
         ),
         (
             "[log]\nport = 1\n",
-            "warpgauge.toml:2: unknown setting `log.port` (did you mean `server.port`?); known: log.level",
+            "warpgauge.toml:2: unknown setting `log.port` (did you mean `server.port`?); known: log.level, log.format",
         ),
         (
             "[sever]\n",

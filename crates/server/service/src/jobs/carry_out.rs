@@ -287,6 +287,7 @@ impl Runner {
             Some(why) => outcome::stopped(why),
             None => ended(&mut told).ok(),
         };
+        outcome::log(job.id(), job.kind, &ending, job.age());
         let told = match self.write_end(job, ending, again).await {
             Ok(()) => {
                 if state == JobState::Completed {

@@ -19,6 +19,7 @@ mod live;
 mod outcome;
 mod requirements;
 mod service;
+mod stored;
 mod upkeep;
 mod views;
 mod watcher;
@@ -34,6 +35,7 @@ use dispatch::Dispatcher;
 pub(super) use live::LiveJobs;
 use requirements::Placements;
 pub use service::{EvaluationService, JobService};
+pub use stored::stored_jobs;
 use upkeep::Upkeep;
 pub(super) use views::JobRecords;
 

@@ -1,5 +1,7 @@
 //! Outcomes of jobs: how each becomes an end state, a stored report or an error code.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::live::Stop;
@@ -68,6 +70,8 @@ pub(super) fn ending(
             state: state(outcome),
             report: Some(NewReport {
                 verdict: outcome.verdict().map(KernelVerdict::name),
+                kernel: outcome.kernel().map(str::to_owned),
+                median_ns: outcome.median_ms().map(|ms| (ms * 1e6).round() as i64),
                 ..report(outcome, kind, whole)?
             }),
             error: None,
@@ -79,6 +83,22 @@ pub(super) fn ending(
         }
         Err(error) => without_report(JobState::Failed, code_of(error), &error.to_string()),
     })
+}
+
+/// Logs the end of a job: one line for each.
+pub(super) fn log(job: &str, kind: JobKind, ending: &JobEnding, took: Duration) {
+    let report = ending.report.as_ref();
+    tracing::info!(
+        job,
+        kind = kind.name(),
+        state = ending.state.name(),
+        verdict = report.and_then(|report| report.verdict),
+        kernel = report.and_then(|report| report.kernel.as_deref()),
+        median_ms = report.and_then(|report| report.median_ns).map(|ns| ns as f64 / 1e6),
+        seconds = took.as_secs_f64(),
+        code = ending.error.as_ref().map(|error| error.code.as_str()),
+        "a job ended"
+    );
 }
 
 /// Returns the stored end of a stopped job. `None` if another process has the job and ends it.

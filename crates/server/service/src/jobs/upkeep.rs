@@ -13,7 +13,7 @@ use crate::settings::ProcessRole;
 use warpgauge_config::{Config, StorageConfig};
 use warpgauge_model::JobState;
 use warpgauge_store::{Retention, Store, Visibility, may_follow};
-use warpgauge_telemetry::{EndState, telemetry};
+use warpgauge_telemetry::{EndState, LabelKind, telemetry};
 
 /// Interval of writing stages. Other processes mostly do not see a shorter stage.
 const WRITE: Duration = Duration::from_millis(250);
@@ -109,7 +109,9 @@ impl Upkeep {
                 None
             }
         };
-        telemetry().job_ended(state, age.unwrap_or_default());
+        let age = age.unwrap_or_default();
+        tracing::info!(job, state = state.name(), seconds = age.as_secs_f64(), "a job ended");
+        telemetry().job_ended(state, age);
     }
 
     /// Removes the ended jobs that exceed the retention limits.

@@ -19,7 +19,7 @@ use warpgauge_job_views::{
 use warpgauge_model::{JobKind, JobStage, JobState};
 use warpgauge_report::{KernelVerdict, ResponseStatus, SweepView};
 use warpgauge_store::{CancelResult, JobFilter, JobRow, Page, Retention, Store};
-use warpgauge_telemetry::{EndState, telemetry};
+use warpgauge_telemetry::{EndState, LabelKind, telemetry};
 
 /// Longest wait of a cancellation for the job to stop.
 const STOPPING: Duration = Duration::from_secs(2);
@@ -192,7 +192,15 @@ impl JobRecords {
                 CancelResult::Cancelled => {
                     // The job never began, so no task counts its end.
                     let age = self.row(id, caller).await?.created_at.elapsed();
-                    telemetry().job_ended(EndState::Cancelled, age.unwrap_or_default());
+                    let age = age.unwrap_or_default();
+                    let state = EndState::Cancelled;
+                    tracing::info!(
+                        job = id,
+                        state = state.name(),
+                        seconds = age.as_secs_f64(),
+                        "a job ended"
+                    );
+                    telemetry().job_ended(state, age);
                     (CancelOutcome::Cancelled, JobState::Cancelled)
                 }
                 CancelResult::Ended(state) => (CancelOutcome::Ended, state),
@@ -257,12 +265,14 @@ fn from_row(row: &JobRow) -> JobView {
     }
 }
 
-fn summary(row: JobRow) -> JobSummary {
+pub(super) fn summary(row: JobRow) -> JobSummary {
     JobSummary {
         job_id: row.id,
         kind: row.kind,
         state: row.state,
         verdict: row.verdict.as_deref().and_then(KernelVerdict::named),
+        kernel: row.kernel,
+        median_ms: row.median_ns.map(|ns| ns as f64 / 1e6),
         label: row.label,
         idempotency_key: row.idempotency_key,
         priority: row.priority,

@@ -196,7 +196,14 @@ fn unpacked<T: DeserializeOwned>(content: &[u8]) -> Result<T, CodecError> {
 pub(crate) fn report(kind: JobKind, content: &impl Serialize) -> Result<NewReport, CodecError> {
     let body =
         serde_json::to_vec(content).map_err(|error| CodecError::Unreadable(error.to_string()))?;
-    Ok(NewReport { version: REPORT_VERSION, kind: kind.name().to_owned(), verdict: None, body })
+    Ok(NewReport {
+        version: REPORT_VERSION,
+        kind: kind.name().to_owned(),
+        verdict: None,
+        kernel: None,
+        median_ns: None,
+        body,
+    })
 }
 
 /// Decodes a report.

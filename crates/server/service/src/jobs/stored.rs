@@ -1,0 +1,34 @@
+//! Jobs of the store, read without starting the pipeline.
+
+use super::views::summary;
+use crate::error::{ServiceError, refused};
+use crate::settings;
+use crate::submission::{Caller, JobQuery};
+use warpgauge_config::Config;
+use warpgauge_job_views::JobList;
+use warpgauge_store::{JobFilter, Page, StoreView};
+
+/// Lists the jobs of this machine's store, the youngest first, by state, kind and label of the query.
+///
+/// # Errors
+/// The store cannot be read, or has another version.
+pub async fn stored_jobs(
+    config: &Config,
+    query: &JobQuery,
+    caller: &Caller,
+) -> Result<JobList, ServiceError> {
+    let store = StoreView::open(&settings::store_config(config)).await.map_err(refused)?;
+    let Some(store) = store else { return Ok(JobList { jobs: Vec::new(), next_cursor: None }) };
+    let filter = JobFilter {
+        owner: (!caller.admin).then_some(caller.owner.as_str()),
+        states: query.states.clone(),
+        kind: query.kind,
+        label: query.label.as_deref(),
+        idempotency_key: None,
+    };
+    let page = Page { after: query.cursor.clone(), limit: query.limit as usize };
+    let found = store.jobs(&filter, &page).await;
+    store.close().await;
+    let found = found.map_err(refused)?;
+    Ok(JobList { jobs: found.jobs.into_iter().map(summary).collect(), next_cursor: found.next })
+}
