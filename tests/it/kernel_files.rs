@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::server::{device, program, share_caches};
+use crate::server::{device, emulated, program, share_caches};
 use crate::support::{has_torch, outcome};
 
 const ADD: &str = "__global__ void add(const float* a, const float* b, float* c, int n) {\n\
@@ -193,6 +193,25 @@ fn a_kernel_is_evaluated_again_on_each_save() {
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(lines.next().is_none());
+}
+
+/// An address says nothing to the author of a kernel.
+#[test]
+fn findings_name_arguments_in_place_of_addresses() {
+    needs!("the emulated device", emulated());
+    let beyond = ADD.replace("if (i < n) c[i]", "if (i < n) c[i + 16]");
+    let files = folder(&[("add.cu", &beyond)]);
+    let contract = "kernel: {kernel_type: cuda, source_file: add.cu, io: {args: [\
+        {name: a, type: tensor, role: input, tensor_spec: {shape: [512], dtype: float32, init: {kind: ones}}},\
+        {name: b, type: tensor, role: input, tensor_spec: {shape: [512], dtype: float32, init: {kind: ones}}},\
+        {name: c, type: tensor, role: output, tensor_spec: {shape: [512], dtype: float32}},\
+        {name: n, type: int, value: 512}], launch: {grid: {x: 4}, block: {x: 128}}}}\n\
+        sanitize: true\nnum_trials: 2\n";
+    std::fs::write(files.path().join("add.yaml"), contract).unwrap();
+    let found = report(files.path(), &["eval", "add.cu"]);
+    let findings = found["sanitize"]["findings"].as_array().unwrap();
+    let message = findings[0]["message"].as_str().unwrap();
+    assert!(message.contains("(element 512 of `c`, which has 512)"), "{message}");
 }
 
 /// Evaluations of this machine are jobs, too, which no server lists.

@@ -7,7 +7,9 @@ use super::device::runners::Runners;
 use super::emulator_limits;
 use super::failure::{Failed, JobResult};
 use super::io::link::Link;
+use super::memory::buffers::JobBuffer;
 use super::memory::residue::Residue;
+use super::places;
 use super::profile::{counters, monitoring, trace};
 use super::run::Run;
 use super::tasks::{evaluation, paired, sealed_share, serving};
@@ -38,7 +40,7 @@ pub(super) fn run(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> 
         residue: &mut residue,
         buffers: &mut buffers,
     };
-    let (result, told) = match &job.task {
+    let (result, mut told) = match &job.task {
         task if matches!(task, WorkerTask::Judge(_)) != run.executor.is_judge => {
             (Err(not_mine()), task.nothing())
         }
@@ -67,13 +69,27 @@ pub(super) fn run(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> 
         WorkerTask::Serve => (serving::run(&mut run), TaskOutcome::Served),
     };
     executor.ready.get_mut().clear();
+    // A judge's kernels run in other processes, at addresses of their own.
+    let memory = match &job.task {
+        WorkerTask::Judge(_) => Vec::new(),
+        _ => buffers.iter().map(JobBuffer::place).collect(),
+    };
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
         lost |= failed.sticky;
         outcome.failure = Some(match executor.emulator {
-            Some(emulator) => emulator_limits::restated(failed.failure, emulator, &told),
+            Some(emulator) => {
+                let failure = emulator_limits::restated(failed.failure, emulator, &told);
+                let message = places::named(&failure.message, &memory);
+                RunFailure { message, ..failure }
+            }
             None => failed.failure,
         });
+    }
+    if let TaskOutcome::Evaluated(told) = &mut told
+        && let Some(report) = &mut told.emulator_report
+    {
+        places::name_all(report, &memory);
     }
     outcome.printed = executor.printed.take();
     residue.take_buffers(buffers);

@@ -25,6 +25,7 @@ mod io;
 mod job;
 mod launch;
 mod memory;
+mod places;
 mod profile;
 mod run;
 mod secret;

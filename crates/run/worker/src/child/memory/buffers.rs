@@ -13,6 +13,7 @@ use super::content::{Seed, Source, is_random};
 use super::tools::Tools;
 use super::write_batch::Writes;
 use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::places::Place;
 use crate::protocol::{Blame, BufferContent, BufferSpec, LentBuffer};
 use warpgauge_contract::Role;
 use warpgauge_device::{DeviceBuffer, DeviceError, PendingCopy, RangeContent, Staging, Stream};
@@ -211,6 +212,16 @@ impl<'job> JobBuffer<'job> {
             seed: Seed::Contract,
             filled: true,
         })
+    }
+
+    /// Returns where the content lies, for messages.
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            name: self.spec.name.clone(),
+            start: self.address(),
+            bytes: self.bytes as u64,
+            element: self.spec.element.size() as u64,
+        }
     }
 
     /// Returns the address that a kernel gets.
