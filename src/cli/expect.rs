@@ -28,6 +28,14 @@ pub(super) fn put(expressions: &[String], fields: &mut Map<String, Value>) -> Re
             (Some(name), expression) => (name, expression),
             (None, expression) => match names[..] {
                 [only] => (only, expression),
+                [] if fields
+                    .get("kernel")
+                    .is_some_and(|kernel| kernel["kernel_type"] == "program") =>
+                {
+                    let text =
+                        "a whole program has no outputs; name a kernel of it with --kernel-name";
+                    return Err(usage(text));
+                }
                 [] => return Err(usage("the contract lists no output")),
                 _ => {
                     let example = format!(

@@ -74,6 +74,18 @@ fn a_contracts_kernel_becomes_the_reference() {
 }
 
 #[test]
+fn fields_that_ask_for_nothing_are_left_out_without_a_note() {
+    let contract = |outputs: Value| {
+        let fields = json!({"kernel": {}, "sanitize": false, "expected": {}, "program": null,
+            "return_outputs": outputs, "output_encoding": "npy"});
+        fields.as_object().cloned().unwrap()
+    };
+    assert_eq!(from_contract(&mut contract(json!([]))), [""; 0]);
+    let note = "a comparison does not use `output_encoding`, `return_outputs`";
+    assert_eq!(from_contract(&mut contract(json!(["y"]))), [note]);
+}
+
+#[test]
 fn flags_reach_the_comparison() {
     let flags =
         ["--atol", "0.125", "--rtol", "0.0", "--trials", "9", "--preset", "ci", "--kernel-name"];
