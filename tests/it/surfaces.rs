@@ -223,7 +223,7 @@ extern "C" __global__ void all(const float* a, float* y) {
 const VOLUME: &str = r#"
 extern "C" __global__ void volume(cudaTextureObject_t t, float* y, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += 256)
-        y[i] = tex3D<float>(t, ((i % 10 - 2) * 1.25f + 0.125f) / SCALE_X, ((i / 10 % 8 - 1) * 1.25f + 0.125f) / SCALE_Y, ((i / 80 - 1) * 1.25f + 0.125f) / SCALE_Z);
+        y[i] = tex3D<float>(t, ((i % 10 - 2) * 1.25f + SHIFT) / SCALE_X, ((i / 10 % 8 - 1) * 1.25f + SHIFT) / SCALE_Y, ((i / 80 - 1) * 1.25f + SHIFT) / SCALE_Z);
 }"#;
 
 /// The same for pointers: `AT(x, y, z)` is a texel.
@@ -233,7 +233,7 @@ __device__ int wrapped(int i, int n) { return ((i % n) + n) % n; }
 __device__ int mirrored(int i, int n) { int m = wrapped(i, 2 * n); return min(m, 2 * n - 1 - m); }
 extern "C" __global__ void sampled(const float* a, float* y, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += 256) {
-        float u = (i % 10 - 2) * 1.25f + 0.125f, v = (i / 10 % 8 - 1) * 1.25f + 0.125f, w = (i / 80 - 1) * 1.25f + 0.125f;
+        float u = (i % 10 - 2) * 1.25f + SHIFT, v = (i / 10 % 8 - 1) * 1.25f + SHIFT, w = (i / 80 - 1) * 1.25f + SHIFT;
         auto at = [=](int x, int y, int z) { return AT; };
 #if LINEAR
         u -= 0.5f; v -= 0.5f; w -= 0.5f;
@@ -266,8 +266,12 @@ fn textures_of_three_dimensions_are_filtered_and_addressed_as_asked() {
         let scales = if how["normalized"] == true { ["7", "6", "5"] } else { ["1"; 3] };
         let source = ["SCALE_X", "SCALE_Y", "SCALE_Z"].iter().zip(scales);
         let source = source.fold(VOLUME.to_owned(), |text, (name, by)| text.replace(name, by));
-        let linear = if how["filter"] == "linear" { "1" } else { "0" };
+        // Between texels for the nearest one; where a GPU multiplies weights, products have eight bits.
+        let (linear, shift) =
+            if how["filter"] == "linear" { ("1", "0.0f") } else { ("0", "0.125f") };
+        let source = source.replace("SHIFT", shift);
         let reference = SAMPLED.replace("AT;", &format!("{at};")).replace("LINEAR", linear);
+        let reference = reference.replace("SHIFT", shift);
         let mut texture = how.clone();
         texture["tensor"] = json!("a");
         let args = json!([
