@@ -46,8 +46,7 @@ def test_a_job_is_sent_again_with_its_key_until_the_server_is_back(scripted: Mak
 
 
 def test_patience_ends(scripted: Make) -> None:
-    server = scripted()
-    server.close()
+    server = scripted(b"", b"", b"", b"", b"")
     with Client(server.url, patience=0.2) as client, pytest.raises(ServerUnavailableError, match="did not answer"):
         client.evaluate(KERNEL)
     full = http(429, {"status": "error", "code": "queue_full", "error": "full"}, "Retry-After: 9")

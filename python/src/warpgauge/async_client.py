@@ -27,7 +27,8 @@ class AsyncClient:
     """A server of warpgauge. One client serves any number of tasks, and of event loops.
 
     `url` and `api_key` default to the variables WARPGAUGE_SERVER (else http://127.0.0.1:8000) and
-    WARPGAUGE_API_KEY. A server that is away, full or restarts is asked again for `patience` seconds; what was
+    WARPGAUGE_API_KEY. An address where no server answers is an error at once, or after `wait_for_server` seconds.
+    A server that has answered before and is full, away or restarts is asked again for `patience` seconds; what was
     sent is the same job then, and runs once. An answer may have `max_answer_bytes`.
     """
 
@@ -37,6 +38,7 @@ class AsyncClient:
         *,
         api_key: str | None = None,
         patience: float = 120.0,
+        wait_for_server: float = 0.0,
         max_answer_bytes: int = 1 << 30,
         connections: int = 128,
     ) -> None:
@@ -44,7 +46,7 @@ class AsyncClient:
         if not url.startswith(("http://", "https://")):
             raise ArgumentError(f"{url!r} is no URL of a server; it begins with http:// or https://")
         key = api_key or os.environ.get("WARPGAUGE_API_KEY") or None
-        settings = Settings(url.rstrip("/"), key, patience, max_answer_bytes, connections)
+        settings = Settings(url.rstrip("/"), key, patience, max_answer_bytes, connections, wait_for_server)
         self._transport = Transport(settings)
         self._functions: Any = None
 

@@ -90,6 +90,7 @@ class Client:
         *,
         api_key: str | None = None,
         patience: float = 120.0,
+        wait_for_server: float = 0.0,
         max_answer_bytes: int = 1 << 30,
         connections: int = 128,
     ) -> None:
@@ -97,6 +98,7 @@ class Client:
             url,
             api_key=api_key,
             patience=patience,
+            wait_for_server=wait_for_server,
             max_answer_bytes=max_answer_bytes,
             connections=connections,
         )

@@ -18,7 +18,7 @@ class ArgumentError(WarpgaugeError, ValueError):
 
 
 class ServerUnavailableError(WarpgaugeError, ConnectionError):
-    """The server was not reached, or was full or going down, for longer than the client's patience."""
+    """No server answers at the address, or one that did was away, full or going down for longer than `patience`."""
 
 
 class ProtocolError(WarpgaugeError):

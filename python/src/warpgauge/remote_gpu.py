@@ -49,7 +49,8 @@ class RemoteGPUClient:
     """A server, as the Remote GPU Execution Service's client sees it.
 
     `server_url` and `api_key` default to the variables WARPGAUGE_SERVER and WARPGAUGE_API_KEY, or else
-    GPU_SERVER_URL and GPU_API_KEY. `timeout` is how long, in seconds, a server that is away or full is asked again.
+    GPU_SERVER_URL and GPU_API_KEY. `timeout` is how long, in seconds, a server that restarts or is full is asked again;
+    an address where no server answers is an error at once.
     """
 
     def __init__(self, server_url: str | None = None, api_key: str | None = None, *, timeout: float = 120.0) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from .absence import absent
 from .errors import ApiError, ArgumentError, ServerUnavailableError
 from .transport import error_of, parse_object
 
@@ -264,6 +265,8 @@ class TensorClient:
 
         try:
             answer = self._http.request(method, path, **more)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise absent(self.url, error) from None
         except httpx.TransportError as error:
             raise ServerUnavailableError(
                 f"{self.url} did not answer ({type(error).__name__}: {error}); see that the server runs there"

@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import random
+import time
 import weakref
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from .absence import Presence, absent
 from .errors import AnswerTooLargeError, ApiError, ProtocolError, ServerUnavailableError
 from .models import ErrorBody
 
@@ -41,6 +43,8 @@ class Settings:
     patience_s: float
     max_answer_bytes: int
     connections: int
+    #: How long a server that has not answered before is waited for, seconds.
+    wait_s: float = 0.0
 
 
 class Patience:
@@ -50,20 +54,31 @@ class Patience:
         self._seconds = seconds
         self._since: float | None = None
         self._delay = _FIRST_DELAY_S
+        #: Whether the user knows that the client waits.
+        self.announced = False
 
     def reset(self) -> None:
         """The server was reached after all."""
         self._since, self._delay = None, _FIRST_DELAY_S
 
-    def next_delay(self, now: float, retry_after: float | None) -> float | None:
-        """Seconds to wait before the next attempt; `None` if there is to be none."""
+    def begin(self, now: float) -> float:
+        """The time of the first failure in a row: `now`, if there was none."""
         if self._since is None:
             self._since = now
+        return self._since
+
+    def next_delay(self, now: float, retry_after: float | None, at_most: float | None = None) -> float | None:
+        """Seconds to wait before the next attempt; `None` if there is to be none.
+
+        `at_most` replaces the whole time of waiting, in seconds, for this attempt.
+        """
+        since = self.begin(now)
         # Many clients of one server do not come back at the same moment.
         own = self._delay * random.uniform(0.5, 1.0)
         delay = own if retry_after is None else min(retry_after, _LONGEST_RETRY_AFTER_S) + own
         self._delay = min(self._delay * 2, _LONGEST_DELAY_S)
-        return delay if now + delay - self._since <= self._seconds else None
+        limit = self._seconds if at_most is None else at_most
+        return delay if now + delay - since <= limit else None
 
 
 class _Lines:
@@ -83,6 +98,7 @@ class Transport:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._presence = Presence(settings.url, settings.patience_s, settings.wait_s)
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines]
         self._lines = weakref.WeakKeyDictionary()
         self._verify: Any = None
@@ -190,6 +206,8 @@ class Transport:
         timeout = httpx.Timeout(timeout_s, connect=_CONNECT_TIMEOUT_S)
         try:
             status, raw, _ = await self._once("POST", path, content, None, headers, timeout)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as failure:
+            raise absent(self.settings.url, failure) from None
         except httpx.TransportError as failure:
             what = f"{type(failure).__name__}: {failure}".rstrip(": ")
             raise ServerUnavailableError(f"{self.settings.url} did not answer a call ({what})") from failure
@@ -198,9 +216,22 @@ class Transport:
         return raw
 
     async def _pause(self, patience: Patience, retry_after: float | None, problem: Exception) -> None:
-        delay = patience.next_delay(asyncio.get_running_loop().time(), retry_after)
-        if delay is None:
-            self._give_up(problem)
+        import httpx
+
+        now = time.monotonic()
+        if isinstance(problem, (httpx.ConnectError, httpx.ConnectTimeout)):
+            limit = self._presence.seconds(patience.begin(now))
+            if (delay := patience.next_delay(now, None, limit)) is None:
+                # The causes are several pages of other libraries' calls, and the message has what they say.
+                raise self._presence.error(problem, limit) from None
+            if not patience.announced:
+                patience.announced = True
+                self._presence.warn(problem, limit)
+        else:
+            self._presence.saw()
+            delay = patience.next_delay(now, retry_after)
+            if delay is None:
+                self._give_up(problem)
         await asyncio.sleep(delay)
 
     def _give_up(self, problem: Exception) -> NoReturn:
@@ -229,6 +260,7 @@ class Transport:
             client.stream(method, path, content=content, params=params, headers=headers, **bounded) as answer,
         ):
             limit = self.settings.max_answer_bytes if answer.status_code < 400 else _MAX_ERROR_BYTES
+            self._presence.saw()
             raw = await _read(answer, limit, path)
             return answer.status_code, raw, _seconds(answer.headers.get("Retry-After"))
 
@@ -245,6 +277,7 @@ class Transport:
             self._line() as client,
             client.stream("GET", path, headers=headers, timeout=timeout) as answer,
         ):
+            self._presence.saw()
             if answer.status_code != 200:
                 raise error_of(answer.status_code, await _read(answer, _MAX_ERROR_BYTES, path))
             yield answer.aiter_text()
