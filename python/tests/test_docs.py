@@ -22,8 +22,8 @@ def examples(name: str) -> list[str]:
 EXAMPLES = examples("python.md") + examples("cluster.md")
 
 
-def test_there_are_ten_and_five() -> None:
-    assert (len(examples("python.md")), len(examples("cluster.md"))) == (10, 5)
+def test_there_are_eleven_and_five() -> None:
+    assert (len(examples("python.md")), len(examples("cluster.md"))) == (11, 5)
 
 
 @pytest.mark.parametrize("number", range(1, len(EXAMPLES) + 1))

@@ -9,15 +9,21 @@ import sys
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .async_job import AsyncJob
+from .comparison import compare_request
 from .contract import Request, build, load
 from .errors import ArgumentError, FunctionError, ProtocolError, WarpgaugeError
-from .kernels import code_of, is_contract
+from .kernels import is_contract
 from .models import GateReport, JobKind
 from .report import ComparisonReport, Report, SweepReport
 from .transport import Settings, Transport
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import CompareFields, EvaluateFields, FunctionFields, MapFields, SubmitFields, SweepFields
 
 # Longest time that a call which is cancelled takes to cancel its job.
 _CANCEL_S = 5.0
@@ -73,7 +79,7 @@ class AsyncClient:
         setup: Sequence[Mapping[str, object]] = (),
         label: str | None = None,
         priority: int | None = None,
-        **more: object,
+        **more: Unpack[EvaluateFields],
     ) -> Report:
         """Compiles, runs, checks and times a kernel.
 
@@ -101,13 +107,18 @@ class AsyncClient:
         constants: Mapping[str, object] | None = None,
         label: str | None = None,
         priority: int | None = None,
-        **more: object,
+        **more: Unpack[CompareFields],
     ) -> ComparisonReport:
-        """Times kernels side by side with a reference: one, or up to six by name (a dict)."""
+        """Times kernels side by side with a reference: one, a list, or a dict by name; at most six.
+
+        `reference` may be a contract as for `evaluate`. Its kernel is the reference then, its outputs are what is
+        expected of the others, and candidates that are code are called and compiled as it is. A candidate may be
+        a contract, too, whose kernel is taken with its own launch. Files are named as they are.
+        """
         request = compare_request(reference, candidates, args, launch=launch, outputs=outputs,
                                   constants=constants, **more)  # fmt: skip
         answer = await self._job("/compare", request.body, label, priority)
-        return ComparisonReport(cast(Any, answer), request.kinds)
+        return ComparisonReport(cast(Any, answer), request.kinds, request.notes)
 
     async def sweep(
         self,
@@ -117,7 +128,7 @@ class AsyncClient:
         axes: Mapping[str, Sequence[object]] | None = None,
         label: str | None = None,
         priority: int | None = None,
-        **more: Any,
+        **more: Unpack[SweepFields],
     ) -> SweepReport:
         """Evaluates a contract at every combination of the values of `axes`; texts refer to them as `$name`."""
         request = sweep_request(kernel, args, axes=axes, **more)
@@ -136,7 +147,7 @@ class AsyncClient:
         label: str | None = None,
         priority: int | None = None,
         idempotency_key: str | None = None,
-        **more: Any,
+        **more: Unpack[SubmitFields],
     ) -> AsyncJob:
         """Hands a job in, and does not wait for it. What it takes is what `evaluate` takes.
 
@@ -156,6 +167,39 @@ class AsyncClient:
         if not job_id or not all(c.isalnum() or c in "-_" for c in job_id):
             raise ArgumentError(f"{job_id!r} is no job's id")
         return AsyncJob(self._transport, job_id, {})
+
+    @overload
+    def map(
+        self,
+        kernels: Iterable[object],
+        args: Mapping[str, object] | Iterable[object] | None = None,
+        *,
+        concurrency: int = 32,
+        errors: Literal["raise"] = "raise",
+        **common: Unpack[MapFields],
+    ) -> AsyncIterator[Report]: ...
+
+    @overload
+    def map(
+        self,
+        kernels: Iterable[object],
+        args: Mapping[str, object] | Iterable[object] | None = None,
+        *,
+        concurrency: int = 32,
+        errors: Literal["return"],
+        **common: Unpack[MapFields],
+    ) -> AsyncIterator[Report | WarpgaugeError]: ...
+
+    @overload
+    def map(
+        self,
+        kernels: Callable[[Any], object],
+        args: Iterable[object],
+        *,
+        concurrency: int = 32,
+        errors: Literal["raise", "return"] = "raise",
+        **common: Unpack[FunctionFields],
+    ) -> AsyncIterator[Any]: ...
 
     async def map(
         self,
@@ -304,27 +348,6 @@ class AsyncClient:
 def _params(label: str | None, priority: int | None) -> dict[str, str]:
     params = {} if label is None else {"label": label}
     return params if priority is None else {**params, "priority": str(priority)}
-
-
-def compare_request(
-    reference: object,
-    candidates: object,
-    args: Mapping[str, object] | Sequence[object] | None,
-    **more: Any,
-) -> Request:
-    """The body of a comparison."""
-    if is_contract(reference):
-        return Request({**load(reference), **{k: v for k, v in more.items() if v}}, {})
-    if candidates is None:
-        raise ArgumentError("compare needs a kernel beside the reference, or several by name")
-    request = build(reference, args, **more)
-    body = {name: value for name, value in request.body.items() if name not in ("kernel", "return_outputs")}
-    body["ref_kernel"] = request.body["kernel"]
-    if isinstance(candidates, Mapping) and "kernel_type" not in candidates:
-        body["candidates"] = [{"name": name, "kernel": code_of(kernel)[0]} for name, kernel in candidates.items()]
-    else:
-        body["custom_kernel"] = code_of(candidates)[0]
-    return Request(body, request.kinds)
 
 
 def sweep_request(

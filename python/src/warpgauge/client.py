@@ -13,12 +13,18 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from .async_client import AsyncClient
 from .async_job import AsyncJob
-from .models import CancelReport, Event, GateReport, JobView
+from .errors import WarpgaugeError
+from .models import CancelReport, Event, GateReport, JobKind, JobView
 from .report import ComparisonReport, Report, SweepReport
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import CompareFields, EvaluateFields, FunctionFields, MapFields, SubmitFields, SweepFields
 
 T = TypeVar("T")
 
@@ -123,29 +129,57 @@ class Client:
         self,
         kernel: object,
         args: Mapping[str, object] | Sequence[object] | None = None,
-        **more: Any,
+        *,
+        launch: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        outputs: Sequence[str] = (),
+        constants: Mapping[str, object] | None = None,
+        expected: Mapping[str, object] | None = None,
+        reference: object = None,
+        setup: Sequence[Mapping[str, object]] = (),
+        label: str | None = None,
+        priority: int | None = None,
+        **more: Unpack[EvaluateFields],
     ) -> Report:
         """Compiles, runs, checks and times a kernel."""
-        return self._loop.run(self._client.evaluate(kernel, args, **more))
+        evaluated = self._client.evaluate(
+            kernel, args, launch=launch, outputs=outputs, constants=constants, expected=expected,
+            reference=reference, setup=setup, label=label, priority=priority, **more,
+        )  # fmt: skip
+        return self._loop.run(evaluated)
 
     def compare(
         self,
         reference: object,
         candidates: object = None,
         args: Mapping[str, object] | Sequence[object] | None = None,
-        **more: Any,
+        *,
+        launch: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        outputs: Sequence[str] = (),
+        constants: Mapping[str, object] | None = None,
+        label: str | None = None,
+        priority: int | None = None,
+        **more: Unpack[CompareFields],
     ) -> ComparisonReport:
-        """Times kernels side by side with a reference."""
-        return self._loop.run(self._client.compare(reference, candidates, args, **more))
+        """Times kernels side by side with a reference, which may be a contract."""
+        compared = self._client.compare(
+            reference, candidates, args, launch=launch, outputs=outputs, constants=constants,
+            label=label, priority=priority, **more,
+        )  # fmt: skip
+        return self._loop.run(compared)
 
     def sweep(
         self,
         kernel: object,
         args: Mapping[str, object] | Sequence[object] | None = None,
-        **more: Any,
+        *,
+        axes: Mapping[str, Sequence[object]] | None = None,
+        label: str | None = None,
+        priority: int | None = None,
+        **more: Unpack[SweepFields],
     ) -> SweepReport:
         """Evaluates a contract at every combination of the values of `axes`."""
-        return self._loop.run(self._client.sweep(kernel, args, **more))
+        swept = self._client.sweep(kernel, args, axes=axes, label=label, priority=priority, **more)
+        return self._loop.run(swept)
 
     def gate(self, suite: Mapping[str, object], *, label: str | None = None) -> GateReport:
         """Runs a suite against its baselines."""
@@ -155,17 +189,55 @@ class Client:
         self,
         kernel: object,
         args: Mapping[str, object] | Sequence[object] | None = None,
-        **more: Any,
+        *,
+        kind: JobKind = "evaluate",
+        label: str | None = None,
+        priority: int | None = None,
+        idempotency_key: str | None = None,
+        **more: Unpack[SubmitFields],
     ) -> Job:
         """Hands a job in, and does not wait for it."""
-        return Job(self._loop, self._client_job(kernel, args, more))
-
-    def _client_job(self, kernel: object, args: Any, more: Mapping[str, Any]) -> AsyncJob:
-        return self._loop.run(self._client.submit(kernel, args, **more))
+        submitted = self._client.submit(
+            kernel, args, kind=kind, label=label, priority=priority, idempotency_key=idempotency_key, **more
+        )
+        return Job(self._loop, self._loop.run(submitted))
 
     def job(self, job_id: str) -> Job:
         """A job that was handed in before."""
         return Job(self._loop, self._client.job(job_id))
+
+    @overload
+    def map(
+        self,
+        kernels: Iterable[object],
+        args: Mapping[str, object] | Iterable[object] | None = None,
+        *,
+        concurrency: int = 32,
+        errors: Literal["raise"] = "raise",
+        **common: Unpack[MapFields],
+    ) -> Iterator[Report]: ...
+
+    @overload
+    def map(
+        self,
+        kernels: Iterable[object],
+        args: Mapping[str, object] | Iterable[object] | None = None,
+        *,
+        concurrency: int = 32,
+        errors: Literal["return"],
+        **common: Unpack[MapFields],
+    ) -> Iterator[Report | WarpgaugeError]: ...
+
+    @overload
+    def map(
+        self,
+        kernels: Callable[[Any], object],
+        args: Iterable[object],
+        *,
+        concurrency: int = 32,
+        errors: Literal["raise", "return"] = "raise",
+        **common: Unpack[FunctionFields],
+    ) -> Iterator[Any]: ...
 
     def map(
         self,
@@ -180,7 +252,9 @@ class Client:
 
         With a function in place of kernels: its results for the items that come second, computed on the server.
         """
-        reports = self._client.map(kernels, args, concurrency=concurrency, errors=errors, **common)
+        reports: AsyncIterator[Any] = self._client.map(
+            cast(Any, kernels), args, concurrency=concurrency, errors=cast(Any, errors), **common
+        )
         return _drain(self._loop, reports)
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Request:
 
     body: dict[str, Any]
     kinds: Mapping[str, str]
+    #: Remarks on what a contract holds and the request does not.
+    notes: tuple[str, ...] = ()
 
 
 def build(
@@ -40,11 +42,11 @@ def build(
 ) -> Request:
     """A request from whatever `Client.evaluate` takes."""
     if is_contract(kernel):
-        given = {"args": args, "launch": launch, "outputs": outputs, "constants": constants,
+        own = {"args": args, "launch": launch, "outputs": outputs, "constants": constants,
                  "expected": expected, "reference": reference, "setup": setup}  # fmt: skip
-        if extra := [name for name, value in given.items() if value]:
+        if extra := [name for name, value in own.items() if value]:
             raise ArgumentError(f"a contract brings its own {', '.join(extra)}: put them there, or give a kernel")
-        return Request({**load(kernel), **_given(more)}, {})
+        return Request({**load(kernel), **given(more)}, {})
     code, parameters = code_of(kernel)
     named = _named(args if args is not None else {}, parameters)
     unknown = set(outputs) - named.keys()
@@ -68,10 +70,11 @@ def build(
         body["expected"] = checks
     if written and "return_outputs" not in more:
         body["return_outputs"] = "all"
-    return Request({**body, **_given(more)}, kinds)
+    return Request({**body, **given(more)}, kinds)
 
 
-def _given(more: Mapping[str, object]) -> dict[str, object]:
+def given(more: Mapping[str, object]) -> dict[str, object]:
+    """Fields without those that are `None`."""
     return {name: value for name, value in more.items() if value is not None}
 
 

@@ -441,16 +441,19 @@ class JobView(TypedDict, total=False):
     gate: GateReport
 
 
-class Event(TypedDict, total=False):
-    """One piece of news of a job; `event` is `progress` or `end`. Not a schema of its own there."""
-
+class _EventHead(TypedDict):
     event: str
     job_id: str
     state: JobState
-    stage: str
     attempt: int
     trials_done: int
     elapsed_s: float
+
+
+class Event(_EventHead, total=False):
+    """One piece of news of a job; `event` is `progress` or `end`. Not a schema of its own there."""
+
+    stage: str
     error: str
     statistics: dict[str, float]
     points: int

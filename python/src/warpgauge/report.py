@@ -128,8 +128,12 @@ class Report:
 class ComparisonReport:
     """The report of a comparison; the first candidate's where nothing else is said."""
 
-    def __init__(self, raw: CompareResponse, kinds: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, raw: CompareResponse, kinds: Mapping[str, str] | None = None, notes: tuple[str, ...] = ()
+    ) -> None:
         self.raw = raw
+        #: What of a contract the comparison did not use.
+        self.notes = notes
         self.reference = Report(raw["reference"], kinds)
         self.candidates = {
             one.get("name", "custom"): Report(one["evaluation"], kinds) for one in raw.get("candidates", [])
@@ -168,6 +172,7 @@ class ComparisonReport:
             if why := one.get("not_compared"):
                 lines.append(f"  {why}")
             lines += [f"  {line}" for line in report.explain().splitlines()]
+        lines += [f"note: {note}" for note in self.notes]
         return "\n".join(plain(line) for line in lines)
 
     def __repr__(self) -> str:
