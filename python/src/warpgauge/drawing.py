@@ -3,71 +3,77 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from .readable import duration_ms, finite
 from .report import plain
 
-_WIDTH, _HEIGHT, _FOOT = 320, 120, 16
-_BINS = 40
+_WIDTH, _HEIGHT, _HEAD, _FOOT = 320, 120, 14, 16
+# Bars at most, and samples that make a histogram at least: as on the command line.
+_BINS, _LEAST = 24, 8
 _MAX_POINTS = 50
 
 
-def _svg(inside: str, label: str) -> str:
+def vector(inside: str, label: str, size: tuple[int, int] = (_WIDTH, _HEIGHT)) -> str:
+    """A drawing of this width and height, with what it shows for those who do not see it."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" role="img" '
         f'aria-label="{escape(label)}" font-family="sans-serif" font-size="10">{inside}</svg>'
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor">{escape(text)}</text>'
+def text(x: float, y: float, words: str, anchor: str = "start", colour: str = "currentColor") -> str:
+    """A text whose start, middle or end is at a place."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
 
 
-def _finite(value: object) -> float | None:
-    """A positive finite number, or nothing."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) and number > 0 else None
+def distribution(samples_ms: Sequence[float], stats: Mapping[str, Any] | None = None) -> str:
+    """A histogram of launch times, with the smallest, the largest and the median: those of `stats` where it has them.
 
-
-def distribution(samples_ms: Sequence[float]) -> str:
-    """A histogram of launch times with its ends and the median; nothing for fewer than three."""
-    samples = sorted(s for value in samples_ms if (s := _finite(value)) is not None)
-    if len(samples) < 3:
+    It has the bars of the command line's. Nothing for fewer than eight samples, or where all are equal.
+    """
+    said = stats or {}
+    samples = [s for value in samples_ms if (s := finite(value)) is not None]
+    low, high = finite(said.get("min")), finite(said.get("max"))
+    low = min(samples, default=0.0) if low is None else low
+    high = max(samples, default=0.0) if high is None else high
+    # Samples travel in binary32.
+    samples = [s for s in samples if low - 1e-6 * high <= s <= high + 1e-6 * high]
+    if len(samples) < _LEAST or low >= high:
         return ""
-    low, high = samples[0], samples[-1]
-    bins = [0] * min(_BINS, max(3, math.isqrt(len(samples)) * 2))
+    median = finite(said.get("median")) or statistics.median(samples)
+    bins = [0] * min(max(len(samples) // 2, _LEAST // 2), _BINS)
     for sample in samples:
-        share = (sample - low) / (high - low) if high > low else 0.0
-        bins[min(int(share * len(bins)), len(bins) - 1)] += 1
-    step, tall = _WIDTH / len(bins), (_HEIGHT - _FOOT - 4) / max(bins)
+        share = (sample - low) / (high - low)
+        bins[min(max(int(share * len(bins)), 0), len(bins) - 1)] += 1
+    step, tall = _WIDTH / len(bins), (_HEIGHT - _FOOT - _HEAD) / max(bins)
     bars = "".join(
         f'<rect x="{i * step:.1f}" y="{_HEIGHT - _FOOT - n * tall:.1f}" width="{step - 1:.1f}" '
         f'height="{n * tall:.1f}" fill="#0969da"/>'
         for i, n in enumerate(bins)
         if n
     )
-    median = samples[len(samples) // 2]
+    share = min(max((median - low) / (high - low), 0.0), 1.0)
+    at = share * _WIDTH
+    anchor = "start" if share < 0.25 else "end" if share > 0.75 else "middle"
     axis = (
-        _text(0, _HEIGHT - 3, f"{low * 1e3:.4g} µs")
-        + _text(_WIDTH / 2, _HEIGHT - 3, f"median {median * 1e3:.4g} µs", "middle")
-        + _text(_WIDTH, _HEIGHT - 3, f"{high * 1e3:.4g} µs", "end")
+        _line(at, _HEAD - 2, at, _HEIGHT - _FOOT, "#cf222e")
+        + text(at, _HEAD - 4, f"median {duration_ms(median)}", anchor)
+        + text(0, _HEIGHT - 3, duration_ms(low))
+        + text(_WIDTH, _HEIGHT - 3, duration_ms(high), "end")
     )
-    return _svg(bars + axis, "distribution of launch times")
+    return vector(bars + axis, "distribution of launch times")
 
 
 def roofline(roof: Mapping[str, Any] | None) -> str:
     """Rates over intensities, both logarithmic, below what is attainable; nothing without points."""
     points = []
     for point in (roof or {}).get("points", [])[:_MAX_POINTS]:
-        x, rate = _finite(point.get("intensity")), _finite(point.get("rate"))
-        attainable = _finite(point.get("attainable"))
+        x, rate = finite(point.get("intensity")), finite(point.get("rate"))
+        attainable = finite(point.get("attainable"))
         if x is not None and (rate is not None or attainable is not None):
             points.append((x, rate, attainable, f"{point.get('precision')} {point.get('level')}"))
     rates = [_ceiling(r) for r in (roof or {}).get("compute", [])[:_MAX_POINTS]]
@@ -103,10 +109,10 @@ def roofline(roof: Mapping[str, Any] | None) -> str:
                     f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="3" fill="{colour}" stroke="#cf222e">'
                     f"<title>{escape(plain(name[:100]))}</title></circle>"
                 )
-    ends = _text(0, _HEIGHT - 3, f"1e{left} op/B") + _text(_WIDTH, _HEIGHT - 3, f"1e{right} op/B", "end")
+    ends = text(0, _HEIGHT - 3, f"1e{left} op/B") + text(_WIDTH, _HEIGHT - 3, f"1e{right} op/B", "end")
     # Roofs go beyond the picture; what lies there is not drawn.
     clipped = f'<svg width="{_WIDTH}" height="{tall}" overflow="hidden">{"".join(parts)}</svg>'
-    return _svg(clipped + ends, "roofline")
+    return vector(clipped + ends, "roofline")
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
@@ -115,4 +121,4 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
 
 def _ceiling(roof: Mapping[str, Any]) -> float | None:
     ceiling = roof.get("ceiling")
-    return _finite(ceiling.get("per_second")) if isinstance(ceiling, Mapping) else None
+    return finite(ceiling.get("per_second")) if isinstance(ceiling, Mapping) else None

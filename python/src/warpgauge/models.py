@@ -386,7 +386,13 @@ class SweepTable(TypedDict):
     rows: list[list[Any]]
 
 
+class SweepAxis(TypedDict):
+    name: str
+    values: list[Any]
+
+
 class SweepResponse(TypedDict, total=False):
+    axes: list[SweepAxis]
     job_id: str
     status: ResponseStatus
     verdict: KernelVerdict

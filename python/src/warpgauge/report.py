@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from .errors import ProtocolError
 from .models import CompareResponse, EvaluateResponse, RuntimeStats, SweepPoint, SweepResponse
+from .readable import duration_ms, finite, significant
 from .tensors import Outputs
 
 # Most lines of each kind in an explanation.
@@ -105,7 +106,8 @@ class Report:
             for miss in compared.get("first_mismatches", [])[:3]:
                 lines.append(f"    at {miss.get('index')}: {miss.get('actual')}, expected {miss.get('expected')}")
         if roof := self.roofline:
-            lines.append(f"  bound by {roof.get('bound_by', 'nothing known')}: {roof.get('bound_reason')}")
+            bound = roof.get("bound_by")
+            lines.append(f"  {f'bound by {bound}' if bound else 'bottleneck unknown'}: {roof.get('bound_reason')}")
         for note in cast(Any, self.raw).get("measurement", {}).get("notes", [])[:_MOST]:
             lines.append(f"  {note}")
         return "\n".join(plain(line) for line in lines)
@@ -113,7 +115,9 @@ class Report:
     def _headline(self) -> str:
         time = ""
         if (stats := self.runtime) is not None:
-            time = f", median {stats['median'] * 1e3:.4g} µs of {stats.get('samples')} launches"
+            low, high = finite(stats.get("median_ci_low")), finite(stats.get("median_ci_high"))
+            interval = f" ({duration_ms(low)} to {duration_ms(high)})" if low and high else ""
+            time = f", median {duration_ms(stats['median'])}{interval} of {stats.get('samples')} launches"
         return f"{self.verdict}{time} on {self.raw.get('gpu_type', 'no device')}"
 
     def __repr__(self) -> str:
@@ -160,15 +164,25 @@ class ComparisonReport:
         """Time of the reference over the candidate's; `None` where times are not compared."""
         return self.raw.get("comparison", {}).get("speedup")
 
+    def verdicts(self) -> list[str]:
+        """A line for each candidate: its verdict beside the reference, and the speed-up with its interval."""
+        lines = []
+        for one in self.raw.get("candidates", []):
+            compared: Any = one.get("comparison") or one.get("counted") or {}
+            line = f"{one.get('name', 'custom')}: {compared.get('verdict', 'not compared')}"
+            if (speedup := finite(compared.get("speedup"))) is not None:
+                low, high = finite(compared.get("speedup_ci_low")), finite(compared.get("speedup_ci_high"))
+                interval = f" ({significant(low)} to {significant(high)})" if low and high else ""
+                line += f", {significant(speedup)} times as fast as the reference{interval}"
+            lines.append(line)
+        return lines
+
     def explain(self) -> str:
         """The verdict on each candidate, in a few lines."""
         lines = [f"reference: {self.reference.explain()}"]
-        for one, report in zip(self.raw.get("candidates", []), self.candidates.values(), strict=True):
-            compared: Any = one.get("comparison") or one.get("counted") or {}
-            lines.append(f"{one.get('name', 'custom')}: {compared.get('verdict', 'not compared')}")
-            if "speedup" in compared:
-                interval = f"{compared.get('speedup_ci_low')} to {compared.get('speedup_ci_high')}"
-                lines.append(f"  speedup {compared['speedup']:.4g} ({interval})")
+        candidates = zip(self.verdicts(), self.raw.get("candidates", []), self.candidates.values(), strict=True)
+        for verdict, one, report in candidates:
+            lines.append(verdict)
             if why := one.get("not_compared"):
                 lines.append(f"  {why}")
             lines += [f"  {line}" for line in report.explain().splitlines()]
@@ -176,7 +190,7 @@ class ComparisonReport:
         return "\n".join(plain(line) for line in lines)
 
     def __repr__(self) -> str:
-        return f"<ComparisonReport {plain(self.verdict)} of {len(self.candidates)}>"
+        return f"<ComparisonReport {plain(self.verdict or 'not compared')} of {len(self.candidates)}>"
 
     def _repr_html_(self) -> str:
         from .html import comparison_html
