@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 from conftest import LAUNCH, VECTOR_ADD
 
 import warpgauge
-from warpgauge import ApiError, AsyncClient, Client, JobFailedError, Out, Tensor
+from warpgauge import ApiError, AsyncClient, Client, JobFailedError, Out, Tensor, progress
 
 N = 1000
 SPIN = "__global__ void spin(int* x) { while (atomicAdd(x, 0) == 0) {} }"
@@ -65,6 +66,21 @@ def test_a_job_is_followed_to_its_end(client: Client) -> None:
     assert isinstance(report, warpgauge.Report)
     np.testing.assert_array_equal(report.outputs["c"], np.arange(N) + 2)
     assert job.status()["label"] == "mine" and job.cancel()["outcome"] == "ended"
+
+
+def test_progress_of_a_real_job_reaches_its_bar(server: warpgauge.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(progress, "interactive", lambda: True)
+    monkeypatch.setattr(progress, "_tqdm", lambda: lambda **_: MagicMock())
+    monkeypatch.setattr(progress, "_AFTER_S", 0.0)
+    monkeypatch.setattr(progress.Bar, "show", lambda _, event: shown.append(event))
+    args = {"x": warpgauge.InOut(np.zeros(1, "i4"))}
+    with Client(server.url) as client:
+        # It runs into its time limit, long after its news have begun to come.
+        report = client.evaluate(SPIN, args, launch={"grid": 1, "block": 1}, timeout=2, label="seen")
+    assert report.verdict == "failed"
+    assert shown and {"stage", "trials_done", "state"} <= shown[0].keys()
+    assert len({event["job_id"] for event in shown}) == 1 and shown[0]["job_id"] == report.job_id
 
 
 def test_a_job_that_spins_is_cancelled(client: Client) -> None:

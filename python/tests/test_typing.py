@@ -129,7 +129,7 @@ def test_their_parts_are_the_specifications(name: str) -> None:
     assert not {field: why for field, hint in hints.items() if (why := problem(hint, there[field]))}
 
 
-@pytest.mark.parametrize("name", ["evaluate", "compare", "sweep", "submit", "gate", "map", "job", "call"])
+@pytest.mark.parametrize("name", ["evaluate", "compare", "sweep", "submit", "gate", "map", "job", "call", "__init__"])
 def test_both_clients_take_the_same(name: str) -> None:
     one, other = (inspect.signature(getattr(kind, name)) for kind in (Client, AsyncClient))
     assert one.parameters == other.parameters

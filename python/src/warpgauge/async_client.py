@@ -8,7 +8,7 @@ import os
 import sys
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from .async_job import AsyncJob
@@ -16,7 +16,8 @@ from .comparison import compare_request
 from .contract import Request, build, load
 from .errors import ArgumentError, FunctionError, ProtocolError, WarpgaugeError
 from .kernels import is_contract
-from .models import GateReport, JobKind
+from .models import Event, GateReport, JobKind
+from .progress import Progress, trials_of
 from .report import ComparisonReport, Report, SweepReport
 from .transport import Settings, Transport
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Longest time that a call which is cancelled takes to cancel its job.
 _CANCEL_S = 5.0
+# Time between two looks for the job whose progress is shown.
+_LOOK_S = 0.5
 
 
 class AsyncClient:
@@ -36,6 +39,8 @@ class AsyncClient:
     WARPGAUGE_API_KEY. An address where no server answers is an error at once, or after `wait_for_server` seconds.
     A server that has answered before and is full, away or restarts is asked again for `patience` seconds; what was
     sent is the same job then, and runs once. An answer may have `max_answer_bytes`.
+    `progress` shows bars of tqdm for calls that take longer than half a second; by default in notebooks and terminals
+    where tqdm is installed.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class AsyncClient:
         wait_for_server: float = 0.0,
         max_answer_bytes: int = 1 << 30,
         connections: int = 128,
+        progress: bool | None = None,
     ) -> None:
         url = url or os.environ.get("WARPGAUGE_SERVER") or "http://127.0.0.1:8000"
         if not url.startswith(("http://", "https://")):
@@ -55,6 +61,7 @@ class AsyncClient:
         settings = Settings(url.rstrip("/"), key, patience, max_answer_bytes, connections, wait_for_server)
         self._transport = Transport(settings)
         self._functions: Any = None
+        self._progress = Progress(progress)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -90,11 +97,23 @@ class AsyncClient:
         `expected` has arrays or kernels by output; `reference` is a kernel that computes all of them. Any field
         of a contract may be given as well: `tolerance`, `num_trials`, `work`, `profile`, `timeout`, …
         """
-        request = build(
-            kernel, args, launch=launch, outputs=outputs, constants=constants, expected=expected,
-            reference=reference, setup=setup, **more,
+        return await self._evaluate(
+            kernel, args, self._progress, launch=launch, outputs=outputs, constants=constants, expected=expected,
+            reference=reference, setup=setup, label=label, priority=priority, **more,
         )  # fmt: skip
-        return Report(await self._job("/evaluate", request.body, label, priority), request.kinds)
+
+    async def _evaluate(
+        self,
+        kernel: object,
+        args: Mapping[str, object] | Sequence[object] | None,
+        progress: Progress | None,
+        *,
+        label: str | None = None,
+        priority: int | None = None,
+        **more: Any,
+    ) -> Report:
+        request = build(kernel, args, **more)
+        return Report(await self._job("/evaluate", request.body, label, priority, progress), request.kinds)
 
     async def compare(
         self,
@@ -117,7 +136,7 @@ class AsyncClient:
         """
         request = compare_request(reference, candidates, args, launch=launch, outputs=outputs,
                                   constants=constants, **more)  # fmt: skip
-        answer = await self._job("/compare", request.body, label, priority)
+        answer = await self._job("/compare", request.body, label, priority, self._progress)
         return ComparisonReport(cast(Any, answer), request.kinds, request.notes)
 
     async def sweep(
@@ -132,11 +151,12 @@ class AsyncClient:
     ) -> SweepReport:
         """Evaluates a contract at every combination of the values of `axes`; texts refer to them as `$name`."""
         request = sweep_request(kernel, args, axes=axes, **more)
-        return SweepReport(cast(Any, await self._job("/sweep", request.body, label, priority)))
+        answer = await self._job("/sweep", request.body, label, priority, self._progress)
+        return SweepReport(cast(Any, answer))
 
     async def gate(self, suite: Mapping[str, object], *, label: str | None = None) -> GateReport:
         """Runs a suite against its baselines: the body of `POST /gate`."""
-        return cast(GateReport, await self._job("/gate", dict(suite), label, None, "verdict"))
+        return cast(GateReport, await self._job("/gate", dict(suite), label, None, self._progress, "verdict"))
 
     async def submit(
         self,
@@ -160,13 +180,13 @@ class AsyncClient:
         answer = await self._transport.call("POST", f"/{kind}", request.body, params=params, headers=headers)
         if not isinstance(job_id := answer.get("job_id"), str):
             raise ProtocolError(f"/{kind}: an answer without `job_id`: is the server of another version?")
-        return AsyncJob(self._transport, job_id, request.kinds)
+        return AsyncJob(self._transport, job_id, request.kinds, self._progress)
 
     def job(self, job_id: str) -> AsyncJob:
         """A job that was handed in before."""
         if not job_id or not all(c.isalnum() or c in "-_" for c in job_id):
             raise ArgumentError(f"{job_id!r} is no job's id")
-        return AsyncJob(self._transport, job_id, {})
+        return AsyncJob(self._transport, job_id, {}, self._progress)
 
     @overload
     def map(
@@ -229,16 +249,20 @@ class AsyncClient:
         if concurrency < 1:
             raise ArgumentError("concurrency must be at least 1")
         turn = asyncio.Semaphore(concurrency)
+        bar = self._progress.bar("map", len(kernels) if isinstance(kernels, Sized) else None)
 
         async def one(kernel: object) -> Report | WarpgaugeError:
             async with turn:
                 try:
                     given = None if is_contract(kernel) else cast(Any, args)
-                    return await self.evaluate(kernel, given, **common)
+                    return await self._evaluate(kernel, given, None, **cast(Any, common))
                 except WarpgaugeError as error:
                     if errors == "raise":
                         raise
                     return error
+                finally:
+                    if bar is not None:
+                        bar.step()
 
         tasks: deque[asyncio.Task[Report | WarpgaugeError]] = deque()
         source, more = iter(kernels), True
@@ -258,6 +282,8 @@ class AsyncClient:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if bar is not None:
+                bar.close()
 
     async def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """One operation of the HTTP API, for those that have no method here. It must be one that may be repeated."""
@@ -311,18 +337,18 @@ class AsyncClient:
         body: Mapping[str, object],
         label: str | None,
         priority: int | None,
+        progress: Progress | None,
         needed: str = "status",
     ) -> Any:
         """An operation that is waited for, as one job however often it is sent."""
         key = str(uuid.uuid4())
+        params, headers = _params(label, priority), {"Idempotency-Key": key}
+        call = self._transport.call("POST", path, body, params=params, headers=headers)
+        if progress is not None:
+            name = label or path.strip("/")
+            call = progress.along(call, name, trials_of(body), lambda: self._events_of(key))
         try:
-            answer = await self._transport.call(
-                "POST",
-                path,
-                body,
-                params=_params(label, priority),
-                headers={"Idempotency-Key": key},
-            )
+            answer = await call
         except asyncio.CancelledError:
             # A job with a key goes on without its caller, so it has to be told.
             with contextlib.suppress(Exception):
@@ -334,6 +360,16 @@ class AsyncClient:
                 "`client.info()` tells which"
             )
         return answer
+
+    async def _events_of(self, key: str) -> AsyncIterator[Event]:
+        """News of the job that a request with this key has become, once it has."""
+        while True:
+            listed = await self._transport.call("GET", "/jobs", params={"idempotency_key": key})
+            if jobs := listed.get("jobs"):
+                break
+            await asyncio.sleep(_LOOK_S)
+        async for event in self.job(str(jobs[0]["job_id"])).events():
+            yield event
 
     async def _cancel(self, key: str) -> None:
         # The request may still be on its way when its caller is cancelled.

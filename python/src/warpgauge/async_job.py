@@ -9,6 +9,7 @@ from typing import cast
 from .errors import ApiError, JobFailedError, ProtocolError
 from .event_stream import EventParser
 from .models import CancelReport, Event, JobView
+from .progress import Progress
 from .report import ComparisonReport, Report, SweepReport
 from .transport import Patience, Transport
 
@@ -18,8 +19,9 @@ _ENDED = ("completed", "failed", "cancelled", "timed_out")
 class AsyncJob:
     """One job. It goes on, and comes to an end, whatever becomes of this object."""
 
-    def __init__(self, transport: Transport, job_id: str, kinds: Mapping[str, str]) -> None:
+    def __init__(self, transport: Transport, job_id: str, kinds: Mapping[str, str], progress: Progress) -> None:
         self.id = job_id
+        self._progress = progress
         self._transport, self._kinds = transport, kinds
 
     def __repr__(self) -> str:
@@ -62,7 +64,8 @@ class AsyncJob:
 
     async def wait(self, timeout: float | None = None) -> Report | ComparisonReport | SweepReport:
         """The report, once there is one. `TimeoutError` after `timeout` seconds; the job goes on."""
-        return await asyncio.wait_for(self._wait(), timeout)
+        waited = self._progress.along(self._wait(), f"job {self.id}", None, self.events)
+        return cast("Report | ComparisonReport | SweepReport", await asyncio.wait_for(waited, timeout))
 
     async def _wait(self) -> Report | ComparisonReport | SweepReport:
         view = await self.status()

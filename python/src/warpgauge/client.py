@@ -99,6 +99,7 @@ class Client:
         wait_for_server: float = 0.0,
         max_answer_bytes: int = 1 << 30,
         connections: int = 128,
+        progress: bool | None = None,
     ) -> None:
         self._client = AsyncClient(
             url,
@@ -107,6 +108,7 @@ class Client:
             wait_for_server=wait_for_server,
             max_answer_bytes=max_answer_bytes,
             connections=connections,
+            progress=progress,
         )
         self._loop = _Loop()
 
