@@ -21,8 +21,17 @@ use warpgauge_config::Config;
 use warpgauge_contract::{KernelCode, KernelType};
 
 /// Fields that an evaluation and a comparison have in common, by the same name.
-const SHARED: [&str; 8] =
-    ["num_trials", "timeout", "allow_weak", "work", "measure", "profile", "isolation", "requires"];
+const SHARED: [&str; 9] = [
+    "num_trials",
+    "timeout",
+    "allow_weak",
+    "work",
+    "measure",
+    "profile",
+    "isolation",
+    "requires",
+    "compare_as",
+];
 
 pub(super) fn run(
     args: &CompareArgs,
