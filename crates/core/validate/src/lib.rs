@@ -31,7 +31,9 @@ mod corpora_tests;
 mod moved_tests;
 
 pub use arrangement::{Arrangement, Content, Contents, Rearranged, RowCount, RowOrder, Scaled};
-pub use compare::{CountedErrors, Expectation, JoinedComparison, compare, compare_traced, placed};
+pub use compare::{
+    CountedErrors, Expectation, JoinedComparison, MismatchExtent, compare, compare_traced, placed,
+};
 pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};
 pub use inside::{may_round_inside, nudge_across};
@@ -175,7 +177,7 @@ pub struct Comparison {
     near: u64,
     /// Where the elements lie that do not match.
     #[serde(skip)]
-    extent: compare::Extent,
+    pub extent: MismatchExtent,
     /// Names the elements that do not match, where they have a pattern: `rows 32 to 63`, `every second element from 1 to
     /// 2047`. Absent where all elements differ, or one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

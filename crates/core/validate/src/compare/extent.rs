@@ -7,7 +7,7 @@ const MAX_DIMENSIONS: usize = 4;
 
 /// What the places of all mismatches of a tensor have in common. Its size does not depend on their number.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Extent {
+pub struct MismatchExtent {
     count: u64,
     first: u64,
     last: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Extent {
     row_end: u64,
 }
 
-impl Extent {
+impl MismatchExtent {
     /// Adds an element, which lies behind those before it.
     pub(crate) fn add(&mut self, offset: u64, shape: &[u64]) {
         if self.count == 0 {
@@ -48,13 +48,13 @@ impl Extent {
     }
 
     /// Adds the mismatches of a part that begins `offset` elements behind this one's beginning.
-    pub(crate) fn join(&mut self, part: &Extent, offset: u64) {
+    pub(crate) fn join(&mut self, part: &MismatchExtent, offset: u64) {
         if part.count == 0 {
             return;
         }
         let (first, last) = (part.first + offset, part.last + offset);
         if self.count == 0 {
-            *self = Extent { first, last, ..part.clone() };
+            *self = MismatchExtent { first, last, ..part.clone() };
             return;
         }
         self.count += part.count;
@@ -167,9 +167,9 @@ mod tests {
     /// The pattern of the offsets that `wrong` chooses, added in parts of `part` elements.
     fn pattern(shape: &[u64], part: u64, wrong: impl Fn(u64) -> bool) -> Option<String> {
         let elements = shape.iter().product::<u64>();
-        let mut whole = Extent::default();
+        let mut whole = MismatchExtent::default();
         for start in (0..elements).step_by(part as usize) {
-            let mut extent = Extent::default();
+            let mut extent = MismatchExtent::default();
             (start..elements.min(start + part))
                 .filter(|at| wrong(*at))
                 .for_each(|at| extent.add(at, shape));
@@ -217,9 +217,9 @@ mod tests {
 
     #[test]
     fn parts_that_know_no_shape_name_runs() {
-        let mut whole = Extent::default();
+        let mut whole = MismatchExtent::default();
         for start in (0..2048).step_by(512) {
-            let mut part = Extent::default();
+            let mut part = MismatchExtent::default();
             (0..512).filter(|at| start + at >= 1024).for_each(|at| part.add(at, &[512]));
             whole.join(&part.flat(), start);
         }

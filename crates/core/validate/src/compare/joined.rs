@@ -4,7 +4,7 @@ use super::super::{
     Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, UlpDistribution,
 };
 use super::errors::Errors;
-use super::{Extent, accepted};
+use super::{MismatchExtent, accepted};
 use warpgauge_tensor::shape::unravel;
 
 /// Differences that were counted on the device, over all elements of a tensor.
@@ -48,7 +48,7 @@ impl CountedErrors {
             half_precision: false,
             outliers,
             near: self.near,
-            extent: Extent::default(),
+            extent: MismatchExtent::default(),
             pattern: None,
             unwritten: 0,
             max_abs_error: self.max_abs,

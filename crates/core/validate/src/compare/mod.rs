@@ -3,7 +3,7 @@
 use super::{Comparison, FillTrace, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
 use crate::pieces;
 use errors::Errors;
-pub(crate) use extent::Extent;
+pub use extent::MismatchExtent;
 use warpgauge_tensor::element::{Element, for_dtype};
 use warpgauge_tensor::shape::unravel;
 use warpgauge_tensor::{Dtype, shape_of_parts, unpacked};
@@ -106,7 +106,7 @@ struct Partial {
     held: [u64; 4],
     suspects: [u64; 4],
     errors: Errors,
-    extent: Extent,
+    extent: MismatchExtent,
     /// Element index in the tensor, actual value, expected value.
     mismatches: Vec<(u64, String, String)>,
 }

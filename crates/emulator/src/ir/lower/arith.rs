@@ -6,6 +6,10 @@ use super::{Problem, Reason, gap};
 use crate::ir::{I1, I2};
 use crate::ptx::{Instr, Operand, Type, isa};
 
+/// Refusal of `tex2Dgather`.
+const GATHERED: &str = "reads of four neighbours of a texture (tex2Dgather) are not supported by the emulator: read them one by one, at \
+     coordinates that are whole texels apart";
+
 impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn arg<'i>(&self, instr: &'i Instr<'a>, i: usize) -> Reason<&'i Operand<'a>> {
         let n = instr.operands.len();
@@ -124,10 +128,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "wgmma" | "tcgen05" => {
                 Err(gap("matrix instructions of warpgroups and tensor memory are not supported"))
             }
-            "tld4" => Err(gap(
-                "reads of four neighbours of a texture (tex2Dgather) are not supported by the emulator: read them one by \
-                 one, at coordinates that are whole texels apart",
-            )),
+            "tld4" => Err(gap(GATHERED)),
             "txq" => Err(gap("queries of textures are not supported by the emulator")),
             "sured" | "suq" => {
                 Err(gap("reductions on surfaces and queries are not supported by the emulator"))
