@@ -195,22 +195,22 @@ pub(super) fn open<'c>(
     complete: impl Fn(&mut ContractFile) -> Result<(), CliError>,
 ) -> Result<(Box<dyn Place + 'c>, ContractFile), CliError> {
     let mut place = None;
-    let contract =
+    let (_, contract) =
         open_in(&mut place, path, target, (config, terminal), progress, infer, complete)?;
     let none = || CliError::Internal("a place was opened and is not there".to_owned());
     Ok((place.ok_or_else(none)?, contract))
 }
 
 /// Does the same as [`open`] with the place that is open already, or opens it.
-pub(super) fn open_in<'c>(
-    place: &mut Option<Box<dyn Place + 'c>>,
+pub(super) fn open_in<'p, 'c>(
+    place: &'p mut Option<Box<dyn Place + 'c>>,
     path: &Path,
     (target, patience_s): (&'c Target, f64),
     (config, terminal): (&'c Config, Terminal),
     (progress, stage): (&Progress, &str),
     infer: impl FnOnce(&KernelFile, &mut dyn Place) -> Result<ContractFile, CliError>,
     complete: impl Fn(&mut ContractFile) -> Result<(), CliError>,
-) -> Result<ContractFile, CliError> {
+) -> Result<(&'p mut (dyn Place + 'c), ContractFile), CliError> {
     let mut given = read(path, config.server.body_limit_bytes, terminal)?;
     // A mistake in a contract is reported before a device is opened.
     if let Given::Contract(contract) = &mut given {
@@ -221,14 +221,15 @@ pub(super) fn open_in<'c>(
         none => none.insert(place::open(target, patience_s, config, terminal)?),
     };
     progress.stage(&place.stage(stage, "starting"));
-    match given {
-        Given::Contract(contract) => Ok(contract),
+    let contract = match given {
+        Given::Contract(contract) => contract,
         Given::Kernel(kernel) => {
             let mut contract = infer(&kernel, &mut **place)?;
             complete(&mut contract)?;
-            Ok(contract)
+            contract
         }
-    }
+    };
+    Ok((&mut **place, contract))
 }
 
 /// The fields that have a value: a contract leaves the others out.

@@ -49,11 +49,11 @@ impl EndSignals {
     }
 }
 
-/// Who waits for a server at present.
+/// What ends the present wait for a server.
 static WAITING: Mutex<Option<Interrupt>> = Mutex::new(None);
 
-/// Hands SIGINT and SIGTERM to whoever waits for a server, the latest if there were several: the first asks, the second
-/// ends the process at once.
+/// Hands SIGINT and SIGTERM to the latest wait for a server: the first asks it to end, the second ends the process at
+/// once.
 pub(super) fn interrupts(interrupt: Interrupt) {
     static LISTENER: Once = Once::new();
     *WAITING.lock().unwrap_or_else(PoisonError::into_inner) = Some(interrupt);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::format::duration_ms;
-use warpgauge_contract::AxisValue;
+use warpgauge_contract::{AxisValue, axes_in};
 use warpgauge_report::{SweepPoint, SweepResponse, SweepStatus};
 
 /// Most sizes that are shown.
@@ -28,20 +28,7 @@ pub(super) fn size_axes(fields: &Map<String, Value>) -> Vec<String> {
 /// Returns whether a text within the value has `$axis` or `${axis}`.
 fn refers(value: &Value, axis: &str) -> bool {
     match value {
-        Value::String(text) => text.split('$').skip(1).any(|rest| {
-            let (rest, braced) = match rest.strip_prefix('{') {
-                Some(rest) => (rest, true),
-                None => (rest, false),
-            };
-            let next = rest.strip_prefix(axis).map(|after| after.chars().next());
-            match (next, braced) {
-                (Some(next), true) => next == Some('}'),
-                (Some(next), false) => {
-                    next.is_none_or(|next| !next.is_alphanumeric() && next != '_')
-                }
-                (None, _) => false,
-            }
-        }),
+        Value::String(text) => axes_in(text).contains(&axis),
         Value::Array(items) => items.iter().any(|item| refers(item, axis)),
         Value::Object(fields) => fields.values().any(|field| refers(field, axis)),
         _ => false,
@@ -127,6 +114,8 @@ mod tests {
         assert_eq!(axes(&json!({"args": constants})), [] as [String; 0]);
         let other = json!([{"name": "x", "tensor_spec": {"shape": ["$nn", "$n_2"]}}]);
         assert_eq!(axes(&json!({"args": other})), [] as [String; 0], "other axes");
+        let dollar = json!([{"name": "x", "tensor_spec": {"shape": ["$$n"]}}]);
+        assert_eq!(axes(&json!({"args": dollar})), [] as [String; 0], "a dollar sign");
     }
 
     fn answer(points: &[(u64, u64, f64)], timed: bool) -> SweepResponse {

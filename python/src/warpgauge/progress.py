@@ -96,7 +96,7 @@ def trials_of(body: Mapping[str, object]) -> int | None:
 
 
 def interactive() -> bool:
-    """Whether somebody looks: a notebook, or a terminal on standard error."""
+    """Whether a person sees the output: in a notebook, or with a terminal on standard error."""
     shell = sys.modules.get("IPython")
     if shell is not None and shell.get_ipython() is not None:
         return True

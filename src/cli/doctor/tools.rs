@@ -62,26 +62,26 @@ fn python(found: &Toolchain) -> Check {
 
 fn torch(found: &Toolchain) -> Check {
     let purpose = "runs torch kernels and references, and computes expectations";
-    match found.torch() {
-        Ok(it) => {
-            Check::ok("torch", purpose, format!("{} ({})", it.version, it.site_packages.display()))
-        }
-        Err(why) => {
-            let remedy = "warpgauge toolchain install --with torch";
-            Check::lacks("torch", purpose, State::Absent, (why.reason, remedy))
-        }
-    }
+    let found = found.torch().map(|it| (it.version.as_str(), it.site_packages.as_path()));
+    package("torch", purpose, found.map_err(|why| why.reason))
 }
 
 fn triton(found: &Toolchain) -> Check {
-    let purpose = "compiles Triton kernels";
-    match found.triton() {
-        Ok(it) => {
-            Check::ok("triton", purpose, format!("{} ({})", it.version, it.site_packages.display()))
-        }
-        Err(why) => {
-            let remedy = "warpgauge toolchain install --with triton";
-            Check::lacks("triton", purpose, State::Absent, (why.reason, remedy))
+    let found = found.triton().map(|it| (it.version.as_str(), it.site_packages.as_path()));
+    package("triton", "compiles Triton kernels", found.map_err(|why| why.reason))
+}
+
+/// The check of a package of Python: its version and directory, or why it is absent.
+fn package(
+    name: &'static str,
+    purpose: &'static str,
+    found: Result<(&str, &Path), String>,
+) -> Check {
+    match found {
+        Ok((version, site)) => Check::ok(name, purpose, format!("{version} ({})", site.display())),
+        Err(reason) => {
+            let remedy = format!("warpgauge toolchain install --with {name}");
+            Check::lacks(name, purpose, State::Absent, (reason, remedy))
         }
     }
 }

@@ -34,7 +34,7 @@ fn once<'c>(
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
     let wishes = args.kernel.wishes();
-    let contract = kernel_contract::open_in(
+    let (opened, contract) = kernel_contract::open_in(
         place,
         &args.contract,
         (&args.target, args.patience.seconds),
@@ -49,8 +49,7 @@ fn once<'c>(
     )?;
     files.extend_from_slice(contract.files());
     let source = contract.source();
-    let none = || CliError::Internal("a place was opened and is not there".to_owned());
-    let mut reply = place.as_mut().ok_or_else(none)?.evaluate(contract, &progress)?;
+    let mut reply = opened.evaluate(contract, &progress)?;
     if !args.watch {
         *place = None;
     }

@@ -36,15 +36,14 @@ impl Saves {
     /// Waits for saves of these files, which need not exist yet.
     pub(super) fn of(files: &[PathBuf]) -> Self {
         let news = Arc::new(Notify::new());
-        let told = Arc::clone(&news);
+        let noticed = Arc::clone(&news);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            let is_reading = event.is_ok_and(|event| match event.kind {
-                EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
-                EventKind::Access(_) => true,
-                _ => false,
+            let is_reading = event.is_ok_and(|event| {
+                let written = AccessKind::Close(AccessMode::Write);
+                matches!(event.kind, EventKind::Access(kind) if kind != written)
             });
             if !is_reading {
-                told.notify_one();
+                noticed.notify_one();
             }
         });
         // Without notifications the looks remain.

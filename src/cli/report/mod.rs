@@ -172,13 +172,15 @@ fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option
     page.verdict(tone, verdict.words(), &line);
 }
 
+/// The confidence interval of the median; `None`: there are too few samples.
+fn interval(stats: &RuntimeStats) -> Option<String> {
+    let (low, high) = stats.median_ci_low.zip(stats.median_ci_high)?;
+    Some(format!("95 % CI {} to {}", duration_ms(low), duration_ms(high)))
+}
+
 fn runtime(page: &mut Page, stats: &RuntimeStats, samples_ms: &[f32]) {
-    let interval = match (stats.median_ci_low, stats.median_ci_high) {
-        (Some(low), Some(high)) => {
-            format!("95 % CI {} to {}", duration_ms(low), duration_ms(high))
-        }
-        _ => "too few samples for a confidence interval".to_owned(),
-    };
+    let interval =
+        interval(stats).unwrap_or_else(|| "too few samples for a confidence interval".to_owned());
     let median = format!("{} median ({interval})", duration_ms(stats.median));
     let first = match stats.ranked_by {
         RankedBy::Median => median,

@@ -76,6 +76,12 @@ impl ScalesOf {
 }
 
 impl CompareAs {
+    /// Returns the name of the tensor of scales, if that is an output itself.
+    pub fn output_of_scales(&self, args: &[ArgSpec]) -> Option<&String> {
+        let of = self.scales.as_ref().map(|scales| &scales.of)?;
+        args.iter().any(|arg| arg.name == *of && arg.is_output()).then_some(of)
+    }
+
     /// Returns whether the order of rows is free.
     fn is_free(&self) -> bool {
         self.any_order || self.segments.is_some() || self.equal.is_some()
@@ -108,9 +114,7 @@ pub(super) fn check(
             mistakes.add(format!("{}.along", one.path), FailureCode::TooLarge, message);
             continue;
         }
-        let scales = how.scales.as_ref().map(|scales| &scales.of);
-        let scales = scales.filter(|of| args.iter().any(|arg| arg.name == **of && arg.is_output()));
-        for other in std::iter::once(name).chain(&how.along).chain(scales) {
+        for other in std::iter::once(name).chain(&how.along).chain(how.output_of_scales(args)) {
             if !arranged.insert(other) {
                 let message = format!("`{}` is arranged twice", quoted(other));
                 mistakes.add(one.path.clone(), FailureCode::ConflictingFields, message);

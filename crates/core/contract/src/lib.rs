@@ -76,7 +76,7 @@ pub use shared::{
     CopiedTensor, MAX_TENSORS, NamedTensor, NamesTensors, TensorNames, TensorOrigin, TensorUsed,
 };
 pub use surface::SurfaceSpec;
-pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
+pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest, axes_in};
 pub use texture::TextureSpec;
 pub use types::{
     ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,

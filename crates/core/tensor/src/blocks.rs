@@ -73,7 +73,7 @@ pub struct ScaleShape<'a> {
 /// One dimension of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedDimension {
-    /// Count of numbers.
+    /// Numbers in this dimension; an element may hold two of them.
     pub extent: u64,
     /// Count of neighbours with one scale.
     pub block: u64,
@@ -150,6 +150,11 @@ fn product(shape: &[u64]) -> u64 {
     shape.iter().fold(1, |all: u64, &one| all.saturating_mul(one))
 }
 
+/// Returns the number of blocks in each dimension.
+fn grid_of(numbers: &[u64], block: &[u64]) -> Vec<u64> {
+    numbers.iter().zip(block).map(|(n, b)| n.div_ceil(*b)).collect()
+}
+
 fn without_ones(shape: &[u64]) -> Vec<u64> {
     shape.iter().copied().filter(|&extent| extent != 1).collect()
 }
@@ -164,7 +169,7 @@ fn in_order(
     let block = match scales.block {
         [] => blocks_of(numbers, &shape),
         given => {
-            let grid: Vec<u64> = numbers.iter().zip(given).map(|(n, b)| n.div_ceil(*b)).collect();
+            let grid = grid_of(numbers, given);
             let flat = shape.len() == 1 && shape[0] == product(&grid);
             (flat || without_ones(&grid) == without_ones(&shape)).then(|| given.to_vec())
         }
@@ -172,7 +177,7 @@ fn in_order(
     let Some(block) = block else {
         return in_turn(numbers, &shape).filter(|_| scales.block.is_empty());
     };
-    let grid: Vec<u64> = numbers.iter().zip(&block).map(|(n, b)| n.div_ceil(*b)).collect();
+    let grid = grid_of(numbers, &block);
     let stride = |at: usize| match scales.layout {
         ScaleLayout::Transposed => product(&grid[..at]),
         _ => product(&grid[at + 1..]),
@@ -294,8 +299,7 @@ fn mismatch(numbers: &[u64], scales: ScaleShape<'_>) -> String {
             scales.shape
         );
     }
-    let mut grid: Vec<u64> =
-        numbers.iter().zip(scales.block).map(|(n, b)| n.div_ceil(*b)).collect();
+    let mut grid = grid_of(numbers, scales.block);
     if scales.layout == ScaleLayout::Transposed {
         grid.reverse();
     }

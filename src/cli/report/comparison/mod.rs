@@ -8,7 +8,8 @@ use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::{Style, plain};
 use super::page::{Page, Tone};
 use super::{
-    compile_errors, errors, evaluation_verdict, failed_checks, ignored, measured, reasons, timings,
+    compile_errors, errors, evaluation_verdict, failed_checks, ignored, interval, measured,
+    reasons, timings,
 };
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
 use warpgauge_contract::REFERENCE_NAME;
@@ -191,12 +192,7 @@ fn time(page: &mut Page, label: &str, name: &str, report: &EvaluateResponse) {
 }
 
 fn median(stats: &RuntimeStats) -> String {
-    let interval = match (stats.median_ci_low, stats.median_ci_high) {
-        (Some(low), Some(high)) => {
-            format!(" (95 % CI {} to {})", duration_ms(low), duration_ms(high))
-        }
-        _ => String::new(),
-    };
+    let interval = interval(stats).map_or(String::new(), |interval| format!(" ({interval})"));
     let n = stats.samples;
     format!("{} median{interval}, n = {n}", duration_ms(stats.median))
 }

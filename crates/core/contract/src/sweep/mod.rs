@@ -29,6 +29,7 @@ mod substitute;
 
 pub use axes::{AxisValue, SweepAxis};
 pub use plan::{SweepPlan, SweepRequest};
+pub use substitute::axes_in;
 
 #[cfg(test)]
 mod tests;

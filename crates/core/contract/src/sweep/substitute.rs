@@ -122,6 +122,22 @@ fn of_text(text: &str, point: &Point<'_>, used: &mut [bool]) -> Result<Value, St
     Ok(result.into())
 }
 
+/// Returns the names of axes that a text refers to, up to a dollar sign that no name follows.
+pub fn axes_in(text: &str) -> Vec<&str> {
+    let (mut names, mut rest) = (Vec::new(), text);
+    while let Some((_, behind)) = rest.split_once('$') {
+        rest = match (behind.strip_prefix('$'), name_at(behind)) {
+            (Some(behind), _) => behind,
+            (None, Ok((name, behind))) => {
+                names.push(name);
+                behind
+            }
+            (None, Err(_)) => break,
+        };
+    }
+    names
+}
+
 /// Returns the name after a dollar sign, and the rest of the text.
 fn name_at(text: &str) -> Result<(&str, &str), String> {
     let found = match text.strip_prefix('{') {

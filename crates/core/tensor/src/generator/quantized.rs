@@ -28,7 +28,7 @@ pub struct ScaleRange {
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantizedValues {
     pub mean: f64,
-    /// Standard deviation.
+    /// Standard deviation of the numbers before they are divided.
     pub std: f64,
     /// Which scale each number has.
     pub blocks: ScaleBlocks,

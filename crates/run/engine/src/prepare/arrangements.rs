@@ -23,9 +23,7 @@ pub(super) fn arrangement(
     };
     let scaled =
         how.scales.as_ref().and_then(|scales| scaled(name, scales, request, (io, position)));
-    let is_output =
-        |name: &&String| io.args.iter().any(|arg| arg.name == **name && arg.is_output());
-    let scales = how.scales.as_ref().map(|scales| &scales.of).filter(is_output);
+    let scales = how.output_of_scales(&io.args);
     Some(Arrangement {
         output: position(name)?,
         along: how.along.iter().chain(scales).filter_map(|name| position(name)).collect(),

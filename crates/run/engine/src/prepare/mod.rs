@@ -280,13 +280,13 @@ pub(crate) fn lay_out(
         let BufferSpec { dtype, .. } = &buffers[buffer];
         let (element, shape) = buffers[buffer].tensor();
         let tolerance = request.tolerance.as_ref();
+        let scaled = has_scales(request, name);
         let resolved = match &expected.bounds {
             Some(_) => warpgauge_validate::resolve_beside_bounds(tolerance),
-            None if has_scales(request, name) => warpgauge_validate::resolve_with_scales(tolerance),
+            None if scaled => warpgauge_validate::resolve_with_scales(tolerance),
             None => warpgauge_validate::resolve_by_type(tolerance, *dtype),
         };
         tolerances.push((buffer, resolved));
-        let scaled = has_scales(request, name);
         if expected.bounds.is_none() && !scaled && warpgauge_validate::is_open(tolerance, *dtype) {
             open.push((buffer, tolerance.cloned()));
         }

@@ -11,6 +11,7 @@ use warpgauge_executor::{ExecError, JobOutcome};
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
 use warpgauge_report::KernelVerdict;
 use warpgauge_store::{JobEnding, JobError, NewReport};
+use warpgauge_telemetry::{EndState, LabelKind, telemetry};
 
 /// Returns the end state of a job with this outcome.
 fn state(outcome: &JobOutcome) -> JobState {
@@ -99,6 +100,12 @@ pub(super) fn log(job: &str, kind: JobKind, ending: &JobEnding, took: Duration) 
         code = ending.error.as_ref().map(|error| error.code.as_str()),
         "a job ended"
     );
+}
+
+/// Logs and counts the end of a job that no task of this process worked on.
+pub(super) fn ended_without_task(job: &str, state: EndState, age: Duration) {
+    tracing::info!(job, state = state.name(), seconds = age.as_secs_f64(), "a job ended");
+    telemetry().job_ended(state, age);
 }
 
 /// Returns the stored end of a stopped job. `None` if another process has the job and ends it.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Needs;
 use super::live::{LiveJob, LiveJobs, Stop};
+use super::outcome;
 use super::requirements::Placements;
 use crate::error::chain;
 use crate::readiness::Readiness;
@@ -13,7 +14,7 @@ use crate::settings::ProcessRole;
 use warpgauge_config::{Config, StorageConfig};
 use warpgauge_model::JobState;
 use warpgauge_store::{Retention, Store, Visibility, may_follow};
-use warpgauge_telemetry::{EndState, LabelKind, telemetry};
+use warpgauge_telemetry::EndState;
 
 /// Interval of writing stages. Other processes mostly do not see a shorter stage.
 const WRITE: Duration = Duration::from_millis(250);
@@ -109,9 +110,7 @@ impl Upkeep {
                 None
             }
         };
-        let age = age.unwrap_or_default();
-        tracing::info!(job, state = state.name(), seconds = age.as_secs_f64(), "a job ended");
-        telemetry().job_ended(state, age);
+        outcome::ended_without_task(job, state, age.unwrap_or_default());
     }
 
     /// Removes the ended jobs that exceed the retention limits.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 
 use super::live::{LiveJobs, Stop};
+use super::outcome;
 use super::service::JobService;
 use super::watcher;
 use crate::error::{self, ServiceError, refused};
@@ -19,7 +20,7 @@ use warpgauge_job_views::{
 use warpgauge_model::{JobKind, JobStage, JobState};
 use warpgauge_report::{KernelVerdict, ResponseStatus, SweepView};
 use warpgauge_store::{CancelResult, JobFilter, JobRow, Page, Retention, Store};
-use warpgauge_telemetry::{EndState, LabelKind, telemetry};
+use warpgauge_telemetry::EndState;
 
 /// Longest wait of a cancellation for the job to stop.
 const STOPPING: Duration = Duration::from_secs(2);
@@ -193,14 +194,7 @@ impl JobRecords {
                     // The job never began, so no task counts its end.
                     let age = self.row(id, caller).await?.created_at.elapsed();
                     let age = age.unwrap_or_default();
-                    let state = EndState::Cancelled;
-                    tracing::info!(
-                        job = id,
-                        state = state.name(),
-                        seconds = age.as_secs_f64(),
-                        "a job ended"
-                    );
-                    telemetry().job_ended(state, age);
+                    outcome::ended_without_task(id, EndState::Cancelled, age);
                     (CancelOutcome::Cancelled, JobState::Cancelled)
                 }
                 CancelResult::Ended(state) => (CancelOutcome::Ended, state),

@@ -164,7 +164,7 @@ fn values(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
     for_dtype!(dtype, of(&unpacked(dtype, bytes)))
 }
 
-/// Replaces a number.
+/// Replaces the number at `index` by that of the other tensor, and leaves the other half of a packed byte.
 fn replace(dtype: Dtype, (bytes, by): (&mut [u8], &[u8]), index: usize) {
     let (at, mask) = match dtype.is_packed() {
         true => (index / 2, 0xF << (index % 2 * 4)),
