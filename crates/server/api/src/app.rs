@@ -38,7 +38,7 @@ pub(super) fn app(
     service: Services,
     phase: watch::Receiver<Phase>,
 ) -> impl Endpoint<Output = Response> + use<> {
-    let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
+    let pages = pages::paths().map(|path| (path, vec!["GET".to_owned()]));
     let document = openapi::full();
     // Not in the documents: its operations are the protocol's.
     let agents = (paths::MCP.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());

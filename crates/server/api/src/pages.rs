@@ -20,7 +20,11 @@ use super::response::compression::{accepts_gzip, zipped};
 /// than the rest of an idle server.
 pub(super) fn add(route: Route) -> Route {
     let docs = || swagger_page(&openapi::full_json());
-    route
+    let book = warpgauge_book::paths().fold(route, |route, path| {
+        let make = move || warpgauge_book::page(BOOK, path).unwrap_or_default();
+        route.at(format!("{BOOK}/{path}"), get(page("text/html; charset=utf-8", make)))
+    });
+    book.at(BOOK, get(make_sync(front_of_book)))
         .at("/", get(make_sync(front)))
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
         .at("/openapi.json", get(page("application/json", openapi::full_json)))
@@ -28,20 +32,35 @@ pub(super) fn add(route: Route) -> Route {
         .at("/openapi-client.json", get(page("application/json", openapi::client_json)))
 }
 
+/// Pages beside the book.
+const PATHS: [&str; 5] = ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+
+/// Where the documents are served.
+const BOOK: &str = "/book";
+
 /// The paths that [`add`] adds.
-pub(super) const PATHS: [&str; 5] =
-    ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+pub(super) fn paths() -> impl Iterator<Item = String> {
+    let book = warpgauge_book::paths().map(|path| format!("{BOOK}/{path}"));
+    PATHS.into_iter().chain([BOOK]).map(str::to_owned).chain(book)
+}
+
+/// Returns whether a path is one of the book's.
+pub(super) fn is_in_book(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix(BOOK) else { return false };
+    rest.is_empty()
+        || rest.strip_prefix('/').is_some_and(|rest| warpgauge_book::paths().any(|it| it == rest))
+}
 
 /// Whether it is one of them that is asked for. The front page's path is an operation's, too.
 pub(super) fn has(request: &Request) -> bool {
     let path = request.uri().path();
-    PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
+    is_in_book(path) || PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
 }
 
 /// A text that does not change, and the same compressed: neither is made for each request.
 struct Page {
     content_type: &'static str,
-    make: fn() -> String,
+    make: Arc<dyn Fn() -> String + Send + Sync>,
     made: Arc<OnceLock<Made>>,
 }
 
@@ -52,8 +71,8 @@ struct Made {
     policy: HeaderValue,
 }
 
-fn page(content_type: &'static str, make: fn() -> String) -> Page {
-    Page { content_type, make, made: Arc::default() }
+fn page(content_type: &'static str, make: impl Fn() -> String + Send + Sync + 'static) -> Page {
+    Page { content_type, make: Arc::new(make), made: Arc::default() }
 }
 
 impl Page {
@@ -62,7 +81,7 @@ impl Page {
         if self.made.get().is_some() {
             return Ok(());
         }
-        let (made, make) = (Arc::clone(&self.made), self.make);
+        let (made, make) = (Arc::clone(&self.made), Arc::clone(&self.make));
         run_blocking("page", "making a page", move || {
             made.get_or_init(|| Made::new(make()));
         })
@@ -148,6 +167,13 @@ fn front(request: Request) -> Response {
             .finish(),
         false => response.content_type("application/json").body(RUNNING),
     }
+}
+
+/// Sends a browser to the first page of the book.
+fn front_of_book(_: Request) -> Response {
+    let first = warpgauge_book::paths().next().unwrap_or_default();
+    let redirect = Response::builder().status(StatusCode::TEMPORARY_REDIRECT);
+    redirect.header(header::LOCATION, format!("{BOOK}/{first}")).finish()
 }
 
 /// poem-openapi's page with the corrected document in place of its own.

@@ -9,6 +9,7 @@ use subtle::ConstantTimeEq;
 
 use super::key_attempts::{KeyAttempts, TooMany};
 use crate::error::ApiError;
+use crate::pages;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
@@ -45,7 +46,7 @@ impl AdminKeys {
         Self { exist: config.admin_keys.iter().any(|key| !key.is_empty()) }
     }
 
-    /// Refuses whoever may not use an administrator's operation.
+    /// Refuses callers that may not use an administrator's operation.
     pub(crate) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
         if caller.admin {
             return Ok(());
@@ -63,9 +64,8 @@ impl AdminKeys {
     }
 }
 
-/// Refuses whoever may not have a function run, or not one with pickled objects. It is a right of its own,
-/// which administrators have no more than others: a kernel is judged, a function does what it likes for as
-/// long as it may.
+/// Refuses callers that may not have a function run, or not one with pickled objects. Administrators need the
+/// right as well: a kernel is judged, whereas a function does what it likes until its time limit.
 pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiError> {
     let text = if !caller.functions && caller.owner.is_empty() {
         "this server runs no functions (server.functions_without_keys is false)"
@@ -106,7 +106,7 @@ pub(crate) struct Keys {
     anybody: Caller,
 }
 
-/// Hexadecimal digits of a key's hash that name its owner: 64 bits tell 10,000 keys apart.
+/// Hexadecimal digits of a key's hash that name its owner: 64 bits distinguish 10,000 keys.
 const OWNER_DIGITS: usize = 16;
 
 fn owner(hash: &blake3::Hash) -> String {
@@ -138,7 +138,7 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    /// Looks at every key whatever the outcome, so that time tells nothing.
+    /// Looks at every key whatever the outcome, so that the time reveals nothing.
     fn caller(&self, candidate: &blake3::Hash) -> Option<Caller> {
         let no = subtle::Choice::from(0);
         let (mut found, mut admin, mut handles, mut functions, mut pickles) = (no, no, no, no, no);
@@ -227,7 +227,8 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let open = OPEN.contains(&request.uri().path())
+        let path = request.uri().path();
+        let open = (OPEN.contains(&path) || pages::is_in_book(path))
             && matches!(*request.method(), Method::GET | Method::HEAD);
         let caller = if self.keys.is_empty() {
             Ok(self.keys.anybody.clone())
