@@ -13,6 +13,7 @@ use super::history::HistoryArgs;
 use super::init::InitArgs;
 use super::jobs::JobsCommand;
 use super::mcp::McpArgs;
+use super::schema::SchemaArgs;
 use super::spmv::SpmvArgs;
 use super::watch::{SendArgs, WatchArgs};
 use crate::exit::Exit;
@@ -156,7 +157,7 @@ pub(super) enum Command {
         DIR/kernels/NAME.cu becomes DIR/results/NAME.json. The contract stands beside the kernel \
         (NAME.yaml), in its first comment, or is inferred.")]
     Watch(WatchArgs),
-    /// Send a kernel through a git repository that somebody watches, and wait for the result
+    /// Send a kernel through a git repository that `warpgauge watch` serves, and wait for the result
     #[command(after_help = "Examples:\n  \
         warpgauge send kernel.cu --git git@host:team/mailbox.git\n  \
         warpgauge send kernel.cu --git /srv/mailbox.git --contract contract.yaml --json\n\n\
@@ -221,6 +222,13 @@ pub(super) enum Command {
     #[command(after_help = "Examples:\n  \
         warpgauge manual /usr/local/share/man/man1")]
     Manual(ManualArgs),
+    /// Print the JSON Schema of contract files, with which editors complete and check them
+    #[command(after_help = "Examples:\n  \
+        warpgauge schema contract > contract.schema.json\n  \
+        warpgauge schema sweep\n\n\
+        Editors with yaml-language-server read it where a contract begins with \
+        `# yaml-language-server: $schema=contract.schema.json`.")]
+    Schema(SchemaArgs),
     /// Print the OpenAPI specification
     #[command(after_help = "Examples:\n  \
         warpgauge openapi --yaml\n  \

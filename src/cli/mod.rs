@@ -40,6 +40,7 @@ mod profile;
 mod progress;
 mod report;
 mod run;
+mod schema;
 mod serve;
 mod shell;
 mod show_config;

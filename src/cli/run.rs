@@ -33,7 +33,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version come this way too; a closed stream leaves nobody to tell.
+            // Help and version come this way too; a closed stream has no reader.
             let _ = error.print();
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
             let code = if gates { of_gate(exit) } else { exit.code() };
@@ -81,7 +81,7 @@ pub(super) fn print_error((exit, code): (Exit, u8), message: &str, problems: &[P
     let _ = writeln!(std::io::stdout().lock(), "{}", json!({"error": error}));
 }
 
-/// Keeps from children what they are not given: files that whoever started this program left open, and
+/// Keeps from children what they are not given: files that the parent of this program left open, and
 /// this process' own memory and environment, which `/proc` shows to all processes of the same user.
 fn keep_to_ourselves() {
     close_fds::set_fds_cloexec(3, &[]);
@@ -131,6 +131,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Explain(args) => explain::run(&args, terminal),
         Command::Completions(args) => shell::completions(&args, terminal),
         Command::Manual(args) => shell::manual(&args, terminal),
+        Command::Schema(args) => schema::run(&args, terminal),
         Command::Openapi(args) => openapi::run(&args, terminal),
         Command::Config(args) if args.defaults => show_config::defaults(terminal),
         Command::Config(args) => {

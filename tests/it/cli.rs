@@ -3,7 +3,7 @@
 use crate::support::{outcome, run, warpgauge};
 
 /// Every command that help shows.
-pub const COMMANDS: [&str; 17] = [
+pub const COMMANDS: [&str; 18] = [
     "serve",
     "eval",
     "compare",
@@ -19,6 +19,7 @@ pub const COMMANDS: [&str; 17] = [
     "capabilities",
     "import",
     "toolchain",
+    "schema",
     "openapi",
     "config",
 ];

@@ -54,6 +54,7 @@ mod readiness;
 mod regime;
 mod requires;
 mod rounding;
+mod schema;
 mod sealed;
 mod selftest;
 mod server;

@@ -44,6 +44,26 @@ fn generator(optional: fn(&mut Value)) -> SchemaGenerator {
     settings.into_generator()
 }
 
+/// Returns the JSON Schema (draft 2020-12) of a file that has a request of type `T`. In a file
+/// `source_file` may name what a kernel's `source_code` or `binary_b64` has.
+pub fn of_file<T: JsonSchema>(title: &str) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.transforms.push(Box::new(RecursiveTransform(|schema: &mut Schema| {
+        plain_format(schema);
+        without_empty_default(schema);
+    })));
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    schema["title"] = title.into();
+    if let Some(properties) = schema.pointer_mut("/$defs/KernelCode/properties") {
+        properties["source_file"] = json!({
+            "type": "string",
+            "minLength": 1,
+            "description": "Path of the file with the code, relative to this file, in place of `source_code` or `binary_b64`.",
+        });
+    }
+    schema
+}
+
 /// Removes `null` from the types of a property. Returns whether it was among them.
 fn without_null(property: &mut Value) -> bool {
     let null = json!({"type": "null"});
