@@ -156,6 +156,9 @@ pub enum FromRunner {
         /// Number of launches planned after it.
         later: u32,
     },
+    /// The process makes no more launches that the judge judges. It still uses the buffers, until it closes the
+    /// connection.
+    NoTurns,
     /// The emulator's findings.
     Report(Option<serde_json::Value>),
     /// A launch or its preparation failed.

@@ -133,6 +133,7 @@ impl Runner {
     pub(crate) fn next_turn(&mut self) -> JobResult<Option<u32>> {
         match frame::read_soon::<FromRunner>(&mut self.stream) {
             Ok(FromRunner::Turn { later }) => Ok(Some(later)),
+            Ok(FromRunner::NoTurns) => Ok(None),
             Ok(other) => Err(out_of_turn(&other).failed(Blame::Environment)),
             // The runner reports its outcome to the server.
             Err(_) => Ok(None),

@@ -219,6 +219,9 @@ fn measure(
     let measured = timed(&mut timings.execute_ms, || {
         trials::measure(rig, program, trials, oracle, &mut progress)
     })?;
+    if let Some(turns) = &mut rig.turns {
+        turns.end();
+    }
     let verify_ms = measured.verifying.as_secs_f64() * 1e3;
     timings.device_busy_ms = measured.busy_ms;
     timings.verify_ms += verify_ms;

@@ -34,7 +34,7 @@ pub(crate) fn run(
     let candidate_runner = match &executor.runners {
         Some(runners) => std::rc::Rc::clone(runners.of(Blame::Candidate)?),
         None => {
-            let text = "there is nobody to judge".to_owned();
+            let text = "there is no candidate to judge".to_owned();
             return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
         }
     };
@@ -75,10 +75,11 @@ pub(crate) fn run(
     let mut program = LoadedProgram::elsewhere(RemoteProgram::of_another(&candidate_runner));
     let judged =
         loaded.and_then(|()| judge(&mut rig, &mut program, &mut oracle, &candidate_runner, told));
-    // The candidate's process has the buffers open, and uses them until it is notified or ends.
-    candidate_runner.borrow_mut().part();
     told.audits = oracle.audits.clone();
+    // The reference's process closes the buffers while the candidate's process finishes.
     oracle.retire();
+    // The candidate's process has the buffers open, and uses them until it closes the connection.
+    candidate_runner.borrow_mut().part();
     judged
 }
 

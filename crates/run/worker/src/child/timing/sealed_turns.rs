@@ -148,6 +148,13 @@ impl Turns {
         }
     }
 
+    /// Announces that no more launches are handed over, so that the judge's reference ends meanwhile. The
+    /// judge keeps the buffers until the connection is closed.
+    pub(crate) fn end(&mut self) {
+        // If the judge has ended, this message has no reader.
+        let _ = self.tell(&FromRunner::NoTurns);
+    }
+
     fn failed(&mut self, error: DeviceError) -> Failed {
         // If the judge has ended, this message has no reader.
         let _ = self.tell(&FromRunner::Failed(Box::new(error.clone())));
