@@ -239,7 +239,7 @@ impl GateExit {
         }
     }
 
-    /// The code where there is no verdict: whoever's fault it is, it is no regression.
+    /// The code of a run without a verdict. It is never a regression, whatever the cause.
     pub fn of_error(exit: Exit) -> Self {
         match exit {
             Exit::Internal => Self::Internal,

@@ -16,7 +16,7 @@ const SPINNER: &str = "{spinner} {wide_msg} ({elapsed})";
 /// What is shown of work that has steps.
 pub(super) const BAR: &str = "{bar:30} {pos}/{len} {wide_msg} {elapsed} (left: {eta})";
 
-/// Lines that tell of counted work where there is no terminal, at most about.
+/// Approximate maximum number of lines about counted work without a terminal.
 const LINES: u64 = 10;
 
 /// Shows which stage a command has reached, and how much of it is done; nothing with `--quiet`.
@@ -30,7 +30,7 @@ pub(super) struct Progress {
 #[derive(Default)]
 struct State {
     stage: String,
-    /// Steps that are counted, what they are called, and how many of them a line told of.
+    /// Steps that are counted, what they are called, and how many of them a line reported.
     steps: u64,
     called: &'static str,
     told: u64,
@@ -115,7 +115,7 @@ impl Progress {
     }
 }
 
-/// Whether a line should tell that so many are done: at the end, and at about every tenth of it.
+/// Returns whether a line should report that so many are done: at the end, and at about every tenth of it.
 fn worth_a_line(state: &State, done: u64) -> bool {
     done > state.told && (done == state.steps || done - state.told >= state.steps.div_ceil(LINES))
 }

@@ -50,7 +50,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
             }
         });
         let served = http::serve(&config.server, serving, end, announce).await;
-        // Jobs that nobody waits for have what is left of the grace that requests had.
+        // Jobs without a waiting caller have the rest of the grace period of requests.
         let since = told.await.map_or(Duration::MAX, |asked| asked.elapsed());
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::MAX);
         service.shutdown(grace.saturating_sub(since)).await;

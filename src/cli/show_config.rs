@@ -10,7 +10,7 @@ use warpgauge_config::settings::{SETTINGS, Setting, SettingKind};
 use warpgauge_config::{DEFAULT_TOML, Effective, Origin};
 
 /// Prints every setting with its origin. The output is a configuration file that means the same,
-/// but for keys and secrets, which it does not tell.
+/// but for keys and secrets, which it leaves out.
 pub(super) fn run(
     args: &ConfigArgs,
     effective: &Effective,

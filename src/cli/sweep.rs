@@ -77,7 +77,7 @@ struct News {
     table: Option<SweepTableView>,
     progress: Progress,
     terminal: Terminal,
-    /// Whether it was told that the sweep began, and of how many points.
+    /// Whether the event with the number of points has arrived.
     started: bool,
     points: usize,
     /// Whether the stream broke: points come with the answer then.
@@ -102,7 +102,7 @@ impl News {
         Ok(())
     }
 
-    /// Shows what the answer has and no event told.
+    /// Shows points of the answer that no event had.
     fn catch_up(&mut self, answer: &SweepResponse) -> Result<(), CliError> {
         let (job_id, axes) = (answer.job_id.clone(), answer.axes.clone());
         let points = answer.points.len();
@@ -115,7 +115,7 @@ impl News {
 
     fn take(&mut self, event: &SweepEvent) -> Result<(), CliError> {
         let lines = match event {
-            // A sweep that is begun again tells again.
+            // A sweep that is retried sends its events again.
             SweepEvent::Started(_) if std::mem::replace(&mut self.started, true) => None,
             SweepEvent::Point(point) if point.index < self.points => None,
             SweepEvent::Started(started) => {
@@ -124,7 +124,7 @@ impl News {
             }
             SweepEvent::Point(point) => {
                 self.points = point.index + 1;
-                // Without a terminal a row of the table tells as much.
+                // Without a terminal a row of the table has the same facts.
                 if self.terminal.interactive || self.table.is_none() {
                     self.progress.done(point.index as u64 + 1);
                 }

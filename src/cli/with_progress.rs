@@ -25,8 +25,8 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// What a request will take, by the fields of its body; whether they are valid is for whoever
-    /// carries it out to say. Of a comparison: each kernel alone, then each pair.
+    /// Estimates the steps of a request from the fields of its body, which the executor validates later. A
+    /// comparison has each kernel alone, then each pair.
     pub(super) fn of_body(body: &Map<String, Value>) -> Self {
         let measure = body.get("measure").map(MeasureSpec::deserialize);
         let measure = measure.and_then(Result::ok).unwrap_or_default();
@@ -61,8 +61,8 @@ pub(super) async fn with_progress<'a, T>(
     with_news(jobs, &mut |event| view.show(event, progress), work).await
 }
 
-/// Does a job in this process, and tells meanwhile of its news: not of the first ones maybe, and not
-/// of all.
+/// Runs a job in this process, and passes its events on meanwhile. The first events and some others may be
+/// missing.
 pub(super) async fn with_news<'a, T>(
     jobs: &dyn JobService,
     on_event: &mut (dyn FnMut(&JobEvent) + Send),
@@ -88,7 +88,7 @@ pub(super) async fn with_news<'a, T>(
     }
 }
 
-/// The next news; never, before there are any.
+/// Returns the next event. Waits forever where there is no source of events.
 async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
     match news {
         Some(news) => news.next().await,
@@ -207,7 +207,7 @@ mod tests {
         let body = json!({"num_trials": 7, "measure": {"max_time": 2.0}});
         let expected = Expected { trials: Some(7), bound_s: Some(2.0) };
         assert_eq!(Expected::of_body(body.as_object().expect("an object")), expected);
-        // What is not valid is told by whoever is asked to do it.
+        // The executor reports fields that are not valid.
         let body = json!({"num_trials": "many", "measure": 1});
         let expected = Expected::of_body(body.as_object().expect("an object"));
         assert_eq!(expected, Expected::of_body(&Map::new()));

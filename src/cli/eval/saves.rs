@@ -20,7 +20,7 @@ const STEPS: usize = 20;
 /// Interval of looks beside notifications, which network file systems do not send.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What tells one save from the next: inode, length, and time of change.
+/// What distinguishes one save from the next: inode, length, and time of change.
 type Mark = (u64, u64, i64, i64);
 
 /// Files whose saves are waited for. Editors replace files, so that their directories are watched.

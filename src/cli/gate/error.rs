@@ -60,7 +60,7 @@ pub enum GateError {
         /// The file.
         path: PathBuf,
     },
-    /// A kernel file whose kind its name does not tell.
+    /// A kernel file whose name does not show its kind.
     #[error(
         "case `{case}`: {}: expected a kernel (.cu, .py, .ptx, .cubin, .fatbin)", path.display()
     )]

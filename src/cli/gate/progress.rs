@@ -12,7 +12,7 @@ pub(super) struct Steps {
     quiet: bool,
     /// What the steps are, in their order; those beyond them are confirmations.
     names: Vec<String>,
-    /// Steps that were told of.
+    /// Steps that were shown.
     told: usize,
     of: usize,
     attempt: u32,
@@ -30,7 +30,7 @@ impl Steps {
         Self { bar, quiet: terminal.quiet, names, told: 0, of, attempt: 1 }
     }
 
-    /// Shows what a job's news say. Not all of them come: steps that they leap over are told of, too.
+    /// Shows an event of a job. Events may be missing; steps between two events are shown as well.
     pub(super) fn show(&mut self, event: &JobEvent) {
         if event.attempt > self.attempt {
             self.attempt = event.attempt;

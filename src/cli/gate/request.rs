@@ -1,4 +1,4 @@
-//! The suite with everything in it that a run takes: it is the same whoever runs it.
+//! The suite with everything that a run needs, for this machine or a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -26,7 +26,7 @@ pub(in crate::cli) enum JobsCommand {
         1 if the job has no report, 5 if it has not ended when --timeout is over."
     )]
     Wait(WaitArgs),
-    /// Print the news of a job until it ends
+    /// Print the events of a job until it ends
     Events(JobArgs),
 }
 

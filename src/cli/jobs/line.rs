@@ -1,4 +1,4 @@
-//! A job's news in a line.
+//! An event of a job in a line.
 
 use crate::cli::format;
 use warpgauge_job_views::JobEvent;

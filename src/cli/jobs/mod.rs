@@ -84,7 +84,7 @@ fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
     Ok(end::exit(&view))
 }
 
-/// Prints a job's news as they come.
+/// Prints a job's events as they arrive.
 fn events(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
     follow(args, None, terminal, &mut |event: &JobEvent, text: &str| {
         let line = if args.json { text.to_owned() } else { line::of(event) };

@@ -9,11 +9,11 @@ use tracing_subscriber::EnvFilter;
 use super::CliError;
 use warpgauge_config::{Effective, Origin};
 
-/// What the library of the protocol of agents says of itself, unless somebody asks for it: several lines for
+/// Filter for the library of the protocol of agents, unless the user sets one. The library logs several lines for
 /// each request, errors for each call that is cancelled, and whole messages, with the kernels in them.
 const UNASKED: &str = "rmcp=off";
 
-/// Which default level a command has where nobody sets one.
+/// Which default level a command has where the user sets none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verbosity {
     /// The configuration's.

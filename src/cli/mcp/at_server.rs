@@ -67,7 +67,7 @@ impl JobBackend for ServerDesk {
         let mut patience = patience(self.patience_s, self.terminal);
         Box::pin(async move {
             let (sender, news) = mpsc::channel(NEWS);
-            // It ends with the job, or when nobody hears its news any more.
+            // It ends with the job, or when the last receiver of its events is dropped.
             tokio::task::spawn_blocking(move || {
                 let followed =
                     client.jobs().follow(&job_id, None, &mut patience, &mut |event, _| {

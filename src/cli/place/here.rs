@@ -176,7 +176,7 @@ impl Place for Here<'_> {
     }
 }
 
-/// Sweeps, and tells of each event on the way.
+/// Runs a sweep and passes each of its events on.
 async fn stream_sweep(
     service: &dyn EvaluationService,
     request: SweepRequest,

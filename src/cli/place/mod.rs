@@ -29,7 +29,7 @@ pub(super) const NONE: f64 = 0.0;
 /// A place that does the work of commands: this machine, or a server. Answers come as JSON, exactly as
 /// a server sends them, and understood.
 pub(super) trait Place {
-    /// The first stage that people are told of: what a server does and where, or what this machine does.
+    /// Name of the first stage that progress shows, at a server or on this machine.
     fn stage(&self, at_server: &str, here: &str) -> String;
 
     /// The flag that names this place to another command: ` --server URL`, or nothing.
@@ -49,7 +49,7 @@ pub(super) trait Place {
         progress: &Progress,
     ) -> Result<Reply<CompareResponse>, CliError>;
 
-    /// Makes a comparison that nobody watches.
+    /// Makes a comparison without progress.
     fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError>;
 
     /// Sweeps over the axes of a contract, telling of points as they come; of some only with the answer.
@@ -119,7 +119,7 @@ fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// Says what is no news of the job.
+/// Prints remarks that are not events of the job.
 pub(super) fn remark(told: &WaitEvent, terminal: Terminal) {
     match told {
         WaitEvent::Again(why) => terminal.note(&format!("warpgauge: {why}")),

@@ -59,11 +59,11 @@ impl Rival {
         self.missing.as_deref()
     }
 
-    /// What came of its product. That it is not there says nothing of the kernel: it is remembered, and
-    /// told with the table.
+    /// What came of its product. That it is not there says nothing of the kernel: the failure is kept, and
+    /// shown with the table.
     ///
     /// # Errors
-    /// What ends the command whoever multiplies.
+    /// Errors that end the command for both multipliers.
     pub(super) fn answer(
         &mut self,
         answer: Result<EvaluateResponse, CliError>,

@@ -43,7 +43,7 @@ pub(in crate::cli) struct SpmvArgs {
     /// Timed launches; default: as many as the precision needs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
-    /// Have a library multiply each matrix too, and tell how many times as fast the kernel is
+    /// Have a library multiply each matrix too, and report how many times as fast the kernel is
     #[arg(long, value_enum, value_name = "LIBRARY")]
     pub against: Option<Against>,
     /// Print the rows as JSON

@@ -113,7 +113,7 @@ fn argument(part: &str, matrix: &str, dtype: &str, adds: bool) -> Value {
 /// A thread for each row, or a program of Triton's, unless the command line says otherwise.
 fn launch(args: &SpmvArgs, parts: &[&str], triton: bool) -> Value {
     let threads = match parts {
-        // What a thread is for, where nobody says: the first number that the kernel gets.
+        // Without a launch one thread is started for each unit of the first number that the kernel gets.
         [first, ..] if NUMBERS.contains(first) => (*first).to_owned(),
         _ => "y.size".to_owned(),
     };

@@ -40,10 +40,10 @@ pub(in crate::cli) struct WatchArgs {
     /// Files that are worked on at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
-    /// How long a file must be unchanged where nobody says that it is complete, 0 to 3600
+    /// How long a file must be unchanged where its writer does not mark it as complete, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     pub settle: f64,
-    /// Look at the folder so often, rather than being told of changes; a repository: default 10
+    /// Poll the folder at this interval, rather than watching for changes; for a repository the default is 10
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub poll: Option<f64>,
     /// Evaluate what is there, and end

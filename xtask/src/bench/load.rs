@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::http::Client;
 
-/// Longest a client waits when told to try again, so that it still sees the end of the run.
+/// Longest wait of a client before it retries, so that it still sees the end of the run.
 const RETRY_LIMIT: Duration = Duration::from_secs(2);
 
 /// What the clients saw together.

@@ -305,7 +305,7 @@ impl Checks {
         shell::run(self.tools.python_program("python").arg(script).arg(self.gate.join("ci")))
     }
 
-    /// Has the gate write reports and reads them as those do for whom they are.
+    /// Has the gate write reports, and reads them as their consumers do.
     fn gate_reports(&self) -> Result<()> {
         let chromium = tools::chromium()?;
         let program = product::build(Profile::Test)?;

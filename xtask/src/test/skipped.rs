@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Variable that tells tests where to record; `tests/support/needs.rs` reads it.
+/// Variable with the file in which tests record skips; `tests/support/needs.rs` reads it.
 pub const VARIABLE: &str = "WARPGAUGE_TESTS_SKIPPED";
 
 /// The record of one run.

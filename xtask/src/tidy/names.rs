@@ -1,4 +1,4 @@
-//! Names of public types: one name means one thing, so that whoever reads `Outcome` need not ask whose.
+//! Names of public types: one name means one thing, so that a reader of `Outcome` knows which.
 //! A name that two crates have wants a second word in one of them.
 //!
 //! The emulator is left out. Its types mirror CUDA's own objects and have their names (`Context`, `Stream`,

@@ -19,7 +19,7 @@ pub struct KeepOutput {
     /// Seconds without use after which it is removed; absent: `tensors.ttl_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_s: Option<f64>,
-    /// Whether the caller's tensors that were not used for longest, and that nobody has open, may be removed
+    /// Whether the caller's tensors that were not used for longest, and that no process has open, may be removed
     /// where there is no room for this one.
     #[serde(default)]
     pub evict: bool,

@@ -84,12 +84,12 @@ pub struct EvaluateRequest {
     /// What the device must be, and what must be installed beside it.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
-    /// Matrices that stand in it already, of files that the caller's own program read; the others are
-    /// added by whoever takes the request.
+    /// Matrices that stand in it already, of files that the caller's own program read; the server adds
+    /// the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub matrices: Vec<MatrixUsed>,
-    /// Shared tensors whose content stands in it, added by whoever takes the request.
+    /// Shared tensors whose content is in it. The server adds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub tensors: Vec<TensorUsed>,
@@ -252,7 +252,7 @@ pub struct ArgSpec {
     /// Triton: the tensor is passed as a tensor descriptor, and not as a pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptor: Option<TensorDescriptor>,
-    /// C type of the parameter, for machine code that does not tell it (e.g. `float`, `int64_t`).
+    /// C type of the parameter, for machine code that does not have it (e.g. `float`, `int64_t`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub c_type: Option<String>,
 }

@@ -12,7 +12,7 @@ use super::CalibrationConditions;
 pub struct BaselinePin {
     /// Product name of the device.
     pub device: String,
-    /// Version of the driver; absent where the device tells none.
+    /// Version of the driver; absent where the device reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// CUDA version of the driver.

@@ -45,8 +45,8 @@ pub struct JobView {
     /// Stable code of why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
-    /// The report, once it ended. Of a comparison: that of its first candidate. Outputs' content is
-    /// in it if nobody waited for the answer; who waited has it.
+    /// The report, once it ended. Of a comparison: that of its first candidate. It has the content
+    /// of outputs if no caller waited for the answer; a caller that waited has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<EvaluateResponse>,
     /// The whole answer of a comparison, once it ended.

@@ -1,4 +1,4 @@
-//! Wire types of what is asked and told about jobs.
+//! Wire types of questions and answers about jobs.
 
 #![forbid(unsafe_code)]
 

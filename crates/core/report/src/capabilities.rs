@@ -141,11 +141,11 @@ pub struct SourceCapability {
     /// As `profile.tools` of a contract has it: `emulator`, `cupti`, `ncu`, `gpm`,
     /// `static`.
     pub name: String,
-    /// Whether it tells anything on this device.
+    /// Whether it has data on this device.
     pub available: bool,
-    /// What it tells, or why it tells nothing.
+    /// What it reports, or why it reports nothing.
     pub reason: String,
-    /// Stable code of the reason why it tells nothing.
+    /// Stable code of the reason why it reports nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// What would help.

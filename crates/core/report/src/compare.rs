@@ -122,7 +122,7 @@ pub struct CandidateReport {
     /// Why there is no comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// Whether it is the reference's machine code, but for names. Absent where that cannot be told.
+    /// Whether it is the reference's machine code, but for names. Absent where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
     /// Whether it was not measured because its image, to the last byte that bears on how it runs,

@@ -45,7 +45,7 @@ pub struct KernelSignature {
     pub name: String,
     /// Its symbol in the image.
     pub symbol: String,
-    /// Its parameters, in order. Absent where the image does not tell.
+    /// Its parameters, in order. Absent where the image does not have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<KernelParameter>>,
     /// Its resources, for machine code.

@@ -120,7 +120,7 @@ pub struct StateReport {
 }
 
 /// Timed launches that were judged by a process in which the kernel never ran: inputs, fillings and the
-/// verdict are out of its reach. Which they are is random, and nothing tells the kernel.
+/// verdict are out of its reach. Which launches these are is random and unknown to the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SealedReport {
     /// How many.
@@ -176,12 +176,12 @@ pub struct ClockReport {
 pub struct BatchReport {
     /// How many.
     pub trials: u32,
-    /// Clock of the multiprocessors, Hz, where the batch was long enough to tell.
+    /// Clock of the multiprocessors, Hz, where the batch was long enough to measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock_hz: Option<f64>,
 }
 
-/// The GPU while it was measured. What the driver does not tell is absent.
+/// The GPU while it was measured. Facts that the driver does not report are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuReport {
     /// Version of the driver.

@@ -34,7 +34,7 @@ pub struct ProfilePlan {
     /// NVIDIA's metrics that cannot be had here, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, String>,
-    /// Launches that it takes, each on restored inputs. Absent where the source does not tell before.
+    /// Launches that it takes, each on restored inputs. Absent where the source does not announce it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
     /// Most passes that an evaluation makes.
@@ -42,7 +42,7 @@ pub struct ProfilePlan {
     /// Estimated time beyond the evaluation, milliseconds, for a short kernel; of counters, for a
     /// worker that has just read the same. The first profile with other metrics takes some 150 ms
     /// and 8 for each pass more, the first of all another second. Absent where the source does not
-    /// tell before.
+    /// announce it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_ms: Option<f64>,
     /// Why a better source cannot be had.

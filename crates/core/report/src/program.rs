@@ -62,7 +62,7 @@ pub struct ProgramKernel {
     /// Time of all launches by the timeline, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<f64>,
-    /// Share of the time of all kernels that are told of, %.
+    /// Share of the time of all listed kernels, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_pct: Option<f64>,
 }

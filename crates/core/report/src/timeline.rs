@@ -56,7 +56,7 @@ pub struct ExecutionSummary {
     /// Share of the traced time in which the GPU was busy, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_utilization_pct: Option<f64>,
-    /// Device memory that the kernel's buffers took, as the driver tells, bytes.
+    /// Device memory that the kernel's buffers took, as the driver reports, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<u64>,
     /// Bytes of the contract's `work` by the execution time, per second. Absent if it states none.
@@ -96,7 +96,7 @@ pub struct TimelineRow {
     /// Mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ms: Option<f64>,
-    /// Median; older tools do not tell it.
+    /// Median. Older tools do not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
     /// Shortest.

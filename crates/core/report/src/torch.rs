@@ -68,7 +68,7 @@ pub struct TorchExtension {
     pub kind: String,
     /// How long it took, looking for it in the cache included.
     pub seconds: f64,
-    /// Whether it was compiled; if not, the process was told why.
+    /// Whether it was compiled; if not, the process got the reason.
     pub built: bool,
     /// Whether it had been compiled before.
     pub cached: bool,
@@ -122,7 +122,7 @@ pub struct TorchClocks {
 pub struct TorchInputs {
     /// Who says what they are.
     pub source: TorchInputSource,
-    /// The rule by which they were generated, where nobody says what they are.
+    /// The rule by which they were generated, where the request gives no inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Each of them, as in the first call.

@@ -50,7 +50,7 @@ pub struct EvaluateResponse {
     pub pod_ip: Option<String>,
     /// Where the wall-clock time went, milliseconds.
     pub timings: Timings,
-    /// The device that ran the kernel. Absent where the CPU did, which `torch` tells more of.
+    /// The device that ran the kernel. Absent where the CPU did; `torch` describes that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
     /// The compilation.
@@ -486,10 +486,10 @@ pub struct Finding {
     pub check: String,
     /// Kernel.
     pub kernel: String,
-    /// Block index; absent where a checker does not tell it.
+    /// Block index. Absent where a checker does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
-    /// Thread index; absent where a checker does not tell it.
+    /// Thread index. Absent where a checker does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<[u32; 3]>,
     /// Source file and line, where known.

@@ -33,7 +33,7 @@ pub struct ArrayRequest {
     /// Seconds without use after which it is removed; absent: `tensors.ttl_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_s: Option<f64>,
-    /// Whether the caller's tensors that were not used for longest, and that nobody has open, may be
+    /// Whether the caller's tensors that were not used for longest, and that no process has open, may be
     /// removed where there is no room for this one.
     #[serde(default)]
     pub evict: bool,
@@ -83,7 +83,7 @@ pub struct SharedTensor {
     pub original_filename: Option<String>,
     /// When it was uploaded, seconds since the Unix epoch.
     pub created_at: f64,
-    /// Seconds until it is removed, if nobody uses it; absent: it is not.
+    /// Seconds until it is removed, if no process uses it. Absent for a tensor that is not removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<f64>,
     /// Those who have it open.

@@ -136,7 +136,7 @@ pub struct Mismatch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UlpDistribution {
     /// Largest distance; 2^63 and more, which only numbers of 64 bits with unlike signs can be apart,
-    /// is told as 2^63 − 1.
+    /// is reported as 2^63 − 1.
     pub max: u64,
     /// Half of the pairs are at most so far apart: the upper end of the histogram's bin.
     pub p50: u64,

@@ -155,7 +155,7 @@ const fn other(
     column("other", name, counts, metrics)
 }
 
-/// Counters that tell why a count differs; not in the table. Instructions are not compared: those
+/// Counters that explain differences between counts; not in the table. Instructions are not compared: those
 /// of the PTX are others than those of the machine code.
 const MORE: &[&str] = &[
     "smsp__inst_executed.sum",

@@ -160,7 +160,7 @@ impl Driver {
             // SAFETY: the module is loaded and nothing of it runs.
             return self.must("cuModuleUnload", unsafe { (self.api.unload)(handle) });
         }
-        // One kernel at a time tells which of them the driver refuses.
+        // One kernel at a time shows which of them the driver refuses.
         for i in which {
             let record = match self.load(&text(forms, &[i])) {
                 Err(log) => Record::Refused(log),

@@ -62,7 +62,7 @@ fn a_fault_stays_with_its_context() {
 fn a_failed_primary_context_is_replaced_by_a_new_one() {
     const ROLE: &str = "WARPGAUGE_TEST_PRIMARY";
     if std::env::var_os(ROLE).is_none() {
-        // Alone in a process: nobody else holds the primary context.
+        // Alone in a process: no other test holds the primary context.
         again("faults::a_failed_primary_context_is_replaced_by_a_new_one", &[(ROLE, "1")]);
         return;
     }

@@ -185,7 +185,7 @@ fn what_is_open_stays_when_it_is_freed_or_its_process_dies() {
         assert_eq!(other.does(&format!("take {there} 32")), counted(40, 32));
         other.does(&format!("put {there} 90 32"));
         assert_eq!(other.does(&format!("take {there} 32")), counted(90, 32));
-        // The next process that uses the directory removes what is nobody's.
+        // The next process that uses the directory removes files without an owner.
         let mut third = Puppet::start(home.path());
         let own = third.does("alloc 16");
         third.does(&format!("export {own}"));

@@ -129,7 +129,7 @@ fn registers_bound_the_block() {
         unsafe { launch.launch(config(1, threads, 0)) }.map(|_| ())
     };
     assert_eq!(code(run(1024)), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    // Whether that many registers would do after all, only an assembler could tell.
+    // Whether that many registers would do after all, only an assembler could decide.
     assert_eq!(code(run(most + 1)), CUDA_ERROR_NOT_SUPPORTED);
     run(most).unwrap();
     stream.synchronize().unwrap();
@@ -255,8 +255,8 @@ fn extended_launches_know_their_attributes() {
     context.synchronize().unwrap();
 }
 
-/// The block that writes last is another one in many launches, and nobody can know which: but not
-/// where a number says so, nor where launches are counted.
+/// The block that writes last is another one in many launches, and no caller can predict it. It is fixed
+/// where a seed is given, and where launches are counted.
 #[test]
 fn blocks_begin_in_another_order_each_time() {
     const ORDER: &str = "WARPGAUGE_EMULATOR_ORDER";

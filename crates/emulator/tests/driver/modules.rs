@@ -238,7 +238,7 @@ fn the_version_is_told() {
     assert_eq!(text.to_str().unwrap(), env!("CARGO_PKG_VERSION"));
 }
 
-/// What a module keeps between launches, as the emulator tells it.
+/// What a module keeps between launches, as the emulator reports it.
 fn variables(ptx: &str) -> serde_json::Value {
     let context = own_context(0);
     context.bind_to_thread().unwrap();
@@ -250,7 +250,7 @@ fn variables(ptx: &str) -> serde_json::Value {
     // SAFETY: the type of the function as documented.
     let tell: libloading::Symbol<unsafe extern "C" fn(sys::CUmodule, *mut u8, usize) -> usize> =
         unsafe { emulator().get(b"wgEmulatorModuleVariables").unwrap() };
-    // SAFETY: without a buffer it only tells the length.
+    // SAFETY: without a buffer it only returns the length.
     let bytes = unsafe { tell(module, null_mut(), 0) };
     let mut buffer = vec![0u8; bytes];
     // SAFETY: the buffer has as many bytes as are said.

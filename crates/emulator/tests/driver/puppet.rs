@@ -1,4 +1,4 @@
-//! Processes that do what a test tells them, one command at a time: the test binary starts itself.
+//! Processes that carry out commands of a test, one at a time: the test binary starts itself.
 //!
 //! A command is a line of words; the answer is a line that begins with `=> `, and the name of an
 //! error after `!`. So a test with several processes needs no time, only their answers.

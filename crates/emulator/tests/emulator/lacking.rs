@@ -1,5 +1,5 @@
-//! What a GPU takes and the emulator does not is told from what no device takes; and what the
-//! compiler's own headers ask for is there.
+//! Messages distinguish what the emulator lacks from what no device accepts, and the emulator has what the
+//! compiler's headers need.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Copies that nobody waits for, races between blocks, and the order in which blocks begin.
+//! Copies that no thread waits for, races between blocks, and the order in which blocks begin.
 
 use crate::common::{Device, Params, Random};
 use warpgauge_emulator::Finding;

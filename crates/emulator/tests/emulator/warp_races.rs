@@ -86,7 +86,7 @@ fn a_flag_in_global_memory_orders_what_was_done_before_it() {
         "membar.gl;\natom.global.exch.b32 %r5, [%rd1+4], 1;",
         "st.release.gpu.global.u32 [%rd1+4], 1;",
         "red.global.add.u32 [%rd1+4], 1;",
-        // Set plainly: nobody knows what its writer knew.
+        // A plain store: it does not order the accesses of its writer.
         "membar.gl;\nst.global.u32 [%rd1+4], 1;",
     ];
     for signal in signals {

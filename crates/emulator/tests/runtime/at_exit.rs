@@ -51,7 +51,7 @@ fn a_program_that_prints() {
     assert_eq!(unsafe { cudaDeviceSynchronize() }, 0);
     // SAFETY: as above.
     unsafe { libc::printf(c"after\n".as_ptr()) };
-    // Nobody waits for this one, so nobody sees what it prints.
+    // No parent waits for this process, so its output is lost.
     assert_eq!(unsafe { cudaLaunchKernel(say, ONE, ONE, arguments.as_ptr(), 0, 0) }, 0);
 }
 

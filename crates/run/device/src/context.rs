@@ -236,7 +236,7 @@ impl Context {
     pub fn start_profiler(&self) -> Result<(), DeviceError> {
         let Some(start) = self.api.profiler_start else { return Ok(()) };
         // SAFETY: no arguments; without a profiler the call has no effect.
-        self.api.check(unsafe { start() }, "tell the profiler to begin")
+        self.api.check(unsafe { start() }, "start the profiler")
     }
 
     /// Marks the end of the range that a profiler records.
@@ -246,7 +246,7 @@ impl Context {
     pub fn stop_profiler(&self) -> Result<(), DeviceError> {
         let Some(stop) = self.api.profiler_stop else { return Ok(()) };
         // SAFETY: no arguments; without a profiler the call has no effect.
-        self.api.check(unsafe { stop() }, "tell the profiler to end")
+        self.api.check(unsafe { stop() }, "stop the profiler")
     }
 
     /// Returns L2 lines that a kernel had marked as persisting to normal use. Has no effect where this is

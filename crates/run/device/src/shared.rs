@@ -70,7 +70,7 @@ impl DeviceBuffer {
         let address = open(context, handle)?;
         let buffer = Self::imported(address, 0, context);
         let Some(address_range) = context.api().address_range else {
-            return Err(wrong("the driver does not tell how large it is"));
+            return Err(wrong("the driver does not report its size"));
         };
         let (mut base, mut bytes): (CUdeviceptr, usize) = (0, 0);
         // SAFETY: the driver returned the address; both results are written.

@@ -57,7 +57,7 @@ fn judge(parameters: Option<&str>, root: bool, capable: bool) -> (Option<Unavail
             );
             (Some(Cause::NoPermission.because(text.clone())), text)
         }
-        Some(None) => (None, format!("{PARAMETERS} does not tell who may read them")),
+        Some(None) => (None, format!("{PARAMETERS} does not say who may read them")),
     }
 }
 

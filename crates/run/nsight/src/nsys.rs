@@ -195,7 +195,7 @@ async fn read(
     }
     if traced.tables.is_empty() {
         let first = traced.missing.into_values().next();
-        return Err(first.unwrap_or_else(|| Cause::NoData.because("nsys told nothing")));
+        return Err(first.unwrap_or_else(|| Cause::NoData.because("nsys printed nothing")));
     }
     Ok(traced)
 }

@@ -125,7 +125,7 @@ struct Settings<'a> {
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
         Some(setup) => become_interpreter(&setup),
-        None => Err(io::Error::other("it was told nothing")),
+        None => Err(io::Error::other("it received no message")),
     };
     eprintln!("torch child: {}", error.map_or_else(|e| e.to_string(), |()| String::new()));
     ExitCode::FAILURE

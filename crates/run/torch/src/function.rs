@@ -179,7 +179,7 @@ fn silence(fork: &Fork, error: &io::Error) -> CallEnd {
         io::ErrorKind::InvalidData => CallEnd::Garbled(format!("it said too much: {error}")),
         _ => CallEnd::Died(match fork.end() {
             Some(end) => end.text(),
-            None => "nobody can tell how".to_owned(),
+            None => "in an unknown way".to_owned(),
         }),
     }
 }

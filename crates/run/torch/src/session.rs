@@ -295,7 +295,7 @@ impl RunnerSession {
         };
         if !made.map(&mut TensorLayout::of_copy).is_alike(arguments) {
             return Err(RunnerFault::Forged(
-                "it allocated other arguments than it was told".to_owned(),
+                "it allocated other arguments than requested".to_owned(),
             ));
         }
         Ok(made)

@@ -46,7 +46,7 @@ const MAX_UNSENT_BYTES: u32 = 256 << 10;
 /// Pause after a failed accept, e.g. when file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Time to write the last answers once requests have been told that the server goes down.
+/// Time to write the last answers once requests know that the server shuts down.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Why the server could not start.
@@ -84,7 +84,7 @@ pub enum ServeError {
 
 /// Serves until `shutdown` resolves, then for at most `config.shutdown_grace_s` more.
 ///
-/// `on_bound` is told the address, whose port is a free one if `config.port` is 0.
+/// `on_bound` receives the address, whose port is a free one if `config.port` is 0.
 ///
 /// # Errors
 ///

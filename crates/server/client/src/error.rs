@@ -20,7 +20,7 @@ pub enum ClientError {
         url: String,
     },
     /// The file of trusted certificates cannot be used.
-    #[error("the certificates to trust cannot be had")]
+    #[error("the certificates to trust cannot be read")]
     Certificates(#[from] CertificateFileError),
     /// The server's certificate is not accepted.
     #[error("no encrypted connection to {url}: {problem}")]

@@ -140,7 +140,7 @@ impl<W: Write> AnyWrite for Waiting<W> {
             Some(reply) => drop(reply.send(outcome)),
             None => {
                 if let Err(error) = outcome {
-                    tracing::debug!(%error, "a write that nobody waits for was refused");
+                    tracing::debug!(%error, "a write in the background was refused");
                 }
             }
         }

@@ -518,7 +518,7 @@ fn compiled(
     let entry = response.signatures.into_iter().find(|kernel| kernel.symbol == report.symbol);
     let told = entry.and_then(|entry| Some((entry.name, entry.parameters?)));
     let Some((entry, parameters)) = told else {
-        let message = "the image does not tell the kernel's parameters, or the server is too old to: give a contract";
+        let message = "the image does not list the kernel's parameters, or the server is too old to read them: give a contract";
         return Err(FileRejection::new("contract_needed", message).into());
     };
     let parameters = parameters.into_iter().map(|parameter| infer::CompiledParameter {

@@ -398,7 +398,7 @@ impl KernelResult {
         let never = [
             (
                 "vectorization",
-                "it is not measured; the metrics of the access pattern in `report` tell of widths",
+                "it is not measured; the metrics of the access pattern in `report` show widths",
             ),
             (
                 "performance_score",

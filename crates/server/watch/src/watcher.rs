@@ -177,8 +177,8 @@ fn listen(
         return polling(every, "as it was asked for".to_owned());
     }
     if news::is_remote(&kernels) {
-        let why =
-            "it is on a network file system, which does not tell of what others do".to_owned();
+        let why = "it is on a network file system, which does not report changes by other machines"
+            .to_owned();
         return polling(POLL, why);
     }
     match news::subscribe(&kernels, inbox.clone(), Arc::clone(missed)) {
@@ -186,7 +186,7 @@ fn listen(
             told(WatchEvent::Watching { polling: None });
             (LOOK_ANYHOW, Some(subscription))
         }
-        Err(error) => polling(POLL, format!("the system does not tell of changes: {error}")),
+        Err(error) => polling(POLL, format!("the system cannot watch it for changes: {error}")),
     }
 }
 

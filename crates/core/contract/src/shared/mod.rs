@@ -24,8 +24,8 @@ pub struct TensorUsed {
     pub tensor_id: String,
     /// Who says so.
     pub origin: TensorOrigin,
-    /// blake3 of its elements as they were copied, hex. Absent where the copy stayed on its device: nobody
-    /// but the kernel read it.
+    /// blake3 of its elements as they were copied, hex. Absent where the copy stayed on its device: only
+    /// the kernel read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blake3: Option<String>,
     /// The device that the copy stayed on, such as `cuda:0`. Absent where it went through the host.

@@ -63,7 +63,7 @@ pub struct Calibration {
 pub struct CalibrationConditions {
     /// Product name of the device.
     pub device: String,
-    /// Version of the driver, as far as it is told.
+    /// Version of the driver, where the device reports it.
     pub driver: Option<String>,
     /// CUDA version of the driver.
     pub cuda: String,

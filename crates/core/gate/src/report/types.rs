@@ -94,7 +94,7 @@ pub struct MethodReport {
     pub method: String,
     /// Version of the method.
     pub method_version: u32,
-    /// Version of the driver, where it is told.
+    /// Version of the driver, where the device reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
 }
@@ -165,7 +165,7 @@ pub struct CaseReport {
     /// do not vary, so that its times are weaker evidence. Empty where they do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weaker_for: Vec<String>,
-    /// Whether both are the same machine code, but for names. Absent where that cannot be told.
+    /// Whether both are the same machine code, but for names. Absent where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
     /// Baseline and candidate side by side; the baseline is the reference.

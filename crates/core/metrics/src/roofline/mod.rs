@@ -105,7 +105,7 @@ pub enum Precision {
     TensorHalf,
     /// Tensor cores, floats of 8 bits and fewer.
     TensorFp8,
-    /// Tensor cores, where the source does not tell the types apart.
+    /// Tensor cores, where the source does not distinguish the types.
     Tensor,
 }
 
@@ -179,9 +179,9 @@ pub struct Ceiling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingSource {
-    /// The unit's peak per cycle, as the profiler tells it, times its measured clock.
+    /// The unit's peak per cycle, as the profiler reports it, times its measured clock.
     Profiler,
-    /// The device's facts, as its driver and its documentation tell them.
+    /// The device's facts, from its driver and its documentation.
     DeviceFacts,
 }
 

@@ -36,7 +36,7 @@ pub struct Ranking {
 pub struct RankedCandidate {
     /// Index of the candidate.
     pub index: u32,
-    /// 1 + how many candidates are faster. Candidates that could not be told apart share a rank.
+    /// 1 + how many candidates are faster. Candidates that do not differ share a rank.
     pub rank: u32,
     /// Its time over that of candidate 0, from their own comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -72,7 +72,7 @@ pub fn load_only(text: &str) -> bool {
 /// What must hold does not.
 pub fn execute(text: &str) -> bool {
     let memory = Arc::new(Memory::new());
-    // The checks see bytes that nobody has written only if their writing is remembered.
+    // The checks see bytes that no store has written only if their writing is remembered.
     memory.track_initialisation(true);
     let Some(module) = load(text, &memory) else {
         return false;

@@ -71,7 +71,7 @@ fn life() {
                 let grid = (w.div_ceil(16), h.div_ceil(6));
                 go(d, "life", grid, (16, 6), 0, &args![a, b, w as i32, h as i32]);
                 std::mem::swap(&mut a, &mut b);
-                // Every living cell tells its neighbours.
+                // Every living cell counts at its neighbours.
                 let mut near = vec![0; w * h];
                 for i in (0..w * h).filter(|i| cells[*i] == 1) {
                     for k in (0..9).filter(|k| *k != 4) {

@@ -212,7 +212,7 @@ impl Spmv {
 
     /// Changes the addresses of the buffers.
     pub(super) fn set_addresses(&mut self, addresses: [u64; 5]) -> Result<(), DeviceError> {
-        const OPERATION: &str = "tell cuSPARSE where the buffers are";
+        const OPERATION: &str = "set the buffers of cuSPARSE";
         if self.addresses == addresses {
             return Ok(());
         }

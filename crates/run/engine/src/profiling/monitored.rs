@@ -34,7 +34,7 @@ pub(crate) async fn metrics(
         return Err(why.clone());
     }
     if !gpm::tells(selection) {
-        return Err(Cause::NoData.because("it tells none of the metrics that were asked for"));
+        return Err(Cause::NoData.because("it has none of the requested metrics"));
     }
     let job = prepared.job.with(MonitorPlan { window_ms: WINDOW_MS });
     let limit = START_LIMIT + Duration::from_secs_f64(request.timeout);
@@ -44,7 +44,7 @@ pub(crate) async fn metrics(
         return Err(of_failure(failure));
     }
     let Some(facts) = &outcome.told.facts else {
-        return Err(Cause::Unknown.because("the worker told nothing of the monitoring"));
+        return Err(Cause::Unknown.because("the worker reported nothing about the monitoring"));
     };
     let driver = outcome.told.settings.as_ref().and_then(|settings| settings.driver.as_deref());
     gpm::collected(facts, &prepared.job.program.launches.first.symbol, driver)

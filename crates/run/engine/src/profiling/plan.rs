@@ -120,7 +120,7 @@ fn monitoring(
         return Err(why.clone());
     }
     if !gpm::tells(selection) {
-        return Err(Cause::NoData.because("it tells none of the metrics that were asked for"));
+        return Err(Cause::NoData.because("it has none of the requested metrics"));
     }
     plan.source = MetricSource::Gpm;
     plan.tool = Some("NVML GPM".to_owned());

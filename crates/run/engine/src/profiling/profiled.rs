@@ -202,7 +202,7 @@ async fn cupti(
         return Err(of_failure(&failure));
     }
     let Some(facts) = outcome.told.facts else {
-        return Err(Cause::Unknown.because("the profiling worker told nothing"));
+        return Err(Cause::Unknown.because("the profiling worker reported nothing"));
     };
     let ms = facts.timings;
     tracing::debug!(

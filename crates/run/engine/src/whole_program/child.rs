@@ -58,7 +58,7 @@ pub(crate) enum Told {
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
         Some(setup) => begin(&setup, arguments.collect()),
-        None => io::Error::other("it was told nothing"),
+        None => io::Error::other("it received no message"),
     };
     // This is visible only if the command is started by hand.
     eprintln!("program child: {error}");

@@ -1,4 +1,4 @@
-//! Bodies whose end nobody waits for: refused, or of a request that needs none.
+//! Bodies that the server does not read to their end: refused, or of a request that needs none.
 //!
 //! A connection that is closed while something still comes is reset, and the client loses the answer. So what
 //! comes is read on for a while, and dropped.
@@ -23,8 +23,8 @@ pub(crate) const LINGER_BYTES: usize = 64 << 20;
 /// How long after a deadline was missed.
 pub(crate) const LINGER_LATE: Duration = Duration::from_millis(500);
 
-/// The same request, whose body is read on where it is dropped by somebody who has read nothing of it. Whoever
-/// has begun to read it says how far.
+/// Returns the same request. Its body is read on if its owner drops it without having read any of it. A reader
+/// that has begun decides how far to read.
 pub(crate) fn unless_read(mut request: Request) -> Request {
     if announces_body(request.headers()) {
         let stream = Some(request.take_body().into_bytes_stream().boxed());
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// A request with a body of three pieces: how many were read, and what is told when it is dropped.
+    /// A request with a body of three pieces: how many were read, and the signal of its drop.
     fn request(head: (&str, &str)) -> (Request, Arc<AtomicUsize>, Arc<Notify>) {
         struct Told(Arc<Notify>);
         impl Drop for Told {

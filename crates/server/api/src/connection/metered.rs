@@ -1,4 +1,4 @@
-//! A client's socket and answers that tell of what the client does.
+//! A client's socket and answers that record what the client does.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! Connections of clients: how many there are, how long each may take, and how they end.
 //!
 //! - `deadlines`: how long clients may take
-//! - `graceful_close`: bodies whose end nobody waits for
-//! - `metered`: sockets and answers that tell what the client does
+//! - `graceful_close`: bodies that are not read to their end
+//! - `metered`: sockets and answers that record what the client does
 //! - `table`: all connections, and which one makes room for another
 
 pub(crate) mod deadlines;

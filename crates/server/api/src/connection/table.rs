@@ -220,7 +220,7 @@ impl Connections {
                 return slot;
             }
             self.make_room();
-            // What is freed is noted even if nobody waits for it yet.
+            // What is freed is noted even if no connection waits for it yet.
             let _ = tokio::time::timeout(LOOK_AGAIN, self.freed.notified()).await;
         }
     }
@@ -287,7 +287,7 @@ impl Connections {
     }
 }
 
-/// Tells a connection to end; whether it was not told before.
+/// Requests the end of a connection. Returns whether this is the first request.
 fn end(connection: &ConnectionState, ending: &mut usize) -> bool {
     let mut activity = connection.activity();
     let first = !std::mem::replace(&mut activity.ending, true);
@@ -419,7 +419,7 @@ mod tests {
         assert!(missed(&idle, 59).is_none() && missed(&idle, 61).is_some());
         let head = activity(Turn::Listening { since: start, head: Some(start) });
         assert!(missed(&head, 9).is_none() && missed(&head, 11).is_some());
-        // A stream of events without news keeps nobody waiting.
+        // No client waits for a stream of events that is silent.
         let mut reader = activity(Turn::Answering);
         assert!(missed(&reader, 1_000_000).is_none());
         reader.blocked_since = Some(start);

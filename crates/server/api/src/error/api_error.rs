@@ -22,7 +22,7 @@ pub struct ErrorBody {
     /// Always false, as at the Remote GPU Execution Service.
     #[serde(default)]
     pub success: bool,
-    /// Who has to act: the caller (`client_error`), or whoever runs the server (`error`).
+    /// Who has to act: the caller (`client_error`), or the operator (`error`).
     pub status: ErrorStatus,
     /// Stable code, for programs.
     pub code: ErrorCode,
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Who comes later, or again, is told what the first caller was told.
+    /// Later callers get the same status as the first.
     #[test]
     fn a_failure_keeps_its_status() {
         let status = |code: ErrorCode| {

@@ -140,8 +140,8 @@ impl Mcp {
         }
         let place = self.sessions.begin(&caller.owner).await?;
         let protocol = self.protocol.clone();
-        // By a task of its own: a client that goes away meanwhile must not leave a session that nobody
-        // knows of.
+        // By a task of its own: a client that goes away meanwhile must not leave a session without an
+        // owner.
         let beginning = tokio::spawn(async move {
             let answer = protocol.handle(passed).await;
             let begun = session(answer.headers()).ok().flatten();

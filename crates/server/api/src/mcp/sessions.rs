@@ -1,8 +1,8 @@
 //! Sessions of agents: how many there are, and whose each is.
 //!
 //! Clients of the protocol's newest version have none. Those of older ones begin one with `initialize`, and
-//! many go away without a word, so one that nobody uses makes room for another. Who loses a session is told
-//! so (404), and begins a new one; jobs do not end with it.
+//! many go away without a word, so an unused session makes room for another. A client that loses its session gets
+//! 404 and begins a new one; jobs do not end with it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use warpgauge_model::ErrorCode;
 const MAX_SESSIONS: usize = 256;
 
 /// How long one is kept that no message came or went in: longer than a call may wait for its job, which
-/// may have nothing to tell.
+/// may have no events.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
 /// How long an answer is kept for a client whose connection broke, and which comes back for it. It holds
@@ -83,8 +83,8 @@ impl Sessions {
         }
     }
 
-    /// A place for one more session. Where there is none, the one that is idle for longest goes, of whoever
-    /// has the most.
+    /// Reserves a place for one more session. If none is free, it ends the longest idle session of the owner
+    /// with the most sessions.
     pub(super) async fn begin(&self, owner: &str) -> Result<Place, ApiError> {
         self.forget_ended().await;
         let gone = {

@@ -1,8 +1,8 @@
 //! Requests that a web page of another site has a browser send.
 //!
-//! A server without keys trusts whoever reaches it, and browsers on its machine reach it for any page
-//! that they show: directly, which `Origin` and `Sec-Fetch-Site` tell, or through a name of the page's
-//! own that was made to point here, which `Host` tells. So a request is taken only if it is sent to a
+//! A server without keys trusts every client that reaches it, and browsers on its machine reach it for any page
+//! that they show: directly, which `Origin` and `Sec-Fetch-Site` show, or through a name of the page's
+//! own that was made to point here, which `Host` shows. So a request is taken only if it is sent to a
 //! name of this server's, and by no page of another. Where keys are needed, pages have none; there this
 //! holds only if the operator lists names.
 
@@ -185,7 +185,7 @@ fn hosts(request: &Request) -> Result<Vec<&str>, ApiError> {
     Ok(target.into_iter().chain(given).collect())
 }
 
-/// Whether somebody followed a link to a page here, which then shows in place of the other.
+/// Whether a user followed a link to a page of this server.
 fn is_followed_link(request: &Request) -> bool {
     let is = |name, value| one(request.headers(), name) == Some(value);
     matches!(*request.method(), Method::GET | Method::HEAD)

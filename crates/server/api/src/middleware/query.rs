@@ -43,8 +43,8 @@ impl KnownParameters {
         Self(known.collect())
     }
 
-    /// Refuses what the operation of this method and template would ignore. What is no operation is
-    /// told elsewhere, and pages take anything.
+    /// Refuses what the operation of this method and template would ignore. Unknown
+    /// operations are reported elsewhere, and pages take any parameter.
     fn check(
         &self,
         method: &Method,
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(refused(Method::POST, &["state", "wait", "state"]), None);
         let error = refused(Method::POST, &["wait", "state", "wait"]).unwrap();
         assert!(error.starts_with("wait: may be given once"), "{error}");
-        // No operation; that it is none is told elsewhere.
+        // Unknown operations are reported elsewhere.
         assert_eq!(refused(Method::PUT, &["wait", "wait"]), None);
     }
 }

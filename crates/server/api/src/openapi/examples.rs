@@ -304,7 +304,7 @@ fn gate_request() -> Value {
 
 fn new_baseline() -> Value {
     let case = mapping([("name", "square".into()), ("contract", square())]);
-    // Stored at one click: no name that somebody's own baseline has.
+    // Stored at one click: a name that no user's baseline has.
     mapping([("name", "example".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
 }
 

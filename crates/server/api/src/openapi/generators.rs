@@ -123,7 +123,7 @@ fn drop_parameters(operation: &mut Mapping, names: &[&str]) {
 }
 
 /// OpenAPI knows `int32` and `int64`; generators take any other format, and none, for 32 bits. What
-/// does not fit into 63 bits is no count: the server tells none above.
+/// does not fit into 63 bits is no count: the server reports none above.
 fn wide_integers(schema: &mut Mapping) {
     if schema.get("type").and_then(Value::as_str) != Some("integer") {
         return;

@@ -31,7 +31,7 @@ pub(crate) struct MultipartForm<'a> {
     state: Arc<State>,
 }
 
-/// What the stream of a form tells whoever reads its fields.
+/// State that the stream of a form shares with the reader of its fields.
 #[derive(Default)]
 struct State {
     /// Bytes since any content came of them.
@@ -94,7 +94,7 @@ impl<'a> MultipartForm<'a> {
         field.chunk().await
     }
 
-    /// Reads the rest of a field, which is for nobody.
+    /// Reads and drops the rest of a field.
     ///
     /// # Errors
     /// The form's, or the body's.

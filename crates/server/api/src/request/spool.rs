@@ -14,8 +14,8 @@ use warpgauge_model::ErrorCode;
 const WRITTEN_BYTES: usize = 1 << 20;
 const WRITTEN_PIECES: usize = 64;
 
-/// A file. What has come of it is written on a thread that may block, while more comes; whoever sends slowly
-/// has no such thread meanwhile. Dropping this drops the file.
+/// A file that arrives in pieces. A blocking thread writes the pieces that have arrived, and is released while a
+/// slow client sends the next. Dropping this drops the file.
 #[derive(Default)]
 pub(crate) struct Spool {
     /// What is not being written yet.

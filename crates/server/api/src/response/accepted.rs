@@ -40,7 +40,7 @@ impl Accepted {
     }
 }
 
-/// Where a job is that nobody waits for: 202.
+/// Address of a job that no caller waits for: 202.
 pub(crate) struct AcceptedReply {
     reply: JsonReply<Accepted>,
     status_url: String,

@@ -23,7 +23,7 @@ use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 const MAX_WATCHERS: usize = 256;
 const SHARE: usize = 4;
 
-/// How often a stream without news says that it is alive: proxies close what is silent.
+/// Interval of keep-alive comments on a stream without events: proxies close silent connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// When a client whose stream broke off may come back, milliseconds.
@@ -64,7 +64,7 @@ impl Watchers {
         })
     }
 
-    /// Opens a stream of a job's news, but for what `last` (an event's id) already told.
+    /// Opens a stream of a job's events after `last`, the id of an event.
     pub(crate) async fn watch(
         &self,
         jobs: &dyn JobService,
@@ -86,7 +86,7 @@ fn stream_of(
     mut phase: watch::Receiver<Phase>,
 ) -> SSE {
     let events = news.filter_map(move |event| {
-        // Only the first can be what the client knows; the last is told whatever it knows.
+        // Only the first event can be known to the client. The last event is always sent.
         let told = known.take().is_some_and(|known| known == id(&event)) && !event.state.is_end();
         let event = (!told).then(|| written(&event));
         // Held for as long as the stream.
@@ -122,7 +122,7 @@ fn written(event: &JobEvent) -> Event {
     Event::message(json).event_type(kind).id(id(event))
 }
 
-/// A stream of a job's news.
+/// A stream of a job's events.
 pub(crate) struct EventsReply(SSE);
 
 impl IntoResponse for EventsReply {

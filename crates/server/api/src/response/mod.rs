@@ -2,7 +2,7 @@
 //!
 //! - `accepted`: a report or, with `wait=false`, where the job is
 //! - `compression`: gzip
-//! - `events`: news of a job as server-sent events
+//! - `events`: a job's events as server-sent events
 //! - `reply`: JSON
 
 pub(crate) mod accepted;

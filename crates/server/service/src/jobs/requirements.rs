@@ -123,7 +123,7 @@ impl Placements {
             // The next call publishes them again. Until then this process takes only jobs without
             // requirements.
             self.taking.update(&ExecutorCapabilities::default());
-            tracing::error!(error = chain(&error), "cannot tell what is offered here");
+            tracing::error!(error = chain(&error), "cannot find out what this machine offers");
         }
     }
 
@@ -173,7 +173,7 @@ impl Placements {
 
 fn unmet(reasons: BTreeSet<String>) -> ServiceError {
     let reasons = reasons.into_iter().collect::<Vec<_>>().join("; ");
-    ExecError::NotOffered(format!("nobody here can carry this out: {reasons}")).into()
+    ExecError::NotOffered(format!("no device here can carry this out: {reasons}")).into()
 }
 
 /// Converts unmet requirements to a problem of the request.

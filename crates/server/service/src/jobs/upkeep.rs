@@ -106,7 +106,7 @@ impl Upkeep {
         let age = match self.store.jobs().find(job, Visibility::All).await {
             Ok(row) => row.and_then(|row| row.created_at.elapsed().ok()),
             Err(error) => {
-                tracing::warn!(job, error = chain(&error), "cannot tell how long a job took");
+                tracing::warn!(job, error = chain(&error), "cannot find out how long a job took");
                 None
             }
         };

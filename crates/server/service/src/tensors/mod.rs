@@ -374,7 +374,7 @@ fn unknown(id: &str, why: TensorLookupError) -> ServiceError {
         TensorLookupError::Gone(GoneReason::HolderDied) => holder_died(&id),
         TensorLookupError::Gone(GoneReason::Expired) => gone(
             ErrorCode::TensorGone,
-            "nobody used it in time (tensors.ttl_s, or `ttl_s` of its upload); upload it again",
+            "no process used it in time (tensors.ttl_s, or `ttl_s` of its upload); upload it again",
         ),
         TensorLookupError::Gone(GoneReason::Evicted) => gone(
             ErrorCode::TensorGone,

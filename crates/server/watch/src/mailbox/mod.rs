@@ -47,7 +47,7 @@ pub enum MailboxError {
     Folder(#[from] FolderError),
     /// No result arrived in time.
     #[error(
-        "no result came within {0} s; the kernel is still in the branch, and whoever serves it may answer yet"
+        "no result came within {0} s; the kernel is still in the branch, and the watcher that serves it may still answer"
     )]
     Late(u64),
     #[error("interrupted")]

@@ -21,7 +21,7 @@ pub struct SeriesKey {
     pub kind: DeviceKind,
     /// Product name of the device.
     pub device: String,
-    /// Version of the driver, where the device tells it.
+    /// Version of the driver, where the device reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// CUDA version of the driver.

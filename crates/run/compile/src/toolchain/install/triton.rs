@@ -171,7 +171,7 @@ fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     for ptxas in [Some(&install.ptxas), install.ptxas_blackwell.as_ref()].into_iter().flatten() {
         let program =
             ChildProgram::new(ptxas, Environment::Empty).arg("--version").within(temporary);
-        said(program, VERSION_TIMEOUT, "tells its version", "release")?;
+        said(program, VERSION_TIMEOUT, "prints its version", "release")?;
     }
     Ok(())
 }

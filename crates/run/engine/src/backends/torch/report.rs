@@ -230,7 +230,7 @@ pub(super) fn assembled(
 const NO_DEVICE: &str = "torch kernels run on the CPU, where there is no device to look at";
 const NO_SANITIZER: &str = "the memory of torch kernels is not checked";
 const NOT_RIGHT: &str =
-    "hardware metrics are told of kernels that run to their end and are not wrong";
+    "only kernels that run to their end and are not wrong have hardware metrics";
 const OTHER_TOOL: &str = "hardware metrics of a torch kernel come from Nsight Compute: leave `profile.tools` \
                           out, or name `ncu`";
 

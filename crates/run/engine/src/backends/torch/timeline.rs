@@ -55,7 +55,7 @@ fn report(traced: &Traced) -> Option<TimelineReport> {
     let mut missing = BTreeMap::new();
     if trace.left > 0 {
         let left = trace.left;
-        let text = format!("{left} things that the device did, or calls, were too many to be told");
+        let text = format!("{left} further activities of the device, or calls, are left out");
         missing.insert("events".to_owned(), Cause::Unknown.because(text));
     }
     Some(TimelineReport {

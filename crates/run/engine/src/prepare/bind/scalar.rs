@@ -68,7 +68,7 @@ pub(super) fn converted(
         CType::Unknown if matches!(kind, ArgKind::Float) => match param.bytes {
             4 => Ok((float(&scalar) as f32).to_le_bytes().to_vec()),
             8 => Ok(float(&scalar).to_le_bytes().to_vec()),
-            _ => Err(misfit("the machine code does not tell its type; say it with `c_type`")),
+            _ => Err(misfit("the machine code does not have its type; give it with `c_type`")),
         },
         integer => {
             let (low, high) = integer_range(integer, param.bytes)

@@ -15,7 +15,7 @@ use warpgauge_service::{Caller, JobRequest, JobSubmission};
 /// Most jobs of a batch.
 pub(crate) const MAX_BATCH: usize = 1_000;
 
-/// Problems of a batch that are told; with more of them it is the first that help.
+/// Maximum number of problems that an answer about a batch lists.
 const MAX_PROBLEMS: usize = 50;
 
 /// Jobs to accept, all or none.

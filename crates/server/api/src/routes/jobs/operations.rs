@@ -87,7 +87,7 @@ impl Jobs {
 
     /// Submit jobs
     ///
-    /// Accepts all of the jobs, or none; nobody waits for them. Each is watched and its report
+    /// Accepts all of the jobs, or none, without waiting for them. Each is watched and its report
     /// fetched as that of `/evaluate?wait=false`.
     #[oai(path = "/jobs", method = "post", operation_id = "submit_jobs", tag = "Tag::Jobs")]
     async fn submit(
@@ -224,9 +224,9 @@ impl Jobs {
 
     /// Watch a job
     ///
-    /// Server-sent events: `progress` whenever there is news, the first at once, and one `end`, after
+    /// Server-sent events: `progress` whenever the state changes, the first at once, and one `end`, after
     /// which the stream ends. Whoever reads slowly gets the newest state, not every one. A client
-    /// that comes back with `Last-Event-ID` is not told again what it knows.
+    /// that comes back with `Last-Event-ID` does not get the events that it knows.
     #[oai(
         path = "/jobs/:job_id/events",
         method = "get",

@@ -205,7 +205,7 @@ impl Kernels {
 }
 
 impl Kernels {
-    /// Leaves a job to the service, which nobody waits for.
+    /// Submits a job without waiting for it.
     async fn submit<T>(
         &self,
         request: JobRequest,

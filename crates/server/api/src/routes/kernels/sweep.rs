@@ -29,7 +29,7 @@ use warpgauge_service::{JobSubmission, ServiceError, Services};
 const CSV: &str = "text/csv";
 const EVENTS: &str = "text/event-stream";
 
-/// How often a stream without news says that it is alive: proxies close what is silent.
+/// Interval of keep-alive comments on a stream without events: proxies close silent connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Answers with reports above this size are written off the async threads.

@@ -74,7 +74,7 @@ pub struct DeviceCapabilities {
 }
 
 impl Capabilities {
-    /// What the service tells of itself and of its tools.
+    /// Returns facts about the service and its tools.
     pub fn new(status: &ServiceStatus, tooling: &Tooling) -> Self {
         let there = |language: &str| {
             tooling.tools.iter().any(|tool| tool.name == language && tool.available)

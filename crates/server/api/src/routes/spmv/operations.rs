@@ -118,7 +118,7 @@ impl Spmv {
     /// A Matrix Market file: coordinate or array; real, integer or pattern; general, symmetric or
     /// skew-symmetric. Or a SPASM file of version 2. What it begins with says which. It is read at once,
     /// and kept under its name for the caller's key, in place of the one of that name. A file that is no
-    /// such matrix changes nothing. How far it is read, `/check_mtx/{name}` tells meanwhile.
+    /// such matrix changes nothing. `/check_mtx/{name}` reports meanwhile how far it is read.
     #[oai(path = "/upload_mtx", method = "post", operation_id = "upload_mtx", tag = "Tag::Spmv")]
     async fn upload_mtx(
         &self,
@@ -213,7 +213,7 @@ fn unfit(problem: SpmvProblem) -> ApiError {
     ApiError::field(&problem.path, problem.code, problem.message)
 }
 
-/// How one of several jobs of a request is to be taken: each is told from the other if it is sent again.
+/// Returns how one of several jobs of a request is accepted. A retry of the request finds each job again.
 fn of_method(submission: &JobSubmission, method: Method) -> Result<JobSubmission, ApiError> {
     let mut own = submission.clone();
     if let Some(key) = &mut own.idempotency_key {

@@ -44,7 +44,7 @@ impl IntoResponse for TensorFileReply {
         let mut response = Response::builder().content_type(BYTES).finish();
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        // It is known, and whoever gets less knows that the tensor went meanwhile.
+        // A client that receives fewer bytes knows that the tensor was removed meanwhile.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
         let name = format!("attachment; filename=\"{id}.{}\"", format.name());
         if let Ok(value) = HeaderValue::from_str(&name) {

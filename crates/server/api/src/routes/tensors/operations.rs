@@ -96,7 +96,7 @@ impl Tensors {
 
     /// Delete a tensor
     ///
-    /// Its id is gone at once; its memory stays until nobody has it open.
+    /// Its id is gone at once; its memory stays until no process has it open.
     #[oai(
         path = "/tensors/:id",
         method = "delete",
@@ -154,7 +154,7 @@ impl Tensors {
 
     /// Prolong a lease
     ///
-    /// The heartbeat of whoever has a tensor open. A lease without one ends, and with the last lease of a
+    /// The heartbeat of a process that has a tensor open. A lease without one ends, and with the last lease of a
     /// deleted tensor its memory goes.
     #[oai(
         path = "/tensor-leases/:id",

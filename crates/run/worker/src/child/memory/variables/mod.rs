@@ -47,7 +47,7 @@ impl Variables {
         let found = match (emulator, image.format) {
             (Some(emulator), _) => match emulator.variables(module) {
                 Some(told) => emulated(told),
-                None => Err("the emulated device does not tell them".to_owned()),
+                None => Err("the emulated device does not list them".to_owned()),
             },
             (None, ImageFormat::Ptx) => match link_ptx(context, &image.bytes) {
                 Ok(linked) => on_gpu(module, &linked),
@@ -103,7 +103,7 @@ fn on_gpu(module: &Module, linked: &[u8]) -> Result<Vec<Variable>, String> {
     let mut found = Vec::new();
     for Listed { name, bytes, is_constant } in image::listed(linked)? {
         let Some(range) = module.variable(&name).map_err(unasked)? else {
-            return Err(format!("the driver does not tell where variable {name} is"));
+            return Err(format!("the driver does not report the address of variable {name}"));
         };
         if range.bytes != bytes {
             return Err(format!(
