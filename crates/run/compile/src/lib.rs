@@ -1,10 +1,27 @@
-//! Compiles source to an artifact with NVRTC or nvcc, or passes an image through. Compilers run in a
-//! sandboxed child that can be killed; results are cached.
+//! Compiles source to an image with NVRTC, nvcc or Triton, or checks a given image. Compilers run in a
+//! confined child that can be killed; results are cached.
 //!
-//! [`Compiler::compile`] looks into the [`cache`]. If the kernel is not there, it starts a [`child`] that
-//! may read only the toolchain and its own directory. PTX, cubins and fatbins are checked
-//! ([`passthrough`]) and passed on. The result is a [`CompiledModule`]: an image, its kernels with their
-//! parameter types and resource usage, and the compiler's messages.
+//! # Files
+//! - `compiler/`: [`Compiler`], the entry. `job.rs` and `options.rs` check requests; `passthrough.rs`
+//!   checks PTX, cubins and fatbins.
+//! - `cache/`: images by the content of every compiler input, in memory and on disk. `refused.rs`
+//!   remembers sources that exceeded a limit.
+//! - `supervisor.rs`, `protocol/`, [`child`]: the parent's side of a compile child, the messages, and the
+//!   child itself. `spares.rs` keeps children that have imported Triton.
+//! - `triton/`, `build/`: Triton kernels; extensions, and whole programs.
+//! - `binary/`, `describe.rs`, `demangle/`, `signature.rs`, `layout.rs`: kernels, parameters, variables and
+//!   structures of an image. `disassemble.rs` makes listings.
+//! - `source.rs`, `prelude.rs`, `cub.rs`, `std_names.rs`: the source text that NVRTC gets.
+//! - `diagnostics.rs`, `summary.rs`, `exceeded.rs`: messages of compilers, and their limits.
+//! - [`toolchain`]: finds compilers, and installs them.
+//!
+//! # Life of a compilation
+//! 1. [`Compiler::compile`] looks into the cache. Concurrent requests for the same content of one owner
+//!    share one compilation.
+//! 2. A permit bounds the number of children, in fair turns between owners.
+//! 3. The child reads one request, confines itself to the toolchain and its own directory, compiles, and
+//!    writes one reply. The parent kills it at its deadline.
+//! 4. The parent reads kernels and parameters from the image, and stores the [`CompiledModule`].
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,25 @@
-//! The order of the stages: compile, lay out, lease, run, watch, report, for one kernel and for
-//! several.
+//! The order of the stages: compile, lay out, lease, run, profile, report, for one kernel and for several.
 //!
-//! [`Executor`] is the interface. The service gives it a [`WorkOrder`] and follows its [`Progress`].
-//! The service sees no lease, no fleet and no compiler; an executor sees no store, and only opaque ids
-//! of owners. [`LocalExecutor`] runs orders on the devices of this machine. `backends` follows one
-//! evaluation from end to end, `comparison` a comparison, `gate` a suite.
+//! # Files
+//! - `local.rs`: [`LocalExecutor`], which runs the orders of the service on this machine. It implements
+//!   [`Executor`](warpgauge_executor::Executor). `start.rs` starts compilers, workers and tools.
+//! - `engine.rs`, `host.rs`: the backends of this machine, and the resources that they share.
+//! - `backend/`: the trait `KernelBackend`. `backends/`: its implementations for the families `device`,
+//!   `library`, `torch` and `program`.
+//! - `prepare/`: compiles a kernel, binds its arguments, and writes its private directory.
+//! - `profiling/`: counters, monitoring and NVIDIA's tools. `reporting/`: reports for callers.
+//! - `comparison.rs`, `sweep/`, `gate.rs`: operations of several evaluations. `compile_only.rs`:
+//!   compilations without a run.
+//! - `whole_program/`: the child process that becomes a submitted program.
+//!
+//! # Life of an order
+//! 1. The executor gets a [`WorkOrder`](warpgauge_executor::WorkOrder). It sees no store, and owners only
+//!    as opaque ids.
+//! 2. The engine chooses the backend by the family of the kernel.
+//! 3. `backends/device/mod.rs` is the model: tune, compile, lay out, lease a device, run, profile on the
+//!    same lease, assemble the report.
+//! 4. `reporting::finished` completes every report.
+//! 5. The outcome goes back to the service; scratch files of the order are removed.
 
 #![forbid(unsafe_code)]
 

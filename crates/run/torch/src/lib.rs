@@ -1,21 +1,31 @@
 //! Runners of PyTorch code: processes that hold a submission and none of the judge's data.
 //!
-//! A [`Runners`] keeps one interpreter that has imported PyTorch, the zygote, which runs no submitted code.
-//! The zygote forks for each evaluation. The fork gives up files, network, processes and system calls
-//! ([`child`] and `python/confine.py`), and takes one submission. [`Judges`] sends an order, runners and
-//! files to a judge process, which receives them as a [`JudgeProcess`]. The judge holds a [`RunnerSession`]
-//! with each runner: it sends the questions, and times the answers by its own clock. Between two calls the
-//! fork is stopped, with all of its threads. The judge verifies that in `/proc` before it reads or writes the
-//! fork's memory, and again before the fork continues.
+//! # Files
+//! - `runners.rs`: [`Runners`], all runners of a server and the bounds on their number. `spares.rs` has
+//!   runners that wait with a context; `alone.rs` a runner under a tool.
+//! - `zygote.rs`, `child.rs`: the interpreter that has imported PyTorch and forks, and its confinement.
+//! - `fork.rs`, `threads.rs`, `memory.rs`: a fork from outside: its end, its threads, its memory.
+//! - `judges.rs`, `judge_process.rs`: judge processes, from outside ([`Judges`]) and from inside
+//!   ([`JudgeProcess`]).
+//! - `session.rs`, `wire.rs`, `locked.rs`: the judge's questions to a runner ([`RunnerSession`]), their
+//!   frames, and calls whose inputs stay encrypted until their turn.
+//! - `function.rs`: calls of a caller's functions, which nothing judges.
+//! - `builds.rs`: build orders of a fork. A fork has no compilers; the other end of its [`BuildSocket`]
+//!   stays with the server.
+//! - `python/`: the fork's side.
 //!
-//! The judge bounds and checks what a fork sends, and trusts none of it. It reads the bytes of tensors from
-//! the fork's memory, and writes inputs there, through [`SubmissionMemory`]. So the submission need not copy
-//! results while the clock runs, and cannot change them after it has reported completion. [`ProcessMemory`]
-//! is the implementation for the CPU; buffers on a GPU have another one.
+//! # Life of a runner
+//! 1. The zygote, which runs no submitted code, forks.
+//! 2. The fork gives up files, network, processes and system calls (`python/confine.py`), and takes one
+//!    submission.
+//! 3. The server hands its descriptors to a judge. The judge sends questions, and times the answers by its
+//!    own clock.
+//! 4. Between two calls all threads of the fork are stopped. The judge verifies that in `/proc` before it
+//!    reads or writes the fork's memory ([`SubmissionMemory`]), and again before the fork continues. So the
+//!    submission cannot change results after it has reported completion.
+//! 5. The end of the session, or its deadline, ends the fork.
 //!
-//! A fork has no compilers. It sends build requests on a separate socket, whose other end, the
-//! [`BuildSocket`], stays with the server. The answer is a file, which the fork loads itself
-//! (`python/building.py`).
+//! The judge bounds and checks what a fork sends, and trusts none of it.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,25 @@
-//! The process boundary: which jobs a device worker gets, what it returns, and how the server supervises
-//! it.
+//! The process that owns a device: its jobs, its supervision by the server, and the messages between both.
 //!
-//! [`Fleet`] is the server's side: it starts worker processes, leases devices, sends jobs, and kills
-//! workers that hang. [`child`] is the other side: one process with one context, which runs one job at a
-//! time.
+//! # Files
+//! - `fleet/`: the server's side. [`Fleet`] starts and replaces worker processes; a [`Lease`] is the right
+//!   to run jobs on one device; `fleet/sealed.rs` connects judge and workers.
+//! - `queue.rs`: the order of those that wait for a lease.
+//! - `protocol/`, `frame.rs`: messages, and their frames. `handed.rs` and `rendezvous.rs` pass sockets.
+//! - [`child`]: the worker process: one context, one job at a time. It has a map of its folders.
+//! - [`holder`]: processes that hold shared tensors.
+//! - `selftest/`: checks of a worker on the device at hand.
+//!
+//! # Life of a worker
+//! 1. The fleet lists devices in a child process (`fleet/probe.rs`), and starts one worker for each, and a
+//!    hot spare where configured (`fleet/slot.rs`).
+//! 2. The worker opens the driver, makes its context, loads the built-in kernels and sends a greeting with
+//!    the protocol's version (`child/session.rs`).
+//! 3. [`Fleet::lease`] gives a device to a caller. [`Lease::run`] sends a job; its tensors are files in the
+//!    job's private directory.
+//! 4. The worker runs the task (`child/job.rs`, `child/tasks/`), sends events and one outcome, and removes
+//!    the data of the job.
+//! 5. The fleet kills a worker that misses its deadline or loses its context, with its process group. The
+//!    spare takes over.
 
 #![forbid(unsafe_code)]
 
