@@ -155,7 +155,7 @@ fn combine(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Found {
             let total: Option<f64> = times.as_ref().map(|times| times.iter().sum());
             let (Some(times), Some(total)) = (times, total.filter(|total| *total > 0.0)) else {
                 return Err(format!(
-                    "a mean over several kernels needs the time of each: {DURATION} was not told"
+                    "a mean over several kernels needs the time of each, and {DURATION} is missing"
                 )
                 .into());
             };

@@ -134,7 +134,7 @@ fn why_missing(collected: &CollectedMetrics, source: &ChipFormula) -> String {
         None if collected.source == MetricSource::Static => {
             format!("{name} is a counter, and none were read")
         }
-        None => format!("{name} is not among what {} told", collected.tool),
+        None => format!("{} does not report {name}", collected.tool),
     }
 }
 
