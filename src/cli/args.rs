@@ -32,6 +32,7 @@ pub(super) struct Cli {
 
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
 pub(super) struct Global {
     /// Configuration file (TOML); see `warpgauge config --defaults` for a commented template
     #[arg(long, global = true, value_name = "FILE")]
@@ -253,6 +254,7 @@ pub(super) struct ServeArgs {
 
 /// Where a command is carried out.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server options")]
 pub(super) struct Target {
     /// Use the server at this address instead of this machine
     #[arg(long, value_name = "URL", env = "WARPGAUGE_SERVER")]
@@ -288,6 +290,7 @@ pub(super) fn client(
 
 /// How long to stay with a server that goes away.
 #[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Server options")]
 pub(super) struct Patience {
     /// How long to wait for a server that has the job and restarts or is away, each time, 0 to 3600
     #[arg(long = "patience", value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]

@@ -36,6 +36,7 @@ const NO_SERVER: &str = "name the server that has the job: --server URL, or WARP
 
 /// The server whose jobs are meant.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server options")]
 pub(in crate::cli) struct ServerArgs {
     /// The server; without one, `list` lists the jobs of this machine
     #[arg(long, value_name = "URL", env = "WARPGAUGE_SERVER")]
