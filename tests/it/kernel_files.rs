@@ -22,14 +22,14 @@ const PRODUCT: &str = "__global__ void product(const float* A, const float* B, f
     \x20   C[row * N + column] = sum;\n}\n";
 
 /// Runs a command in `directory` and returns its exit code, output and error stream.
-fn run(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
+pub fn run(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = program();
     command.args(["--device", &device()]).args(arguments).current_dir(directory);
     outcome(command.env("WARPGAUGE_DATA_DIR", directory.join("data")).output().unwrap())
 }
 
 /// Returns a folder with these files, beside the data of the program.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     std::fs::DirBuilder::new().mode(0o700).create(&data).unwrap();

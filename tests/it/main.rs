@@ -24,6 +24,7 @@ mod counters;
 mod crash;
 mod deploy;
 mod disk;
+mod documents;
 mod durable;
 mod evaluate;
 mod example_kernel;
