@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One thing that can be done, or the reason why not.
+/// Capability of this installation, or the reason why it is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capability {
-    /// Whether it can.
+    /// Whether the capability is available.
     pub available: bool,
-    /// What does it, or why it cannot be done.
+    /// Tool that provides the capability, or the reason why it is not available.
     pub reason: String,
-    /// Stable code of the reason why it cannot be done, e.g. `no_permission`.
+    /// Stable code of the reason, e.g. `no_permission`. Absent if the capability is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What would help.
+    /// Remedy. Absent if the capability is available or no remedy is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -40,25 +40,24 @@ impl Capability {
     }
 }
 
-/// A program or a library of NVIDIA's, Triton or PyTorch.
+/// Tool or library: one of NVIDIA's, Triton or PyTorch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolReport {
-    /// Name of the program: `ncu`, `nsys`, `QdstrmImporter`, `compute-sanitizer`, `cuobjdump`,
-    /// `nvdisasm`; `triton`, `torch`: packages of Python; `cusparse`, `cublas`: libraries whose functions
-    /// kernels are compared with.
+    /// Name of the tool. Programs: `ncu`, `nsys`, `QdstrmImporter`, `compute-sanitizer`, `cuobjdump`, `nvdisasm`.
+    /// Python packages: `triton`, `torch`. Libraries whose functions kernels are compared with: `cusparse`, `cublas`.
     pub name: String,
-    /// Whether it is there and can be started.
+    /// Whether the tool is installed and can be started.
     pub available: bool,
-    /// Where it is.
+    /// Path of the tool. Absent if it was not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its version.
+    /// Version of the tool. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Why it cannot be used.
+    /// Reason why the tool cannot be used. Absent if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What would help.
+    /// Remedy. Absent if the tool can be used or no remedy is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -66,25 +65,25 @@ pub struct ToolReport {
 /// Capabilities of the tools of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tooling {
-    /// NVIDIA's programs, Triton and PyTorch.
+    /// NVIDIA's tools and libraries, Triton and PyTorch.
     pub tools: Vec<ToolReport>,
-    /// Programs that may hold the hardware counters, with their process ids.
+    /// Running programs that may hold the hardware counters, with their process ids.
     pub counter_users: Vec<String>,
-    /// Warnings about weak points of this installation.
+    /// Warnings about security weaknesses of this installation.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// Capabilities of each device, by ordinal.
+    /// Capabilities of each device, in the order of their ordinals.
     pub devices: Vec<DeviceTooling>,
 }
 
-/// What weakens an installation, and how to mend it.
+/// Security weakness of an installation, with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Stable name: `runs_as_root`, `paths_are_visible`.
+    /// Stable code of the warning: `runs_as_root` or `paths_are_visible`.
     pub code: String,
-    /// What is weak.
+    /// Description of the weakness.
     pub message: String,
-    /// How to mend it.
+    /// Remedy.
     pub remedy: String,
 }
 
@@ -127,28 +126,27 @@ pub struct DeviceTooling {
     pub id: u32,
     /// Whether hardware counters can be read, as far as is known without reading them.
     pub counters: Capability,
-    /// Sources of device metrics, best first.
+    /// Sources of device metrics, the best first.
     pub sources: Vec<SourceCapability>,
     /// Memory and race checks.
     pub sanitize: Capability,
-    /// Traces of the activity of GPU and driver.
+    /// Timelines of the GPU and the driver.
     pub timeline: Capability,
 }
 
-/// A source of device metrics.
+/// Source of device metrics on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceCapability {
-    /// As `profile.tools` of a contract has it: `emulator`, `cupti`, `ncu`, `gpm`,
-    /// `static`.
+    /// Name of the source in `profile.tools` of a contract: `emulator`, `cupti`, `ncu`, `gpm` or `static`.
     pub name: String,
-    /// Whether it has data on this device.
+    /// Whether the source reports any metric on this device.
     pub available: bool,
-    /// What it reports, or why it reports nothing.
+    /// Metrics that the source reports, or the reason why it reports none.
     pub reason: String,
-    /// Stable code of the reason why it reports nothing.
+    /// Stable code of the reason. Absent if the source is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What would help.
+    /// Remedy. Absent if the source is available or no remedy is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

@@ -12,71 +12,71 @@ use warpgauge_contract::{MatrixUsed, RequestWarning, TensorUsed};
 use warpgauge_statistics::paired::{PairedComparison, Ranking};
 use warpgauge_statistics::{CountedComparison, CountedRank};
 
-/// The report of a comparison. `ref_runtime` and `kernel_exec_result` have the names and meaning of
-/// the CUDA Evaluation Server's response.
+/// Report of a comparison. `ref_runtime` and `kernel_exec_result` have the names and meaning of the CUDA Evaluation
+/// Server's response.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CompareResponse {
-    /// Identifies the job at `/jobs/{job_id}`.
+    /// Id of the job, at `/jobs/{job_id}`.
     pub job_id: String,
-    /// `success`: the comparison ran to an end, whatever its verdict.
+    /// `success` if the comparison ran to its end, whatever the verdict.
     pub status: ResponseStatus,
-    /// The verdict on the candidates, the worst of theirs. Which is faster does not matter here. Absent
-    /// in reports that earlier versions stored.
+    /// Verdict on the correctness of the candidates: the worst of theirs. It does not depend on which kernel is
+    /// faster. Absent in reports that earlier versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Statistics of the reference's launch times, milliseconds; the placeholder has zeros.
+    /// Statistics of the reference's launch times, milliseconds. The placeholder has zeros.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ref_runtime: Option<RuntimeStats>,
     /// Verdict and times of `custom_kernel`, or of the first candidate.
     pub kernel_exec_result: KernelExecResult,
-    /// Product name of the device; the placeholder is `CPU`.
+    /// Product name of the device. The placeholder is `CPU`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<String>,
-    /// Name of the host that answers, beside placeholders.
+    /// Name of the host that answers. Absent in an answer without placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_name: Option<String>,
-    /// Address at which the caller reached the host that answers, beside placeholders.
+    /// Address at which the caller reached the host that answers. Absent in an answer without placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_ip: Option<String>,
-    /// The device that ran the kernels. Absent where the CPU did.
+    /// Device that ran the kernels. Absent for torch kernels on the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
-    /// What verdicts and ranks rest on: times on a GPU, counts on the emulated device, nothing
-    /// for torch kernels on the CPU.
+    /// Basis of the verdicts and ranks: times on a GPU, counts on the emulated device, nothing for torch kernels on
+    /// the CPU.
     #[serde(default)]
     pub verdict_by: VerdictBy,
-    /// `custom_kernel`, or the first candidate, side by side with the reference.
+    /// Comparison of `custom_kernel`, or of the first candidate, with the reference by their times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PairedComparison>,
-    /// Why there is no comparison.
+    /// Reason why there is no comparison of times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// The sparse matrices that the contract named, and what was under these names.
+    /// Sparse matrices that the contract names, with the content that each name had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// The shared tensors that the contract named, as they were copied.
+    /// Shared tensors that the contract names, as they were copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
-    /// What the request had that is ignored, and what it lacked that was filled in.
+    /// Fields of the request that are ignored, and fields that were missing and were filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<RequestWarning>,
-    /// Order of the reference (index 0) and those candidates (from index 1) that were compared,
-    /// where there are several.
+    /// Order by time of the reference (index 0) and of the candidates that were timed (from index 1). Absent if only
+    /// two kernels were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Ranking>,
-    /// `custom_kernel`, or the first candidate, beside the reference in counts of one launch, on the
-    /// emulated device. It says nothing of times.
+    /// Comparison of `custom_kernel`, or of the first candidate, with the reference by counts of one launch, on the
+    /// emulated device. Counts say nothing about times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedComparison>,
-    /// On the emulated device: order of the reference (index 0) and those candidates (from index 1)
-    /// that are right, where there are several, by their counts.
+    /// Order by counts, on the emulated device, of the reference (index 0) and of the candidates that are right (from
+    /// index 1). Absent if only two kernels were compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted_ranking: Vec<CountedRank>,
-    /// The reference's own evaluation.
+    /// Evaluation of the reference.
     pub reference: EvaluateResponse,
-    /// Each candidate, in the order of the request.
+    /// Candidates, in the order of the request.
     pub candidates: Vec<CandidateReport>,
-    /// Where the wall-clock time went, all runs together, milliseconds.
+    /// Wall-clock time by stage, all runs together, milliseconds.
     pub timings: Timings,
 }
 
@@ -95,52 +95,51 @@ impl CompareResponse {
     }
 }
 
-/// What verdicts rest on.
+/// Basis of the verdicts and ranks of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictBy {
-    /// Times, side by side: `comparison` and `ranking`.
+    /// Times, measured side by side: `comparison` and `ranking`.
     #[default]
     Times,
-    /// Exact counts of one launch: `counted` and `counted_ranking`. They say nothing of times.
+    /// Exact counts of one launch: `counted` and `counted_ranking`. Counts say nothing about times.
     Counts,
-    /// Nothing: torch kernels on the CPU, and kernels beside them, are found right or wrong. Times of the CPU rank
-    /// nothing.
+    /// Nothing: torch kernels on the CPU, and kernels beside them, are found right or wrong only. Times of the CPU
+    /// rank nothing.
     Nothing,
 }
 
-/// One candidate of a comparison.
+/// Candidate of a comparison.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CandidateReport {
-    /// Its name; `custom` for `custom_kernel`.
+    /// Name of the candidate; `custom` for `custom_kernel`.
     pub name: String,
-    /// Its own evaluation.
+    /// Evaluation of the candidate alone.
     pub evaluation: EvaluateResponse,
-    /// Side by side with the reference.
+    /// Comparison with the reference by times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PairedComparison>,
-    /// Why there is no comparison.
+    /// Reason why there is no comparison of times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// Whether it is the reference's machine code, but for names. Absent where that is unknown.
+    /// Whether the candidate has the reference's machine code, names aside. Absent if the codes cannot be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
-    /// Whether it was not measured because its image, to the last byte that bears on how it runs,
-    /// and its launch are the reference's; its outputs were checked all the same.
+    /// Whether the candidate was not timed because its image and its launch are the reference's. The images then
+    /// agree in every byte that affects execution. The outputs were checked all the same.
     #[serde(default)]
     pub same_image: bool,
-    /// Beside the reference in counts of one launch, on the emulated device. It says nothing of
-    /// times.
+    /// Comparison with the reference by counts of one launch, on the emulated device. Counts say nothing about times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedComparison>,
-    /// How its code differs from the reference's. Absent where it is the same machine code, and
-    /// where `no_code_diff` says why.
+    /// Differences between the code of the candidate and that of the reference. Absent if both have the same machine
+    /// code, or if `no_code_diff` gives a reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_diff: Option<CodeDiff>,
-    /// Why the codes cannot be compared, and what would help.
+    /// Reason why the codes cannot be compared, with a remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_code_diff: Option<String>,
-    /// Deterministic counts of one launch beside the reference's, on the emulated device.
+    /// Deterministic counts of one launch beside those of the reference, on the emulated device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountComparison>,
 }
@@ -153,16 +152,16 @@ impl CandidateReport {
     }
 }
 
-/// A count of both kernels.
+/// One count of both kernels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountComparison {
-    /// What was counted, by the emulator's name.
+    /// Name of the count in the emulator.
     pub count: String,
-    /// The reference's.
+    /// Count of the reference.
     pub reference: u64,
-    /// The candidate's.
+    /// Count of the candidate.
     pub candidate: u64,
-    /// Candidate over reference; absent where the reference has none.
+    /// Count of the candidate divided by that of the reference. Absent if the reference's is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
 }

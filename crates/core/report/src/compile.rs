@@ -6,62 +6,62 @@ use serde::{Deserialize, Serialize};
 use super::{CompileReport, ResponseStatus};
 use warpgauge_model::{Diagnostic, Resources};
 
-/// Answer of `POST /compile`.
+/// Report of `POST /compile`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CompileResponse {
-    /// Identifies the job.
+    /// Id of the job, at `/jobs/{job_id}`.
     pub job_id: String,
-    /// `success`: the compiler ran to an end.
+    /// `success` if the compiler ran to its end.
     pub status: ResponseStatus,
     /// Whether the kernel compiled.
     pub compiled: bool,
-    /// Why not.
+    /// Reason why the kernel does not compile. Absent if it compiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compilation_error: Option<String>,
-    /// Errors and warnings.
+    /// Errors and warnings of the compiler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,
-    /// The compilation.
+    /// Compiler, image and resources. Absent if there is no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile: Option<CompileReport>,
-    /// The image, base64.
+    /// Image in base64. Absent unless the request asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_b64: Option<String>,
-    /// Its format: `cubin`, `ptx` or `fatbin`.
+    /// Format of the image: `cubin`, `ptx` or `fatbin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_format: Option<String>,
-    /// Every kernel of the image, with its parameters: what a contract's arguments are given to. In the
-    /// order of the image; some hundred at most.
+    /// Kernels of the image with their parameters, which the arguments of a contract match. In the order of the
+    /// image, up to a maximum number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<KernelSignature>,
-    /// Milliseconds from arrival to answer.
+    /// Time from the arrival of the request to the answer, milliseconds.
     pub total_ms: f64,
 }
 
-/// A kernel of an image.
+/// Kernel of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelSignature {
-    /// Its name as one would write it.
+    /// Readable (demangled) name.
     pub name: String,
-    /// Its symbol in the image.
+    /// Symbol in the image.
     pub symbol: String,
-    /// Its parameters, in order. Absent where the image does not have them.
+    /// Parameters in order. Absent if the image does not describe them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<KernelParameter>>,
-    /// Its resources, for machine code.
+    /// Resources of the kernel. Only for machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 }
 
-/// A parameter of a kernel.
+/// Parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelParameter {
-    /// Its name, where the source writes it plainly.
+    /// Name of the parameter. Absent unless the source states it plainly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its type in C, after typedefs and macros, e.g. `const float*`; what is known of it for machine
-    /// code, whose symbols may carry no types.
+    /// Type in C, after typedefs and macros, e.g. `const float*`. For machine code, whose symbols may carry no types,
+    /// the part that is known.
     pub c_type: String,
-    /// Its size, bytes.
+    /// Size of the parameter, bytes.
     pub bytes: u32,
 }

@@ -8,44 +8,44 @@ use serde::{Deserialize, Serialize};
 use warpgauge_metrics::MetricSource;
 use warpgauge_model::{DeviceKind, Unavailable};
 
-/// What the metrics that a contract asks for would take on this machine. Nothing is run for it.
+/// Plan of a profile: the source, the passes and the time that a contract's metrics would take on this machine.
+/// Nothing is run for a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfilePlan {
-    /// Device that the evaluation would run on now, by its CUDA ordinal.
+    /// CUDA ordinal of the device that the evaluation would run on now.
     pub device: u32,
-    /// Its kind.
+    /// Kind of the device.
     pub kind: DeviceKind,
-    /// Best source that there is for them.
+    /// Best available source for the metrics.
     pub source: MetricSource,
-    /// The tool and its version, where that is known before it runs.
+    /// Name and version of the tool. Absent if they are not known before the tool runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The chip whose counters were planned with.
+    /// Chip whose counters the plan is for. Only for the source `cupti`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chip: Option<String>,
-    /// Ids of the metrics that were asked for.
+    /// Ids of the requested metrics.
     pub metrics: Vec<String>,
-    /// Names that are in no catalogue.
+    /// Requested names that are in no catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// NVIDIA's metrics that they are made of.
+    /// NVIDIA's metrics from which the requested ones are computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
-    /// NVIDIA's metrics that cannot be had here, and why.
+    /// NVIDIA's metrics that are not available here, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, String>,
-    /// Launches that it takes, each on restored inputs. Absent where the source does not announce it.
+    /// Number of launches, each on restored inputs. Absent if the source does not know it in advance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
-    /// Most passes that an evaluation makes.
+    /// Maximum number of passes of an evaluation.
     pub max_passes: u32,
-    /// Estimated time beyond the evaluation, milliseconds, for a short kernel; of counters, for a
-    /// worker that has just read the same. The first profile with other metrics takes some 150 ms
-    /// and 8 for each pass more, the first of all another second. Absent where the source does not
-    /// announce it.
+    /// Estimated time beyond the evaluation, milliseconds, for a short kernel. For counters, it is for a worker that
+    /// has just read the same ones. The first profile with other metrics takes about 150 ms longer, and 8 ms for each
+    /// pass. The first profile of all takes a further second. Absent if the source does not know it in advance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_ms: Option<f64>,
-    /// Why a better source cannot be had.
+    /// Reason why a better source is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
 }

@@ -3,31 +3,31 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a whole program (`kernel_type: program`) did when it was run. Its times are its own affair: it
-/// decides what it does and how often, so no `runtime` follows from them, and nothing is ranked by them.
+/// Run of a whole program (`kernel_type: program`). The program decides what it does and how often. So no `runtime`
+/// follows from its times, and nothing is ranked by them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramReport {
-    /// Its exit code; absent if it did not end by itself.
+    /// Exit code. Absent if the program did not end by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The signal that ended it, e.g. `SIGSEGV`.
+    /// Signal that ended the program, e.g. `SIGSEGV`. Absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// What it printed.
+    /// Standard output.
     pub stdout: PrintedText,
-    /// What it printed of errors.
+    /// Standard error.
     pub stderr: PrintedText,
-    /// From its start to its end by the server's clock, without any tool round it, milliseconds. The driver's
-    /// start is in it.
+    /// Wall-clock time from the program's start to its end, milliseconds. It includes the start of the driver. No
+    /// tool is attached in this run.
     pub wall_ms: f64,
-    /// Its kernels and how often each was launched. On a GPU as the timeline has them, with their times
-    /// there; on the emulated device as it counted them.
+    /// Kernels with their numbers of launches: from the timeline on a GPU, with their times; from exact counts on the
+    /// emulated device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<ProgramKernel>,
-    /// What the emulated device has to say of kernels that failed.
+    /// Messages of the emulated device about kernels that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
-    /// What it could reach of the machine while it ran.
+    /// Confinement of the program: what it could reach of the machine.
     pub confinement: String,
 }
 
@@ -42,27 +42,27 @@ impl ProgramReport {
     }
 }
 
-/// Text of a program, the middle of which is left out where it is too long.
+/// Text that a program printed, without its middle if it is too long.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PrintedText {
-    /// The beginning and the end of it; what is not UTF-8 is replaced.
+    /// Beginning and end of the text. Bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// Bytes that are left out.
+    /// Number of bytes that are left out.
     #[serde(default)]
     pub left_out_bytes: u64,
 }
 
-/// A kernel of a program.
+/// Kernel of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramKernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
-    /// How often it was launched.
+    /// Number of launches.
     pub launches: u64,
-    /// Time of all launches by the timeline, milliseconds.
+    /// Time of all launches in the timeline, milliseconds. Absent without a timeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<f64>,
-    /// Share of the time of all listed kernels, %.
+    /// Share of the time of all listed kernels, %. Absent without a timeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_pct: Option<f64>,
 }

@@ -11,105 +11,105 @@ use warpgauge_contract::{AxisValue, MatrixUsed, SweepAxis, TensorUsed};
 use warpgauge_model::{FailureCode, Resources};
 use warpgauge_statistics::Counted;
 
-/// Answer of `POST /sweep`.
+/// Report of `POST /sweep`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SweepResponse {
-    /// Identifies the sweep at `/jobs/{job_id}`.
+    /// Id of the sweep, at `/jobs/{job_id}`.
     pub job_id: String,
-    /// `success`: every point came to a verdict on the kernel or on the contract.
+    /// `success` if every point has a verdict on the kernel or on the contract.
     pub status: ResponseStatus,
-    /// The verdict on the kernel, the worst over the points. Absent where no point has one, and in answers
-    /// that earlier versions stored.
+    /// Verdict on the kernel: the worst of its points. Absent if no point has one, and in answers that earlier
+    /// versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// The axes, in the order in which they vary, the last fastest.
+    /// Axes in the order in which they vary, the last fastest.
     pub axes: Vec<SweepAxis>,
     /// Number of points by status.
     pub counts: BTreeMap<String, usize>,
-    /// Every point, in order.
+    /// Points in order.
     pub points: Vec<SweepPoint>,
-    /// The points as one table.
+    /// Points as one table.
     pub table: SweepTable,
-    /// The best points by measure, among those that are correct.
+    /// Best correct points by each measure.
     pub best: SweepBest,
-    /// The devices that ran points.
+    /// Devices that ran points.
     pub devices: Vec<DeviceReport>,
-    /// Milliseconds from arrival to answer.
+    /// Time from the arrival of the request to the answer, milliseconds.
     pub total_ms: f64,
 }
 
-/// One point of a sweep.
+/// Point of a sweep: one combination of the axes' values.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SweepPoint {
-    /// Its place in the order of points, from 0.
+    /// Index in the order of points, from 0.
     pub index: usize,
     /// Value of each axis.
     pub values: BTreeMap<String, AxisValue>,
-    /// What came of it.
+    /// Result of the point.
     pub status: SweepStatus,
-    /// The verdict on the kernel. Absent where the contract is not valid with these values.
+    /// Verdict on the kernel. Absent if the contract is not valid with these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Whether every output is right; absent when nothing was checked, or when a useless kernel would pass
-    /// too (`weak`).
+    /// Whether every checked output is right. Absent if nothing was checked, or if a useless kernel would pass too
+    /// (`weak`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correctness: Option<bool>,
     /// Statistics of the launch times, as in an evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_stats: Option<RuntimeStats>,
-    /// Throughput by the contract's `work.bytes` and the median time, 10⁹ bytes per second. Absent
-    /// on the emulator, whose times say nothing about a GPU.
+    /// Throughput from the contract's `work.bytes` and the median time, 10⁹ bytes per second. Absent on the emulated
+    /// device, whose times say nothing about a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<f64>,
-    /// Throughput by the contract's `work.flops` and the median time, 10⁹ operations per second.
-    /// Absent on the emulator.
+    /// Throughput from the contract's `work.flops` and the median time, 10⁹ operations per second. Absent on the
+    /// emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gflops: Option<f64>,
-    /// What one launch does, by exact counts, on the emulated device.
+    /// Exact counts of one launch, on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
-    /// Everything that speaks against the point: of the contract, the compiler, the run, the check.
+    /// Reasons against the point: of the contract, the compiler, the run and the checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<SweepReason>,
     /// Resources of the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
-    /// UUID of the device that ran it.
+    /// UUID of the device that ran the point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The sparse matrices that the point's contract named, and what was under these names.
+    /// Sparse matrices that the point's contract names, with the content that each name had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// The shared tensors that the point's contract named, as they were copied.
+    /// Shared tensors that the point's contract names, as they were copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
-    /// Milliseconds that the point took.
+    /// Time of the point, milliseconds.
     pub total_ms: f64,
-    /// The whole report without outputs' content, with `include_reports`. Absent in the stream, and
-    /// where the reports before it have filled the answer (64 MiB).
+    /// Whole report without the content of outputs, with `include_reports`. Absent in the stream, and once the
+    /// reports of earlier points fill the answer (64 MiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<EvaluateResponse>>,
 }
 
-/// What came of a point, the best first.
+/// Result of a point, the best first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SweepStatus {
-    /// The kernel is right.
+    /// Every checked output is right.
     Correct,
-    /// It ran; the contract does not say what its outputs must be.
+    /// The kernel ran, and the contract gives no expectation.
     NotChecked,
-    /// The kernel passes, but a useless one would pass too.
+    /// The kernel passes, but a useless kernel would pass too.
     Weak,
     /// The kernel is wrong, crashed, hung or ran out of memory.
     Wrong,
-    /// It does not compile.
+    /// The kernel does not compile.
     NotCompiled,
     /// The contract is not valid with these values.
     Invalid,
-    /// There is no verdict, for a reason that is neither the kernel's nor the contract's.
+    /// There is no verdict, for a reason that is the fault of neither the kernel nor the contract.
     Error,
 }
 
@@ -141,25 +141,25 @@ impl From<KernelVerdict> for SweepStatus {
     }
 }
 
-/// What speaks against a point.
+/// Reason against a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepReason {
     /// Stable code.
     pub code: FailureCode,
-    /// JSON path in the contract, where one is at fault.
+    /// JSON path of the field that is at fault. Absent if no field is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What happened, and what to do.
+    /// Description of the error, with a remedy.
     pub message: String,
 }
 
-/// The points of a sweep as rows.
+/// Points of a sweep as a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepTable {
-    /// Names: those of the axes, then `status`, `median_ms`, `ci_low_ms`, `ci_high_ms`, `gbps`,
-    /// `gflops`, `reason`, and where points were counted `warp_instructions`, `global_sectors`.
+    /// Names of the columns: the axes, then `status`, `median_ms`, `ci_low_ms`, `ci_high_ms`, `gbps`, `gflops`,
+    /// `reason`; where points were counted, also `warp_instructions` and `global_sectors`.
     pub columns: Vec<String>,
-    /// One row per point, with `null` for what does not apply.
+    /// Rows, one for each point, with `null` where a column does not apply.
     pub rows: Vec<Vec<Value>>,
 }
 
@@ -228,38 +228,38 @@ fn row(axes: &[SweepAxis], point: &SweepPoint, counted: bool) -> Vec<Value> {
         .collect()
 }
 
-/// The best points of a sweep. Only correct ones count.
+/// Best points of a sweep. Only correct points count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepBest {
-    /// The shortest median time. Over an axis that changes the size of the problem, look at the
-    /// throughput instead.
+    /// Point with the shortest median time. Over an axis that changes the size of the problem, throughput is the
+    /// better measure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<BestPoint>,
-    /// The most bytes per second.
+    /// Point with the most bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<BestPoint>,
-    /// The most operations per second.
+    /// Point with the most operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gflops: Option<BestPoint>,
-    /// The fewest warp instructions in one launch, where all points ran on the emulated device.
+    /// Point with the fewest warp instructions in one launch, if all points ran on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warp_instructions: Option<BestPoint>,
-    /// The fewest sectors of global memory in one launch, likewise.
+    /// Point with the fewest sectors of global memory in one launch, if all points ran on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global_sectors: Option<BestPoint>,
-    /// Why the points are not ranked by time.
+    /// Reason why the points are not ranked by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_ranked: Option<String>,
 }
 
-/// A point that is the best by some measure.
+/// Point that is the best by one measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BestPoint {
-    /// Its index.
+    /// Index of the point.
     pub index: usize,
     /// Value of each axis.
     pub values: BTreeMap<String, AxisValue>,
-    /// The measure.
+    /// Value of the measure at this point.
     pub value: f64,
 }
 
@@ -274,14 +274,14 @@ pub struct SweepStarted {
     pub axes: Vec<SweepAxis>,
 }
 
-/// How far a sweep is; its answer, once it has ended.
+/// Progress of a sweep, and its report once it has ended.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SweepView {
     /// Number of points.
     pub points: usize,
-    /// Points that are done.
+    /// Number of points that are done.
     pub points_done: usize,
-    /// The answer, without reports.
+    /// Report of the sweep, without the reports of its points. Absent until the sweep has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SweepResponse>,
 }

@@ -7,46 +7,45 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_model::Unavailable;
 
-/// What the GPU and the driver did while the kernel was launched some times, by Nsight Systems. These
-/// launches are others than the timed ones, and slower. Of a whole program, all that it did in a run of its
-/// own.
+/// Timeline of the GPU and the driver, by Nsight Systems. For a kernel it covers separate launches, which are slower
+/// than the timed ones. For a whole program it covers a separate run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineReport {
-    /// Whether there is one.
+    /// Whether there is a timeline.
     pub available: bool,
-    /// Why there is none, and what would help.
+    /// Reason why there is no timeline, with a remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
-    /// The tool and its version.
+    /// Name and version of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The run in a few figures, all measured.
+    /// Summary of the run, all measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ExecutionSummary>,
-    /// The GPU's time.
+    /// Use of the GPU's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuTime>,
-    /// Kernels.
+    /// Kernels with their times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<TimelineRow>,
-    /// Copies and fills, with what they moved.
+    /// Copies and fills with their times and bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<TimelineRow>,
-    /// Calls of the driver.
+    /// Calls of the driver with their times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<TimelineRow>,
-    /// How launches got from the call to the kernel.
+    /// Launches with their times from the call to the end of the kernel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<LaunchRow>,
-    /// Tables of the tool that could not be had, and why.
+    /// Tables of the tool that are not available, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, Unavailable>,
 }
 
-/// A run in a few figures: the results that KRAIT's executor reports, measured.
+/// Summary of a run: the results that KRAIT's executor reports, measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionSummary {
-    /// `success`.
+    /// Always `success`.
     pub status: String,
     /// Product name of the device.
     pub hardware: String,
@@ -56,82 +55,85 @@ pub struct ExecutionSummary {
     /// Share of the traced time in which the GPU was busy, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_utilization_pct: Option<f64>,
-    /// Device memory that the kernel's buffers took, as the driver reports, bytes.
+    /// Device memory that the kernel's buffers take, as the driver reports it, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<u64>,
-    /// Bytes of the contract's `work` by the execution time, per second. Absent if it states none.
+    /// Throughput from the bytes of the contract's `work` and the execution time, bytes per second. Absent if the
+    /// contract declares no bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_s: Option<f64>,
-    /// Operations of the contract's `work` by the execution time, per second.
+    /// Throughput from the operations of the contract's `work` and the execution time, operations per second. Absent
+    /// if the contract declares none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_flops_per_s: Option<f64>,
 }
 
-/// How the GPU spent the traced time.
+/// Use of the GPU's time while it was traced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuTime {
-    /// From the begin of the first to the end of the last thing it did, milliseconds.
+    /// Time from the begin of the GPU's first activity to the end of its last, milliseconds.
     pub span_ms: f64,
-    /// In which it did something.
+    /// Time in which the GPU was busy, milliseconds.
     pub busy_ms: f64,
-    /// In which it ran kernels.
+    /// Time in which the GPU ran kernels, milliseconds.
     pub kernels_ms: f64,
-    /// In which it did nothing.
+    /// Time in which the GPU was idle, milliseconds.
     pub idle_ms: f64,
-    /// Times at which it began to do nothing.
+    /// Number of idle intervals.
     pub gaps: u64,
-    /// The longest of them.
+    /// Longest idle interval, milliseconds.
     pub longest_gap_ms: f64,
 }
 
-/// Things of one kind, with their times in milliseconds.
+/// Kernels, copies or calls of one kind, with their times in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineRow {
-    /// The kernel, the kind of copy, or the call.
+    /// Name of the kernel, of the kind of copy, or of the call.
     pub name: String,
-    /// How many.
+    /// Number of occurrences.
     pub count: u64,
-    /// All together.
+    /// Sum of the times, milliseconds.
     pub total_ms: f64,
-    /// Mean.
+    /// Mean time, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ms: Option<f64>,
-    /// Median. Older tools do not report it.
+    /// Median time, milliseconds. Absent where an older tool does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
-    /// Shortest.
+    /// Shortest time, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ms: Option<f64>,
-    /// Longest.
+    /// Longest time, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ms: Option<f64>,
-    /// Standard deviation.
+    /// Standard deviation of the times, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std_dev_ms: Option<f64>,
-    /// What was moved or filled, all together, bytes; absent for what moves nothing.
+    /// Sum of the bytes that were moved or filled. Absent for rows that move nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
 }
 
-/// Launches of one kernel by one call: mean times in milliseconds.
+/// Launches of one kernel by one call, with mean times in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchRow {
-    /// The kernel.
+    /// Name of the kernel.
     pub kernel: String,
-    /// The call.
+    /// Name of the call.
     pub call: String,
-    /// How many.
+    /// Number of launches.
     pub count: u64,
-    /// In the call.
+    /// Time in the call, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<f64>,
-    /// From the end of the call to the begin of the kernel: the wait for what was queued before.
+    /// Time from the end of the call to the begin of the kernel, milliseconds: the wait for earlier work in the
+    /// queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_ms: Option<f64>,
-    /// In the kernel.
+    /// Time in the kernel, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_ms: Option<f64>,
-    /// From the begin of the call to the end of the kernel.
+    /// Time from the begin of the call to the end of the kernel, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<f64>,
 }

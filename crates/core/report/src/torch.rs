@@ -6,153 +6,156 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_tensor::{Dtype, TensorInit};
 
-/// How a torch kernel was run.
+/// Run of a torch kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TorchReport {
     /// Version of PyTorch.
     pub torch: String,
     /// Version of Python.
     pub python: String,
-    /// Where it computed, and by which clock it was timed. Times of different clocks are never compared,
+    /// Clock of the times, which depends on where the kernel computed. Times of different clocks are never compared,
     /// and times of the CPU rank nothing.
     pub clock: TorchClock,
-    /// Why not on a GPU, if the machine has one.
+    /// Reason why the kernel did not compute on a GPU. Absent if it did, or if the machine has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_on_gpu: Option<String>,
-    /// Whether the CPU stood in for a GPU, since the source names `cuda` and ran without one: `.cuda()` and
+    /// Whether the CPU replaced a GPU: the source names `cuda` and ran without a GPU, so `.cuda()` and
     /// `device="cuda"` left tensors on the CPU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stand_in: bool,
-    /// The GPU that it computed on.
+    /// GPU that the kernel computed on. Absent if it computed on the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// What its clocks say, where it computed on a GPU.
+    /// Readings of the clocks. Absent if the kernel computed on the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<TorchClocks>,
-    /// Threads that it computed with.
+    /// Number of CPU threads that the kernel computed with.
     pub threads: u32,
-    /// What was called, e.g. `Model.forward`. Absent where nothing was found to call.
+    /// Function that was called, e.g. `Model.forward`. Absent if the source has nothing to call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// Seed of PyTorch's generator when the object was made, on both sides of a comparison.
+    /// Seed of PyTorch's generator when the object was made. Both sides of a comparison have the same seed.
     pub seed: u64,
-    /// Whether each call was forward and backward: gradients of inputs and parameters are among the outputs, as
+    /// Whether each call was forward and backward. Gradients of inputs and parameters are then outputs, as
     /// `grad.NAME` and `grad.parameters.NAME`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub backward: bool,
-    /// Where its arguments came from. Absent where it got none.
+    /// Origin of the arguments. Absent if the function has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<TorchInputs>,
-    /// Parameters and buffers of its module, if it has any.
+    /// Parameters and buffers of the module. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<TorchParameters>,
-    /// What was compiled for its process while it ran (`load_inline`, kernels of Triton's), in order; the
+    /// Code that was compiled for the kernel's process while it ran (`load_inline`, Triton kernels), in order: the
     /// first 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<TorchExtension>,
-    /// The submission's part of the traceback, where it raised an exception.
+    /// Part of the traceback that lies in the submission. Absent unless it raised an exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
-    /// For the reference of a comparison: the job that evaluated it, in the ten minutes before and on the same device.
+    /// Job that evaluated the reference of a comparison earlier: within the last ten minutes, on the same device.
+    /// Absent if the reference was evaluated anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<String>,
 }
 
-/// Something that was compiled for a torch kernel.
+/// Code that was compiled for a torch kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TorchExtension {
-    /// Name of the module, where it has one.
+    /// Name of the module. Empty if it has none.
     pub name: String,
-    /// `extension`: a module from C++ and CUDA C++; `c`: a module from C, as Triton starts kernels with;
-    /// `ptxas`: machine code of a kernel of Triton's.
+    /// Kind of code. `extension`: a module from C++ and CUDA C++; `c`: a module from C, with which Triton starts
+    /// kernels; `ptxas`: machine code of a Triton kernel.
     pub kind: String,
-    /// How long it took, looking for it in the cache included.
+    /// Time of the compilation, including the look-up in the cache, seconds.
     pub seconds: f64,
-    /// Whether it was compiled; if not, the process got the reason.
+    /// Whether the code compiled. If not, the process got the compiler's errors.
     pub built: bool,
-    /// Whether it had been compiled before.
+    /// Whether the result came from the cache.
     pub cached: bool,
-    /// How its sources were compiled: `lean headers`, those of PyTorch's that a source uses, or `whole headers`.
+    /// Headers that the sources were compiled with: `lean headers`, those of PyTorch's headers that a source uses, or
+    /// `whole headers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
 }
 
-/// The clock of a torch kernel's times.
+/// Clock of a torch kernel's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TorchClock {
-    /// It computed on the CPU. The clock is that of the process that judges it, round each call.
+    /// The kernel computed on the CPU. The clock of the judging process times each call.
     Cpu,
-    /// It computed on a GPU. The clock is that of CUDA events round each call, in the process that has the
-    /// submission; that of the process which judges, round batches of calls, does not say more.
+    /// The kernel computed on a GPU. CUDA events time each call, in the process that runs the submission. The clock
+    /// of the judging process, over batches of calls, shows no longer times.
     #[serde(rename = "cuda_events")]
     Events,
-    /// It computed on a GPU. The clock is that of the process that judges it, round batches of calls: it says
-    /// more than the events do.
+    /// The kernel computed on a GPU. The clock of the judging process times batches of calls, because it shows longer
+    /// times than the events do.
     #[serde(rename = "judge")]
     Judge,
 }
 
-/// What the clocks of a torch kernel on a GPU say, of one call, in milliseconds.
+/// Readings of the clocks of a torch kernel on a GPU, for one call, milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TorchClocks {
-    /// Median of CUDA events round each call. L2 is flushed before, and the host launches meanwhile.
+    /// Median time of a call by CUDA events. L2 is flushed before the call, and the time includes the host's
+    /// launches.
     pub events_ms: f64,
-    /// Median of the judge's clock over single calls. It runs from the moment when the call's inputs can be read,
-    /// which are encrypted until then, to the moment when its results are settled by their hash; `overhead_ms` is
-    /// deducted. L2 holds what of the inputs it has room for.
+    /// Median time of a single call by the judge's clock. Inputs are encrypted until the clock starts, and a hash
+    /// settles the results when it stops. `overhead_ms` is deducted. L2 keeps as much of the inputs as it has room
+    /// for.
     pub judge_ms: f64,
-    /// Such calls that follow one another.
+    /// Number of such calls, one after the other.
     pub calls: u32,
-    /// What decrypting the inputs and hashing the results of a call take, measured without a call.
+    /// Time of decrypting the inputs and hashing the results of a call, measured without a call.
     pub overhead_ms: f64,
-    /// What is not known of `overhead_ms`.
+    /// Uncertainty of `overhead_ms`.
     pub resolution_ms: f64,
-    /// Whether the calls wait for the device themselves. The judge's clock has the host's part in it then; otherwise
-    /// a call is queued as a whole before the clock runs.
+    /// Whether the calls themselves wait for the device. The judge's clock then includes the host's part; otherwise a
+    /// call is queued as a whole before the clock starts.
     pub waits: bool,
-    /// Whether the judge's clock says no more than the events do, but for a hundredth and `resolution_ms`. Otherwise
-    /// the judge's counts: the calls wait for the device, what is deducted took longer beside the call, or the events
-    /// are not what they seem.
+    /// Whether the judge's clock shows no more than the events do, within 1 % and `resolution_ms`. Otherwise the
+    /// judge's time counts. Possible reasons: the calls wait for the device, the overhead is longer beside a call, or
+    /// the events are not genuine.
     pub agree: bool,
 }
 
-/// The arguments of a torch kernel.
+/// Arguments of a torch kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TorchInputs {
-    /// Who says what they are.
+    /// Origin of the arguments.
     pub source: TorchInputSource,
-    /// The rule by which they were generated, where the request gives no inputs.
+    /// Rule by which the arguments were generated. Absent unless they were generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Each of them, as in the first call.
+    /// Arguments of the first call.
     pub arguments: Vec<TorchArgument>,
 }
 
-/// Who says what the arguments of a torch kernel are.
+/// Origin of the arguments of a torch kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TorchInputSource {
-    /// The contract.
+    /// The contract gives the arguments.
     Contract,
-    /// `get_inputs()` of the kernel, or of the reference that it is compared with.
+    /// `get_inputs()` of the kernel, or of its reference, gives the arguments.
     GetInputs,
-    /// Nobody: they were generated.
+    /// The arguments were generated, because neither the contract nor the source gives them.
     Generated,
 }
 
-/// One argument.
+/// Argument of a torch kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TorchArgument {
-    /// Its name in the contract or in the signature, or its place.
+    /// Name in the contract or in the signature, or position.
     pub name: String,
-    /// Element type of a tensor.
+    /// Element type. Absent unless the argument is a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
-    /// Shape of a tensor.
+    /// Shape. Absent unless the argument is a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u64>>,
-    /// What a generated tensor was filled with.
+    /// Rule of a generated tensor's content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<TensorInit>,
 }
@@ -160,26 +163,27 @@ pub struct TorchArgument {
 /// Parameters and buffers of a module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TorchParameters {
-    /// How many there are.
+    /// Number of parameters and buffers.
     pub count: u32,
-    /// Of those, how many hold the reference's values, since name, type and shape agree.
+    /// Number of those that hold the reference's values, because name, type and shape agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_over: Option<u32>,
-    /// Names of the reference's that have no counterpart, the first of them: they have values by the same
-    /// seed, if they are made in the same order.
+    /// Names of the reference's parameters without a counterpart, the first of them. Counterparts of another name
+    /// have the same values if both modules make them in the same order, from the same seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_counterpart: Vec<String>,
-    /// How the module was made, where there is a GPU.
+    /// Place where the module was made. Absent if there is no GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<TorchMaking>,
 }
 
-/// How a module was made on a GPU.
+/// Place where a module was made, if there is a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TorchMaking {
-    /// With the GPU as PyTorch's default device.
+    /// Made with the GPU as PyTorch's default device.
     OnDevice,
-    /// As its source has it, and moved to the GPU: its constructor raised an exception with the GPU as the default.
+    /// Made as the source says, and moved to the GPU: the constructor raised an exception with the GPU as the default
+    /// device.
     AsWritten,
 }

@@ -9,83 +9,83 @@ use serde::{Deserialize, Serialize};
 use super::types::EvaluateResponse;
 use warpgauge_statistics::Counted;
 
-/// The choice of a configuration (`@triton.autotune`).
+/// Choice of one configuration among several (`@triton.autotune`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuningReport {
-    /// The configurations that were tried, in the order of the source.
+    /// Configurations that were tried, in the order of the source.
     pub configurations: Vec<TunedConfiguration>,
-    /// `index` of the one that was chosen, and that the rest of the report is about.
+    /// `index` of the chosen configuration, which the rest of the report describes.
     pub chosen: u32,
-    /// What decided.
+    /// Basis of the choice.
     pub decided_by: TunedBy,
-    /// Configurations that the kernel's own pruning left out.
+    /// Number of configurations that the kernel's pruning function left out.
     pub pruned: u32,
-    /// Whether an earlier choice was taken over: for the same source, arguments and device.
+    /// Whether an earlier choice was reused: for the same source, arguments and device.
     pub from_cache: bool,
-    /// Time that the choice took, milliseconds, compilations included.
+    /// Time of the choice, milliseconds, including compilations.
     pub total_ms: f64,
 }
 
-/// What decided between configurations.
+/// Basis of the choice between configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TunedBy {
-    /// Medians of timed launches; in each round the slower half was left out.
+    /// Medians of timed launches. Each round drops the slower half.
     Times,
-    /// Exact counts of one launch, on the emulated device: its times say nothing.
+    /// Exact counts of one launch, on the emulated device, whose times say nothing about a GPU.
     Counts,
-    /// Nothing: no configuration ran and was right, and the first stands for all.
+    /// Nothing: no configuration ran and was right. The first one is reported.
     Nothing,
 }
 
-/// One configuration, and what came of it.
+/// One configuration with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TunedConfiguration {
-    /// Its place among all that the source lists, from 0: `metadata.configuration` takes it.
+    /// Index among all configurations of the source, from 0. `metadata.configuration` takes this index.
     pub index: u32,
     /// Compile-time constants.
     pub meta: BTreeMap<String, serde_json::Value>,
-    /// Warps of a block.
+    /// Number of warps per block.
     pub num_warps: u32,
-    /// Pipeline stages.
+    /// Number of pipeline stages.
     pub num_stages: u32,
-    /// Blocks of a cluster.
+    /// Number of blocks per cluster.
     pub num_ctas: u32,
-    /// Most registers of a thread, if they are limited.
+    /// Maximum number of registers per thread. Absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maxnreg: Option<u32>,
-    /// What came of it.
+    /// Result of the configuration.
     pub outcome: TunedOutcome,
-    /// Why it was left out, where that is not for its time.
+    /// Reason why the configuration was left out. Absent if only its time was the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Median of its timed launches in the last round that it took part in, milliseconds.
+    /// Median time of its launches in the last round that included it, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
-    /// Timed launches of that round.
+    /// Number of timed launches in that round.
     #[serde(default)]
     pub launches: u32,
-    /// Rounds that it took part in.
+    /// Number of rounds that included the configuration.
     #[serde(default)]
     pub rounds: u32,
-    /// What one launch does, on the emulated device.
+    /// Exact counts of one launch, on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
 }
 
-/// What came of a configuration.
+/// Result of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TunedOutcome {
-    /// It was chosen.
+    /// The configuration was chosen.
     Chosen,
-    /// Another one was faster, or does less work.
+    /// Another configuration was faster, or does less work.
     Outdone,
-    /// Its outputs were wrong.
+    /// An output was wrong.
     Wrong,
-    /// It did not compile.
+    /// The configuration did not compile.
     NotCompiled,
-    /// It did not run.
+    /// The configuration did not run.
     Failed,
 }
 

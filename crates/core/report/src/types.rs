@@ -27,84 +27,84 @@ use warpgauge_statistics::{Counted, RuntimeStats};
 use warpgauge_tensor::{Compress, DataFormat, Dtype};
 use warpgauge_validate::{Comparison, Reason, Weakness};
 
-/// The report of one evaluation.
+/// Report of one evaluation.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct EvaluateResponse {
-    /// Identifies the job at `/jobs/{job_id}`.
+    /// Id of the job, at `/jobs/{job_id}`.
     pub job_id: String,
-    /// `success`: the evaluation ran to an end, whatever its verdict.
+    /// `success` if the evaluation ran to its end, whatever the verdict.
     pub status: ResponseStatus,
-    /// The verdict on the kernel. Absent in reports that earlier versions stored.
+    /// Verdict on the kernel. Absent in reports that earlier versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Verdict and times.
+    /// Verdict, times and errors, with the names of the CUDA Evaluation Server.
     pub kernel_exec_result: KernelExecResult,
-    /// Product name of the device, as in `device.name`; the placeholder is `CPU`.
+    /// Product name of the device, as in `device.name`. The placeholder is `CPU`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<String>,
-    /// Name of the host that answers, beside placeholders.
+    /// Name of the host that answers. Absent in an answer without placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_name: Option<String>,
-    /// Address at which the caller reached the host that answers, beside placeholders.
+    /// Address at which the caller reached the host that answers. Absent in an answer without placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_ip: Option<String>,
-    /// Where the wall-clock time went, milliseconds.
+    /// Wall-clock time by stage, milliseconds.
     pub timings: Timings,
-    /// The device that ran the kernel. Absent where the CPU did; `torch` describes that run.
+    /// Device that ran the kernel. Absent for a torch kernel on the CPU; `torch` describes that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
-    /// The compilation.
+    /// Compilation of the kernel. Absent if nothing was compiled or loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile: Option<CompileReport>,
-    /// What was checked, and how it came out.
+    /// Checks of the outputs, with their results.
     pub validation: ValidationReport,
-    /// How the times were taken.
+    /// Method, samples and statistics of the timed launches. Absent if nothing was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measurement: Option<MeasurementReport>,
-    /// Outputs by name: their hash always, their content on request.
+    /// Outputs by name: the hash of each, and the content of those in `return_outputs`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, OutputReport>,
-    /// Why the run ended early, if it did.
+    /// Error that ended the run early. Absent if the run did not end early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureReport>,
-    /// What the kernel printed (`printf`), bounded.
+    /// Output of the kernel's `printf`, truncated to a maximum length. Absent if the kernel printed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<String>,
-    /// Whether there are device metrics, when asked for; they are in
+    /// Availability of device metrics, if the request has `profile`. The metrics are in
     /// `kernel_exec_result.metadata.device_metrics`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Availability>,
-    /// What the GPU and the driver did, when asked for (`nsys` in `profile.tools`).
+    /// Timeline of the GPU and the driver, if the request has `nsys` in `profile.tools`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<TimelineReport>,
-    /// Memory checks, when asked for.
+    /// Findings of memory checks, if the request has `sanitize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<SanitizeReport>,
-    /// What one launch does, by exact counts: on the emulated device, where it was counted.
+    /// Exact counts of one launch. Only on the emulated device, where the launch was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
-    /// The steps of a program of several launches (`kernel.launches`), each timed on its own.
+    /// Steps of a kernel of several launches (`kernel.launches`), each timed separately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<StepReport>,
-    /// How one of several configurations of the kernel was chosen, if it has several.
+    /// Choice of one configuration, for a kernel with several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning: Option<TuningReport>,
-    /// How a torch kernel was run, and on what.
+    /// Environment, inputs and clocks of a torch kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub torch: Option<TorchReport>,
-    /// What a whole program printed and returned, and what it launched.
+    /// Output, exit code and launches of a whole program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramReport>,
-    /// The sparse matrices that the contract named, and what was under these names.
+    /// Sparse matrices that the contract names, with the content that each name had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// The shared tensors that the contract named, as they were copied.
+    /// Shared tensors that the contract names, as they were copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
-    /// What the request had that is ignored, and what it lacked that was filled in.
+    /// Fields of the request that are ignored, and fields that were missing and were filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<RequestWarning>,
-    /// What became of the outputs that were to be kept as shared tensors (`keep_outputs`), by name.
+    /// Outputs that `keep_outputs` names, by name: the shared tensor of each, or the reason why there is none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept_outputs: BTreeMap<String, KeptOutput>,
 }
@@ -122,13 +122,13 @@ impl EvaluateResponse {
     }
 }
 
-/// Whether the evaluation ran to an end.
+/// Result of the request as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ResponseStatus {
-    /// It did; read the verdict in `kernel_exec_result`.
+    /// The evaluation ran to its end; `verdict` and `kernel_exec_result` describe the kernel.
     Success,
-    /// It did not, for a reason that is not the kernel's.
+    /// The evaluation did not run to its end, for a reason that is not the kernel's fault.
     Error,
 }
 
@@ -137,13 +137,13 @@ pub enum ResponseStatus {
 pub struct KernelExecResult {
     /// Whether the kernel compiled.
     pub compiled: bool,
-    /// Whether every output is right. Null when there was nothing to check against, or when a useless
-    /// kernel would pass too (`verdict`: `weak`); with placeholders it is false then.
+    /// Whether every checked output is right. Null if there was nothing to check against, or if a useless kernel
+    /// would pass too (`verdict`: `weak`). The placeholder is false.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub correctness: Option<bool>,
-    /// Mean time of one launch, milliseconds. Null unless the kernel ran, was not found wrong and has a
-    /// time that can be ranked (`measurement.unranked`); with placeholders it is 0 then.
+    /// Mean time of one launch, milliseconds. Null unless the kernel ran, was not found wrong and has a time that can
+    /// be ranked (`measurement.unranked`). The placeholder is 0.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub runtime: Option<f64>,
@@ -151,28 +151,29 @@ pub struct KernelExecResult {
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub runtime_stats: Option<RuntimeStats>,
-    /// Why it did not compile.
+    /// Reason why the kernel does not compile. Null if it compiles.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub compilation_error: Option<String>,
-    /// Why it is not right; null where the machine lacks something, which `failure` names.
+    /// Reason why the kernel is not right. Null if nothing speaks against the kernel, or if the machine lacks
+    /// something, which `failure` names.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub validation_error: Option<String>,
-    /// Kernel and device.
+    /// Facts about the kernel and the device.
     pub metadata: ExecMetadata,
 }
 
-/// Kernel and device, as the reference response has them.
+/// Facts about the kernel and the device, with the names of the CUDA Evaluation Server.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExecMetadata {
-    /// Ordinal of the device; the placeholder is 0.
+    /// CUDA ordinal of the device. The placeholder is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_id: Option<u32>,
-    /// Kernel that ran.
+    /// Name of the kernel that ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_name: Option<String>,
-    /// What was submitted.
+    /// Type of the submitted kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_type: Option<KernelType>,
     /// Product name of the device.
@@ -181,50 +182,50 @@ pub struct ExecMetadata {
     /// CUDA version of the driver, e.g. `13.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda_version: Option<String>,
-    /// The configuration that was chosen for a kernel with several: its constants, `num_warps` and so on.
+    /// Configuration that was chosen for a kernel with several: its constants, `num_warps` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<BTreeMap<String, serde_json::Value>>,
-    /// What the kernel asked of the hardware, when asked for and known.
+    /// Device metrics of the kernel. Absent if the request has no `profile`, or if no source could read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_metrics: Option<DeviceMetrics>,
 }
 
-/// Wall-clock time by stage, milliseconds. The stages and `other` add up to `total`, except that compilations which
-/// run side by side count once each.
+/// Wall-clock time by stage, milliseconds. The stages and `other` add up to `total`. Exception: compilations that run
+/// side by side count once each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timings {
-    /// Waiting for a device.
+    /// Time of waiting for a device.
     pub queue: f64,
-    /// Starting the processes that run and judge a torch kernel, and making their contexts.
+    /// Time of starting the processes that run and judge a torch kernel, and of making their contexts.
     #[serde(default)]
     pub start: f64,
-    /// Compiling, or finding the result in the cache.
+    /// Time of compiling, or of finding the result in the cache.
     pub compile: f64,
-    /// Loading the kernel's image; of a torch kernel running the sources, making the modules, and giving both sides the
-    /// same parameters.
+    /// Time of loading the kernel's image. For a torch kernel: time of running the sources, making the modules, and
+    /// copying the reference's parameters.
     #[serde(default)]
     pub load: f64,
-    /// Allocating and filling device buffers; making the inputs of a torch kernel.
+    /// Time of allocating and filling device buffers. For a torch kernel: time of making its inputs.
     pub h2d: f64,
-    /// Warm-up and timed launches.
+    /// Time of warm-up and timed launches.
     pub execute: f64,
-    /// Part of `execute` from the first to the last timed launch of each batch; the device waits in
-    /// it for the host where a launch must not begin before it is queued.
+    /// Part of `execute` from the first to the last timed launch of each batch. It includes the device's waits for
+    /// the host, where a launch must not begin before it is queued.
     pub device_busy: f64,
-    /// Copying back and hashing outputs.
+    /// Time of copying outputs back and hashing them.
     pub d2h: f64,
-    /// Checking: guard bands, inputs, reference kernels, comparisons.
+    /// Time of checks: guard bands, inputs, reference kernels, comparisons.
     pub verify: f64,
-    /// Reading device metrics, in launches and processes of their own.
+    /// Time of reading device metrics, in separate launches and processes.
     #[serde(default)]
     pub profile: f64,
-    /// Writing the report, and handing it over.
+    /// Time of writing and handing over the report.
     #[serde(default)]
     pub report: f64,
-    /// What is in no other entry.
+    /// Time outside the named stages.
     #[serde(default)]
     pub other: f64,
-    /// From the request's arrival to the answer.
+    /// Time from the arrival of the request to the answer.
     pub total: f64,
 }
 
@@ -269,26 +270,26 @@ impl Timings {
     }
 }
 
-/// The device that ran the kernel.
+/// Device that ran the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceReport {
     /// CUDA ordinal.
     pub id: u32,
-    /// `cuda` or `emulator`; times of different kinds are never compared.
+    /// `cuda` or `emulator`. Times of different kinds are never compared.
     pub kind: DeviceKind,
     /// Product name.
     pub name: String,
     /// UUID.
     pub uuid: String,
-    /// `9.0`.
+    /// Compute capability, e.g. `9.0`.
     pub compute_capability: String,
     /// CUDA version of the driver, e.g. `13.0`.
     pub cuda_version: String,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Device memory, bytes.
+    /// Size of the device memory, bytes.
     pub memory_bytes: u64,
-    /// L2 cache, bytes.
+    /// Size of the L2 cache, bytes.
     pub l2_bytes: u64,
 }
 
@@ -314,96 +315,98 @@ pub fn cuda_version(driver: i32) -> String {
     format!("{}.{}", driver / 1000, driver % 1000 / 10)
 }
 
-/// The compilation.
+/// Compilation of a kernel.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CompileReport {
-    /// Compiler and version.
+    /// Name and version of the compiler.
     pub compiler: String,
-    /// Whether the image came from the cache.
+    /// Whether the image came from the compile cache.
     pub cache_hit: bool,
-    /// Content address of the image.
+    /// Key of the image in the compile cache, a hash of everything that the image depends on.
     pub key: String,
-    /// Kernels found in the image.
+    /// Names of the kernels in the image.
     pub kernels: Vec<String>,
-    /// Symbol of the kernel that ran. Empty for a compilation that names none of several kernels.
+    /// Symbol of the kernel that ran. Empty for a compilation of several kernels that names none of them.
     pub symbol: String,
     /// Resources of the kernel that ran, from the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
-    /// Resources and occupancy as the driver reports them for this launch.
+    /// Resources and occupancy that the driver reports for this launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<FunctionFacts>,
-    /// Errors and warnings.
+    /// Errors and warnings of the compiler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,
-    /// The compiler's whole log, bounded.
+    /// Log of the compiler, truncated to a maximum length.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,
 }
 
-/// What was checked.
+/// Checks of the outputs, with their results.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ValidationReport {
-    /// Overall.
+    /// Result of all checks together.
     pub status: ValidationStatus,
-    /// Verdict of each checked output, by name.
+    /// Comparison of each checked output with its expectation, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, Comparison>,
-    /// Everything that speaks against the kernel; the first is in `validation_error`.
+    /// Reasons why the kernel is wrong. The first is also in `validation_error`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
-    /// How a kernel that does not do the work could pass: what to improve in the contract.
+    /// Weaknesses of the contract: ways in which a kernel that does not do the work could pass, and how to improve
+    /// the contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weaknesses: Vec<Weakness>,
-    /// Outputs that the contract says nothing about.
+    /// Names of outputs without an expectation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<String>,
 }
 
-/// Outcome of validation.
+/// Result of all checks together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ValidationStatus {
-    /// Every checked output matches.
+    /// Every checked output matches its expectation.
     Passed,
-    /// One does not.
+    /// An output does not match its expectation, or something else speaks against the kernel.
     Failed,
     /// The contract gives no expectation.
     NotChecked,
-    /// The kernel did not get that far.
+    /// The run ended before the checks.
     NotRun,
 }
 
-/// One output.
+/// Output of a kernel.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct OutputReport {
     /// Element type.
     pub dtype: Dtype,
-    /// Shape, C order.
+    /// Shape, in C order.
     pub shape: Vec<u64>,
-    /// blake3 of the raw elements, hex.
+    /// BLAKE3 hash of the raw elements, hexadecimal.
     pub blake3: String,
-    /// Content, base64, when asked for.
+    /// Content in base64. Absent unless the request asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_b64: Option<String>,
-    /// Compression under the base64, when there is content.
+    /// Compression of the content before base64. Absent without content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compress: Option<Compress>,
-    /// Layout of the content, when there is content.
+    /// Layout of the content. Absent without content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<DataFormat>,
 }
 
-/// What became of an output that was to be kept as a shared tensor.
+/// Output that was to be kept as a shared tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptOutput {
-    /// The tensor that it is: `GET /tensors/{tensor_id}`. Absent if it is not kept.
+    /// Id of the shared tensor, at `/tensors/{tensor_id}`. Absent if the output is not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_id: Option<String>,
-    /// Where it is: `cuda:0`, or `cpu` for the host's memory.
+    /// Memory that holds the tensor: `cuda:0` for the GPU with ordinal 0, or `cpu` for the host's memory. Absent if
+    /// the output is not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Why it is not kept, and what would help.
+    /// Reason why the output is not kept, with a remedy. Absent if the output is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -415,88 +418,88 @@ impl KeptOutput {
     }
 }
 
-/// Why a run ended early.
+/// Error that ended a run early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureReport {
-    /// Stage that failed: `compile`, `execute`, `validate`.
+    /// Stage that failed.
     pub stage: FailureStage,
-    /// Stable code.
+    /// Stable code of the error.
     pub code: FailureCode,
-    /// What happened, where, and what to do.
+    /// Description of the error, with its place and a remedy.
     pub message: String,
 }
 
-/// Whether a capability that was asked for could be had.
+/// Availability of something that the request asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Availability {
-    /// Whether it was done.
+    /// Whether the request was fulfilled.
     pub available: bool,
-    /// Why not, and what would help.
+    /// Reason why the request was not fulfilled, with a remedy. Absent if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Outcome of memory checks.
+/// Result of memory checks.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SanitizeReport {
-    /// Whether they ran.
+    /// Whether the checks ran.
     pub available: bool,
-    /// Why not, if they did not.
+    /// Reason why the checks did not run. Absent if they ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What ran them: `emulator` or `compute-sanitizer`.
+    /// Tool that ran the checks: `emulator` or `compute-sanitizer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Findings, bounded.
+    /// Findings, up to a maximum number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Each checker of compute-sanitizer that was asked for; none on the emulated device, whose
-    /// checks are one.
+    /// Checkers of compute-sanitizer that the request asks for. Empty on the emulated device, which has one check for
+    /// all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckReport>,
 }
 
-/// How one checker of compute-sanitizer fared, in a run of its own.
+/// Run of one checker of compute-sanitizer, in a separate process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReport {
-    /// `memcheck`, `racecheck`, `initcheck` or `synccheck`.
+    /// Name of the checker: `memcheck`, `racecheck`, `initcheck` or `synccheck`.
     pub tool: String,
-    /// Whether it ran to its end.
+    /// Whether the checker ran to its end.
     pub available: bool,
-    /// Version of compute-sanitizer, if it ran.
+    /// Version of compute-sanitizer. Absent if it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// How long it took, milliseconds.
+    /// Wall-clock time of the checker, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<f64>,
-    /// Why it did not run to its end, and what would help.
+    /// Reason why the checker did not run to its end, with a remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
-    /// Findings that it left out, because there were too many.
+    /// Number of findings that the checker left out, because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
 }
 
-/// One finding of a memory check.
+/// Finding of a memory check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
-    /// `shared_race`, `global_race`, `divergent_barrier`, `undefined_mask`, `read_only_write`; from
-    /// compute-sanitizer also `invalid_barrier`, `bad_free`, `host_access`, `api_error`, `other`.
+    /// Kind of fault: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`, `shared_race`,
+    /// `global_race`, `divergent_barrier`, `undefined_mask`, `read_only_write`; from compute-sanitizer also
+    /// `invalid_barrier`, `bad_free`, `host_access`, `api_error`, `other`.
     pub check: String,
-    /// Kernel.
+    /// Name of the kernel.
     pub kernel: String,
-    /// Block index. Absent where a checker does not report it.
+    /// Index of the block (x, y, z). Absent where the checker does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
-    /// Thread index. Absent where a checker does not report it.
+    /// Index of the thread in its block (x, y, z). Absent where the checker does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<[u32; 3]>,
-    /// Source file and line, where known.
+    /// Source file and line. Absent where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What happened.
+    /// Description of the fault.
     pub message: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }

@@ -8,7 +8,7 @@ use super::{EvaluateResponse, ResponseStatus, ValidationStatus};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{ReasonCode, Weakness};
 
-/// The verdict on a kernel, the best first: of several, the last one in this order stands for all.
+/// Verdict on a kernel, the best first. Of several kernels, the worst verdict counts for all.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -16,17 +16,17 @@ use warpgauge_validate::{ReasonCode, Weakness};
 pub enum KernelVerdict {
     /// Every checked output is right.
     Correct,
-    /// The kernel ran; the contract does not say what its outputs must be.
+    /// The kernel ran, and the contract gives no expectation.
     NotChecked,
-    /// The kernel passes, but a useless one would pass too.
+    /// The kernel passes, but a useless kernel would pass too.
     Weak,
     /// An output is wrong, or something else speaks against the kernel.
     Wrong,
-    /// The kernel crashed, hung or ran out of something.
+    /// The kernel crashed, hung or ran out of a resource.
     Failed,
     /// The kernel does not compile.
     NotCompiled,
-    /// There is no verdict, for a reason that is ours or the machine's.
+    /// There is no verdict, for a reason that is the fault of the service or the machine.
     Error,
 }
 
