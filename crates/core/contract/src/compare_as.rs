@@ -10,55 +10,56 @@ use crate::{ArgKind, ArgSpec, KernelFamily, KernelType, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{ScaleBlocks, ScaleLayout, ScaleShape};
 
-/// How an output is compared, where more than one content is right. A row is what one index of its first dimension
-/// selects.
+/// Rule for an output that has more than one right content. A row is the part of a tensor that one index of its first
+/// dimension selects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareAs {
-    /// Whether rows may come in any order.
+    /// Whether rows may be in any order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_order: bool,
-    /// Name of a tensor of row offsets: rows may come in any order within each of its segments.
+    /// Name of a tensor of row offsets. Rows may be in any order within each of its segments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<String>,
-    /// Name of a tensor with as many rows: neighbours whose rows are equal there may come in any order, such as the
-    /// values beside equal keys of a sort.
+    /// Name of a tensor with the same number of rows. Neighbouring rows may be in any order if that tensor's rows are
+    /// equal, e.g. the values beside equal keys of a sort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equal: Option<String>,
-    /// Names of outputs whose rows belong to those of this one, and move with them.
+    /// Names of outputs whose rows belong to the rows of this output, and move with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<String>,
-    /// Name of a tensor whose first element is the number of rows that count, or of an integer argument.
+    /// Name of a tensor whose first element is the number of rows that count, or of an integer argument with this
+    /// number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<String>,
-    /// Name of a tensor of the same shape, or with an element for each row: what is 0 there does not count.
+    /// Name of a tensor of the same shape, or with one element per row. Elements or rows do not count where it is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<String>,
-    /// Value of the rows that are empty, as in a hash table: rows of `along` beside them do not count.
+    /// Value of empty rows, as in a hash table. Rows of the outputs in `along` do not count beside empty rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<f64>,
-    /// Name of a tensor that the elements are indices into: indices of equal rows are as right. They must all differ
-    /// where the expected ones do.
+    /// Name of a tensor that the elements are indices into. An index is also right if it selects a row equal to the
+    /// expected one. Indices must all differ where the expected ones do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
-    /// The scales of a quantised output: its numbers are compared with them, and so are the scales if they are an output
-    /// with an expectation themselves. A number matches if it is within half a step of itself and half a step of the
-    /// expected one, each times its scale; if the request gives `atol` or `rtol`, these are for numbers times scales.
+    /// Scales of a quantised output, with which its numbers are compared. Scales are checked too, if they are an
+    /// output with an expectation. A number matches within half a step of its own plus half a step of the expected
+    /// number, each times its scale. If the request gives `atol` or `rtol`, they apply to numbers times scales.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scales: Option<ScalesOf>,
 }
 
-/// Where the scales of a quantised output are.
+/// Tensor and layout of a quantised output's scales.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScalesOf {
     /// Name of the tensor of scales: an input, or an output with an expectation.
     pub of: String,
-    /// How many neighbouring values in each dimension have one scale, counted in numbers, such as `[1, 32]`. Default:
-    /// what the shapes say.
+    /// Number of neighbouring values with a common scale, for each dimension, e.g. `[1, 32]`. Default: derived from
+    /// the shapes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<u64>,
-    /// Order of the scales in memory; default `rows`.
+    /// Order of the scales in memory. Default: `rows`.
     #[serde(default, skip_serializing_if = "ScaleLayout::is_rows")]
     pub layout: ScaleLayout,
 }

@@ -7,27 +7,27 @@ use super::Extent;
 use super::named::{MatrixPart, default_dtype};
 use warpgauge_tensor::{Dtype, TensorData, TensorInit};
 
-/// A tensor argument.
+/// Tensor argument.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "GivenSpec", into = "GivenSpec")]
 #[schemars(!try_from, !into, deny_unknown_fields)]
 pub struct TensorSpec {
-    /// Extent of each dimension, slowest first (C order): numbers, or expressions over scalars, and over the shapes of
-    /// arguments before this one, such as `2*n` or `a.shape[0]`. Required, but beside `shape_of`, and for the array of
-    /// a matrix and a shared tensor, which have one.
+    /// Extents of the dimensions, slowest first (C order). An extent is a number, or an expression over scalars and
+    /// over the shapes of earlier arguments, e.g. `2*n` or `a.shape[0]`. Required, unless `shape_of`, an array of a
+    /// matrix or a shared tensor gives the shape.
     #[schemars(with = "Vec<Extent>", default)]
     pub shape: Vec<u64>,
     /// The extents as given, while an expression among them has no value; then `shape` is empty.
     #[serde(skip)]
     #[schemars(skip)]
     pub open: Vec<Extent>,
-    /// In place of `shape`: a tensor like this part of a sparse matrix, such as its `x` or `y`.
+    /// Part of a sparse matrix whose shape the tensor has, e.g. `x` or `y`, in place of `shape`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape_of: Option<MatrixPart>,
-    /// Element type; default: `float32`, or that of the content that is named.
+    /// Element type. Default: `float32`, or the type of the matrix's array or the shared tensor.
     #[serde(default)]
     pub dtype: Dtype,
-    /// Generated content. At most one of `init` and `data`.
+    /// Rule of generated content. At most one of `init` and `data` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<TensorInit>,
     /// Given content.

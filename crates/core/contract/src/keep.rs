@@ -3,24 +3,24 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How an output is kept as a shared tensor of the caller's, as those of `POST /tensors` are.
+/// Settings of an output that is kept as a shared tensor of the caller, like those of `POST /tensors`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeepOutput {
-    /// CUDA ordinal; -1: the host's memory.
+    /// CUDA ordinal of the device that keeps the tensor; -1 for the host's memory.
     #[serde(default)]
     pub cuda_device: i32,
-    /// Samples each second, if it is sound.
+    /// Sample rate, Hz. Only for sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<u32>,
-    /// A name of the caller's own, which nothing is found by.
+    /// Free name, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Seconds without use after which it is removed; absent: `tensors.ttl_s`.
+    /// Time without use after which the tensor is removed, seconds. Default: `tensors.ttl_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_s: Option<f64>,
-    /// Whether the caller's tensors that were not used for longest, and that no process has open, may be removed
-    /// where there is no room for this one.
+    /// Whether the caller's least recently used tensors may be removed if there is no room for this one. Tensors that
+    /// a process has open stay.
     #[serde(default)]
     pub evict: bool,
 }

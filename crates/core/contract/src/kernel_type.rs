@@ -8,7 +8,22 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a kernel's code is.
+/// Type of a kernel's code.
+///
+/// - `cuda`: CUDA C++ source.
+/// - `ptx`: PTX assembly.
+/// - `cubin`: an ELF image of machine code for one architecture.
+/// - `fatbin`: a container of images for several architectures.
+/// - `torch`: Python source with a function or a module of PyTorch. It runs on a GPU if there is one, and on the CPU
+///   otherwise.
+/// - `torch_cuda`: Python source that builds a PyTorch extension in CUDA C++ (`load_inline`). It runs as `torch`
+///   does.
+/// - `triton`: Python source with a Triton kernel. Its host code does not run.
+/// - `multi_kernel`: Python source whose `metadata.entry_point` is called. It runs as `torch` does; Triton kernels in
+///   it need a GPU.
+/// - `library`: no code, but a function of NVIDIA's cuSPARSE or cuBLAS, to compare kernels with. It needs a
+///   GPU.
+/// - `program`: CUDA C++ source with a `main()`. The whole program runs, and is judged by its output and exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelType {
@@ -16,24 +31,25 @@ pub enum KernelType {
     Cuda,
     /// PTX assembly.
     Ptx,
-    /// One ELF image of machine code.
+    /// An ELF image of machine code for one architecture.
     Cubin,
     /// A container of images for several architectures.
     Fatbin,
-    /// Python source with a function or a module of PyTorch, called on a GPU where there is one, and on
-    /// the CPU otherwise.
+    /// Python source with a function or a module of PyTorch. It runs on a GPU if there is one, and on the CPU
+    /// otherwise.
     Torch,
-    /// As `torch`: source that builds an extension in CUDA C++ (`load_inline`).
+    /// Python source that builds a PyTorch extension in CUDA C++ (`load_inline`). It runs as `torch` does.
     TorchCuda,
-    /// Python source with a Triton kernel. Its host code is not run.
+    /// Python source with a Triton kernel. Its host code does not run.
     Triton,
-    /// As `torch`: Python whose `metadata.entry_point` is called. Triton kernels within it need a GPU.
+    /// Python source whose `metadata.entry_point` is called. It runs as `torch` does; Triton kernels in it need a
+    /// GPU.
     MultiKernel,
-    /// No code: a function of a library of NVIDIA's, which `metadata.library` names. It takes the arguments
-    /// that have its names, and decides its own launch. It needs a GPU, and is there to be compared with.
+    /// No code, but a function of an NVIDIA library, which `metadata.library` names, to compare kernels with.
+    /// It takes the arguments that have its parameters' names, and chooses its launch. It needs a GPU.
     Library,
-    /// CUDA C++ source with a `main()`: a whole program, which nvcc compiles and which is run as it is. It
-    /// has no `io`; `expected.stdout` and `expected.exit_code` say what it should print and return.
+    /// CUDA C++ source with a `main()`: a whole program, which nvcc compiles and which runs as it is. It has no `io`;
+    /// `expected.stdout` and `expected.exit_code` give its output and exit code.
     Program,
     /// An expression of the contract's numbers: the kernel type that shows how one is added.
     #[cfg(feature = "example-kernel")]

@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::{CompareRequest, Isolation, KernelCode, KernelType, MeasureSpec, RequestWarning};
 use warpgauge_model::Requirements;
 
-/// What `POST /` takes, as the CUDA Evaluation Server does: PyTorch source and what is to be compared with
-/// it, which becomes a comparison.
+/// Request of `POST /`, with the fields of the CUDA Evaluation Server: two PyTorch sources, which become a
+/// comparison.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LegacyCompareRequest {
-    /// The reference: Python source with a class `Model` or a function.
+    /// Source of the reference: Python with a class `Model` or a function.
     pub ref_code: String,
-    /// What is compared with it: Python source with a class `ModelNew` or `Model`, or a function.
+    /// Source of the candidate: Python with a class `ModelNew` or `Model`, or a function.
     pub custom_code: String,
-    /// Timed calls of each, 1–10000.
+    /// Number of timed calls of each kernel, 1–10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_trials: Option<u32>,
-    /// Seconds that each may take, 0.1–600.
+    /// Time limit of each run, seconds, 0.1–600.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,

@@ -13,13 +13,13 @@ use super::{
 use warpgauge_model::{FailureCode, Library};
 use warpgauge_tensor::Dtype;
 
-/// A function of a library.
+/// Function of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LibraryFunction {
-    /// `cusparseSpMV`: `y` = A·`x`, A in CSR form as `values`, `col_indices` and `row_ptr`.
+    /// `cusparseSpMV`: `y` = A·`x`, with A in CSR form as `values`, `col_indices` and `row_ptr`.
     Spmv,
-    /// `cublasGemmEx`: `c` = `a`·`b`, all by rows; half precision is summed in binary32.
+    /// `cublasGemmEx`: `c` = `a`·`b`, all in row order; half precision is summed in binary32.
     Gemm,
 }
 

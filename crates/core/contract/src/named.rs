@@ -14,43 +14,42 @@ use warpgauge_tensor::{Blob, Dtype};
 /// Most different matrices that one contract names.
 pub const MAX_MATRICES: usize = 16;
 
-/// A part of a sparse matrix.
+/// Part of a sparse matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixPart {
-    /// Name of the matrix: an uploaded one of the caller's, or a generated one such as
-    /// `poisson2d:nx=512`.
+    /// Name of the matrix: one that the caller uploaded, or a generated one, e.g. `poisson2d:nx=512`.
     pub matrix: String,
-    /// Which part, e.g. `num_rows`, `nnz`, `values`, `x`.
+    /// Name of the part, e.g. `num_rows`, `nnz`, `values` or `x`.
     pub part: String,
 }
 
-/// A matrix whose content stands in a contract or was judged against.
+/// Sparse matrix whose content a contract contains, or that a result was judged against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixUsed {
-    /// Its name.
+    /// Name of the matrix.
     pub name: String,
-    /// Where it came from.
+    /// Origin of the matrix.
     pub origin: MatrixOrigin,
-    /// blake3, hex: of the file, for uploaded and local ones; of its CSR form, for generated ones.
+    /// BLAKE3 hash, hexadecimal: of the file for uploaded and local matrices, of the CSR form for generated ones.
     pub blake3: String,
-    /// Rows.
+    /// Number of rows.
     pub num_rows: u64,
-    /// Columns.
+    /// Number of columns.
     pub num_cols: u64,
-    /// Entries.
+    /// Number of non-zeros.
     pub nnz: u64,
 }
 
-/// Where a matrix came from.
+/// Origin of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MatrixOrigin {
-    /// The caller had uploaded it.
+    /// The caller uploaded the matrix.
     Stored,
-    /// It was generated.
+    /// The matrix was generated.
     Generated,
-    /// The caller had put it there, and says so: its own program read it from a file.
+    /// The caller's program read the matrix from a local file and sent its content.
     File,
 }
 

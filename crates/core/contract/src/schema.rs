@@ -139,13 +139,13 @@ macro_rules! described {
 }
 
 described!(Extent, {
-    "description": "A number, or an expression over scalar arguments and shapes such as \
+    "description": "Number, or an expression over scalar arguments and shapes, e.g. \
                     `ceil_div(n, 256)`.",
     "oneOf": [{"type": "integer", "format": "uint64", "minimum": 0}, {"type": "string"}],
 });
 
 described!(ReturnOutputs, {
-    "description": "Which outputs travel back: `none`, `all`, or a list of names.",
+    "description": "Outputs that the report contains: `none`, `all`, or a list of names.",
     "oneOf": [
         {"type": "string", "enum": ["none", "all"]},
         {"type": "array", "items": {"type": "string"}},
@@ -153,8 +153,8 @@ described!(ReturnOutputs, {
 });
 
 described!(Sanitize, {
-    "description": "Memory and race checks: `false`, `true` for all, or one tool of \
-                    compute-sanitizer.",
+    "description": "Memory and race checks: `false`, `true` or `all`, or the name of one \
+                    compute-sanitizer tool.",
     "oneOf": [
         {"type": "boolean"},
         {"type": "string", "enum": ["all", "memcheck", "racecheck", "initcheck", "synccheck"]},
@@ -163,7 +163,7 @@ described!(Sanitize, {
 
 // Integers come first: generated clients take the first type that fits.
 described!(AxisValue, {
-    "description": "A value of an axis: a number, a boolean, a text, or, in a request, a range such \
-                    as `2^10..2^24 by x4`.",
+    "description": "Value of an axis: a number, a boolean, a text, or, in a request, a range, e.g. \
+                    `2^10..2^24 by x4`.",
     "anyOf": [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
 });

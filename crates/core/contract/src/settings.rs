@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use warpgauge_model::{CacheState, PresetName, Regime};
 
-/// An element passes if |actual − expected| ≤ atol + rtol·|expected|.
+/// Tolerance of a comparison. An element passes if |actual − expected| ≤ atol + rtol·|expected|.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tolerance {
@@ -23,57 +23,56 @@ pub struct Tolerance {
     pub allow_non_finite: Option<bool>,
 }
 
-/// How to measure.
+/// Settings of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureSpec {
-    /// How precisely, and for how long at most.
+    /// Preset of precision and time.
     #[serde(default)]
     pub preset: PresetName,
     /// State of the L2 cache at each timed launch.
     #[serde(default)]
     pub cache: CacheState,
-    /// What each timed launch finds in random inputs.
+    /// Random inputs of the timed launches: fresh or the same.
     #[serde(default)]
     pub inputs: InputChoice,
-    /// Whether a time is ranked even where inputs stay the same and not all is known that a kernel could
-    /// keep from one launch to the next (`measurement.state.not_known`): a result that was kept is then
-    /// ranked as if it had been computed.
+    /// Whether a time has a rank even if a kernel could have kept results from one launch to the next. This concerns
+    /// inputs that stay the same, with memory in `measurement.state.not_known`. A kept result is then ranked as if it
+    /// had been computed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rank_unlisted_state: bool,
-    /// What the device does between timed launches. Comparisons and the gate know `isolated` alone.
+    /// Load of the device between timed launches. Comparisons and the gate accept `isolated` alone.
     #[serde(default)]
     pub regime: Regime,
-    /// Shortest warm-up, in seconds, 0–10; default: the preset's.
+    /// Minimum time of the warm-up, seconds, 0–10. Default: the preset's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_warmup_time: Option<f64>,
-    /// Longest time of the timed launches, in seconds, 0.001–600; default: the preset's, or none
-    /// with `num_trials`.
+    /// Maximum time of the timed launches, seconds, 0.001–600. Default: the preset's, or no limit with `num_trials`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time: Option<f64>,
 }
 
-/// What each timed launch finds in random inputs.
+/// Random inputs of the timed launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InputChoice {
-    /// Numbers of the same distribution that no launch before it saw, wherever what is expected can
-    /// be computed for them.
+    /// Each launch has inputs that no earlier launch had, from the same distribution, if the expectation can be
+    /// computed for them.
     #[default]
     Fresh,
-    /// The contract's own numbers, each time. Variables and shared memory are put back in between.
+    /// Each launch has the contract's inputs. Variables and shared memory are restored in between.
     Same,
 }
 
-/// Hardware metrics to collect.
+/// Device metrics to collect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileSpec {
-    /// Tools to use, best first: `cupti`, `ncu`, `gpm`, `static`, `nsys`, `emulator`, or `auto`;
-    /// empty: whatever works here.
+    /// Tools to use, the best first: `cupti`, `ncu`, `gpm`, `static`, `nsys`, `emulator`, or `auto`. Empty: the best
+    /// available ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Metric ids, or names of metric sets.
+    /// Ids of metrics, or names of metric sets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
 }
@@ -86,14 +85,14 @@ pub enum Sanitize {
     Off,
     /// All checks of the device.
     All,
-    /// One compute-sanitizer tool: memcheck, racecheck, initcheck, synccheck.
+    /// One compute-sanitizer tool: memcheck, racecheck, initcheck or synccheck.
     Tool(String),
 }
 
-/// Which outputs are returned.
+/// Outputs that the report contains.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ReturnOutputs {
-    /// None; their hashes always are.
+    /// No contents. The report has the hashes of all outputs.
     #[default]
     None,
     All,
@@ -112,17 +111,17 @@ impl ReturnOutputs {
     }
 }
 
-/// Which processes run the kernel, and judge it.
+/// Processes that run and judge the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// A warm worker, scrubbed between evaluations.
+    /// A warm worker, which is cleaned between evaluations.
     #[default]
     Warm,
-    /// A process of its own.
+    /// A new process.
     Fresh,
-    /// Every launch is made by a process that has nothing but the kernel and its buffers; another one,
-    /// with an address space of its own on the host and on the device, generates the inputs, keeps what
-    /// is expected and decides. Reference kernels run in a third. Some 0.5 ms more for each launch.
+    /// A process that has nothing but the kernel and its buffers makes every launch. Another process, with a separate
+    /// address space on the host and on the device, generates the inputs, keeps the expectations and decides.
+    /// Reference kernels run in a third process. Each launch takes about 0.5 ms longer.
     Sealed,
 }

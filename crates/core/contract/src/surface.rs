@@ -8,18 +8,18 @@ use crate::launches::ValueError;
 use crate::texels::{Over, one};
 use warpgauge_model::{TexelGrid, TexelReader};
 
-/// A surface of a CUDA array that holds a tensor during a run.
+/// Surface of a CUDA array that holds a tensor during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SurfaceSpec {
-    /// Name of the tensor: of shape `[width]`, `[height, width]` or `[depth, height, width]`, with the channels as a
+    /// Name of the tensor, of shape `[width]`, `[height, width]` or `[depth, height, width]`, with the channels as a
     /// further extent if there are several.
     pub tensor: String,
-    /// Elements of a texel: 1, 2 or 4.
+    /// Number of elements in a texel: 1, 2 or 4.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 4))]
     pub channels: u32,
-    /// Whether the first of three extents is the number of layers, as `surf2DLayeredread` takes them.
+    /// Whether the first of three extents is the number of layers, as for `surf2DLayeredread`.
     #[serde(default)]
     pub layered: bool,
 }

@@ -8,33 +8,34 @@ use crate::launches::ValueError;
 use crate::texels::{Over, one};
 use warpgauge_model::{TextureAddress, TextureFilter, TextureLayout, TextureRead};
 
-/// A texture over a tensor: over its memory where the hardware can, and else over a CUDA array that holds it during a run.
+/// Texture over a tensor. It lies over the tensor's memory if the hardware can read it there, and otherwise over a
+/// CUDA array that holds the tensor during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextureSpec {
-    /// Name of the tensor: of shape `[width]`, `[height, width]` or `[depth, height, width]`, with the channels as a
+    /// Name of the tensor, of shape `[width]`, `[height, width]` or `[depth, height, width]`, with the channels as a
     /// further extent if there are several.
     pub tensor: String,
-    /// Elements of a texel: 1, 2 or 4.
+    /// Number of elements in a texel: 1, 2 or 4.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 4))]
     pub channels: u32,
-    /// What a coordinate outside of the texture means.
+    /// Addressing mode: the result for a coordinate outside of the texture.
     #[serde(default)]
     pub address: TextureAddress,
-    /// What is read between texels.
+    /// Filter mode: the result between texels.
     #[serde(default)]
     pub filter: TextureFilter,
     /// Whether coordinates are fractions of the extents.
     #[serde(default)]
     pub normalized: bool,
-    /// How integers are read.
+    /// Conversion of integer texels.
     #[serde(default)]
     pub read: TextureRead,
-    /// Whether the first of three extents is the number of layers, as `tex2DLayered` takes them.
+    /// Whether the first of three extents is the number of layers, as for `tex2DLayered`.
     #[serde(default)]
     pub layered: bool,
-    /// Whether the texture is in a CUDA array, though the memory of the tensor would do: `tex1D` reads nothing else.
+    /// Whether the texture is in a CUDA array even if the tensor's memory would do. `tex1D` needs one.
     #[serde(default)]
     pub array: bool,
 }

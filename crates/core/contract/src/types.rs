@@ -25,63 +25,63 @@ use super::texture::TextureSpec;
 use warpgauge_model::{Library, Requirements, Work};
 use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
 
-/// What `POST /evaluate` and `warpgauge eval` take.
+/// Request of `POST /evaluate` and `warpgauge eval`: a kernel, its arguments, and the expectations of its outputs.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluateRequest {
-    /// The kernel to evaluate and its IO contract.
+    /// Kernel to evaluate, with its arguments and launch.
     pub kernel: KernelCode,
-    /// Timed launches: exactly this many, 1–10000. Without it, as many as the preset's precision
-    /// needs.
+    /// Number of timed launches, 1–10000. Without it, the preset's precision decides the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_trials: Option<u32>,
-    /// Seconds the kernel may take once it starts to execute, 0.1–600; and seconds that a compilation
-    /// may take, at least 10, and at most what the server allows. Queueing does not count.
+    /// Time limit of the kernel from the start of its execution, seconds, 0.1–600. A compilation may take as long, at
+    /// least 10 s, and at most the server's limit. Waiting in the queue does not count.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,
-    /// What each output must hold, by argument name. Without it the verdict is `not_checked`.
+    /// Expectations of outputs, by argument name. Without any, the verdict is `not_checked`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expected: BTreeMap<String, Expected>,
-    /// How close is close enough. Defaults depend on the element type.
+    /// Tolerance of the comparison with expectations. Defaults depend on the element type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// How outputs are compared that are right in more than one way, by argument name.
+    /// Rules for outputs that have more than one right content, by argument name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compare_as: BTreeMap<String, CompareAs>,
-    /// Whether a kernel that passes is called correct although a useless one would pass too, by what the
-    /// contract expects. If not, the verdict is `weak`.
+    /// Whether a kernel has the verdict `correct` although a useless kernel would pass too. Otherwise the verdict is
+    /// `weak`.
     #[serde(default)]
     pub allow_weak: bool,
-    /// The work the kernel must do at least: for the roofline and the speed-of-light floor.
+    /// Least work that the kernel must do, for the roofline and the speed-of-light floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
-    /// How to measure.
+    /// Settings of the measurement.
     #[serde(default)]
     pub measure: MeasureSpec,
-    /// Hardware metrics to collect.
+    /// Device metrics to collect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSpec>,
-    /// Memory and race checks to run: `false`, `true` or `all`, or a compute-sanitizer tool name. On
-    /// a GPU each is a run of its own under compute-sanitizer.
+    /// Memory and race checks to run: `false`, `true` or `all`, or the name of one compute-sanitizer tool. On a GPU
+    /// each check is a separate run under compute-sanitizer.
     #[serde(default)]
     pub sanitize: Sanitize,
-    /// Which outputs travel back: `none`, `all`, or a list of names.
+    /// Outputs that the report contains: `none`, `all`, or a list of names.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub return_outputs: ReturnOutputs,
     /// Encoding of returned outputs.
     #[serde(default)]
     pub output_encoding: OutputEncoding,
-    /// Outputs, by name, that become shared tensors of the caller's (`GET /tensors`) once the kernel has
-    /// run and was not found wrong. `kept_outputs` of the report has their ids.
+    /// Outputs, by name, that become shared tensors of the caller (`GET /tensors`) once the kernel has run and was
+    /// not found wrong. The report has their ids in `kept_outputs`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep_outputs: BTreeMap<String, KeepOutput>,
-    /// `warm`: a running worker; `fresh`: a process of its own.
+    /// Processes that run and judge the kernel. `warm` (default): a running worker; `fresh`: a new process; `sealed`:
+    /// a process without anything but the kernel, judged by another.
     #[serde(default)]
     pub isolation: Isolation,
-    /// What the device must be, and what must be installed beside it.
+    /// Requirements for the device and the installed tools.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
     /// Matrices that stand in it already, of files that the caller's own program read; the server adds
@@ -103,34 +103,34 @@ fn default_timeout() -> f64 {
     120.0
 }
 
-/// A kernel: its code, and how to call it.
+/// Kernel: its code, arguments and launch.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelCode {
-    /// Source text (all but `cubin`, `fatbin` and `library`).
+    /// Source text. Absent for `cubin`, `fatbin` and `library`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_code: Option<String>,
-    /// Further files of a `cuda` or `program` source, which it includes, or of a `triton` source, which imports them:
-    /// their texts by their relative paths, such as `include/tile.cuh` or `ops/common.py`.
+    /// Further files, as texts by relative path, e.g. `include/tile.cuh` or `ops/common.py`. A `cuda` or `program`
+    /// source includes them; a `triton` source imports them. At most 256 files, and 4 MiB with the source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// Path of `source_code` among `files`, such as `src/kernel.cu`, if it includes or imports files relative to its own directory.
+    /// Path of `source_code` among `files`, e.g. `src/kernel.cu`. It is needed if the source includes or imports
+    /// files relative to its own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_path: Option<String>,
-    /// Machine code, base64 (`cubin`, `fatbin`).
+    /// Machine code in base64, for `cubin` and `fatbin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary_b64: Option<Blob>,
-    /// What the code is.
+    /// Type of the code.
     pub kernel_type: KernelType,
     /// Arguments and launch configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoContract>,
-    /// A program of several launches, in place of `io.launch`: what host code would do, step by step. It is timed as a
-    /// whole, and each launch on its own.
+    /// Steps of a kernel of several launches, in place of `io.launch`: the work of host code, step by step. The steps
+    /// are timed as a whole, and each launch also separately.
     #[serde(default, deserialize_with = "launches::steps", skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<LaunchStep>,
-    /// Steps before `launches` that are not timed. They fill tensors of `role: scratch`, and depend on shapes and
-    /// scalars alone.
+    /// Untimed steps before `launches`. They fill tensors of `role: scratch`, and depend on shapes and scalars alone.
     #[serde(default, deserialize_with = "launches::steps", skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<LaunchStep>,
     /// Entry point and compiler settings.
@@ -168,16 +168,16 @@ impl KernelCode {
     }
 }
 
-/// Arguments in the order of the kernel's parameters, and how to launch.
+/// Arguments in the order of the kernel's parameters, and the launch configuration.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "GivenIo")]
 #[schemars(!from, deny_unknown_fields)]
 pub struct IoContract {
-    /// Arguments, in parameter order. None for a kernel in `expected`: it gets the candidate's.
+    /// Arguments in the order of the parameters. A kernel in `expected` has none: it gets the candidate's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ArgSpec>,
-    /// Launch configuration: required of a kernel that is run. Without it a kernel in `expected`, or
-    /// one that is compared, has that of the kernel beside it, if both are Triton's or neither is.
+    /// Launch configuration, required for a kernel that runs. A kernel in `expected` and a candidate of a comparison
+    /// default to the launch of the kernel beside them, if both or neither are Triton kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
 }
@@ -200,16 +200,16 @@ impl From<GivenIo> for IoContract {
     }
 }
 
-/// One kernel argument.
+/// Argument of a kernel.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgSpec {
-    /// Name: unique in the contract, usable in expressions and in `expected`.
+    /// Name, unique in the contract. Expressions and `expected` refer to it.
     pub name: String,
     /// Kind of the argument.
     #[serde(rename = "type")]
     pub kind: ArgKind,
-    /// Value of a scalar. Floats may also be the strings `inf`, `-inf`, `nan`.
+    /// Value of a scalar. A floating-point value may also be one of the strings `inf`, `-inf` and `nan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     // Integers come first: generated clients take the first type that fits, and would send 1.0 for
     // 1.
@@ -218,64 +218,68 @@ pub struct ArgSpec {
         "anyOf" = [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
     ))]
     pub value: Option<serde_json::Value>,
-    /// In place of `value`, of an `int`: a number of a sparse matrix, such as its `num_rows`.
+    /// Number of a sparse matrix, e.g. its `num_rows`, in place of `value`. Only for `int`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_of: Option<MatrixPart>,
     /// Shape, element type and content of a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_spec: Option<TensorSpec>,
-    /// Values of a structure's fields by their names: numbers, names of arguments (a pointer to a tensor, or the value of
-    /// a scalar), expressions, null for a null pointer, arrays, and the fields of a structure in it.
+    /// Values of a structure's fields, by name. A value is a number, the name of an argument (a pointer to a tensor,
+    /// or the value of a scalar), an expression, null (a null pointer), an array, or the fields of a nested
+    /// structure.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub fields: serde_json::Map<String, serde_json::Value>,
-    /// Entries of an array of pointers in device memory: names of tensors, elements of tensors such as `a + 64`, null for a
-    /// null pointer, and `{"tensor": "a", "step": "m*k", "count": 8}` for pointers to every `step`-th element of a
-    /// tensor. 1–65536 pointers.
+    /// Entries of an array of pointers in device memory, 1–65536. An entry is the name of a tensor, an element of a
+    /// tensor such as `a + 64`, null (a null pointer), or `{"tensor": "a", "step": "m*k", "count": 8}` for pointers
+    /// to every `step`-th element of a tensor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointers: Vec<serde_json::Value>,
-    /// The texture that a texture object reads: its tensor, and how it is read.
+    /// Tensor that a texture object reads, with the rules of reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub texture: Option<TextureSpec>,
-    /// The surface that a surface object reads and writes: its tensor, and how that is laid out.
+    /// Tensor that a surface object reads and writes, with its layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceSpec>,
-    /// CUDA: the `__constant__` or `__device__` variable that holds the tensor, such as `ns::filter`, in place of a
-    /// parameter. It is filled before each launch, and read after it if the tensor is an output.
+    /// Name of the `__constant__` or `__device__` variable that holds the tensor, e.g. `ns::filter`, in place of a
+    /// parameter. Only in CUDA. The variable is filled before each launch, and read after it if the tensor is an
+    /// output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
-    /// Whether the kernel reads it, writes it, or both.
+    /// Direction: whether the kernel reads the argument, writes it, or both.
     #[serde(default)]
     pub role: Role,
-    /// A compile-time constant of a Triton kernel, given by its name; not a run-time argument.
+    /// Whether the argument is a compile-time constant of a Triton kernel, passed by name, and not a run-time
+    /// argument.
     #[serde(default)]
     pub is_meta: bool,
-    /// Triton: the tensor is passed as a tensor descriptor, and not as a pointer.
+    /// Settings of a tensor descriptor. With them a Triton kernel gets the tensor as a descriptor, and not as a
+    /// pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptor: Option<TensorDescriptor>,
-    /// C type of the parameter, for machine code that does not have it (e.g. `float`, `int64_t`).
+    /// C type of the parameter, e.g. `float` or `int64_t`, for machine code without this information.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub c_type: Option<String>,
 }
 
-/// What Triton's host code would make a tensor descriptor with, beside the tensor itself.
+/// Settings with which Triton's host code would create a tensor descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorDescriptor {
-    /// Extents of the block that one access moves, as many as the tensor has dimensions.
+    /// Extents of the block that one access moves, one for each dimension of the tensor.
     pub block_shape: Vec<u32>,
-    /// What a load finds beyond the tensor's extents.
+    /// Value of a load beyond the tensor's extents.
     #[serde(default)]
     pub padding: Padding,
 }
 
-/// What lies beyond the extents of a tensor that is read through a descriptor.
+/// Value of a load beyond the extents of a tensor that is read through a descriptor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Padding {
-    /// Zeros.
+    /// Zero.
     #[default]
     Zero,
-    /// NaN, for elements that have one.
+    /// NaN, for element types that have one.
     Nan,
 }
 
@@ -283,25 +287,25 @@ pub enum Padding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ArgKind {
-    /// A device buffer, passed as a pointer.
+    /// Device buffer, passed as a pointer.
     Tensor,
-    /// An integer scalar.
+    /// Integer scalar.
     Int,
-    /// A floating-point scalar.
+    /// Floating-point scalar.
     Float,
-    /// A boolean scalar.
+    /// Boolean scalar.
     Bool,
-    /// A string (Python kernels only).
+    /// String. Only for Python kernels.
     Str,
     /// No value: a null pointer of a CUDA kernel, and `None` of a Triton or torch kernel.
     None,
-    /// A structure of a CUDA kernel, passed by value.
+    /// Structure of a CUDA kernel, passed by value.
     Struct,
-    /// An array of pointers to tensors, in device memory, passed as a pointer to its first entry.
+    /// Array of pointers to tensors, in device memory, passed as a pointer to its first entry.
     Pointers,
-    /// A texture object over a tensor.
+    /// Texture object over a tensor.
     Texture,
-    /// A surface object over a tensor.
+    /// Surface object over a tensor.
     Surface,
 }
 
@@ -316,15 +320,14 @@ impl ArgKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Read only.
+    /// The kernel reads the argument.
     #[default]
     Input,
-    /// Written; its former content is not defined.
+    /// The kernel writes the argument. Its content before a launch is undefined.
     Output,
-    /// Read and written.
+    /// The kernel reads and writes the argument.
     Inout,
-    /// Memory that the kernel uses while it runs: its content before is not defined, and its content after is not
-    /// verified.
+    /// Working memory of the kernel. Its content before a launch is undefined, and its content after is not verified.
     Scratch,
 }
 
@@ -332,36 +335,36 @@ pub enum Role {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
-    /// Blocks in the grid; required.
+    /// Number of blocks in the grid. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<Dim3>,
-    /// Threads in a block; required, but for Triton, which has 32 × `num_warps`.
+    /// Number of threads in a block. Required, except for Triton, which has 32 × `num_warps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Dim3>,
-    /// Dynamic shared memory per block, in bytes.
+    /// Dynamic shared memory per block, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_memory_bytes: Option<Extent>,
-    /// Blocks in a thread block cluster (compute capability 9.0 and up).
+    /// Number of blocks in a thread block cluster (compute capability 9.0 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Dim3>,
-    /// Cooperative launch: the whole grid is resident and can synchronise.
+    /// Whether the launch is cooperative: the whole grid is resident and can synchronise.
     #[serde(default)]
     pub cooperative: bool,
-    /// Warps per block (Triton).
+    /// Number of warps per block (Triton).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_warps: Option<u32>,
-    /// Pipeline stages (Triton).
+    /// Number of pipeline stages (Triton).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_stages: Option<u32>,
-    /// Blocks in a cluster that one program of Triton is spread over (compute capability 9.0 and up).
+    /// Number of blocks in a cluster over which one Triton program is spread (compute capability 9.0 and later).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_ctas: Option<u32>,
-    /// Most registers of a thread (Triton).
+    /// Maximum number of registers per thread (Triton).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maxnreg: Option<u32>,
 }
 
-/// Three extents, at least one of them given; the others are 1.
+/// Extents in x, y and z. At least one is given; the others are 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "GivenExtents")]
 #[schemars(!try_from, default, deny_unknown_fields)]
@@ -405,12 +408,12 @@ impl TryFrom<GivenExtents> for Dim3 {
     }
 }
 
-/// A number, or an expression over scalar arguments and shapes such as `ceil_div(n, 256)`.
+/// Number, or an expression over scalar arguments and shapes, e.g. `ceil_div(n, 256)`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Extent {
-    /// A given number.
+    /// A number.
     Value(u64),
-    /// An expression, evaluated when the contract is resolved.
+    /// An expression, which is evaluated when the contract is resolved.
     Expression(String),
 }
 
@@ -424,54 +427,54 @@ impl Default for Extent {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelMetadata {
-    /// Name of the kernel to run, as in the source or as in the symbol table.
+    /// Name of the kernel to run, as in the source or in the symbol table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_name: Option<String>,
     /// Options for the compiler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compiler_options: Vec<String>,
-    /// Compiler: `nvrtc` (default) or `nvcc`.
+    /// Compiler of CUDA C++: `nvrtc` (default) or `nvcc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<Backend>,
     /// C++ template instances to compile, e.g. `scale<float>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_expressions: Vec<String>,
-    /// Triton: which configuration of `@triton.autotune` to compile, by its place in the list, from 0.
-    /// Without it one is chosen.
+    /// Index of the configuration of `@triton.autotune` to compile, from 0. Without it, one configuration is chosen.
+    /// Only for Triton.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<u32>,
-    /// Accepted for compatibility; C++ features are always on.
+    /// Accepted for compatibility, without effect. C++ features are always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitify: Option<bool>,
-    /// Kernels of type `library`: which library is called.
+    /// Library that is called. Only for kernels of type `library`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
-    /// Kernels of type `library`: its function, `spmv` of `cusparse` or `gemm` of `cublas`.
+    /// Function of the library: `spmv` of `cusparse` or `gemm` of `cublas`. Only for kernels of type `library`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<LibraryFunction>,
-    /// Python kernels: function to call.
+    /// Function to call. Only for Python kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function_name: Option<String>,
-    /// Python kernels: class to instantiate.
+    /// Class to instantiate. Only for Python kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class_name: Option<String>,
-    /// Python kernels: method to call.
+    /// Method to call. Only for Python kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method_name: Option<String>,
-    /// Python kernels: function to call, as `function_name`.
+    /// Function to call, a synonym of `function_name`. Only for Python kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_point: Option<String>,
-    /// Python that is run: each call is forward and backward, and gradients are compared and timed, too. In a
-    /// comparison it holds for all kernels if one of them has it.
+    /// Whether each call is forward and backward, with gradients compared and timed too. Only for torch kernels. In a
+    /// comparison it applies to all kernels if one of them has it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub backward: bool,
-    /// Programs: what stands behind the program's name on its command line.
+    /// Command-line arguments after the program's name. Only for programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// Programs: what they read from their standard input. Without it that is empty.
+    /// Standard input; empty by default. Only for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// Free text, kept with the job.
+    /// Free text, stored with the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -487,43 +490,44 @@ impl KernelMetadata {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// The run-time compilation library.
+    /// NVRTC, the run-time compilation library.
     #[default]
     Nvrtc,
-    /// The offline compiler driver, where installed.
+    /// nvcc, the offline compiler driver, if it is installed.
     Nvcc,
 }
 
-/// What an output must hold: exactly one of `data`, `kernel` and `matrix`. Of a program, `stdout` has `text`
-/// or `contains`, and `exit_code` has `code`.
+/// Expectation of an output: exactly one of `data`, `kernel` and `matrix`. For a program, `stdout` has `text` or
+/// `contains`, and `exit_code` has `code`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// The values.
+    /// Expected elements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<TensorData>,
-    /// A kernel that computes them. Its arguments are the candidate's; `io.launch` may differ.
+    /// Reference kernel that computes the expected elements. It has the candidate's arguments; `io.launch` may
+    /// differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Box<KernelCode>>,
-    /// Beside `data`: how far each element may be off, as `float64` elements of the output's shape. It is
-    /// added to what `tolerance` allows, which is then 0 where it is not given. For results whose
-    /// rounding errors are known one by one, such as sums of different lengths.
+    /// Tolerance of each element, as `float64` elements of the output's shape, for results whose rounding errors are
+    /// known one by one, such as sums of different lengths. Only beside `data`. It is added to `tolerance`, whose
+    /// `atol` and `rtol` are then 0 unless they are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<TensorData>,
-    /// The product of the sparse matrix of this name and the vector `times`, as the CPU computes it in
-    /// binary64, with a bound of the rounding error of each row.
+    /// Name of a sparse matrix. The expectation is its product with the vector `times`, which the CPU computes in
+    /// binary64 with a bound of each row's rounding error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<String>,
-    /// Beside `matrix`: name of the argument that it is multiplied by.
+    /// Name of the argument that is the vector. Required with `matrix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<String>,
-    /// All that a program prints. White space at the ends of lines, and of the whole, does not count.
+    /// Text that a program must print as a whole. White space at the ends of lines and of the text does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What stands somewhere in what a program prints.
+    /// Text that must occur in the output of a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
-    /// The exit code of a program.
+    /// Exit code of a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 255))]
     pub code: Option<u8>,

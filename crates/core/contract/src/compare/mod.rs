@@ -23,35 +23,34 @@ pub const MAX_CANDIDATES: usize = 6;
 /// Longest name of a candidate, bytes.
 pub const MAX_CANDIDATE_NAME_BYTES: usize = 128;
 
-/// What `POST /compare` and `warpgauge compare` take: a reference, and one `custom_kernel` or
-/// several `candidates`.
+/// Request of `POST /compare` and `warpgauge compare`: a reference, and one `custom_kernel` or several `candidates`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareRequest {
-    /// The kernel to compare with. It also computes what is expected.
+    /// Reference kernel. It also computes the expected outputs.
     pub ref_kernel: KernelCode,
-    /// The kernel to compare. Its arguments are the reference's; without `io` its launch is, too.
+    /// Candidate kernel. Its arguments are the reference's; without `io`, so is its launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_kernel: Option<KernelCode>,
-    /// Several kernels to compare, 1–6, in place of `custom_kernel`.
+    /// Candidate kernels, 1–6, in place of `custom_kernel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// Timed launches of each kernel on its own, 1–10000. Without it, as many as the preset's
-    /// precision needs. The blocks of the comparison are the preset's in any case. Of large calls of torch kernels on a
-    /// GPU fewer are made where they show the median precisely.
+    /// Number of timed launches of each kernel in its evaluation, 1–10000. Without it, the preset's precision decides
+    /// the number. The blocks of the comparison always have the preset's number. Large calls of torch kernels on a
+    /// GPU are fewer if they already show the median precisely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_trials: Option<u32>,
-    /// Seconds that each run on the device may take once it starts to execute, 0.1–600; one side by
-    /// side has the preset's time (or `measure.max_time`) on top. Each compilation may take as long,
-    /// at least 10, and at most what the server allows.
+    /// Time limit of each run on the device from the start of its execution, seconds, 0.1–600. A run side by side has
+    /// the preset's time (or `measure.max_time`) in addition. Each compilation may take as long as the limit, at
+    /// least 10 s, and at most the server's limit.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,
-    /// Absolute tolerance; by default what the reference's own rounding calls for, and 0 for integers.
+    /// Absolute tolerance. Default: derived from the reference's rounding errors; 0 for integers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub atol: Option<f64>,
-    /// Relative tolerance, as `atol`.
+    /// Relative tolerance, with the same default as `atol`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtol: Option<f64>,
     /// Share of elements that must pass, 0–1; default 1.
@@ -60,34 +59,34 @@ pub struct CompareRequest {
     /// Whether NaN matches NaN and an infinity an equal one; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_non_finite: Option<bool>,
-    /// How outputs are compared that are right in more than one way, by argument name.
+    /// Rules for outputs that have more than one right content, by argument name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compare_as: BTreeMap<String, CompareAs>,
-    /// Whether kernels are compared although a useless one would pass too, by what the reference gives.
-    /// If not, the verdict on each is `weak`.
+    /// Whether kernels are compared although a useless kernel would pass too. Otherwise the verdict on each is
+    /// `weak`.
     #[serde(default)]
     pub allow_weak: bool,
-    /// The work that each kernel must do at least.
+    /// Least work that each kernel must do, for the roofline and the speed-of-light floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
-    /// How to measure.
+    /// Settings of the measurement.
     #[serde(default)]
     pub measure: MeasureSpec,
-    /// The device metrics that are wanted of each kernel: a run of its own for each, apart from the timed
-    /// ones.
+    /// Device metrics to collect for each kernel, in a run apart from the timed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSpec>,
-    /// `warm`: a running worker; `fresh`: a process of its own.
+    /// Processes that run and judge each kernel in its evaluation. `warm` (default): a running worker; `fresh`: a new
+    /// process; `sealed`: a process without anything but the kernel, judged by another.
     #[serde(default)]
     pub isolation: Isolation,
-    /// What the device must be, and what must be installed beside it.
+    /// Requirements for the device and the installed tools.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
-    /// What the verdict on times must be sure of, in place of what the preset asks.
+    /// Decision rule for times, in place of the preset's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<DecisionSpec>,
-    /// Whether a single candidate is measured that is the reference's image with the reference's
-    /// launch. If not, both are run for their outputs, and `same_image` says so.
+    /// Whether a single candidate is timed even if its image and launch are the reference's. Otherwise both run for
+    /// their outputs only, and the report has `same_image`.
     #[serde(default = "default_true")]
     pub measure_identical: bool,
     /// As in an evaluation.
@@ -104,20 +103,20 @@ pub struct CompareRequest {
     pub warnings: Vec<RequestWarning>,
 }
 
-/// What a verdict on times must be sure of. What is left out is the preset's.
+/// Decision rule for times. Missing fields have the preset's values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionSpec {
-    /// Least difference, relative, that is called, 0.0001–0.5.
+    /// Margin: the least relative difference that is called, 0.0001–0.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
-    /// `same` means within this, relative, 0.0002–1; at least two margins.
+    /// Relative difference within which the verdict is `same`, 0.0002–1; at least two margins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equivalence: Option<f64>,
-    /// Probability of a wrong `slower`, and as much of a wrong `faster`, 0.000000001–0.2.
+    /// Probability of a wrong `slower`, and likewise of a wrong `faster`, 0.000000001–0.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// Exactly so many blocks, looked at once, 8–1024, in place of the preset's looks.
+    /// Number of blocks, 8–1024, after which the only look takes place, in place of the preset's looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 1024))]
     pub blocks: Option<u32>,
@@ -143,13 +142,13 @@ impl DecisionSpec {
     }
 }
 
-/// One of several kernels to compare.
+/// Candidate of a comparison.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
-    /// Name in the answer; unique, not `reference`.
+    /// Name in the report. It is unique and not `reference`; at most 128 bytes.
     pub name: String,
-    /// The kernel.
+    /// Kernel of the candidate.
     pub kernel: KernelCode,
 }
 

@@ -20,12 +20,12 @@ const MAX_WARNINGS: usize = 64;
 /// Longest name of a field that a warning quotes, characters.
 const MAX_QUOTED: usize = 100;
 
-/// A part of a request that is ignored, or that was missing and is filled in.
+/// Part of a request that is ignored, or that was missing and is filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestWarning {
-    /// Path in the request, such as `kernel.io.args[0].index`.
+    /// Path in the request, e.g. `kernel.io.args[0].index`.
     pub path: String,
-    /// What is ignored, or what is taken in its place.
+    /// Description of the ignored part, or of the value that is filled in.
     pub message: String,
 }
 

@@ -3,63 +3,64 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a function runs on.
+/// Kind of device that a function runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaceKind {
-    /// The CPU.
+    /// CPU.
     Cpu,
-    /// A GPU.
+    /// GPU.
     Cuda,
 }
 
-/// Calls that can run at once on one thing.
+/// Device that can run calls of functions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
-    /// What.
+    /// Kind of the device.
     pub kind: PlaceKind,
-    /// The GPU's CUDA ordinal.
+    /// CUDA ordinal of the GPU. Absent for the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordinal: Option<u32>,
-    /// The GPU, as calls name it.
+    /// UUID of the GPU, by which calls name it. Absent for the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// The GPU's product name.
+    /// Product name of the GPU. Absent for the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many at once.
+    /// Maximum number of calls that run at once on the device.
     pub calls: usize,
-    /// Threads of the CPU for each.
+    /// Number of CPU threads of each call.
     pub threads: usize,
 }
 
-/// Bounds of a call.
+/// Limits of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionLimits {
-    /// Seconds.
+    /// Maximum time limit of a call, seconds.
     pub max_timeout_s: f64,
-    /// Bytes that a call may allocate.
+    /// Maximum memory that a call may allocate, bytes.
     pub max_memory_bytes: u64,
-    /// Bytes that a call may return.
+    /// Maximum size of a result, bytes.
     pub max_result_bytes: u64,
-    /// Bytes of a call's body.
+    /// Maximum size of a call's body, bytes.
     pub max_body_bytes: u64,
-    /// Seconds that a process waits for another call of the same name (`again`); 0: it does not.
+    /// Maximum time that a process waits for another call of the same name (`again`), seconds. 0: a process ends
+    /// after its call.
     pub max_idle_s: f64,
 }
 
-/// Where functions can run, and whether the caller's may.
+/// Devices that run functions, and the caller's rights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionPlaces {
     /// Whether the caller may run functions here.
     pub allowed: bool,
-    /// Whether these may have pickled objects.
+    /// Whether the caller's functions may have pickled objects.
     pub pickles_allowed: bool,
-    /// Why no function of the caller's runs here.
+    /// Reason why no function of the caller runs here. Absent if functions run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// GPUs first.
+    /// Devices, GPUs first.
     pub places: Vec<Place>,
-    /// Bounds of a call.
+    /// Limits of a call.
     pub limits: FunctionLimits,
 }

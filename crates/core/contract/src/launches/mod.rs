@@ -33,7 +33,7 @@ const MAX_SIZE: usize = 32 << 20;
 /// Deepest nesting of loops.
 pub const MAX_LOOPS: usize = 4;
 
-/// One step of a program: a kernel's launch, an operation on memory, or a loop of steps. Exactly one of
+/// Step of a kernel of several launches: a launch, an operation on memory, or a loop of steps. Exactly one of
 /// `kernel`, `memset`, `memcpy`, `swap` and `steps` is given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,54 +41,55 @@ pub struct LaunchStep {
     /// Name of the kernel to launch, as in `metadata.kernel_name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Its arguments in parameter order: names of arguments of `io`, numbers, expressions over scalars, shapes and loop
-    /// indexes such as `n - i`, tensors from an element on such as `x + i * n`, null, and structures, whose fields have such
-    /// values by their names. Without it, the arguments of `io` in their order.
+    /// Arguments in the order of the parameters. An argument is the name of an argument of `io`, a number, an
+    /// expression over scalars, shapes and loop indices such as `n - i`, a tensor from an element on such as `x + i *
+    /// n`, null, or a structure, whose fields have such values by name. Default: the arguments of `io` in their
+    /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<serde_json::Value>>")]
     pub args: Option<Vec<serde_json::Value>>,
-    /// Blocks in the grid; required of a kernel.
+    /// Number of blocks in the grid. Required with `kernel`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<Dim3>,
-    /// Threads in a block; required of a kernel.
+    /// Number of threads in a block. Required with `kernel`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Dim3>,
     /// Dynamic shared memory per block, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_memory_bytes: Option<Extent>,
-    /// Blocks in a thread block cluster.
+    /// Number of blocks in a thread block cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Dim3>,
     /// Whether the launch is cooperative: the whole grid is resident and can synchronise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cooperative: bool,
-    /// Name of a tensor of which every byte is set to `value`.
+    /// Name of a tensor, every byte of which is set to `value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memset: Option<String>,
-    /// Beside `memset`: the byte; 0 without it.
+    /// Byte that `memset` writes; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u8>,
-    /// Copies one tensor to another of the same size.
+    /// Copy of one tensor to another of the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memcpy: Option<CopyStep>,
-    /// Names of two tensors of the same type and shape, which stand for one another from here on, as host code exchanges
-    /// two pointers.
+    /// Names of two tensors of the same type and shape, which are exchanged from here on, as host code exchanges two
+    /// pointers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<[String; 2]>,
     /// Steps of a loop, in order.
     #[serde(default, deserialize_with = "steps", skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<LaunchStep>,
-    /// How many times the step is done: a number, or an expression.
+    /// Number of repetitions of the step: a number, or an expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Extent>,
-    /// Name by which expressions find the number of the current pass, from 0.
+    /// Name by which expressions refer to the number of the current pass, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<String>,
-    /// Name of an integer or bool tensor of one element. The step is done once, and again while the element is not 0
-    /// after it.
+    /// Name of an integer or boolean tensor of one element. The step runs once, and again while the element is not 0
+    /// after a pass.
     #[serde(default, rename = "while", skip_serializing_if = "Option::is_none")]
     pub while_flag: Option<String>,
-    /// Beside `while`: the largest number of passes; required. The run fails if the flag is still set then.
+    /// Maximum number of passes, required with `while`. The run fails if the flag is still set then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<Extent>,
 }
@@ -151,7 +152,7 @@ impl<'de> Visitor<'de> for OfObject {
     }
 }
 
-/// A copy between two tensors.
+/// Copy between two tensors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CopyStep {

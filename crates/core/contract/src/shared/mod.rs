@@ -17,33 +17,33 @@ use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
 /// Most different shared tensors that one contract names.
 pub const MAX_TENSORS: usize = 64;
 
-/// A shared tensor whose content stands in a contract.
+/// Shared tensor whose content a contract contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TensorUsed {
-    /// Its id.
+    /// Id of the tensor.
     pub tensor_id: String,
-    /// Who says so.
+    /// Origin of the content.
     pub origin: TensorOrigin,
-    /// blake3 of its elements as they were copied, hex. Absent where the copy stayed on its device: only
-    /// the kernel read it.
+    /// BLAKE3 hash of the elements as they were copied, hexadecimal. Absent if the copy stayed on its device, where
+    /// only the kernel reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blake3: Option<String>,
-    /// The device that the copy stayed on, such as `cuda:0`. Absent where it went through the host.
+    /// Device that the copy stayed on, e.g. `cuda:0`. Absent if the copy went through the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Element type.
     pub dtype: Dtype,
-    /// Shape, C order.
+    /// Shape, in C order.
     pub shape: Vec<u64>,
 }
 
-/// Where the copy of a shared tensor came from.
+/// Origin of a shared tensor's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TensorOrigin {
-    /// It was held for the caller when the request was accepted.
+    /// The server copied the caller's tensor when it accepted the request.
     Shared,
-    /// The caller had put it there, and says so: it came with a stored baseline, for instance.
+    /// The request contained the content, e.g. from a stored baseline; the tensor's id is the caller's statement.
     Given,
 }
 

@@ -22,7 +22,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// Longest text among the values of an axis, bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// A value of an axis.
+/// Value of an axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum AxisValue {
@@ -32,7 +32,7 @@ pub enum AxisValue {
     Int(i64),
     /// Another number, finite.
     Float(f64),
-    /// A text. In a request it may also be a range such as `2^10..2^24 by x4`.
+    /// A text. In a request it may also be a range, e.g. `2^10..2^24 by x4`.
     Text(String),
 }
 
@@ -99,12 +99,12 @@ impl<'de> Deserialize<'de> for AxisValue {
     }
 }
 
-/// An axis with its ranges expanded.
+/// Axis of a sweep, with its ranges expanded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepAxis {
-    /// Its name.
+    /// Name of the axis.
     pub name: String,
-    /// Its values, in order.
+    /// Values of the axis, in order.
     pub values: Vec<AxisValue>,
 }
 

@@ -19,19 +19,17 @@ use warpgauge_model::{FailureCode, Requirements};
 /// Most bytes of all contracts of a sweep together, with every point expanded.
 const MAX_EXPANDED_BYTES: usize = 16 << 30;
 
-/// What `POST /sweep` and `warpgauge sweep` take: the contract of an evaluation, and axes.
+/// Request of `POST /sweep` and `warpgauge sweep`: the contract of an evaluation, and axes.
 ///
-/// Texts of the contract may refer to axes as `$name` or `${name}`; a text that is nothing but one
-/// reference becomes the value itself. Where the contract takes a number, a text is an integer
-/// expression: `shape: ["$n * 2"]`.
+/// Texts of the contract may refer to axes as `$name` or `${name}`. A text that consists of one reference becomes the
+/// value itself. Where the contract takes a number, a text is an integer expression: `shape: ["$n * 2"]`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SweepRequest {
-    /// Values by axis: numbers, booleans, texts, and ranges such as `2^10..2^24 by x4` or
-    /// `0..1 by 0.25`. Every combination is evaluated, in the order of the axes' names, the last
-    /// fastest.
+    /// Values of each axis: numbers, booleans, texts, and ranges such as `2^10..2^24 by x4` or `0..1 by 0.25`. Every
+    /// combination is evaluated, in the order of the axes' names, the last fastest.
     pub axes: BTreeMap<String, Vec<AxisValue>>,
-    /// Whether each point of the answer carries its whole report.
+    /// Whether each point of the report has its whole report of an evaluation.
     #[serde(default)]
     pub include_reports: bool,
     /// As in `POST /evaluate`, with references to axes.
@@ -54,7 +52,7 @@ pub struct SweepRequest {
     /// As in `POST /evaluate`, with references to axes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_weak: Option<Value>,
-    /// As in `POST /evaluate`, with references to axes. It gives each point its throughput.
+    /// As in `POST /evaluate`, with references to axes. It determines the throughput of each point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Value>,
     /// As in `POST /evaluate`, with references to axes.
@@ -66,7 +64,7 @@ pub struct SweepRequest {
     /// As in `POST /evaluate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<Value>,
-    /// `none`: the outputs of a sweep do not travel back; their hashes are in the reports.
+    /// `none`. A sweep does not return outputs; their hashes are in the reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_outputs: Option<Value>,
     /// As in `POST /evaluate`.
@@ -75,7 +73,7 @@ pub struct SweepRequest {
     /// As in `POST /evaluate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Value>,
-    /// What the device of all points must be, and what must be installed beside it.
+    /// Requirements of all points for the device and the installed tools.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
     /// Stored matrices that points name, as they were when the sweep was accepted.
