@@ -10,142 +10,142 @@ use warpgauge_report::{
     SweepView,
 };
 
-/// Answer of `GET /jobs/{id}`.
+/// State of a job, with its report once it has ended.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct JobView {
-    /// Identifies the job.
+    /// Id of the job.
     pub job_id: String,
-    /// What is done.
+    /// Kind of the job.
     #[serde(default)]
     pub kind: JobKind,
-    /// Where it stands.
+    /// State of the job.
     pub state: JobState,
-    /// `success`, `error`, or absent while it runs.
+    /// `success` or `error`. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ResponseStatus>,
-    /// The verdict on its kernel, or the worst on several, once it ended; absent where none was run.
+    /// Verdict on the kernel, or the worst on several. Absent until the job has ended, and if no kernel ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// When it was accepted, seconds since the Unix epoch.
+    /// Time of acceptance, seconds since the Unix epoch.
     pub created_at: f64,
-    /// When it ended, seconds since the Unix epoch.
+    /// Time of the end, seconds since the Unix epoch. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<f64>,
-    /// Timed launches done so far.
+    /// Number of timed launches so far.
     pub trials_done: u32,
-    /// How often it was begun: more than once if a server or its machine went down meanwhile.
+    /// Number of starts. It exceeds 1 if a server or its machine went down during the job.
     #[serde(default)]
     pub attempt: u32,
-    /// The caller's own name for it.
+    /// Label that the caller gave to the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Why it failed.
+    /// Error that ended the job. Absent unless it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of why it failed.
+    /// Stable code of the error. Absent unless the job failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
-    /// The report, once it ended. Of a comparison: that of its first candidate. It has the content
-    /// of outputs if no caller waited for the answer; a caller that waited has it.
+    /// Report of an evaluation, or of the first candidate of a comparison. Absent until the job has ended. It
+    /// contains the content of outputs only if no caller waited for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<EvaluateResponse>,
-    /// The whole answer of a comparison, once it ended.
+    /// Report of a comparison. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<CompareResponse>,
-    /// How far it is, of a sweep.
+    /// Progress of a sweep, and its report once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepView>,
-    /// The report of a run of the gate, once it ended.
+    /// Report of a run of the gate. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Box<GateReport>>,
 }
 
-/// A job in a list: without its report.
+/// Job in a list, without its report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSummary {
-    /// Identifies the job at `/jobs/{job_id}`.
+    /// Id of the job, at `/jobs/{job_id}`.
     pub job_id: String,
-    /// What is done.
+    /// Kind of the job.
     pub kind: JobKind,
-    /// Where it stands.
+    /// State of the job.
     pub state: JobState,
-    /// The verdict on its kernel, or the worst on several, once it ended; absent where none was run,
-    /// and of jobs that earlier versions ran.
+    /// Verdict on the kernel, or the worst on several. Absent until the job has ended, if no kernel ran, and for jobs
+    /// of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Name of its kernel, or of the first candidate's, once it ended; absent of sweeps and gates.
+    /// Name of the kernel, or of the first candidate. Absent until the job has ended, and for sweeps and gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Median time of that kernel, milliseconds.
+    /// Median time of this kernel, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
-    /// The caller's own name for it.
+    /// Label that the caller gave to the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The key with which it was sent; the same key again is the same job.
+    /// Idempotency key of the request. Another request with the same key returns the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// Jobs of higher priority go before others of the same caller.
+    /// Priority, -100 to 100. Jobs of higher priority run before others of the same caller.
     pub priority: i16,
-    /// How often it was begun.
+    /// Number of starts.
     pub attempt: u32,
-    /// When it was accepted, seconds since the Unix epoch.
+    /// Time of acceptance, seconds since the Unix epoch.
     pub created_at: f64,
-    /// When it was begun, the last time, seconds since the Unix epoch.
+    /// Time of the last start, seconds since the Unix epoch. Absent until the job has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<f64>,
-    /// When it ended, seconds since the Unix epoch.
+    /// Time of the end, seconds since the Unix epoch. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<f64>,
-    /// Why it failed.
+    /// Error that ended the job. Absent unless it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of why it failed.
+    /// Stable code of the error. Absent unless the job failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
 }
 
-/// A page of jobs, the youngest first.
+/// Page of a list of jobs, the youngest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobList {
-    /// The jobs.
+    /// Jobs of the page.
     pub jobs: Vec<JobSummary>,
-    /// Give it as `cursor` to have the next page; absent on the last one.
+    /// Value of `cursor` for the next page. Absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// News of a job.
+/// Progress event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobEvent {
-    /// Identifies the job.
+    /// Id of the job.
     pub job_id: String,
-    /// Where it stands.
+    /// State of the job.
     pub state: JobState,
-    /// What is going on, in more detail.
+    /// Stage of the job, in more detail than the state.
     pub stage: JobStage,
-    /// How often it was begun.
+    /// Number of starts.
     pub attempt: u32,
-    /// Timed launches done so far, of the kernel that runs.
+    /// Number of timed launches so far, of the kernel that runs.
     pub trials_done: u32,
-    /// Seconds since it was accepted.
+    /// Time since acceptance, seconds.
     pub elapsed_s: f64,
-    /// What the timed launches say so far. Not the final word: that is in the report.
+    /// Statistics of the timed launches so far. They are preliminary; the report has the final ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<PartialStatistics>,
-    /// Points of a sweep, or comparisons of a gate, that are done.
+    /// Number of points of a sweep, or of comparisons of a gate, that are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points_done: Option<usize>,
-    /// Points of a sweep; comparisons of a gate: one for each case, and one more for each that is
-    /// confirmed.
+    /// Number of points of a sweep, or of comparisons of a gate: one for each case, and another for each
+    /// confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<usize>,
-    /// Why it failed.
+    /// Error that ended the job. Absent unless it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// An event of a sweep on its way.
+/// Event of a running sweep.
 #[derive(Debug, Clone)]
 pub enum SweepEvent {
     /// The sweep is valid and admitted.
@@ -154,25 +154,25 @@ pub enum SweepEvent {
     Point(Box<SweepPoint>),
 }
 
-/// Answer to cancelling a job.
+/// Result of cancelling a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelReport {
-    /// Identifies the job.
+    /// Id of the job.
     pub job_id: String,
-    /// What came of it.
+    /// Effect of the request.
     pub outcome: CancelOutcome,
-    /// Where the job stands now.
+    /// State of the job after the request.
     pub state: JobState,
 }
 
-/// What came of cancelling a job.
+/// Effect of cancelling a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelOutcome {
-    /// It had not begun, and will not.
+    /// The job had not begun, and will not run.
     Cancelled,
-    /// It runs, and is being stopped.
+    /// The job runs, and is being stopped.
     Stopping,
-    /// It had ended already.
+    /// The job had already ended.
     Ended,
 }

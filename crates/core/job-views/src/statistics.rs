@@ -5,40 +5,40 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the service has done since it started; of jobs, also what it remembers from before.
+/// Statistics of the service since its start. The counts of stored jobs include jobs from before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceStatistics {
-    /// Jobs that are kept.
+    /// Stored jobs.
     pub jobs: JobCounts,
-    /// Compilations, those of reference kernels and of the service included.
+    /// Compilations, including those of reference kernels and of the service's own kernels.
     pub compilation: CompilationStatistics,
     /// Runs on devices.
     pub profiling: ProfilingStatistics,
-    /// Devices.
+    /// Use of the devices.
     pub devices: DeviceStatistics,
-    /// Jobs of this process.
+    /// Jobs that this process accepted.
     pub throughput: ThroughputStatistics,
 }
 
-/// Jobs that are kept.
+/// Numbers of stored jobs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobCounts {
-    /// All of them.
+    /// Number of all stored jobs.
     pub total: u64,
-    /// By state.
+    /// Number of stored jobs by state.
     pub by_state: BTreeMap<String, u64>,
 }
 
-/// How long something took that happened more than once, seconds.
+/// Durations of one kind of event, seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Durations {
-    /// How often it happened.
+    /// Number of events.
     pub count: u64,
-    /// Together.
+    /// Sum of the durations.
     pub total_s: f64,
-    /// Shortest; 0 if it never happened.
+    /// Shortest duration; 0 without an event.
     pub min_s: f64,
-    /// Longest.
+    /// Longest duration; 0 without an event.
     pub max_s: f64,
 }
 
@@ -49,86 +49,86 @@ impl Durations {
     }
 }
 
-/// Compilations, those of reference kernels and of the service included.
+/// Compilations, including those of reference kernels and of the service's own kernels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompilationStatistics {
-    /// Kernels that compiled, or were taken from the cache.
+    /// Number of kernels that compiled or came from the cache.
     pub successful: u64,
-    /// Kernels that did not.
+    /// Number of kernels that did not compile.
     pub failed: u64,
-    /// Images that were found in the cache.
+    /// Number of images that came from the cache.
     pub cache_hits: u64,
-    /// Images that were not.
+    /// Number of images that were not in the cache.
     pub cache_misses: u64,
-    /// How long they took.
+    /// Durations of compilations.
     pub time: Durations,
 }
 
 /// Runs on devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfilingStatistics {
-    /// Runs that came to their end.
+    /// Number of runs that reached their end.
     pub successful: u64,
-    /// Runs that did not: faults, and timeouts.
+    /// Number of runs that ended with a fault or a timeout.
     pub failed: u64,
-    /// Runs whose outputs were right.
+    /// Number of runs whose outputs were right.
     pub correct: u64,
-    /// Runs whose outputs were wrong.
+    /// Number of runs whose outputs were wrong.
     pub wrong: u64,
-    /// How long they took.
+    /// Durations of runs.
     pub time: Durations,
 }
 
-/// Devices.
+/// Use of the devices.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceStatistics {
-    /// Leases handed out.
+    /// Number of leases that began.
     pub acquisitions: u64,
-    /// Leases given back.
+    /// Number of leases that ended.
     pub releases: u64,
-    /// How long jobs waited for a device.
+    /// Durations of jobs' waits for a device.
     pub wait: Durations,
-    /// Each device.
+    /// Use of each device.
     pub devices: Vec<DeviceUse>,
 }
 
-/// How much a device was used.
+/// Use of one device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUse {
     /// CUDA ordinal.
     pub device: u32,
-    /// Seconds for which jobs held it, or it was cleaned up after them; up to now.
+    /// Time in which jobs held the device, or it was cleaned after them, seconds. It includes the current lease.
     pub held_s: f64,
-    /// Seconds of runs on it that have ended.
+    /// Time of runs on the device that have ended, seconds.
     pub run_s: f64,
-    /// Whether a job holds it now.
+    /// Whether a job holds the device now.
     pub held_now: bool,
-    /// `held_s` as a part of the time since the service started.
+    /// `held_s` divided by the uptime, 0–1.
     pub utilization: f64,
 }
 
-/// Jobs of this process.
+/// Jobs that this process accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThroughputStatistics {
-    /// Seconds since the service started.
+    /// Time since the start of the service, seconds.
     pub uptime_s: f64,
-    /// Jobs accepted.
+    /// Number of accepted jobs.
     pub total: u64,
-    /// Jobs that came to a report.
+    /// Number of jobs that ended with a report.
     pub completed: u64,
-    /// Jobs that ended otherwise.
+    /// Number of jobs that ended without a report.
     pub failed: u64,
-    /// Jobs accepted in the last five minutes.
+    /// Number of jobs accepted in the last five minutes.
     pub recent: u64,
-    /// From acceptance to the end.
+    /// Durations from acceptance to the end.
     pub end_to_end: Durations,
 }
 
-/// What a clean-up removed.
+/// Result of a clean-up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CleanupReport {
-    /// Ended jobs removed, with their reports and artifacts.
+    /// Number of removed jobs, with their reports and artifacts.
     pub jobs: u64,
-    /// Bytes of reports and artifacts removed.
+    /// Size of removed reports and artifacts, bytes.
     pub bytes: u64,
 }

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why nothing can be evaluated.
+/// Reason why the server cannot evaluate anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unready {
-    /// Stable code: `no_compiler`, `no_device`, `disk_full`, `read_only`, `files_unusable`,
-    /// `database_gone`, `database_damaged`, `database_unreachable`, `database_busy`, `database_failed`,
-    /// `checks_hang` or `shutting_down`.
+    /// Stable code: `no_compiler`, `no_device`, `disk_full`, `read_only`, `files_unusable`, `database_gone`,
+    /// `database_damaged`, `database_unreachable`, `database_busy`, `database_failed`, `checks_hang` or
+    /// `shutting_down`.
     pub code: String,
-    /// What is wrong, where, and what to do about it.
+    /// Description of the problem, with its place and a remedy.
     pub message: String,
 }
 

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A set of measurement settings, from `profiles/`.
+/// Preset of measurement settings, from `profiles/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PresetName {
-    /// An answer at once.
+    /// Shortest measurement, for an immediate answer.
     #[default]
     Quick,
-    /// Precise enough to gate on.
+    /// Precise enough for a gate.
     Ci,
-    /// As precise as patience allows.
+    /// Most precise, and longest.
     Deep,
 }
 
@@ -24,30 +24,29 @@ impl PresetName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheState {
-    /// L2 flushed before each launch.
+    /// L2 is flushed before each launch.
     #[default]
     Cold,
-    /// L2 as the launch before left it.
+    /// L2 keeps its content from the launch before.
     Hot,
 }
 
-/// What the device does between timed launches.
+/// Load of the device between timed launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Regime {
-    /// Nothing but preparing them: each launch finds the clock of a device that is hardly loaded.
+    /// The device only prepares the launches. Each launch finds the clock of a device with little load.
     #[default]
     Isolated,
-    /// It runs the same kernel, again and again: each launch finds the clock and the power of continuous
-    /// use.
+    /// The device runs the same kernel again and again. Each launch finds the clock and the power of continuous use.
     Sustained,
 }
 
-/// The least work any correct implementation does in one launch.
+/// Least work of any correct implementation in one launch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
-    /// Bytes moved through device memory.
+    /// Bytes of device memory that are read or written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
     /// Floating-point operations.

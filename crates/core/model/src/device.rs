@@ -64,14 +64,14 @@ pub struct SmLimits {
     pub reserved_shared_bytes: u32,
 }
 
-/// Where a kernel runs. Times of different kinds are never compared.
+/// Kind of device. Times of different kinds are never compared.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
-    /// A GPU through NVIDIA's driver.
+    /// A GPU, through NVIDIA's driver.
     Cuda,
-    /// The CPU, executing PTX.
+    /// The emulated device, which runs PTX on the CPU.
     Emulator,
 }

@@ -3,33 +3,34 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How bad a diagnostic is.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Compilation failed.
+    /// The compilation failed.
     Error,
-    /// It went on.
+    /// The compilation continued.
     Warning,
-    /// Explains the one before.
+    /// A note that explains the diagnostic before.
     Note,
 }
 
-/// One message of a compiler.
+/// Message of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// File as the compiler named it; the submitted source is `kernel.cu`, or `kernel.py`.
+    /// File, as the compiler names it. The submitted source is `kernel.cu` or `kernel.py`. Null if the message has no
+    /// file.
     #[schemars(extend("nullable" = true))]
     pub file: Option<String>,
-    /// Line, from 1.
+    /// Line, from 1. Null if the message has no line.
     #[schemars(extend("nullable" = true))]
     pub line: Option<u32>,
-    /// Column, from 1.
+    /// Column, from 1. Null if the message has no column.
     #[schemars(extend("nullable" = true))]
     pub column: Option<u32>,
-    /// What it says.
+    /// Text of the message.
     pub message: String,
 }
 

@@ -3,29 +3,29 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a job stands.
+/// State of a job.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Accepted.
+    /// The job is accepted.
     Submitted,
-    /// Waiting for a device.
+    /// The job waits for a device.
     Queued,
-    /// Compiling.
+    /// The job's kernels compile.
     Compiling,
-    /// On the device, and what it leaves is compared with what is expected.
+    /// The device has run the kernel, and outputs are compared with their expectations.
     Validating,
-    /// On the device.
+    /// The kernel runs on the device.
     Profiling,
-    /// Ended; the report is there.
+    /// The job ended with a report.
     Completed,
-    /// Ended without a report.
+    /// The job ended without a report.
     Failed,
-    /// Cancelled by the caller or by shutdown.
+    /// The caller or a shutdown cancelled the job.
     Cancelled,
-    /// Ended at its deadline.
+    /// The job ended at its deadline.
     TimedOut,
 }
 
@@ -75,7 +75,7 @@ impl JobState {
     }
 }
 
-/// What a job does.
+/// Kind of a job: the operation that it carries out.
 #[derive(
     Debug,
     Clone,
@@ -92,16 +92,16 @@ impl JobState {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
-    /// What `POST /evaluate` does.
+    /// Evaluation, as by `POST /evaluate`.
     #[default]
     Evaluate,
-    /// What `POST /execute` does.
+    /// Untimed run, as by `POST /execute`.
     Execute,
-    /// What `POST /compare` does.
+    /// Comparison, as by `POST /compare`.
     Compare,
-    /// What `POST /sweep` does.
+    /// Sweep, as by `POST /sweep`.
     Sweep,
-    /// What `POST /gate` does.
+    /// Run of the gate, as by `POST /gate`.
     Gate,
 }
 
@@ -126,26 +126,26 @@ impl JobKind {
     }
 }
 
-/// What is going on with a job.
+/// Stage of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStage {
-    /// Accepted; its turn has not come.
+    /// The job is accepted and waits for its turn.
     #[default]
     Waiting,
-    /// Its source is being compiled.
+    /// A source compiles.
     Compiling,
-    /// Its data are being laid out.
+    /// Data are being prepared.
     Preparing,
-    /// It waits for a device.
+    /// The job waits for a device.
     WaitingForDevice,
-    /// Its kernel runs.
+    /// The kernel runs.
     Running,
-    /// What the kernel left is verified.
+    /// Outputs are being verified.
     Verifying,
-    /// Profilers and checkers look at it.
+    /// Profilers and checkers run.
     Profiling,
-    /// It ended.
+    /// The job has ended.
     Ended,
 }
 
@@ -177,16 +177,16 @@ impl JobStage {
     }
 }
 
-/// Statistics of the launches that were timed so far.
+/// Statistics of the timed launches so far.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartialStatistics {
-    /// Launches that they are of.
+    /// Number of these launches.
     pub trials: u32,
     /// Median time, milliseconds.
     pub median_ms: f64,
     /// Lower end of the median's 95 % confidence interval, milliseconds.
     pub ci_lower_ms: f64,
-    /// Upper end of it, milliseconds.
+    /// Upper end of the median's 95 % confidence interval, milliseconds.
     pub ci_upper_ms: f64,
 }
 

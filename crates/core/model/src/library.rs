@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A library of NVIDIA's.
+/// Library of NVIDIA's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Library {
-    /// Sparse linear algebra.
+    /// cuSPARSE, for sparse linear algebra.
     Cusparse,
-    /// Dense linear algebra.
+    /// cuBLAS, for dense linear algebra.
     Cublas,
 }
 

@@ -15,21 +15,20 @@ pub const COMMON_LANGUAGES: [&str; 4] = ["cuda", "ptx", "cubin", "fatbin"];
 /// Longest name of a GPU in a requirement, bytes.
 pub const MAX_GPU_MODEL_BYTES: usize = 96;
 
-/// What the device of an order must be, and what must be installed beside it. Nothing said: any device
-/// will do.
+/// Requirements for the device and the installed tools. Without any, every device will do.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct Requirements {
-    /// `cuda`: a GPU; `emulator`: the emulated device.
+    /// Kind of device. `cuda`: a GPU; `emulator`: the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceKind>,
-    /// Exactly this compute capability, e.g. `sm_90`; `sm_90a` is the same device.
+    /// Exact compute capability, e.g. `sm_90`. `sm_90a` means the same device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[sS][mM]_[0-9]{2,3}[af]?$"))]
     pub architecture: Option<String>,
-    /// Words of the product name, in any case: `H200` asks for any device of the name `NVIDIA H200`.
+    /// Words of the product name, in upper or lower case. `H200` matches any device with the name `NVIDIA H200`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 96))]
     pub gpu_model: Option<String>,

@@ -3,43 +3,43 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one thread or block of a kernel takes.
+/// Resources of one thread or block of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resources {
-    /// 32-bit registers per thread.
+    /// Number of 32-bit registers per thread.
     pub registers: u32,
     /// Static shared memory per block, bytes.
     pub static_shared_bytes: u32,
     /// Local memory per thread, bytes (stack frame and spills).
     pub local_bytes: u32,
-    /// Stack frame per thread, bytes, where the compiler said.
+    /// Stack frame per thread, bytes. Absent if the compiler does not report it.
     #[schemars(extend("nullable" = true))]
     pub stack_bytes: Option<u32>,
-    /// Spill stores, bytes per thread, where the compiler said.
+    /// Spill stores per thread, bytes. Absent if the compiler does not report them.
     #[schemars(extend("nullable" = true))]
     pub spill_store_bytes: Option<u32>,
-    /// Spill loads, bytes per thread, where the compiler said.
+    /// Spill loads per thread, bytes. Absent if the compiler does not report them.
     #[schemars(extend("nullable" = true))]
     pub spill_load_bytes: Option<u32>,
     /// Constant memory, bytes.
     pub const_bytes: u32,
-    /// Largest block the kernel can be launched with.
+    /// Maximum number of threads per block with which the kernel can be launched.
     pub max_threads_per_block: u32,
 }
 
-/// A function's facts as the driver reports them.
+/// Resources of a kernel that the driver reports for a launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionFacts {
-    /// Registers per thread.
+    /// Number of registers per thread.
     pub registers: u32,
-    /// Static shared memory, bytes.
+    /// Static shared memory per block, bytes.
     pub static_shared_bytes: u32,
     /// Local memory per thread, bytes.
     pub local_bytes: u32,
     /// Constant memory, bytes.
     pub const_bytes: u32,
-    /// Largest block.
+    /// Maximum number of threads per block.
     pub max_threads_per_block: u32,
-    /// Blocks of this launch that fit one multiprocessor.
+    /// Number of blocks of this launch that fit one multiprocessor.
     pub max_active_blocks: u32,
 }

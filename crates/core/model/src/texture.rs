@@ -30,40 +30,40 @@ pub struct TextureLayout {
     pub read: TextureRead,
 }
 
-/// What a coordinate outside of a texture means.
+/// Addressing mode: the result for a coordinate outside of a texture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TextureAddress {
-    /// The nearest texel inside.
+    /// Texel inside the texture that is nearest to the coordinate.
     #[default]
     Clamp,
-    /// The texture, repeated.
+    /// Texel of the repeated texture.
     Wrap,
-    /// The texture, repeated, every second one reversed.
+    /// Texel of the repeated texture, with every second repetition mirrored.
     Mirror,
     /// Zero.
     Border,
 }
 
-/// What is read between texels.
+/// Filter mode: the result between texels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TextureFilter {
-    /// The nearest texel.
+    /// Nearest texel.
     #[default]
     Point,
-    /// The linear interpolation of neighbours.
+    /// Linear interpolation of neighbouring texels.
     Linear,
 }
 
-/// How integers are read.
+/// Conversion of integer texels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TextureRead {
-    /// As they are (`cudaReadModeElementType`).
+    /// No conversion (`cudaReadModeElementType`).
     #[default]
     Element,
-    /// As fractions of their range (`cudaReadModeNormalizedFloat`).
+    /// Fraction of the type's range (`cudaReadModeNormalizedFloat`).
     Normalized,
 }
 

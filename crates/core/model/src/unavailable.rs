@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why something could not be had.
+/// Reason why something is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unavailable {
     /// Stable code, e.g. `no_permission`.
     pub code: String,
-    /// What happened.
+    /// Description of the reason.
     pub reason: String,
-    /// What would help.
+    /// Remedy.
     pub remedy: String,
 }
