@@ -15,58 +15,58 @@ use warpgauge_telemetry::{Reject, telemetry};
 /// Media type of every answer but pages and the YAML specification.
 pub(crate) const JSON: &str = "application/json";
 
-/// What every error answer holds. `success`, `error`, `status`, `validation_errors`, `job_id` and `details` are
-/// the reference fields.
+/// Error of a request. `success`, `error`, `status`, `validation_errors`, `job_id` and `details` are fields of the
+/// reference systems.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
-    /// Always false, as at the Remote GPU Execution Service.
+    /// Always false, as in the Remote GPU Execution Service.
     #[serde(default)]
     pub success: bool,
-    /// Who has to act: the caller (`client_error`), or the operator (`error`).
+    /// Party at fault: the caller (`client_error`) or the server (`error`).
     pub status: ErrorStatus,
     /// Stable code, for programs.
     pub code: ErrorCode,
-    /// What happened, where, and what to do, for people.
+    /// Description of the error, with its place and a remedy, for people.
     pub error: String,
-    /// The same as `error`, by the name that it has at the GPU Tensor Server.
+    /// Copy of `error`, with the name of the GPU Tensor Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// JSON path of the field at fault.
+    /// JSON path of the field that is at fault. Absent if no field is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Line of the body, from 1.
+    /// Line in the body, from 1. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// Column of the body, from 1.
+    /// Column in the body, from 1. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u64>,
-    /// Every problem found in the request.
+    /// Problems of the request, all that were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validation_errors: Vec<ValidationError>,
-    /// The job, if there is one.
+    /// Id of the job. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// More, such as the id under which the log knows an internal error.
+    /// Further details, e.g. the id of an internal error in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
 }
 
-/// Who has to act.
+/// Party at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorStatus {
     /// The caller.
     ClientError,
-    /// Whoever runs the server.
+    /// The server or its operator.
     Error,
 }
 
-/// One problem in a request.
+/// Problem of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ValidationError {
     /// JSON path of the field.
     pub field: String,
-    /// What was expected, what came, what to do.
+    /// Description of the problem: what was expected, what was received, and a remedy.
     pub message: String,
     /// Stable code.
     #[serde(rename = "type")]

@@ -121,51 +121,51 @@ impl<S: Statuses> ApiResponse for OperationError<S> {
 fn describe(status: u16) -> MetaResponse {
     let (description, headers) = match status {
         400 => (
-            "The request is not valid: `code` says why, `path`, `line` and `column` say where.",
+            "The request is not valid. `code` gives the reason; `path`, `line` and `column` give the place.",
             vec![],
         ),
         401 => (
-            "No key, or a wrong one.",
-            vec![header("WWW-AUTHENTICATE", "How to send a key.", "string")],
+            "The request has no API key, or an unknown one.",
+            vec![header("WWW-AUTHENTICATE", "Scheme by which the key is sent.", "string")],
         ),
         403 => (
-            "The request comes from a web page of another site, or was sent to a name that is not this \
-             server's; or the operation is for administrators.",
+            "The request comes from a web page of another site, or its `Host` is not a name of this \
+             server. Or the key lacks the permission for this operation.",
             vec![],
         ),
         404 => (
-            "There is no such thing, or it is not kept any more, or the job left none; of a contract, \
-             `path` says what names it.",
+            "The object does not exist, is no longer stored, or was not produced by the job. For a \
+             reference in a contract, `path` is the field.",
             vec![],
         ),
         409 => (
-            "The idempotency key was used for another request, or the job was cancelled while its \
-             caller waited; or the device, driver or method is not what the baseline is for.",
+            "The idempotency key belongs to another request, or the job was cancelled while its caller \
+             waited. Or the baseline is for another device, driver or method.",
             vec![],
         ),
-        410 => ("It was there, and is not kept any more.", vec![]),
-        408 => ("The body stopped coming, or came too slowly.", vec![]),
+        410 => ("The object existed, and is no longer stored.", vec![]),
+        408 => ("The body did not arrive in time.", vec![]),
         413 => (
-            "The body is larger than the server takes, or its data become more than may be unpacked.",
+            "The body, or its decompressed data, exceeds the server's limit.",
             vec![],
         ),
         415 => (
-            "The body has no media type, or one that is not taken; the error lists those that are.",
+            "The body has no media type, or one that is not accepted. The error lists the accepted ones.",
             vec![],
         ),
         422 => (
-            "The body does not have the form that is taken: a field is missing, unknown or of another type.",
+            "A field of the body is missing, unknown or of another type.",
             vec![],
         ),
         429 => (
-            "The queue is full, or the caller has as many jobs as it may; or too many wrong keys came \
-             from its address.",
-            vec![header("RETRY-AFTER", "Seconds after which it is worth trying again.", "integer")],
+            "The queue is full, or the caller has its maximum number of jobs. Or too many requests with \
+             wrong keys came from the caller's address.",
+            vec![header("RETRY-AFTER", "Time after which a retry may succeed, seconds.", "integer")],
         ),
         503 => {
-            ("The server is shutting down, or this machine lacks what the request needs.", vec![])
+            ("The server is shutting down, or the machine lacks something that the request needs.", vec![])
         }
-        _ => ("A fault of the server; `details` finds it in the log.", vec![]),
+        _ => ("The server has an internal error. `details` has the id of its entry in the log.", vec![]),
     };
     MetaResponse {
         description,

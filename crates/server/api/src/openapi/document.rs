@@ -20,10 +20,10 @@ use crate::routes::tensors::operations::Tensors;
 use crate::schema;
 use crate::tree::{Mapping, Value, parsed};
 
-const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
-compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
-JSON. A kernel that does not compile or is wrong is a result (200); errors are for requests that \
-could not be served, and all have the shape of `ErrorBody`.";
+const DESCRIPTION: &str = "Send a GPU kernel and a contract. The report says whether the kernel compiles, whether it \
+is right, and how fast it is.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
+JSON. A kernel that does not compile or is wrong is a result (200); an error means that the \
+request could not be served, and has the schema `ErrorBody`.";
 
 /// Everything that is served and described.
 type Operations = (Kernels, Spmv, Tensors, Functions, Gate, Jobs, Machine);

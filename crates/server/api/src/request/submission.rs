@@ -18,18 +18,17 @@ pub(crate) const PRIORITIES: std::ops::RangeInclusive<i16> = -100..=100;
 /// The parameters of operations that make a job; `spec` adds them to the document.
 const PARAMETERS: &str = "
 - {name: Idempotency-Key, in: header, required: false,
-   description: 'Names the request: sent again with the same key, it is the same job again, and a waiting
-     caller that went away does not cancel it. 1 to 255 printable ASCII characters.',
+   description: 'Idempotency key of the request, 1 to 255 printable ASCII characters. Another request with the same
+     key returns the same job, and a caller that disconnects does not cancel the job.',
    schema: {type: string, minLength: 1, maxLength: 255, pattern: '^[!-~]+$'}}
 - {name: priority, in: query, required: false,
-   description: 'Jobs of higher priority go before others of the same caller. -100 to 100.',
+   description: 'Priority, -100 to 100; default 0. Jobs of higher priority run before others of the same caller.',
    schema: {type: integer, format: int32, minimum: -100, maximum: 100}}
 - {name: label, in: query, required: false,
-   description: 'Your own name for the job, by which lists can be filtered. At most 255 bytes.',
+   description: 'Label of the job, by which lists can be filtered. At most 255 bytes, without control characters.',
    schema: {type: string, maxLength: 63}}
 - {name: webhook, in: query, required: false,
-   description: 'URL to which the end of the job is posted, signed; its host must be one that the operator
-     allows.',
+   description: 'URL to which the server posts the end of the job, signed. The operator must allow its host.',
    schema: {type: string, format: uri, maxLength: 2048}}
 ";
 

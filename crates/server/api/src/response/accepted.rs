@@ -19,16 +19,16 @@ pub(crate) fn yes() -> bool {
     true
 }
 
-/// Answer of operations with `wait=false`, and for each job of a batch.
+/// Job that was accepted without waiting for its end.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Accepted {
-    /// Identifies the job.
+    /// Id of the job.
     pub job_id: String,
-    /// Where it stands: `submitted`, unless it was there already.
+    /// State of the job: `submitted`, unless the job existed before.
     pub status: JobState,
-    /// Where the job can be watched and its report fetched.
+    /// Path at which the job can be watched and its report fetched.
     pub status_url: String,
-    /// Whether it was there already, by its idempotency key.
+    /// Whether the job existed before, with the same idempotency key.
     pub existing: bool,
 }
 
@@ -61,13 +61,13 @@ impl AcceptedReply {
     pub(crate) fn described() -> MetaResponse {
         let location = MetaHeader {
             name: "LOCATION".to_owned(),
-            description: Some("Where the job is.".to_owned()),
+            description: Some("Path of the job.".to_owned()),
             required: true,
             deprecated: false,
             schema: String::schema_ref(),
         };
         MetaResponse {
-            description: "The job was accepted (`wait=false`) and can be watched.",
+            description: "Job that was accepted (`wait=false`), and that can be watched.",
             status: Some(202),
             status_range: None,
             content: vec![MetaMediaType {
@@ -119,7 +119,7 @@ impl<T> IntoResponse for ReportOrAccepted<T> {
 impl<T: JsonSchema> ApiResponse for ReportOrAccepted<T> {
     fn meta() -> MetaResponses {
         let report = MetaResponse {
-            description: "The job ran to its end: the report says what came of it.",
+            description: "Report of the job, which ran to its end.",
             status: Some(200),
             status_range: None,
             content: vec![MetaMediaType { content_type: JSON, schema: schema::reference::<T>() }],

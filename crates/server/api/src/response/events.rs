@@ -135,16 +135,16 @@ impl ApiResponse for EventsReply {
     fn meta() -> MetaResponses {
         let schema = MetaSchemaRef::Inline(Box::new(MetaSchema {
             description: Some(
-                "Server-sent events, `progress` and at last `end`; the data of each is a `JobEvent` \
-                 in JSON: `job_id`, `state`, `stage`, `attempt`, `trials_done`, `elapsed_s`, and \
-                 where they are known `statistics` (`trials`, `median_ms`, `ci_lower_ms`, \
+                "Server-sent events: `progress`, and `end` at the end. The data of each is a `JobEvent` in \
+                 JSON: `job_id`, `state`, `stage`, `attempt`, `trials_done`, `elapsed_s`, and, where known, \
+                 `statistics` (`trials`, `median_ms`, `ci_lower_ms`, \
                  `ci_upper_ms`), `points_done`, `points` and `error`.",
             ),
             ..MetaSchema::new("string")
         }));
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "The stream.",
+                description: "Stream of events.",
                 status: Some(200),
                 status_range: None,
                 content: vec![MetaMediaType { content_type: "text/event-stream", schema }],

@@ -69,7 +69,7 @@ impl<T: JsonSchema> ApiResponse for JsonReply<T> {
     fn meta() -> MetaResponses {
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "The answer.",
+                description: "Answer in JSON.",
                 status: Some(200),
                 status_range: None,
                 content: vec![MetaMediaType {

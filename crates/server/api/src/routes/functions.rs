@@ -37,8 +37,8 @@ pub(crate) struct Functions {
 impl Functions {
     /// List places of functions
     ///
-    /// What functions can run on, how many at once, within which bounds, and whether the caller may have
-    /// some run.
+    /// Returns the devices that run functions, the number of concurrent calls, the limits of a call, and whether the
+    /// caller may run functions.
     #[oai(
         path = "/functions/places",
         method = "get",
@@ -61,11 +61,11 @@ impl Functions {
 
     /// Call a function
     ///
-    /// Runs a Python function, which the call brings along, in a process of its own that has no files, no
-    /// network and no other programs. Body and answer are containers: the length of a head (four bytes,
-    /// little endian), the head (JSON: `CallHead` of docs/cluster.md), and the function with its data, or
-    /// what it returned. A function that raises, crashes or does not end in time is a result (200): the head
-    /// of the answer says which. Closing the connection ends the call. Nothing is kept of it.
+    /// Runs a Python function from the request, in a separate process without files, network and other programs.
+    /// Request and answer are containers. A container has the length of a head (four bytes, little endian), the head
+    /// (JSON: `CallHead` and `OutcomeHead` of docs/cluster.md), and the function with its data, or the returned
+    /// value. A function that raises an exception, crashes or exceeds its time limit is a result (200), which the
+    /// head describes. Closing the connection ends the call. The server stores nothing of a call.
     #[oai(
         path = "/functions/calls",
         method = "post",
@@ -75,7 +75,7 @@ impl Functions {
     async fn call(
         &self,
         caller: Data<&Caller>,
-        /// A head and a function.
+        /// Head and function.
         request: CallBody,
     ) -> Result<OutcomeReply, OperationError<BodyErrors>> {
         let CallBody { mut call, share } = request;
@@ -109,7 +109,7 @@ impl<'a> ApiExtractor<'a> for CallBody {
     type ParamRawType = ();
 
     fn request_meta() -> Option<MetaRequest> {
-        let content = vec![binary("A head and a program.")];
+        let content = vec![binary("Head and function.")];
         Some(MetaRequest { description: None, content, required: true })
     }
 
@@ -184,10 +184,10 @@ impl ApiResponse for OutcomeReply {
     fn meta() -> MetaResponses {
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "A head, and what the function returned.",
+                description: "Head, and the value that the function returned.",
                 status: Some(200),
                 status_range: None,
-                content: vec![binary("`OutcomeHead` of docs/cluster.md, and records.")],
+                content: vec![binary("`OutcomeHead` of docs/cluster.md, and the returned value.")],
                 headers: vec![],
             }],
         }

@@ -7,16 +7,16 @@ use poem_openapi::Tags;
 pub(crate) enum Tag {
     /// Compile, run, check and time kernels.
     Kernels,
-    /// Sparse matrix times vector, in the shape of the Remote GPU Execution Service.
+    /// Multiply sparse matrices by vectors, with the fields of the Remote GPU Execution Service.
     Spmv,
-    /// Share tensors between processes, in the shape of the GPU Tensor Server.
+    /// Share tensors between processes, with the fields of the GPU Tensor Server.
     Tensors,
-    /// Run functions, and loops of them on all devices.
+    /// Run Python functions, and loops of them on all devices.
     Functions,
-    /// Does a change make kernels slower? Suites, baselines and the history.
+    /// Detect changes that make kernels slower: suites, baselines and the history.
     Gate,
     /// Watch jobs and fetch their reports.
     Jobs,
-    /// What this machine is and can do.
+    /// Describe the machine and its capabilities.
     Machine,
 }

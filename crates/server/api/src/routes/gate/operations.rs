@@ -25,17 +25,17 @@ pub(crate) struct Gate {
     pub(crate) service: Services,
 }
 
-/// Answer of `GET /baselines`.
+/// Stored baselines of the caller.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Baselines {
-    /// The caller's baselines, by name.
+    /// Baselines, by name.
     pub baselines: Vec<BaselineSummary>,
 }
 
-/// Answer of `DELETE /baselines/{name}`.
+/// Result of removing a baseline.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineRemoved {
-    /// The baseline that is gone.
+    /// Name of the removed baseline.
     pub name: String,
 }
 
@@ -48,11 +48,11 @@ fn points() -> u32 {
 impl Gate {
     /// Run the gate
     ///
-    /// Compares every case of a suite with its baseline, interleaved on one device, and says which
-    /// got slower, beyond noise and beyond the number of cases; what seems slower is compared again
-    /// in fresh processes. The verdict is in the report: a regression is an answer (200), not an HTTP
-    /// error. On the emulated device exact counts decide. With `wait=false` the answer comes at once
-    /// and the report is fetched from `/jobs/{job_id}`.
+    /// Compares every case of a suite with its baseline, interleaved on one device, and reports which cases are
+    /// slower. The decision accounts for noise and for the number of cases. A case that seems slower is compared
+    /// again in fresh processes. A regression is a result (200) with its verdict in the report, not an HTTP error. On
+    /// the emulated device exact counts decide. With `wait=false` the job is accepted at once, and `GET
+    /// /jobs/{job_id}` returns the report.
     #[oai(path = "/gate", method = "post", operation_id = "run_gate", tag = "Tag::Gate")]
     async fn gate(
         &self,
@@ -61,9 +61,9 @@ impl Gate {
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// Form of the report; where it is not given, `Accept` decides.
+        /// Format of the report. Default: the one that `Accept` names.
         format: Query<Option<GateFormat>>,
-        /// The suite with its kernels, and what to compare them with.
+        /// Suite with its kernels, and the baseline.
         request: ParsedBody<GateRequest>,
     ) -> Result<GateReply, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -82,15 +82,15 @@ impl Gate {
 
     /// Store a baseline
     ///
-    /// Keeps the code of a suite's cases under a name, in place of the one of that name. Each case is
-    /// compiled and run once before. Stored numbers decide nothing: a gate run builds this code again
-    /// and measures it beside the candidate. A baseline is pinned to the device, driver and method it
-    /// was run with here; elsewhere it is refused, with the difference named.
+    /// Stores the code of a suite's cases under a name, and replaces an earlier baseline of that name. Each case is
+    /// compiled and run once before. Stored times decide nothing: a run of the gate builds this code again and
+    /// measures it beside the candidate. A baseline is valid for the device, driver and method with which it was
+    /// stored. With others the gate refuses it and names the difference.
     #[oai(path = "/baselines", method = "post", operation_id = "put_baseline", tag = "Tag::Gate")]
     async fn put_baseline(
         &self,
         caller: Data<&Caller>,
-        /// The baseline's name and its cases.
+        /// Name of the baseline, and its cases.
         request: ParsedBody<NewBaseline>,
     ) -> Result<JsonReply<BaselineSummary>, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -101,7 +101,7 @@ impl Gate {
 
     /// List baselines
     ///
-    /// The caller's own, by name, without their code.
+    /// Returns the caller's baselines by name, without their code.
     #[oai(path = "/baselines", method = "get", operation_id = "list_baselines", tag = "Tag::Gate")]
     async fn baselines(
         &self,
@@ -113,7 +113,7 @@ impl Gate {
 
     /// Get a baseline
     ///
-    /// With the code of its cases.
+    /// Returns the baseline with the code of its cases.
     #[oai(
         path = "/baselines/:name",
         method = "get",
@@ -123,7 +123,7 @@ impl Gate {
     async fn baseline(
         &self,
         caller: Data<&Caller>,
-        /// The baseline's name.
+        /// Name of the baseline.
         name: Path<String>,
     ) -> Result<JsonReply<Baseline>, OperationError<BaselineErrors>> {
         let baseline = self.service.gate.baseline(&name, &caller).await?;
@@ -133,8 +133,8 @@ impl Gate {
 
     /// Promote a candidate
     ///
-    /// Makes the candidate of a gate's job the baseline of this name, if the job's verdict is
-    /// `PASS`. It is pinned to what the job ran with.
+    /// Makes the candidate of a gate's job the baseline of this name, if the verdict of the job is `PASS`. The
+    /// baseline is valid for the device, driver and method of that job.
     #[oai(
         path = "/baselines/:name/promote",
         method = "post",
@@ -144,9 +144,9 @@ impl Gate {
     async fn promote(
         &self,
         caller: Data<&Caller>,
-        /// The baseline's name.
+        /// Name of the baseline.
         name: Path<String>,
-        /// Which job's candidate.
+        /// Job whose candidate becomes the baseline.
         request: ParsedBody<Promotion>,
     ) -> Result<JsonReply<BaselineSummary>, OperationError<NamedBodyErrors>> {
         let job_id = request.value.job_id;
@@ -155,7 +155,7 @@ impl Gate {
 
     /// Remove a baseline
     ///
-    /// Its code is gone; reports of runs against it stay.
+    /// Removes the baseline with its code. Reports of runs against it remain.
     #[oai(
         path = "/baselines/:name",
         method = "delete",
@@ -165,7 +165,7 @@ impl Gate {
     async fn remove_baseline(
         &self,
         caller: Data<&Caller>,
-        /// The baseline's name.
+        /// Name of the baseline.
         name: Path<String>,
     ) -> Result<JsonReply<BaselineRemoved>, OperationError<BaselineErrors>> {
         self.service.gate.remove_baseline(&name, &caller).await?;
@@ -174,21 +174,20 @@ impl Gate {
 
     /// Get the history
     ///
-    /// What evaluations and runs of the gate showed of a case over time, in one series for each
-    /// device, driver, method and metric, with the places where its level changed: E-divisive means
-    /// (Matteson and James 2014) for times, every difference for counts. Series inform; no verdict
-    /// rests on them.
+    /// Returns the results of a case over time, from evaluations and runs of the gate. There is one series for each
+    /// device, driver, method and metric, with the points at which its level changed. E-divisive means (Matteson and
+    /// James 2014) find changes of times; for counts every difference is a change. No verdict depends on a series.
     #[oai(path = "/history", method = "get", operation_id = "history", tag = "Tag::Gate")]
     async fn history(
         &self,
         caller: Data<&Caller>,
         headers: &HeaderMap,
-        /// The case; default: all of them.
+        /// Name of the case. Default: all cases.
         case: Query<Option<String>>,
-        /// Points that are looked at, the newest, 1–20000.
+        /// Maximum number of points, the newest, 1–20000.
         #[oai(default = "points", validator(minimum(value = "1"), maximum(value = "20000")))]
         limit: Query<u32>,
-        /// `json`, or a drawing as `svg`; where it is not given, `Accept` decides.
+        /// Format: `json`, or a drawing as `svg`. Default: the one that `Accept` names.
         format: Query<Option<HistoryFormat>>,
     ) -> Result<HistoryReply, OperationError<KeyErrors>> {
         let query = HistoryQuery { case: case.0, limit: limit.0 };

@@ -16,33 +16,33 @@ use crate::schema;
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::{FORMATS, GateReport};
 
-/// Form of a gate's report.
+/// Format of a gate's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum GateFormat {
-    /// Everything.
+    /// Whole report in JSON.
     Json,
     /// JUnit XML.
     Junit,
-    /// A comment on a pull request.
+    /// Markdown, for a comment on a pull request.
     Markdown,
     /// Bencher Metric Format.
     Bmf,
     /// `customSmallerIsBetter` of github-action-benchmark.
     Benchmark,
-    /// A row per case, and per count.
+    /// Table with a row for each case and each count.
     Csv,
-    /// A page with the intervals drawn.
+    /// HTML page with drawings of the intervals.
     Html,
 }
 
-/// Form of a history.
+/// Format of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum HistoryFormat {
-    /// The series.
+    /// Series in JSON.
     Json,
-    /// A drawing of them.
+    /// Drawing of the series.
     Svg,
 }
 
@@ -166,16 +166,16 @@ fn text(content_type: &'static str, description: &'static str) -> MetaMediaType 
 impl ApiResponse for GateReply {
     fn meta() -> MetaResponses {
         let report = MetaResponse {
-            description: "The run ended: `verdict` says how. In JSON also the two formats of \
-                          benchmark services, whose schemas are theirs.",
+            description: "Report of the run, with its verdict. The formats of two benchmark services are JSON \
+                          too; their schemas are not listed here.",
             status: Some(200),
             status_range: None,
             content: vec![
                 MetaMediaType { content_type: JSON, schema: schema::reference::<GateReport>() },
                 text("application/xml", "JUnit XML."),
-                text("text/markdown", "A comment on a pull request."),
-                text("text/csv", "A row per case, and per count."),
-                text("text/html", "A page with the intervals drawn."),
+                text("text/markdown", "Markdown, for a comment on a pull request."),
+                text("text/csv", "Table with a row for each case and each count."),
+                text("text/html", "HTML page with drawings of the intervals."),
             ],
             headers: vec![],
         };
@@ -216,12 +216,12 @@ impl IntoResponse for HistoryReply {
 impl ApiResponse for HistoryReply {
     fn meta() -> MetaResponses {
         let answer = MetaResponse {
-            description: "The series; none for a case that there is nothing of.",
+            description: "Series of the case. Empty for a case without results.",
             status: Some(200),
             status_range: None,
             content: vec![
                 MetaMediaType { content_type: JSON, schema: schema::reference::<HistoryAnswer>() },
-                text(SVG, "The series, drawn, with confidence intervals and changes of level."),
+                text(SVG, "Drawing of the series, with confidence intervals and changes of level."),
             ],
             headers: vec![],
         };

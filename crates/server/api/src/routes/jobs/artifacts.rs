@@ -80,7 +80,7 @@ impl ApiResponse for ArtifactReply {
                 schema: text(None, "`ptx`, `sass`, `log`, `ttir`, `ttgir`, `llir`, in UTF-8."),
             },
         ];
-        found("The artifact.", content)
+        found("Content of the artifact.", content)
     }
 
     fn register(_: &mut Registry) {}
@@ -139,8 +139,8 @@ impl IntoResponse for RooflineReply {
 
 impl ApiResponse for RooflineReply {
     fn meta() -> MetaResponses {
-        let schema = text(None, "A self-contained SVG document, readable on light and dark.");
-        found("The picture.", vec![MetaMediaType { content_type: SVG, schema }])
+        let schema = text(None, "Self-contained SVG document, for light and dark backgrounds.");
+        found("Drawing of the roofline.", vec![MetaMediaType { content_type: SVG, schema }])
     }
 
     fn register(_: &mut Registry) {}

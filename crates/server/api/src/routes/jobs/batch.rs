@@ -22,38 +22,39 @@ const MAX_PROBLEMS: usize = 50;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
-    /// The jobs, 1 to 1000.
+    /// Jobs, 1 to 1000.
     #[schemars(length(min = 1, max = 1000))]
     pub jobs: Vec<BatchItem>,
 }
 
-/// A job to accept.
+/// Job to accept.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BatchItem {
-    /// What to do: `evaluate`, `execute`, `compare`, `sweep` or `gate`.
+    /// Kind of the job: `evaluate`, `execute`, `compare`, `sweep` or `gate`.
     #[serde(default)]
     pub kind: JobKind,
-    /// The body that the operation of this name takes.
+    /// Request body, as for the operation of this kind.
     pub request: Value,
-    /// The caller's own name for it.
+    /// Label of the job, by which lists can be filtered. At most 255 bytes, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Jobs of higher priority go before others of the same caller, -100 to 100.
+    /// Priority, -100 to 100; default 0. Jobs of higher priority run before others of the same caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
-    /// URL to which the end of the job is posted.
+    /// URL to which the server posts the end of the job, signed. The operator must allow its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
-    /// The same key again is the same job again.
+    /// Idempotency key of the job, 1 to 255 printable ASCII characters. Another request with the same key returns the
+    /// same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
-/// Answer of `POST /jobs`.
+/// Jobs of an accepted batch.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct BatchAccepted {
-    /// The jobs, in the order of the request.
+    /// Jobs, in the order of the request.
     pub jobs: Vec<Accepted>,
 }
 

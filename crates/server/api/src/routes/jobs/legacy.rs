@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use warpgauge_job_views::JobView;
 use warpgauge_model::JobState;
 
-/// Answer of `GET /job/{id}`: the shape of the CUDA Evaluation Server, and more.
+/// State of a job, with the fields of the CUDA Evaluation Server and further ones.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct LegacyJob {
-    /// Identifies the job.
+    /// Id of the job.
     pub job_id: String,
-    /// Where it stands.
+    /// State of the job.
     pub status: JobState,
-    /// When it was accepted, seconds since the Unix epoch.
+    /// Time of acceptance, seconds since the Unix epoch.
     pub created_at: f64,
-    /// Why it failed; null while it has not.
+    /// Error that ended the job. Null unless it failed.
     #[schemars(extend("nullable" = true))]
     pub error: Option<String>,
-    /// When it ended, seconds since the Unix epoch.
+    /// Time of the end, seconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<f64>,
-    /// Timed launches done so far.
+    /// Number of timed launches so far.
     pub trials_done: u32,
-    /// Where the report is.
+    /// Path of the report.
     pub status_url: String,
 }
 

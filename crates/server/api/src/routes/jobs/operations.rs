@@ -45,28 +45,27 @@ fn page() -> u32 {
 impl Jobs {
     /// List jobs
     ///
-    /// The caller's jobs, an administrator's everybody's, the youngest first. What several filters
-    /// name must all hold; of several states any. Jobs that come while pages are read do not shift
-    /// them.
+    /// Returns the caller's jobs, the youngest first; for an administrator, the jobs of all callers. A job must match
+    /// every filter; of several states it must match one. New jobs do not shift later pages.
     #[oai(path = "/jobs", method = "get", operation_id = "list_jobs", tag = "Tag::Jobs")]
     #[expect(clippy::too_many_arguments, reason = "each is a parameter of the operation")]
     async fn list(
         &self,
         caller: Data<&Caller>,
-        /// Where they stand; may be repeated.
+        /// State of the jobs. The parameter may be repeated.
         #[oai(default)]
         state: Query<Vec<Word<JobState>>>,
-        /// What they do.
+        /// Kind of the jobs.
         kind: Query<Option<Word<JobKind>>>,
-        /// The label that they were given.
+        /// Label of the jobs.
         label: Query<Option<String>>,
-        /// The caller's own job with this `Idempotency-Key`.
+        /// Idempotency key of one of the caller's jobs.
         idempotency_key: Query<Option<String>>,
-        /// Accepted at this time or later, seconds since the Unix epoch.
+        /// Earliest time of acceptance, seconds since the Unix epoch.
         created_after: Query<Option<f64>>,
-        /// Accepted before this time, seconds since the Unix epoch.
+        /// Time before which the jobs were accepted, seconds since the Unix epoch.
         created_before: Query<Option<f64>>,
-        /// Jobs of the page.
+        /// Maximum number of jobs in the page.
         #[oai(default = "page", validator(minimum(value = "1"), maximum(value = "200")))]
         limit: Query<u32>,
         /// `next_cursor` of the page before.
@@ -87,14 +86,14 @@ impl Jobs {
 
     /// Submit jobs
     ///
-    /// Accepts all of the jobs, or none, without waiting for them. Each is watched and its report
-    /// fetched as that of `/evaluate?wait=false`.
+    /// Accepts all jobs or none, without waiting for them. `GET /jobs/{job_id}` returns the state and the report of
+    /// each, as for `POST /evaluate?wait=false`.
     #[oai(path = "/jobs", method = "post", operation_id = "submit_jobs", tag = "Tag::Jobs")]
     async fn submit(
         &self,
         caller: Data<&Caller>,
         policy: Data<&WebhookPolicy>,
-        /// The jobs.
+        /// Jobs, 1 to 1000.
         request: ParsedBody<Batch>,
     ) -> Result<BatchTaken, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -107,12 +106,12 @@ impl Jobs {
 
     /// Get a job
     ///
-    /// Says where a job stands and, once it ended, holds its report.
+    /// Returns the state of a job and, once it has ended, its report.
     #[oai(path = "/jobs/:job_id", method = "get", operation_id = "get_job", tag = "Tag::Jobs")]
     async fn job(
         &self,
         caller: Data<&Caller>,
-        /// The `job_id` of an earlier answer.
+        /// `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<JsonReply<JobView>, OperationError<JobErrors>> {
         let job = self.find(&job_id, &caller).await?;
@@ -122,12 +121,12 @@ impl Jobs {
 
     /// Get a job's state
     ///
-    /// The shape of the CUDA Evaluation Server. `/jobs/{job_id}` holds the report too.
+    /// Returns the state with the fields of the CUDA Evaluation Server. `GET /jobs/{job_id}` returns the report too.
     #[oai(path = "/job/:job_id", method = "get", operation_id = "get_job_state", tag = "Tag::Jobs")]
     async fn legacy_job(
         &self,
         caller: Data<&Caller>,
-        /// The `job_id` of an earlier answer.
+        /// `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<JsonReply<LegacyJob>, OperationError<JobErrors>> {
         Ok(JsonReply::new(&LegacyJob::new(self.find(&job_id, &caller).await?))?)
@@ -135,9 +134,9 @@ impl Jobs {
 
     /// List a job's artifacts
     ///
-    /// What the job left beside its report, of each of its kernels: PTX, SASS, machine code, the
-    /// compiler's log, and the files of profilers. What there is not says why. Artifacts are kept
-    /// with their job, for as long as the server's budget for them allows.
+    /// Returns the artifacts of each kernel: PTX, SASS, machine code, the compiler's log, and the files of profilers.
+    /// For each missing artifact the answer gives the reason. Artifacts are stored with their job, within the
+    /// server's storage budget.
     #[oai(
         path = "/jobs/:job_id/artifacts",
         method = "get",
@@ -147,7 +146,7 @@ impl Jobs {
     async fn artifacts(
         &self,
         caller: Data<&Caller>,
-        /// The `job_id` of an earlier answer.
+        /// `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<JsonReply<ArtifactList>, OperationError<ArtifactErrors>> {
         let job = self.find(&job_id, &caller).await?;
@@ -156,8 +155,8 @@ impl Jobs {
 
     /// Get an artifact of a job
     ///
-    /// PTX and machine code that did not run are made on demand, so that SASS can be had of a
-    /// kernel that was emulated. SASS needs `nvdisasm` on the server.
+    /// Returns the content of an artifact. PTX and machine code that did not run are compiled on demand, so SASS is
+    /// available for emulated kernels too. SASS needs `nvdisasm` on the server.
     #[oai(
         path = "/jobs/:job_id/artifacts/:name",
         method = "get",
@@ -167,13 +166,13 @@ impl Jobs {
     async fn artifact(
         &self,
         caller: Data<&Caller>,
-        /// The `job_id` of an earlier answer.
+        /// `job_id` of an earlier answer.
         job_id: Path<String>,
-        /// `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir` (of Triton kernels), `ncu-rep` or
-        /// `nsys-rep`.
+        /// Name of the artifact: `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir` (of Triton kernels),
+        /// `ncu-rep` or `nsys-rep`.
         name: Path<String>,
-        /// Whose: in a comparison `reference` or a candidate's name. Default: the job's kernel, or
-        /// the first candidate.
+        /// Kernel of a comparison: `reference` or the name of a candidate. Default: the job's kernel, or the first
+        /// candidate.
         kernel: Query<Option<String>>,
     ) -> Result<ArtifactReply, OperationError<ArtifactErrors>> {
         let job = self.find(&job_id, &caller).await?;
@@ -185,8 +184,8 @@ impl Jobs {
 
     /// Draw a job's roofline
     ///
-    /// The roofline of an evaluation with `profile`, as a picture. Its numbers are in the report,
-    /// at `kernel_exec_result.metadata.device_metrics.roofline`.
+    /// Returns the roofline of an evaluation with `profile`, as an SVG picture. The report has the numbers in
+    /// `kernel_exec_result.metadata.device_metrics.roofline`.
     #[oai(
         path = "/jobs/:job_id/roofline.svg",
         method = "get",
@@ -196,7 +195,7 @@ impl Jobs {
     async fn roofline(
         &self,
         caller: Data<&Caller>,
-        /// The `job_id` of an earlier answer.
+        /// `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<RooflineReply, OperationError<JobErrors>> {
         Ok(RooflineReply::of(&self.find(&job_id, &caller).await?)?)
@@ -204,8 +203,8 @@ impl Jobs {
 
     /// Cancel a job
     ///
-    /// A job that waits will not run; one that runs is stopped, its worker killed. Asking again, or
-    /// for a job that has ended, changes nothing and says where the job stands.
+    /// Cancels a job that has not begun, or stops a job that runs, with its worker. For a job that is being stopped
+    /// or has ended, nothing changes. Returns the state of the job.
     #[oai(
         path = "/jobs/:job_id",
         method = "delete",
@@ -215,7 +214,7 @@ impl Jobs {
     async fn cancel(
         &self,
         caller: Data<&Caller>,
-        /// The `job_id` of an earlier answer.
+        /// `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<JsonReply<CancelReport>, OperationError<JobErrors>> {
         let job_id = checked(&job_id)?;
@@ -224,9 +223,9 @@ impl Jobs {
 
     /// Watch a job
     ///
-    /// Server-sent events: `progress` whenever the state changes, the first at once, and one `end`, after
-    /// which the stream ends. Whoever reads slowly gets the newest state, not every one. A client
-    /// that comes back with `Last-Event-ID` does not get the events that it knows.
+    /// Returns server-sent events: `progress` on each change, the first at once, and one `end`, after which the
+    /// stream ends. A slow reader gets the newest state, and not every one. A client that reconnects with
+    /// `Last-Event-ID` gets only newer states.
     #[oai(
         path = "/jobs/:job_id/events",
         method = "get",
@@ -237,7 +236,7 @@ impl Jobs {
         &self,
         headers: &HeaderMap,
         caller: Data<&Caller>,
-        /// The `job_id` of an earlier answer.
+        /// `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<EventsReply, OperationError<WatchedJobErrors>> {
         let job_id = checked(&job_id)?;

@@ -29,12 +29,11 @@ pub(crate) struct Kernels {
 impl Kernels {
     /// Evaluate a kernel
     ///
-    /// Compiles the kernel, runs it on seeded or given inputs, checks its outputs and times it. A
-    /// kernel that does not compile or is wrong is a result (200), not an HTTP error. With
-    /// `wait=false` the answer comes at once and the report is fetched from `/jobs/{job_id}`.
-    /// Closing the connection cancels an evaluation that is waited for. Fields of the CUDA Evaluation
-    /// Server that have no value are `false`, 0 or null; with the header `Prefer: return=minimal` they
-    /// are null or absent.
+    /// Compiles a kernel, runs it on seeded or given inputs, checks its outputs and times it. A kernel that does not
+    /// compile or is wrong is a result (200), not an HTTP error. With `wait=false` the job is accepted at once, and
+    /// `GET /jobs/{job_id}` returns the report. Otherwise closing the connection cancels the evaluation. Fields of
+    /// the CUDA Evaluation Server without a value are `false`, 0 or null; with the header `Prefer: return=minimal`
+    /// they are null or absent.
     #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
     async fn evaluate(
         &self,
@@ -43,7 +42,7 @@ impl Kernels {
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// The kernel and its IO contract.
+        /// Contract: the kernel, its arguments and its expectations.
         request: CompatibleBody<EvaluateRequest>,
     ) -> Result<ReportOrAccepted<EvaluateResponse>, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -57,11 +56,11 @@ impl Kernels {
 
     /// Compare kernels
     ///
-    /// Evaluates a reference and one or more candidates, each on its own, and then times them side by
-    /// side in interleaved blocks: `faster`, `slower`, `same` or `inconclusive`, with the speedup's
-    /// confidence interval and the smallest effect that would have been seen. Candidates must leave
-    /// what the reference leaves, within `atol` and `rtol`. With `wait=false` the answer comes at once
-    /// and the report is fetched from `/jobs/{job_id}`. Fields without a value are as in `POST /evaluate`.
+    /// Evaluates a reference and one to six candidates, and then times them side by side in interleaved blocks. The
+    /// verdict is `faster`, `slower`, `same` or `inconclusive`, with the confidence interval of the speedup and the
+    /// smallest detectable effect. The outputs of candidates must match the reference's within `atol` and `rtol`.
+    /// With `wait=false` the job is accepted at once, and `GET /jobs/{job_id}` returns the report. Fields without a
+    /// value are as in `POST /evaluate`.
     #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
     async fn compare(
         &self,
@@ -70,7 +69,7 @@ impl Kernels {
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// The kernels and their IO contract.
+        /// Reference and candidates, with their arguments.
         request: CompatibleBody<CompareRequest>,
     ) -> Result<ReportOrAccepted<CompareResponse>, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -84,9 +83,8 @@ impl Kernels {
 
     /// Compare two sources
     ///
-    /// The oldest form of a comparison, as the CUDA Evaluation Server takes it: PyTorch source and what is to
-    /// be compared with it. It is `POST /compare` of a `torch` and a `torch_cuda` kernel without a contract,
-    /// and has its answer.
+    /// Compares two PyTorch sources, with the request of the CUDA Evaluation Server. The operation is a `POST
+    /// /compare` of a `torch` and a `torch_cuda` kernel without a contract, and has the same report.
     #[oai(path = "/", method = "post", operation_id = "compare_sources", tag = "Tag::Kernels")]
     async fn compare_sources(
         &self,
@@ -109,24 +107,23 @@ impl Kernels {
 
     /// Sweep over axes
     ///
-    /// Evaluates one contract at every combination of its `axes` and answers with one table. A point
-    /// that is not valid, does not compile or is wrong is a row like the others. With `stream=true`
-    /// or `Accept: text/event-stream` the points come as server-sent events, each when it is done.
-    /// Closing the connection cancels the sweep. With `wait=false` the answer comes at once, and is
-    /// fetched from `/jobs/{job_id}`.
+    /// Evaluates one contract at every combination of the values of its `axes`, and returns one table. A point that
+    /// is not valid, does not compile or is wrong is a row like the others. With `stream=true` or `Accept:
+    /// text/event-stream` the points arrive as server-sent events, each when it is done. Closing the connection
+    /// cancels the sweep. With `wait=false` the job is accepted at once, and `GET /jobs/{job_id}` returns the table.
     #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
     async fn sweep(
         &self,
         params: SubmissionParams,
         headers: &HeaderMap,
-        /// Whether to wait for the answer; a stream is waited for.
+        /// Whether to wait for the report. A stream always waits.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// Whether points are sent as server-sent events, each when it is done.
+        /// Whether to send points as server-sent events, each when it is done.
         stream: Query<Option<bool>>,
-        /// Form of the answer where it is not a stream: `json`, or its table as `csv`.
+        /// Format of the report, unless it is a stream: `json`, or its table as `csv`.
         format: Query<Option<SweepFormat>>,
-        /// The contract of an evaluation, and axes.
+        /// Contract of an evaluation, and axes.
         request: ParsedBody<SweepRequest>,
     ) -> Result<SweepReply, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -142,13 +139,13 @@ impl Kernels {
 
     /// Compile a kernel
     ///
-    /// Compiles for a device of this machine or for `arch`, and reports diagnostics and resource
-    /// usage. Needs no device. A kernel that does not compile is a result (200).
+    /// Compiles a kernel for a device of this machine or for `arch`, and reports diagnostics and resources. Needs no
+    /// device. A kernel that does not compile is a result (200).
     #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
     async fn compile(
         &self,
         caller: Data<&Caller>,
-        /// The kernel.
+        /// Kernel, architecture and options.
         request: ParsedBody<CompileRequest>,
     ) -> Result<JsonReply<CompileResponse>, OperationError<BodyErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -160,8 +157,8 @@ impl Kernels {
 
     /// Run a kernel once
     ///
-    /// Compiles the kernel, runs it once, untimed, and returns its outputs. With `wait=false` the
-    /// answer comes at once and the outputs are fetched from `/jobs/{job_id}`.
+    /// Compiles a kernel, runs it once, untimed, and returns its outputs. With `wait=false` the job is accepted at
+    /// once, and `GET /jobs/{job_id}` returns the outputs.
     #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
     async fn execute(
         &self,
@@ -169,7 +166,7 @@ impl Kernels {
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// The kernel and its IO contract.
+        /// Contract: the kernel and its arguments.
         request: ParsedBody<EvaluateRequest>,
     ) -> Result<ReportOrAccepted<EvaluateResponse>, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -183,8 +180,8 @@ impl Kernels {
 
     /// Plan a profile
     ///
-    /// What the metrics that the contract's `profile` asks for would take on this machine: the
-    /// source, the passes, and about how long. Nothing is compiled or run.
+    /// Returns the source, the passes and the estimated time of the metrics that a contract's `profile` asks for, on
+    /// this machine. Nothing is compiled or run.
     #[oai(
         path = "/profile/plan",
         method = "post",
@@ -194,7 +191,7 @@ impl Kernels {
     async fn profile_plan(
         &self,
         caller: Data<&Caller>,
-        /// A contract, with the `profile` in question.
+        /// Contract with a `profile`.
         request: ParsedBody<EvaluateRequest>,
     ) -> Result<JsonReply<ProfilePlan>, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;

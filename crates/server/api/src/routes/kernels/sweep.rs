@@ -35,13 +35,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Answers with reports above this size are written off the async threads.
 const REPORT_BYTES: usize = 32 << 10;
 
-/// Form of an answer that is not a stream.
+/// Format of an answer that is not a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum SweepFormat {
-    /// The whole answer.
+    /// Whole report in JSON.
     Json,
-    /// Its table, as comma-separated values.
+    /// Table as comma-separated values.
     Csv,
 }
 
@@ -240,16 +240,16 @@ impl ApiResponse for SweepReply {
         };
         let content = vec![
             MetaMediaType { content_type: JSON, schema: schema::reference::<SweepResponse>() },
-            text(CSV, "The table, with the columns' names first."),
+            text(CSV, "Table, with the names of the columns in the first row."),
             text(
                 EVENTS,
-                "Server-sent events, the data of each in JSON: `started` (`job_id`, `points`, \
+                "Server-sent events with data in JSON: `started` (`job_id`, `points`, \
                  `axes`), one `point` (`SweepPoint`) for each point in order, and at the end \
                  `done` (`SweepResponse`) or `error` (`ErrorBody`).",
             ),
         ];
         let answer = MetaResponse {
-            description: "The sweep ran to its end: every point says what came of it.",
+            description: "Report of the sweep, with the result of every point.",
             status: Some(200),
             status_range: None,
             content,

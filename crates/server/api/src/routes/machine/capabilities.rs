@@ -9,37 +9,37 @@ use warpgauge_model::{DeviceKind, Library};
 use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_service::{DeviceView, ServiceStatus};
 
-/// Answer of `GET /capabilities`: what this machine can do, and why not where it cannot.
+/// Capabilities of this machine, with a reason for each that is missing.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
-    /// Kernel types that are served.
+    /// Kernel types that the server accepts.
     pub kernel_types: Vec<String>,
-    /// Compilation.
+    /// Compilers, and the confinement of compilations.
     pub compile: CompileCapability,
-    /// NVIDIA's profilers, checkers and disassemblers.
+    /// NVIDIA's profilers, checkers, disassemblers and libraries, Triton and PyTorch.
     pub tools: Vec<ToolReport>,
-    /// Programs that may hold the hardware's counters, with their process numbers: one process at a
-    /// time can read counters.
+    /// Running programs that may hold the hardware counters, with their process ids. Only one process at a time can
+    /// read counters.
     pub counter_users: Vec<String>,
-    /// What weakens this installation, and how to mend it.
+    /// Security weaknesses of this installation, with remedies.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// Each device.
+    /// Capabilities of each device.
     pub devices: Vec<DeviceCapabilities>,
 }
 
-/// What can be compiled, with what, and how confined.
+/// Compilers, and the confinement of compilations.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CompileCapability {
     /// Whether CUDA C++ can be compiled.
     pub available: bool,
-    /// Compilers found.
+    /// Names and versions of the compilers that were found.
     pub compilers: Vec<String>,
-    /// How compile children are confined: `landlock enforced`, or why not.
+    /// Confinement of compile processes: `landlock enforced`, or the reason why not.
     pub sandbox: String,
 }
 
-/// What one device can do.
+/// Capabilities of one device.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceCapabilities {
     /// CUDA ordinal.
@@ -48,27 +48,27 @@ pub struct DeviceCapabilities {
     pub kind: DeviceKind,
     /// Product name.
     pub name: String,
-    /// `9.0`.
+    /// Compute capability, e.g. `9.0`.
     pub compute_capability: String,
-    /// Evaluation: compile, run, check, time.
+    /// Evaluation of kernels: compile, run, check and time.
     pub evaluate: Capability,
-    /// Machine code (`cubin`, `fatbin`), which the emulator cannot execute.
+    /// Evaluation of machine code (`cubin`, `fatbin`), which the emulator cannot execute.
     pub machine_code: Capability,
-    /// How the workers are confined that run strangers' kernels on it: what landlock (files, TCP,
-    /// signals) and seccomp (system calls) enforce, or why not. Absent before the first worker.
+    /// Confinement of the workers that run submitted kernels on the device: what landlock (files, TCP, signals) and
+    /// seccomp (system calls) enforce, or the reason why not. Absent before the first worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_sandbox: Option<String>,
-    /// Reading hardware counters, as far as it is known without trying. Absent for a device that the
-    /// service took up after it answered last.
+    /// Hardware counters, as far as is known without reading them. Absent for a device that joined after the last
+    /// look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Capability>,
-    /// Sources of device metrics, best first.
+    /// Sources of device metrics, the best first.
     #[serde(default)]
     pub profile: Vec<SourceCapability>,
     /// Memory and race checks (`sanitize`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<Capability>,
-    /// Timelines of what the GPU and the driver did (`nsys`).
+    /// Timelines of the GPU and the driver (`nsys`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Capability>,
 }

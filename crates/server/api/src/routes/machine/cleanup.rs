@@ -13,14 +13,14 @@ use warpgauge_service::CleanupPolicy;
 /// Age from which ended jobs are removed where nothing is said: that of the reference.
 const DEFAULT_AGE: Duration = Duration::from_secs(300);
 
-/// Answer of `POST /admin/cleanup-jobs`: the shape of the CUDA Evaluation Server, and more.
+/// Result of `POST /admin/cleanup-jobs`, with the fields of the CUDA Evaluation Server and further ones.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Cleaned {
-    /// `cleanup_completed`.
+    /// Always `cleanup_completed`.
     pub status: String,
-    /// Jobs removed, with their reports and artifacts.
+    /// Number of removed jobs, with their reports and artifacts.
     pub cleaned_jobs: u64,
-    /// Bytes of reports and artifacts removed.
+    /// Size of removed reports and artifacts, bytes.
     pub cleaned_bytes: u64,
 }
 

@@ -42,10 +42,10 @@ pub(crate) struct Machine {
 /// Answers of `GET /health`.
 #[derive(ApiResponse)]
 enum HealthReply {
-    /// Something can be evaluated.
+    /// The server can evaluate.
     #[oai(status = 200)]
     Ready(JsonReply<Health>),
-    /// Nothing can be evaluated: `reasons` says why, and what to do.
+    /// The server cannot evaluate anything, for the reasons in `reasons`, which have remedies.
     #[oai(status = 503)]
     NotReady(JsonReply<Health>),
 }
@@ -69,8 +69,8 @@ impl Machine {
 impl Machine {
     /// Check readiness
     ///
-    /// Whether evaluations can run; if nothing can be evaluated, 503 and why. Needs no key. Counts of
-    /// devices need a key, counts of jobs an administrator's.
+    /// Returns whether evaluations can run, or 503 with the reasons. Needs no key. Counts of devices need a key, and
+    /// counts of jobs an administrator's key.
     #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
     async fn health(&self, sees: Data<&Sees>) -> Result<HealthReply, OperationError<OpenErrors>> {
         let health = Health::new(&self.service.machine.status(), self.unready().await, *sees.0);
@@ -81,7 +81,7 @@ impl Machine {
 
     /// Check liveness
     ///
-    /// Answers for as long as the process serves, and looks at nothing. Needs no key.
+    /// Answers as long as the process serves requests, without any check. Needs no key.
     #[oai(path = "/live", method = "get", operation_id = "live", tag = "Tag::Machine")]
     async fn live(&self) -> Result<JsonReply<Live>, OperationError<OpenErrors>> {
         Ok(JsonReply::new(&Live { status: "alive".to_owned() })?)
@@ -89,7 +89,7 @@ impl Machine {
 
     /// Describe the server
     ///
-    /// Version, devices, queue, compilers and limits.
+    /// Returns version, devices, queue, compilers and limits.
     #[oai(path = "/info", method = "get", operation_id = "info", tag = "Tag::Machine")]
     async fn info(&self, sees: Data<&Sees>) -> Result<JsonReply<Info>, OperationError<KeyErrors>> {
         let info = Info::new(self.service.machine.status(), self.body_limit_bytes);
@@ -98,7 +98,7 @@ impl Machine {
 
     /// List devices
     ///
-    /// Every device that evaluations can run on, emulated ones included, and its worker.
+    /// Returns every device that evaluations can run on, including emulated ones, with the state of its worker.
     #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
     async fn devices(
         &self,
@@ -110,7 +110,7 @@ impl Machine {
 
     /// List CUDA GPUs
     ///
-    /// The shape of the GPU Tensor Server, and more.
+    /// Returns the GPUs with the fields of the GPU Tensor Server and further ones.
     #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
     async fn cuda_info(&self) -> Result<JsonReply<CudaInfo>, OperationError<KeyErrors>> {
         Ok(JsonReply::new(&CudaInfo::new(&self.service.machine.status()))?)
@@ -118,8 +118,8 @@ impl Machine {
 
     /// Get statistics
     ///
-    /// For administrators. The shape of the CUDA Evaluation Server, since the start of the process, with
-    /// everything in it measured. `/metrics` has more, for Prometheus.
+    /// Only for administrators. Returns statistics since the start of the process, all of them measured, with the
+    /// fields of the CUDA Evaluation Server. `GET /metrics` has more, for Prometheus.
     #[oai(path = "/stats", method = "get", operation_id = "stats", tag = "Tag::Machine")]
     async fn stats(
         &self,
@@ -132,8 +132,8 @@ impl Machine {
 
     /// Get metrics
     ///
-    /// For administrators. For Prometheus, in the OpenMetrics text format: latency of every stage and operation, the
-    /// queue, jobs, devices, the compile cache, and what was refused.
+    /// Only for administrators. Returns metrics for Prometheus in the OpenMetrics text format: latency of every stage
+    /// and operation, the queue, jobs, devices, the compile cache, and refused requests.
     #[oai(path = "/metrics", method = "get", operation_id = "metrics", tag = "Tag::Machine")]
     async fn metrics(
         &self,
@@ -154,8 +154,8 @@ impl Machine {
 
     /// List capabilities
     ///
-    /// What each device and tool can do here and, where it cannot, why and what would help. Tools
-    /// are looked for once; `refresh=true` looks again.
+    /// Returns what each device and tool can do, with a reason and a remedy for each missing capability. The server
+    /// looks for tools once; `refresh=true` makes it look again.
     #[oai(
         path = "/capabilities",
         method = "get",
@@ -176,9 +176,9 @@ impl Machine {
 
     /// Remove ended jobs
     ///
-    /// For administrators. Removes ended jobs with their reports and artifacts: those that any of the
-    /// parameters applies to; without parameters, as at the CUDA Evaluation Server, those that ended
-    /// more than five minutes ago.
+    /// Only for administrators. Removes the ended jobs that match any of the parameters, with their reports and
+    /// artifacts. Without parameters, it removes jobs that ended more than five minutes ago, as in the CUDA
+    /// Evaluation Server.
     #[oai(
         path = "/admin/cleanup-jobs",
         method = "post",
@@ -188,12 +188,12 @@ impl Machine {
     async fn cleanup(
         &self,
         caller: Data<&Caller>,
-        /// Those that ended longer ago than so many seconds.
+        /// Remove jobs that ended longer ago than this time, seconds.
         older_than_s: Query<Option<f64>>,
-        /// All but the youngest so many.
+        /// Remove all ended jobs except this number of the youngest.
         #[oai(validator(minimum(value = "0")))]
         keep: Query<Option<u64>>,
-        /// The oldest, until reports and artifacts take no more than so many bytes.
+        /// Remove the oldest jobs until reports and artifacts take at most this size, bytes.
         #[oai(validator(minimum(value = "0")))]
         max_bytes: Query<Option<u64>>,
     ) -> Result<JsonReply<Cleaned>, OperationError<AdminErrors>> {

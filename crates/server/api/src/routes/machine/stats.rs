@@ -13,129 +13,129 @@ use warpgauge_job_views::{
 use warpgauge_service::ServiceStatus;
 use warpgauge_telemetry::Recent;
 
-/// Answer of `GET /stats`. Times are in seconds and since the start of the process; means, minima and
-/// maxima of nothing are 0, rates of nothing are 1 (and 0 of the cache).
+/// Statistics since the start of the process, times in seconds. Without an event, means, minima and maxima are 0,
+/// rates are 1, and the rate of the cache is 0.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
-    /// Jobs kept.
+    /// Stored jobs.
     pub job_stats: JobStats,
     /// Compilations.
     pub compilation_metrics: CompilationMetrics,
     /// Runs on devices.
     pub profiling_metrics: ProfilingMetrics,
-    /// Devices and the wait for them.
+    /// Use of devices, and waits for them.
     pub gpu_utilization: GpuUtilization,
-    /// Jobs over time.
+    /// Accepted jobs.
     pub throughput: Throughput,
-    /// When this was, seconds since the Unix epoch.
+    /// Time of this answer, seconds since the Unix epoch.
     pub timestamp: f64,
 }
 
 /// Compilations.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CompilationMetrics {
-    /// All, with those that found their image in the cache.
+    /// Number of compilations, including those whose image was in the cache.
     pub total_compilations: u64,
-    /// Those with an image.
+    /// Number of compilations with an image.
     pub successful_compilations: u64,
-    /// Those without.
+    /// Number of compilations without an image.
     pub failed_compilations: u64,
-    /// Together.
+    /// Sum of the durations, seconds.
     pub total_time_seconds: f64,
-    /// Mean.
+    /// Mean duration, seconds.
     pub average_time_seconds: f64,
-    /// Shortest.
+    /// Shortest duration, seconds.
     pub min_time_seconds: f64,
-    /// Longest.
+    /// Longest duration, seconds.
     pub max_time_seconds: f64,
-    /// Successful ones of all.
+    /// Share of successful compilations, 0–1.
     pub success_rate: f64,
-    /// Hits of all.
+    /// Cache hits divided by look-ups, 0–1.
     pub cache_hit_rate: f64,
-    /// Found in memory or on disk, or shared with a request that had the same under way.
+    /// Number of images that were in memory or on disk, or that another request was compiling.
     pub cache_hits: u64,
-    /// Not found; kernels that came compiled count neither way.
+    /// Number of images that were not in the cache. Kernels that were submitted as machine code do not count.
     pub cache_misses: u64,
 }
 
 /// Runs on devices.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ProfilingMetrics {
-    /// All.
+    /// Number of runs.
     pub total_profilings: u64,
-    /// Those that came to their end.
+    /// Number of runs that reached their end.
     pub successful_profilings: u64,
-    /// Those that crashed, hung or were stopped.
+    /// Number of runs that crashed, hung or were stopped.
     pub failed_profilings: u64,
-    /// Together.
+    /// Sum of the durations, seconds.
     pub total_time_seconds: f64,
-    /// Mean.
+    /// Mean duration, seconds.
     pub average_time_seconds: f64,
-    /// Shortest.
+    /// Shortest duration, seconds.
     pub min_time_seconds: f64,
-    /// Longest.
+    /// Longest duration, seconds.
     pub max_time_seconds: f64,
-    /// Successful ones of all.
+    /// Share of successful runs, 0–1.
     pub success_rate: f64,
-    /// Runs whose outputs are right.
+    /// Number of runs whose outputs were right.
     pub correctness_passed: u64,
-    /// Runs whose outputs are wrong.
+    /// Number of runs whose outputs were wrong.
     pub correctness_failed: u64,
-    /// Right ones of those that were checked.
+    /// Share of right runs among those that were checked, 0–1.
     pub correctness_rate: f64,
-    /// Seconds of runs by device.
+    /// Time of runs by device, seconds.
     pub gpu_usage_times: BTreeMap<String, f64>,
 }
 
-/// Devices and the wait for them.
+/// Use of devices, and waits for them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct GpuUtilization {
-    /// Leases of devices.
+    /// Number of leases that began.
     pub gpu_acquisitions: u64,
-    /// Leases that ended.
+    /// Number of leases that ended.
     pub gpu_releases: u64,
-    /// Leases held now.
+    /// Number of current leases.
     pub active_sessions: u64,
-    /// Time that devices were leased, together.
+    /// Sum of the leases' times, seconds.
     pub total_gpu_time_seconds: f64,
-    /// Waiting for devices, together.
+    /// Sum of the waits for devices, seconds.
     pub total_wait_time_seconds: f64,
-    /// Mean wait.
+    /// Mean wait, seconds.
     pub average_wait_time_seconds: f64,
-    /// Shortest wait.
+    /// Shortest wait, seconds.
     pub min_wait_time_seconds: f64,
-    /// Longest wait.
+    /// Longest wait, seconds.
     pub max_wait_time_seconds: f64,
-    /// Seconds leased by device.
+    /// Time of leases by device, seconds.
     pub utilization_by_gpu: BTreeMap<String, f64>,
-    /// Share of the uptime that a device was leased.
+    /// Share of the uptime in which the device was leased, by device, 0–1.
     pub utilization_share_by_gpu: BTreeMap<String, f64>,
 }
 
-/// Jobs over time.
+/// Accepted jobs.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
-    /// Since the start, seconds.
+    /// Time since the start, seconds.
     pub server_uptime_seconds: f64,
-    /// Since the start, minutes.
+    /// Time since the start, minutes.
     pub server_uptime_minutes: f64,
-    /// Jobs accepted.
+    /// Number of accepted jobs.
     pub total_requests: u64,
-    /// Jobs that ended with a report.
+    /// Number of jobs that ended with a report.
     pub completed_requests: u64,
-    /// Jobs that ended without: failed, cancelled or timed out.
+    /// Number of jobs that ended without a report: failed, cancelled or timed out.
     pub failed_requests: u64,
-    /// Completed ones of those that ended.
+    /// Share of jobs with a report among those that ended, 0–1.
     pub success_rate: f64,
-    /// Jobs accepted per minute since the start.
+    /// Number of accepted jobs per minute since the start.
     pub requests_per_minute: f64,
-    /// Jobs accepted per minute in the last five minutes.
+    /// Number of accepted jobs per minute in the last five minutes.
     pub recent_throughput_per_minute: f64,
-    /// From acceptance to end: mean.
+    /// Mean time from acceptance to the end, seconds.
     pub average_end_to_end_time_seconds: f64,
-    /// Shortest.
+    /// Shortest time from acceptance to the end, seconds.
     pub min_end_to_end_time_seconds: f64,
-    /// Longest.
+    /// Longest time from acceptance to the end, seconds.
     pub max_end_to_end_time_seconds: f64,
 }
 

@@ -15,65 +15,65 @@ use warpgauge_service::{DeviceView, ServiceStatus};
 /// What this program calls itself.
 const SERVICE: &str = "warpgauge";
 
-/// Answer of `GET /live`.
+/// Liveness of the server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Live {
-    /// `alive`.
+    /// Always `alive`.
     pub status: String,
 }
 
-/// Answer of `GET /health`.
+/// Readiness of the server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Whether evaluations can run.
     pub status: HealthStatus,
-    /// Why they cannot; empty if they can.
+    /// Reasons why no evaluation can run. Empty if evaluations can run.
     pub reasons: Vec<Unready>,
-    /// Whether a GPU serves evaluations; an emulated device is not one.
+    /// Whether a GPU serves evaluations. The emulated device does not count.
     pub gpu_available: bool,
-    /// GPUs that serve evaluations; absent where the server has keys and the request has none.
+    /// Number of GPUs that serve evaluations. Absent if the server has keys and the request has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_count: Option<usize>,
-    /// Devices of any kind that serve evaluations; absent where `gpu_count` is.
+    /// Number of devices of any kind that serve evaluations. Absent if `gpu_count` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_count: Option<usize>,
-    /// `warpgauge`.
+    /// Always `warpgauge`.
     pub service: String,
-    /// Version of this program.
+    /// Version of the server.
     pub version: String,
-    /// Seconds since the service started.
+    /// Time since the start of the service, seconds.
     pub uptime_s: f64,
-    /// Evaluations waiting for a device; for administrators.
+    /// Number of evaluations that wait for a device. Only for administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<usize>,
-    /// Jobs kept; for administrators.
+    /// Stored jobs. Only for administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_stats: Option<JobStats>,
-    /// GPUs by state; absent where `gpu_count` is.
+    /// GPUs by state. Absent if `gpu_count` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_manager: Option<GpuManager>,
 }
 
-/// Whether evaluations can run.
+/// Readiness of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
     /// Every device works.
     Healthy,
-    /// One of them has failed, and evaluations run on the others.
+    /// A device has failed, and evaluations run on the others.
     Degraded,
-    /// Nothing can be evaluated: `reasons` says why.
+    /// No evaluation can run, for the reasons in `reasons`.
     Unhealthy,
 }
 
-/// Jobs kept in memory.
+/// Stored jobs.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct JobStats {
-    /// All of them.
+    /// Number of all stored jobs.
     pub total_jobs: u64,
-    /// By state.
+    /// Number of stored jobs by state.
     pub by_status: BTreeMap<String, u64>,
-    /// Mean age, seconds.
+    /// Mean age of the jobs, seconds.
     pub average_age: f64,
 }
 
@@ -90,7 +90,7 @@ impl JobStats {
 /// GPUs by state.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct GpuManager {
-    /// GPUs that wait for work.
+    /// Number of GPUs that are idle.
     pub available_gpus: usize,
 }
 
@@ -127,45 +127,45 @@ pub(crate) fn serves(view: &DeviceView) -> bool {
     !view.state.starts_with("failed")
 }
 
-/// Answer of `GET /info`.
+/// Server, compilers and devices.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Info {
     /// Whether there is a device, which `info` describes.
     pub success: bool,
-    /// The device that evaluations run on where none is asked for, in the shape of the Remote GPU
-    /// Execution Service; `devices` has more, and all of them.
+    /// Default device of evaluations, with the fields of the Remote GPU Execution Service. `devices` describes all
+    /// devices in more detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<DeviceInfoView>,
-    /// `warpgauge`.
+    /// Always `warpgauge`.
     pub name: String,
-    /// Version of this program.
+    /// Version of the server.
     pub version: String,
-    /// Seconds since the service started.
+    /// Time since the start of the service, seconds.
     pub uptime_s: f64,
     /// Devices and their workers.
     pub devices: Vec<DeviceView>,
-    /// Evaluations waiting for a device.
+    /// Number of evaluations that wait for a device.
     pub queue_depth: usize,
-    /// Evaluations that may wait; one more is refused with 429.
+    /// Maximum number of evaluations that wait. The server refuses a further one with 429.
     pub queue_capacity: usize,
-    /// Largest request body, bytes; a larger one is refused with 413.
+    /// Maximum size of a request body, bytes. The server refuses a larger one with 413.
     pub body_limit_bytes: u64,
-    /// Compilers found.
+    /// Names and versions of the compilers that were found.
     pub compilers: Vec<String>,
-    /// Media types that request bodies may have.
+    /// Media types that the server accepts for request bodies.
     pub request_formats: Vec<String>,
 }
 
-/// A device, in the shape of the Remote GPU Execution Service.
+/// Device, with the fields of the Remote GPU Execution Service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceInfoView {
     /// Product name.
     pub device_name: String,
-    /// Compute capability: its two numbers.
+    /// Compute capability, as its two numbers.
     pub compute_capability: [u32; 2],
-    /// Device memory, MiB.
+    /// Size of the device memory, MiB.
     pub total_memory_mb: u64,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessor_count: u32,
 }
 
@@ -201,47 +201,47 @@ impl Info {
     }
 }
 
-/// Answer of `GET /devices`.
+/// Devices and their workers.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Devices {
     /// Devices and their workers.
     pub devices: Vec<DeviceView>,
 }
 
-/// Answer of `GET /cuda/info`.
+/// CUDA GPUs of the machine.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CudaInfo {
-    /// Whether there is a CUDA GPU; an emulated device is not one.
+    /// Whether there is a CUDA GPU. The emulated device does not count.
     pub available: bool,
-    /// The same, by the name that it has at the GPU Tensor Server.
+    /// Copy of `available`, with the name of the GPU Tensor Server.
     #[serde(default)]
     pub cuda_available: bool,
-    /// CUDA GPUs.
+    /// Number of CUDA GPUs.
     pub device_count: usize,
     /// CUDA GPUs.
     pub devices: Vec<CudaDevice>,
 }
 
-/// A CUDA GPU.
+/// CUDA GPU.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CudaDevice {
     /// CUDA ordinal.
     pub device_id: u32,
     /// Product name.
     pub name: String,
-    /// Device memory, bytes.
+    /// Size of the device memory, bytes.
     pub total_memory: u64,
-    /// Compute capability, first number.
+    /// Major number of the compute capability.
     pub major: u32,
-    /// Compute capability, second number.
+    /// Minor number of the compute capability.
     pub minor: u32,
     /// UUID.
     pub uuid: String,
     /// CUDA version of the driver, e.g. `13.0`.
     pub cuda_version: String,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// L2 cache, bytes.
+    /// Size of the L2 cache, bytes.
     pub l2_bytes: u64,
 }
 

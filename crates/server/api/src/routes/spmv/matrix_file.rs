@@ -11,7 +11,7 @@ use warpgauge_service::{MatrixFile, MatrixFileFormat};
 
 const BYTES: &str = "application/octet-stream";
 
-/// Form of a matrix' file.
+/// Format of a matrix file.
 #[derive(Debug, Clone, Copy, Default, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum MatrixFormat {
@@ -53,12 +53,12 @@ impl IntoResponse for MatrixFileReply {
 impl ApiResponse for MatrixFileReply {
     fn meta() -> MetaResponses {
         let schema = MetaSchemaRef::Inline(Box::new(MetaSchema {
-            description: Some("A file of the form that was asked for."),
+            description: Some("File in the requested format."),
             ..MetaSchema::new_with_format("string", "binary")
         }));
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "The matrix.",
+                description: "Matrix as a file.",
                 status: Some(200),
                 status_range: None,
                 content: vec![MetaMediaType { content_type: BYTES, schema }],

@@ -37,10 +37,10 @@ const ELEMENT_BYTES: usize = 12;
 impl Spmv {
     /// Multiply a sparse matrix by a vector
     ///
-    /// Runs a kernel on a matrix in CSR form, as an evaluation like every other: it is a job, its product
-    /// is compared with one of the CPU's, with a bound for the rounding of each row, and it is timed by
-    /// events on the device. A kernel that does not compile, crashes or gives another product is a result
-    /// (200, `success: false`). Arrays of MessagePack can be `bin`, which is many times faster than lists.
+    /// Evaluates a kernel on a matrix in CSR form, as a job. The product is compared with the CPU's, within a bound
+    /// of each row's rounding, and events on the device time the kernel. A kernel that does not compile, crashes or
+    /// computes another product is a result (200, `success: false`). In MessagePack, arrays can be `bin`, which is
+    /// many times faster than lists.
     #[oai(
         path = "/execute_spmv",
         method = "post",
@@ -50,7 +50,7 @@ impl Spmv {
     async fn execute_spmv(
         &self,
         params: SubmissionParams,
-        /// A kernel, a matrix and a vector.
+        /// Kernel, matrix and vector.
         request: ArrayBody<SpmvRequest>,
     ) -> Result<JsonReply<SpmvResponse>, OperationError<JobBodyErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -67,10 +67,10 @@ impl Spmv {
 
     /// Multiply a stored matrix by a vector
     ///
-    /// As `/execute_spmv`, with a matrix that was uploaded, or a generated one such as
-    /// `poisson2d:nx=512`. `method: cusparse` has NVIDIA's library multiply in place of a kernel, timed and
-    /// checked in the same way; `all` has both, as a job each. Where there is no GPU or no cuSPARSE, both are
-    /// refused with the reason (400).
+    /// Does the same as `POST /execute_spmv`, with an uploaded matrix or a generated one such as `poisson2d:nx=512`.
+    /// With `method: cusparse`, NVIDIA's library multiplies in place of a kernel, and is timed and checked in the
+    /// same way. With `method: all`, both do, each as a job. Without a GPU or cuSPARSE both methods are refused with
+    /// the reason (400).
     #[oai(
         path = "/execute_spmv_mtx",
         method = "post",
@@ -80,7 +80,7 @@ impl Spmv {
     async fn execute_spmv_mtx(
         &self,
         params: SubmissionParams,
-        /// A kernel, and the name of a matrix.
+        /// Kernel, and the name of a matrix.
         request: ArrayBody<StoredSpmvRequest>,
     ) -> Result<JsonReply<SpmvResponse>, OperationError<NamedBodyErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -115,15 +115,15 @@ impl Spmv {
 
     /// Upload a matrix
     ///
-    /// A Matrix Market file: coordinate or array; real, integer or pattern; general, symmetric or
-    /// skew-symmetric. Or a SPASM file of version 2. What it begins with says which. It is read at once,
-    /// and kept under its name for the caller's key, in place of the one of that name. A file that is no
-    /// such matrix changes nothing. `/check_mtx/{name}` reports meanwhile how far it is read.
+    /// Stores a matrix under a name for the caller's key, and replaces an earlier one of that name. Formats, which
+    /// the server detects: Matrix Market (coordinate or array; real, integer or pattern; general, symmetric or
+    /// skew-symmetric), and SPASM, version 2. The file is parsed at once; an invalid file changes nothing. `GET
+    /// /check_mtx/{name}` reports the progress meanwhile.
     #[oai(path = "/upload_mtx", method = "post", operation_id = "upload_mtx", tag = "Tag::Spmv")]
     async fn upload_mtx(
         &self,
         caller: Data<&Caller>,
-        /// The file, as field `file` of a form or as base64 in JSON.
+        /// File, as the field `file` of a form or as base64 in JSON.
         request: MatrixUpload,
     ) -> Result<JsonReply<MatrixReply>, OperationError<JobBodyErrors>> {
         let MatrixUpload { upload, share } = request;
@@ -134,13 +134,13 @@ impl Spmv {
 
     /// Look for a matrix
     ///
-    /// Whether the caller has a matrix of this name, and what it consists of; and how far uploads of this
-    /// name are that are being worked on.
+    /// Returns whether the caller has a matrix of this name, its properties, and the progress of uploads with this
+    /// name.
     #[oai(path = "/check_mtx/:name", method = "get", operation_id = "check_mtx", tag = "Tag::Spmv")]
     async fn check_mtx(
         &self,
         caller: Data<&Caller>,
-        /// The matrix' name.
+        /// Name of the matrix.
         name: Path<String>,
     ) -> Result<JsonReply<MatrixReply>, OperationError<KeyErrors>> {
         check_matrix_name(&name).map_err(named)?;
@@ -153,8 +153,8 @@ impl Spmv {
 
     /// Get a matrix as a file
     ///
-    /// The caller's of this name, or a generated one: as Matrix Market, or as SPASM, whose values are
-    /// rounded to binary32 and which holds no zeros.
+    /// Returns a matrix of the caller, or a generated one, as Matrix Market or SPASM. SPASM rounds values to binary32
+    /// and has no zeros.
     #[oai(
         path = "/check_mtx/:name/data",
         method = "get",
@@ -164,9 +164,9 @@ impl Spmv {
     async fn get_mtx(
         &self,
         caller: Data<&Caller>,
-        /// The matrix' name.
+        /// Name of the matrix.
         name: Path<String>,
-        /// Form of the file.
+        /// Format of the file.
         #[oai(default)]
         format: Query<MatrixFormat>,
     ) -> Result<MatrixFileReply, OperationError<BaselineErrors>> {
@@ -176,7 +176,7 @@ impl Spmv {
 
     /// Remove a matrix
     ///
-    /// The caller's of this name. Products that have begun with it are not disturbed.
+    /// Removes a matrix of the caller. Products that have begun with the matrix continue.
     #[oai(
         path = "/check_mtx/:name",
         method = "delete",
@@ -186,7 +186,7 @@ impl Spmv {
     async fn remove_mtx(
         &self,
         caller: Data<&Caller>,
-        /// The matrix' name.
+        /// Name of the matrix.
         name: Path<String>,
     ) -> Result<JsonReply<MatrixReply>, OperationError<BaselineErrors>> {
         check_matrix_name(&name).map_err(named)?;
@@ -196,7 +196,7 @@ impl Spmv {
 
     /// List matrices
     ///
-    /// The caller's own, by name; and how far uploads are that are being worked on.
+    /// Returns the caller's matrices by name, and the progress of uploads.
     #[oai(path = "/list_mtx", method = "get", operation_id = "list_mtx", tag = "Tag::Spmv")]
     async fn list_mtx(
         &self,

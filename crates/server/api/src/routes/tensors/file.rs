@@ -12,7 +12,7 @@ use warpgauge_shared_tensors::TransferFormat;
 
 const BYTES: &str = "application/octet-stream";
 
-/// Form of the content.
+/// Format of the content.
 #[derive(Debug, Clone, Copy, Default, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum TensorFormat {
@@ -21,7 +21,7 @@ pub(crate) enum TensorFormat {
     Npy,
     /// A `.safetensors` file with one tensor, called `tensor`.
     Safetensors,
-    /// The elements alone.
+    /// Raw elements.
     Raw,
 }
 
@@ -58,7 +58,7 @@ impl IntoResponse for TensorFileReply {
 impl ApiResponse for TensorFileReply {
     fn meta() -> MetaResponses {
         let schema = MetaSchemaRef::Inline(Box::new(MetaSchema {
-            description: Some("A file of the format that was asked for."),
+            description: Some("File in the requested format."),
             ..MetaSchema::new_with_format("string", "binary")
         }));
         MetaResponses {

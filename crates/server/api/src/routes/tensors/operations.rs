@@ -26,14 +26,14 @@ pub(crate) struct Tensors {
 impl Tensors {
     /// Upload a tensor
     ///
-    /// A WAV file (32-bit floats from -1 to 1 come of it, a row for each of several channels), a `.npy`
-    /// file or a `.safetensors` file. Its content is held in the memory of a device, or of the host, by a
-    /// process of its own, for the caller's key.
+    /// Stores a WAV, `.npy` or `.safetensors` file as a tensor of the caller's key, in the memory of a device or of
+    /// the host. A separate process holds the memory. A WAV file becomes 32-bit floats from -1 to 1, with a row for
+    /// each of several channels. Returns the tensor's id and properties.
     #[oai(path = "/tensors", method = "post", operation_id = "upload_tensor", tag = "Tag::Tensors")]
     async fn upload_tensor(
         &self,
         caller: Data<&Caller>,
-        /// The file, as field `wav_file` of a form, and where it is to be.
+        /// File, as the field `wav_file` of a form, with the device and further settings.
         request: FormUpload,
     ) -> Result<JsonReply<SharedTensor>, OperationError<UploadErrors>> {
         let FormUpload { upload, share } = request;
@@ -44,7 +44,7 @@ impl Tensors {
 
     /// Upload an array
     ///
-    /// As `/tensors`, with the elements in JSON.
+    /// Stores elements that are given in JSON as a tensor, in the same way as `POST /tensors`.
     #[oai(
         path = "/tensors/from-array",
         method = "post",
@@ -54,7 +54,7 @@ impl Tensors {
     async fn tensor_from_array(
         &self,
         caller: Data<&Caller>,
-        /// Elements, their type and their shape.
+        /// Elements with their type and shape.
         request: ArrayUpload,
     ) -> Result<JsonReply<SharedTensor>, OperationError<UploadErrors>> {
         let ParsedBody { value, share, .. } = request.0;
@@ -71,7 +71,7 @@ impl Tensors {
 
     /// List tensors
     ///
-    /// The caller's own, the oldest first.
+    /// Returns the caller's tensors, the oldest first.
     #[oai(path = "/tensors", method = "get", operation_id = "tensors", tag = "Tag::Tensors")]
     async fn tensors(
         &self,
@@ -82,13 +82,13 @@ impl Tensors {
 
     /// Get a tensor
     ///
-    /// What is known of it. One that expired, was evicted or whose process died is answered with 410 for a
-    /// while; one that was deleted, or is another key's, with 404.
+    /// Returns the tensor's properties. For some time after a tensor expires, is evicted or loses its process, the
+    /// error is 410. For a deleted tensor and one of another key, it is 404.
     #[oai(path = "/tensors/:id", method = "get", operation_id = "tensor", tag = "Tag::Tensors")]
     async fn tensor(
         &self,
         caller: Data<&Caller>,
-        /// The tensor's id.
+        /// Id of the tensor.
         id: Path<String>,
     ) -> Result<JsonReply<SharedTensor>, OperationError<TensorErrors>> {
         Ok(JsonReply::new(&self.service.tensor(&id, &caller).await?)?)
@@ -96,7 +96,7 @@ impl Tensors {
 
     /// Delete a tensor
     ///
-    /// Its id is gone at once; its memory stays until no process has it open.
+    /// The id becomes invalid at once. The memory remains until no process has the tensor open.
     #[oai(
         path = "/tensors/:id",
         method = "delete",
@@ -106,7 +106,7 @@ impl Tensors {
     async fn delete_tensor(
         &self,
         caller: Data<&Caller>,
-        /// The tensor's id.
+        /// Id of the tensor.
         id: Path<String>,
     ) -> Result<JsonReply<TensorDeleted>, OperationError<TensorErrors>> {
         Ok(JsonReply::new(&self.service.delete_tensor(&id, &caller).await?)?)
@@ -114,7 +114,7 @@ impl Tensors {
 
     /// Get a tensor's content
     ///
-    /// As it is at this moment, with what others changed in it.
+    /// Returns the current content, including changes by other processes.
     #[oai(
         path = "/tensors/:id/data",
         method = "get",
@@ -124,9 +124,9 @@ impl Tensors {
     async fn tensor_data(
         &self,
         caller: Data<&Caller>,
-        /// The tensor's id.
+        /// Id of the tensor.
         id: Path<String>,
-        /// Which file: `npy`, `safetensors`, or `raw` for the elements alone.
+        /// Format of the file: `npy`, `safetensors`, or `raw` for the elements alone.
         format: Query<Option<TensorFormat>>,
     ) -> Result<TensorFileReply, OperationError<TensorErrors>> {
         let format = format.0.unwrap_or_default().into();
@@ -135,8 +135,8 @@ impl Tensors {
 
     /// Open a tensor
     ///
-    /// What another process on this machine needs to map the tensor's memory, and a lease of it. That
-    /// process may read and write; so the key needs a right for this (`server.handle_keys`).
+    /// Returns a lease of the tensor, and a handle with which another process on this machine maps its memory. That
+    /// process may read and write, so the key needs a separate permission (`server.handle_keys`).
     #[oai(
         path = "/tensors/:id/handle",
         method = "get",
@@ -146,7 +146,7 @@ impl Tensors {
     async fn open_tensor(
         &self,
         caller: Data<&Caller>,
-        /// The tensor's id.
+        /// Id of the tensor.
         id: Path<String>,
     ) -> Result<JsonReply<TensorHandle>, OperationError<TensorErrors>> {
         Ok(JsonReply::new(&self.service.open_tensor(&id, &caller).await?)?)
@@ -154,8 +154,8 @@ impl Tensors {
 
     /// Prolong a lease
     ///
-    /// The heartbeat of a process that has a tensor open. A lease without one ends, and with the last lease of a
-    /// deleted tensor its memory goes.
+    /// A process that has a tensor open sends this heartbeat. A lease without heartbeats ends. With its last lease, a
+    /// deleted tensor loses its memory.
     #[oai(
         path = "/tensor-leases/:id",
         method = "put",
@@ -165,7 +165,7 @@ impl Tensors {
     async fn renew_lease(
         &self,
         caller: Data<&Caller>,
-        /// The lease's id, which came with the handle.
+        /// Id of the lease, which came with the handle.
         id: Path<String>,
     ) -> Result<JsonReply<LeaseReply>, OperationError<TensorErrors>> {
         Ok(JsonReply::new(&self.service.renew_lease(&id, &caller).await?)?)
@@ -173,7 +173,7 @@ impl Tensors {
 
     /// Give a lease back
     ///
-    /// When the tensor's memory is not mapped any more.
+    /// Ends the lease. The process must have unmapped the tensor's memory.
     #[oai(
         path = "/tensor-leases/:id",
         method = "delete",
@@ -183,7 +183,7 @@ impl Tensors {
     async fn release_lease(
         &self,
         caller: Data<&Caller>,
-        /// The lease's id, which came with the handle.
+        /// Id of the lease, which came with the handle.
         id: Path<String>,
     ) -> Result<JsonReply<LeaseReply>, OperationError<TensorErrors>> {
         Ok(JsonReply::new(&self.service.release_lease(&id, &caller).await?)?)

@@ -52,12 +52,12 @@ impl<'a> ApiExtractor<'a> for FormUpload {
         };
         let form = MetaSchema {
             properties: vec![
-                ("wav_file", inline("string", Some("binary"), "A WAV, .npy or .safetensors file.")),
-                ("cuda_device", inline("integer", None, "CUDA ordinal; -1: the host's memory.")),
-                ("tensor", inline("string", None, "Which tensor of a .safetensors file.")),
-                ("sample_rate", inline("integer", None, "Samples each second, if no WAV says.")),
-                ("ttl_s", inline("number", None, "Seconds without use after which it goes.")),
-                ("evict", inline("boolean", None, "Whether others of the key may go for it.")),
+                ("wav_file", inline("string", Some("binary"), "WAV, .npy or .safetensors file.")),
+                ("cuda_device", inline("integer", None, "CUDA ordinal of the device; -1 for the host.")),
+                ("tensor", inline("string", None, "Name of the tensor in a .safetensors file.")),
+                ("sample_rate", inline("integer", None, "Sample rate, Hz. A WAV file has its own.")),
+                ("ttl_s", inline("number", None, "Time without use until removal, seconds.")),
+                ("evict", inline("boolean", None, "Whether to evict other tensors of the key.")),
             ],
             required: vec!["wav_file"],
             ..MetaSchema::new("object")
