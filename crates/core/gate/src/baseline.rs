@@ -12,84 +12,85 @@ use warpgauge_contract::EvaluateRequest;
 /// Longest name of a baseline, and of a case, bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// A baseline as it is kept. Stored numbers decide nothing: its code is built and run again beside
-/// every candidate.
+/// Stored baseline. Stored times decide nothing: the gate builds and runs the baseline's code again beside every
+/// candidate.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
-    /// Its name.
+    /// Name of the baseline.
     pub name: String,
-    /// The device, driver and method that it is for.
+    /// Device, driver and method that the baseline is valid for.
     pub pin: BaselinePin,
-    /// The suite that it is of.
+    /// Name of the suite.
     pub suite: String,
-    /// Commit of the code, where it is known.
+    /// Commit of the code. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The gate's job that it was promoted from.
+    /// Job of the gate whose candidate became the baseline. Absent if the baseline was stored directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_from: Option<String>,
-    /// When it was stored, seconds since 1970.
+    /// Time of storing, seconds since the Unix epoch.
     pub stored_unix_s: f64,
-    /// The contracts with their kernels, by case.
+    /// Contracts with their kernels, by the name of the case.
     pub cases: BTreeMap<String, EvaluateRequest>,
 }
 
-/// A baseline in a list: without its code.
+/// Stored baseline in a list, without its code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineSummary {
-    /// Its name.
+    /// Name of the baseline.
     pub name: String,
-    /// The device, driver and method that it is for.
+    /// Device, driver and method that the baseline is valid for.
     pub pin: BaselinePin,
-    /// The suite that it is of.
+    /// Name of the suite.
     pub suite: String,
-    /// Commit of the code, where it is known.
+    /// Commit of the code. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The gate's job that it was promoted from.
+    /// Job of the gate whose candidate became the baseline. Absent if the baseline was stored directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_from: Option<String>,
-    /// When it was stored, seconds since 1970.
+    /// Time of storing, seconds since the Unix epoch.
     pub stored_unix_s: f64,
-    /// Names of its cases.
+    /// Names of the cases.
     pub cases: Vec<String>,
 }
 
-/// What `POST /baselines` takes.
+/// Request of `POST /baselines`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewBaseline {
-    /// Its name: letters, digits, `.`, `_`, `-`; one of that name is replaced.
+    /// Name of the baseline: letters, digits, `.`, `_` and `-`, at most 128 bytes. An earlier baseline of this name
+    /// is replaced.
     pub name: String,
-    /// The suite that it is of.
+    /// Name of the suite.
     #[serde(default = "default_suite")]
     pub suite: String,
-    /// The cases, 1–200: each is compiled and run once before the baseline is stored.
+    /// Cases, 1–200. Each is compiled and run once before the baseline is stored.
     pub cases: Vec<BaselineCase>,
-    /// The device, driver and method that it must be for; it is refused if this server has others.
-    /// Default: those it was run with here.
+    /// Device, driver and method that the baseline must be for. The server refuses it if its own differ. Default:
+    /// those with which the cases ran here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<BaselinePin>,
-    /// Commit of the code, where it is known.
+    /// Commit of the code, for reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
-/// One case of a baseline.
+/// Case of a baseline.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineCase {
-    /// Its name, as in the suite.
+    /// Name of the case, as in the suite.
     pub name: String,
-    /// The contract with its kernel.
+    /// Contract with its kernel.
     pub contract: EvaluateRequest,
 }
 
-/// What `POST /baselines/{name}/promote` takes.
+/// Request of `POST /baselines/{name}/promote`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Promotion {
-    /// A job of `POST /gate` whose verdict is `PASS`; its candidate becomes the baseline.
+    /// Job of `POST /gate` with the verdict `PASS`, whose candidate becomes the baseline.
     pub job_id: String,
 }
 

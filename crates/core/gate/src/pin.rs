@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use super::CalibrationConditions;
 
-/// The device, driver and method that a stored baseline is for. What it was promoted under says
-/// nothing under others: kernels are tuned for a device.
+/// Device, driver and method that a stored baseline is valid for. Under others it is no evidence, because kernels are
+/// tuned for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselinePin {
     /// Product name of the device.
     pub device: String,
-    /// Version of the driver; absent where the device reports none.
+    /// Version of the driver. Absent if the device does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// CUDA version of the driver.
     pub cuda: String,
-    /// How times are taken.
+    /// Method of timing.
     pub method: String,
-    /// Version of the method.
+    /// Version of the method of timing.
     pub method_version: u32,
 }
 

@@ -40,36 +40,36 @@ pub enum CalibrationError {
     },
 }
 
-/// A calibration, as it stands in its file.
+/// Content of a calibration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GateCalibration")]
 pub struct Calibration {
     /// Version of the format.
     pub version: u32,
-    /// What it was made under.
+    /// Conditions of the calibration.
     pub conditions: CalibrationConditions,
-    /// Blocks of each run.
+    /// Number of blocks per run.
     pub blocks: u32,
-    /// Runs of each case, each in processes of its own.
+    /// Number of runs of each case, each in fresh processes.
     pub runs: u32,
-    /// By name of the case.
+    /// Results by the name of the case.
     pub cases: BTreeMap<String, CalibratedCase>,
 }
 
-/// What numbers of a calibration hold for.
+/// Conditions under which a calibration is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationConditions {
     /// Product name of the device.
     pub device: String,
-    /// Version of the driver, where the device reports it.
+    /// Version of the driver. Absent if the device does not report it.
     pub driver: Option<String>,
     /// CUDA version of the driver.
     pub cuda: String,
-    /// How times are taken.
+    /// Method of timing.
     pub method: String,
-    /// Version of the method.
+    /// Version of the method of timing.
     pub method_version: u32,
     /// Preset of the suite.
     pub preset: PresetName,
@@ -90,19 +90,19 @@ impl CalibrationConditions {
     }
 }
 
-/// One case against itself.
+/// Result of comparing a case with itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalibratedCase {
     /// State of the L2 cache at each launch.
     pub cache: CacheState,
-    /// Largest difference with itself in any run, relative.
+    /// Largest measured difference of the case with itself in any run, relative.
     pub floor: f64,
-    /// Standard deviation of a block, relative; the largest of the runs.
+    /// Standard deviation of a block, relative: the largest of the runs.
     pub block_sd: f64,
-    /// Least slowdown, relative, that the gate of this suite finds in 95 of 100 cases.
+    /// Least slowdown, relative, that the gate of this suite detects with a probability of 95 %.
     pub minimum_detectable_effect: f64,
-    /// Why the case cannot carry the gate: it only informs. Empty if it can.
+    /// Reasons why the case is advisory and cannot fail the suite. Empty if it can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advisory: Vec<String>,
 }

@@ -17,67 +17,68 @@ use warpgauge_statistics::paired::{
     PairedComparison, PairedVerdict, benjamini_hochberg, holm_adjusted,
 };
 
-/// What the gate says of one case.
+/// Outcome of a case.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum GateOutcome {
-    /// A slowdown that matters is excluded.
+    /// A relevant slowdown is excluded.
     Pass,
-    /// The baseline has nothing to compare with; on its own the candidate is right. It passes.
+    /// The baseline has no such case, and the candidate alone is right. The case passes.
     New,
-    /// Faster by more than the margin, or less of what is counted.
+    /// The candidate is faster by more than the margin, or does less counted work.
     Improved,
     /// Neither a regression nor a pass could be shown.
     Inconclusive,
-    /// It could not be measured.
+    /// The case could not be measured.
     Error,
-    /// The baseline has it, the candidate does not.
+    /// The baseline has the case, and the candidate does not.
     Missing,
-    /// Slower by more than the margin, confirmed; or more of what is counted.
+    /// The candidate is slower by more than the margin, which is confirmed, or does more counted work.
     Regression,
-    /// The candidate does not do what the baseline does, or what its contract expects.
+    /// The candidate's outputs differ from the baseline's or from the contract's expectations, or the candidate did
+    /// not run.
     Invalid,
 }
 
-/// Why a case has its outcome.
+/// Reason for the outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GateReason {
-    /// The interval lies above the margin, after Holm's correction, and did again in fresh processes.
+    /// The interval lies above the margin, after Holm's correction, also in fresh processes.
     Confirmed,
-    /// It did the first time, and not in fresh processes.
+    /// The interval lies above the margin in the first comparison, but not in fresh processes.
     NotConfirmed,
-    /// Both sides are one image with one launch, to the last byte: not measured.
+    /// Both sides have the same image and launch, so they were not timed.
     IdenticalCode,
     /// The interval lies below a slowdown of Δ.
     WithinDelta,
     /// The interval lies below the margin on the fast side.
     Faster,
-    /// The interval reaches from what passes to what does not.
+    /// The interval contains both passing and failing differences.
     Unresolved,
-    /// The blocks bear no interval; the comparison's own reasons say why.
+    /// The blocks give no valid interval; the comparison lists the reasons.
     Unsound,
-    /// It is right, and nothing ranks times of torch kernels.
+    /// The candidate is right, and times of torch kernels on the CPU have no rank.
     OnlyRight,
     /// Counts are equal, or within their margin.
     CountsWithin,
-    /// A count grew beyond its margin, and none fell.
+    /// A count is higher by more than its margin, and none is lower.
     MoreWork,
-    /// A count fell, and none grew.
+    /// A count is lower, and none is higher.
     LessWork,
-    /// One count grew and another fell: counts do not decide.
+    /// One count is higher and another is lower, so counts do not decide.
     TradedWork,
     /// The candidate is wrong, does not compile, crashed, or did not do the work.
     CandidateWrong,
     /// The candidate lacks the case.
     NotOnBothSides,
-    /// The baseline lacks the case: it was compiled, run and checked on its own.
+    /// The baseline lacks the case, so the candidate was compiled, run and checked alone.
     NewCase,
-    /// The baseline's kernel does not compile, crashes or is wrong, and the candidate's does not.
+    /// The baseline's kernel does not compile, crashes or is wrong; the candidate's is right.
     BaselineBroken,
-    /// It could not be measured.
+    /// The case could not be measured.
     NotMeasured,
 }
 
@@ -260,21 +261,21 @@ fn clock_note(comparison: &PairedComparison) -> &'static str {
     }
 }
 
-/// What the gate says of the suite, worst last.
+/// Verdict on a suite, the worst last.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SuiteVerdict {
-    /// No case stands against it.
+    /// No case fails the suite.
     Pass,
-    /// Of some cases nothing could be shown, and the policy does not let that pass.
+    /// Some cases are inconclusive, and their policy does not let that pass.
     Inconclusive,
     /// Some cases could not be measured, or are missing.
     Error,
-    /// Some cases got slower.
+    /// Some cases are slower.
     Regression,
-    /// Some kernels are wrong: times of such a suite say nothing.
+    /// Some kernels are wrong. Times of such a suite are not compared.
     Invalid,
 }
 

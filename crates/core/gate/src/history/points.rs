@@ -15,44 +15,44 @@ use warpgauge_report::{EvaluateResponse, ResponseStatus};
 /// Longest generated name of a case, bytes.
 const MAX_CASE_BYTES: usize = 200;
 
-/// What one run showed of a case.
+/// Result of a case in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryPoint {
     /// Case, device, driver and method.
     pub key: SeriesKey,
-    /// When it was measured, seconds since 1970.
+    /// Time of the measurement, seconds since the Unix epoch.
     pub unix_s: f64,
-    /// What measured it.
+    /// Kind of the run.
     pub source: PointSource,
-    /// The job, where one is kept.
+    /// Id of the job. Absent if none is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// Commit of the code, where it is known.
+    /// Commit of the code. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Verdict of the gate, or `PASS` and `INVALID` of an evaluation.
+    /// Outcome in the gate; for an evaluation, `PASS` or `INVALID`.
     pub verdict: GateOutcome,
-    /// Median time, milliseconds; on a GPU only.
+    /// Median time, milliseconds. Only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
-    /// Lower end of the median's 95 % confidence interval.
+    /// Lower end of the median's 95 % confidence interval, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci_low_ms: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the median's 95 % confidence interval, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci_high_ms: Option<f64>,
-    /// Exact counts of one launch; on the emulated device only.
+    /// Exact counts of one launch. Only on the emulated device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
 }
 
-/// What measured a point.
+/// Kind of the run that a point comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PointSource {
-    /// An evaluation.
+    /// Evaluation.
     Evaluation,
-    /// A run of the gate.
+    /// Run of the gate.
     Gate,
 }
 

@@ -10,185 +10,184 @@ use warpgauge_contract::{MatrixUsed, TensorUsed};
 use warpgauge_report::{CountComparison, DeviceReport, KernelVerdict, VerdictBy};
 use warpgauge_statistics::paired::PairedComparison;
 
-/// What a run of the gate found. Version 1 gains fields, and loses and renames none.
+/// Report of a run of the gate. Later reports of version 1 may have further fields; no field is removed or renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateReport {
     /// Version of this format: 1.
     pub schema_version: u32,
     /// Version of warpgauge.
     pub warpgauge_version: String,
-    /// The job that the run was, at the server or in the store of the machine that ran it; absent in
-    /// reports of older versions.
+    /// Id of the run's job, at the server or in the local store. Absent in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// The suite file, as it was named.
+    /// Name of the suite, as the caller gave it.
     pub suite: String,
-    /// What the working tree was compared with.
+    /// Baseline of the comparison.
     pub baseline: BaselineReport,
-    /// Commit of the candidate, with `-dirty` where files differ from it; absent where there is none.
+    /// Commit of the candidate, with `-dirty` if files differ from it. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// When the run began, seconds since 1970.
+    /// Start of the run, seconds since the Unix epoch.
     pub started_unix_s: u64,
-    /// How long it took, seconds.
+    /// Duration of the run, seconds.
     pub duration_s: f64,
     /// Verdict on the suite.
     pub verdict: SuiteVerdict,
     /// Exit code of the command: 0 pass, 1 error, 2 regression, 3 inconclusive, 4 invalid.
     pub exit_code: u8,
-    /// What the verdict rests on, in one sentence.
+    /// Basis of the verdict, in one sentence.
     pub statement: String,
-    /// What outcomes rest on; absent if nothing was measured.
+    /// Basis of the outcomes. Absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict_by: Option<VerdictBy>,
-    /// The device that ran both sides; absent if nothing was measured.
+    /// Device that ran both sides. Absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
-    /// How times were taken; absent if nothing was measured.
+    /// Method of timing. Absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodReport>,
-    /// How many cases have which outcome.
+    /// Number of cases by outcome.
     pub totals: Totals,
-    /// What to know besides.
+    /// Further notes.
     pub notes: Vec<String>,
-    /// The sparse matrices that contracts of the suite named, and what was under these names.
+    /// Sparse matrices that contracts of the suite name, with the content that each name had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// The shared tensors that contracts of the suite named, as they were copied.
+    /// Shared tensors that contracts of the suite name, as they were copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
-    /// The cases: those of the suite in its order, then those that only the baseline has.
+    /// Cases: those of the suite in its order, then those that only the baseline has.
     pub cases: Vec<CaseReport>,
 }
 
-/// What the working tree was compared with.
+/// Baseline of a run of the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineReport {
-    /// What it is.
+    /// Kind of the baseline.
     pub kind: BaselineKind,
-    /// As it was named.
+    /// Name of the baseline, as the caller gave it.
     pub name: String,
-    /// The commit that the name stood for.
+    /// Commit of the baseline. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
-/// Where a baseline comes from.
+/// Kind of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BaselineKind {
-    /// A commit of the suite's repository.
+    /// Commit of the suite's repository.
     Git,
-    /// A directory.
+    /// Directory.
     Directory,
-    /// A stored one, by its name.
+    /// Stored baseline, by its name.
     Stored,
-    /// What came with the request.
+    /// Contracts in the request.
     Inline,
 }
 
-/// How times were taken.
+/// Method of timing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MethodReport {
-    /// What one sample is.
+    /// Method of one sample, as in the report of an evaluation.
     pub method: String,
     /// Version of the method.
     pub method_version: u32,
-    /// Version of the driver, where the device reports it.
+    /// Version of the driver. Absent if the device does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
 }
 
-/// How many cases have which outcome.
+/// Number of cases by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GateTotals")]
 pub struct Totals {
-    /// PASS.
+    /// Number of cases with the outcome PASS.
     pub pass: u32,
-    /// IMPROVED.
+    /// Number of cases with the outcome IMPROVED.
     pub improved: u32,
-    /// INCONCLUSIVE.
+    /// Number of cases with the outcome INCONCLUSIVE.
     pub inconclusive: u32,
-    /// ERROR.
+    /// Number of cases with the outcome ERROR.
     pub error: u32,
-    /// MISSING.
+    /// Number of cases with the outcome MISSING.
     pub missing: u32,
-    /// NEW; absent in reports of older versions, which had none.
+    /// Number of cases with the outcome NEW. Absent in reports of older versions.
     #[serde(default)]
     pub new: u32,
-    /// REGRESSION.
+    /// Number of cases with the outcome REGRESSION.
     pub regression: u32,
-    /// INVALID.
+    /// Number of cases with the outcome INVALID.
     pub invalid: u32,
 }
 
-/// One case.
+/// Result of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GateCaseReport")]
 pub struct CaseReport {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// What must not grow: `time`, or the name of a count.
+    /// Quantity that must not grow: `time`, or the name of a count.
     pub metric: String,
-    /// What the gate says.
+    /// Outcome of the case.
     pub outcome: GateOutcome,
-    /// Why.
+    /// Reason for the outcome.
     pub reason: GateReason,
-    /// The verdict on the candidate's kernel. Absent where none was run, and in reports of older versions.
+    /// Verdict on the candidate's kernel. Absent if no kernel ran, and in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_verdict: Option<KernelVerdict>,
-    /// Why, in words; empty where the reason and the numbers say all.
+    /// Explanation of the outcome. Empty if the reason and the numbers are enough.
     pub detail: String,
-    /// Whether this outcome is why the suite does not pass.
+    /// Whether this outcome is a reason why the suite does not pass.
     pub blocking: bool,
-    /// What the case lets pass, with the calibrated floor in its margin.
+    /// Policy of the case. The margin includes the calibrated floor.
     pub policy: CasePolicy,
-    /// What the case showed against itself, if it was calibrated for this device.
+    /// Calibration of the case: its comparison with itself. Absent if the case was not calibrated on this device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationReport>,
     /// p-value of the slowdown beyond the margin, corrected for the looks and over the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusted_p: Option<f64>,
-    /// Median time of the baseline on its own, milliseconds; on a GPU only.
+    /// Median time of the baseline in its evaluation, milliseconds. Only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_ms: Option<f64>,
-    /// Median time of the candidate on its own, milliseconds; on a GPU only.
+    /// Median time of the candidate in its evaluation, milliseconds. Only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_ms: Option<f64>,
-    /// Ends of that median's 95 % confidence interval, milliseconds; empty where there is none.
+    /// Ends of the candidate's 95 % confidence interval, milliseconds. Empty if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidate_ci_ms: Vec<f64>,
-    /// Counts of a candidate that there is nothing to compare with; on the emulated device only.
+    /// Counts of a candidate without a baseline. Only on the emulated device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub candidate_counts: BTreeMap<String, u64>,
-    /// Where a result could have been kept from one timed launch of the candidate to the next: inputs
-    /// do not vary, so that its times are weaker evidence. Empty where they do.
+    /// Memory in which a result could have been kept from one timed launch of the candidate to the next. Its times
+    /// are then weaker evidence, because inputs do not vary. Empty if inputs vary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weaker_for: Vec<String>,
-    /// Whether both are the same machine code, but for names. Absent where that is unknown.
+    /// Whether both sides have the same machine code, names aside. Absent if the codes cannot be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
-    /// Baseline and candidate side by side; the baseline is the reference.
+    /// Comparison of the candidate with the baseline, which is the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PairedComparison>,
-    /// The same again in fresh processes, where the first seemed slower.
+    /// Second comparison, in fresh processes. Absent unless the candidate seemed slower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<PairedComparison>,
-    /// Counts that the outcome rests on; on the emulated device only.
+    /// Counts that decide the outcome. Only on the emulated device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountComparison>,
-    /// How long the case took, seconds.
+    /// Duration of the case, seconds.
     pub duration_s: f64,
 }
 
-/// What a case showed against itself.
+/// Calibration of a case: its comparison with itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationReport {
-    /// Largest difference with itself, relative.
+    /// Largest measured difference of the case with itself, relative.
     pub floor: f64,
-    /// Least slowdown, relative, that this suite's gate finds in 95 of 100 cases.
+    /// Least slowdown, relative, that the gate of this suite detects with a probability of 95 %.
     pub minimum_detectable_effect: f64,
-    /// Why the case only informs; empty if it carries the gate.
+    /// Reasons why the case is advisory and cannot fail the suite. Empty if it can.
     pub advisory: Vec<String>,
 }
 

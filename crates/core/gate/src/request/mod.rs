@@ -25,57 +25,57 @@ const MAX_COMMIT_BYTES: usize = 255;
 const MAX_NOTES: usize = 16;
 const MAX_NOTE_BYTES: usize = 4096;
 
-/// What `POST /gate` takes: a suite with its kernels, and what to compare them with.
+/// Request of `POST /gate`: a suite with its kernels, and their baseline.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateRequest {
-    /// The suite's name in reports.
+    /// Name of the suite in reports.
     #[serde(default = "default_suite")]
     pub suite: String,
-    /// Time spent on precision; default `ci`.
+    /// Preset of precision and time. Default: `ci`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<PresetName>,
-    /// What a case is that only the baseline has: `fail` or `warn`. One that only the suite has is
-    /// new: it is checked on its own.
+    /// Effect of a case that only the baseline has: `fail` or `warn`. A case that only the suite has is new, and is
+    /// checked alone.
     #[serde(default)]
     pub on_missing: OnMissing,
-    /// A policy for all cases; what is left out is the preset's.
+    /// Policy of all cases. Missing fields have the preset's values.
     #[serde(default)]
     pub defaults: PolicyFile,
-    /// The cases, 1–200.
+    /// Cases, 1–200.
     pub cases: Vec<GateCase>,
-    /// A stored baseline by its name. Without it every case brings its own, or is new.
+    /// Name of a stored baseline. Without it, a case has its own baseline or is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// Where the cases' own baselines come from, for the report: `git`, `directory` or `inline`.
+    /// Origin of the cases' own baselines, for the report: `git`, `directory` or `inline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_origin: Option<BaselineOrigin>,
-    /// Cases that the baseline has and the suite has not, where cases bring their own; at most 200.
+    /// Cases that only the baseline's suite has, if cases have their own baselines; at most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<RemovedCase>,
-    /// What `warpgauge gate calibrate` wrote for this suite.
+    /// Calibration of this suite, from `warpgauge gate calibrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
-    /// Whether cases are measured whose machine code and launch are the baseline's.
+    /// Whether to time cases whose machine code and launch are the baseline's.
     #[serde(default)]
     pub measure_identical: bool,
     /// Commit of the candidate, for the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What the report is to say besides; at most 16 notes of 4096 bytes.
+    /// Notes for the report: at most 16, each of at most 4096 bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Where cases' own baselines come from.
+/// Origin of the cases' own baselines.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineOrigin {
-    /// What it is: `git`, `directory` or `inline`.
+    /// Kind of the baseline: `git`, `directory` or `inline`.
     pub kind: BaselineKind,
-    /// As it was named.
+    /// Name of the baseline, as the caller gave it.
     pub name: String,
-    /// The commit that the name stood for.
+    /// Commit of the baseline. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -86,37 +86,37 @@ impl From<BaselineOrigin> for BaselineReport {
     }
 }
 
-/// A case that only the baseline's suite has.
+/// Case that only the baseline's suite has.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RemovedGateCase")]
 pub struct RemovedCase {
-    /// Its name, unique, and that of no case of the suite.
+    /// Name of the case. It is unique, and no case of the suite has it.
     pub name: String,
-    /// What must not grow, as in the baseline's suite.
+    /// Quantity that must not grow, as in the baseline's suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// What it lets pass there; what is left out is this suite's.
+    /// Policy of the case in the baseline's suite. Missing fields have the values of this suite.
     #[serde(default)]
     pub policy: PolicyFile,
 }
 
-/// One case of a suite that travels.
+/// Case of a suite, with its contracts.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GateCase {
-    /// Its name, unique in the suite.
+    /// Name of the case, unique in the suite.
     pub name: String,
-    /// What must not grow: `time` (default), or the name of a count.
+    /// Quantity that must not grow: `time` (default), or the name of a count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// What it lets pass; what is left out is the suite's.
+    /// Policy of the case. Missing fields have the values of the suite.
     #[serde(default)]
     pub policy: PolicyFile,
-    /// The contract with the kernel to judge.
+    /// Contract with the candidate kernel.
     pub contract: EvaluateRequest,
-    /// The contract with the kernel to compare it with; without it, and with no stored baseline that
-    /// has the case, it is new.
+    /// Contract with the baseline kernel. Without it, and without a stored baseline that has the case, the case is
+    /// new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<EvaluateRequest>,
 }

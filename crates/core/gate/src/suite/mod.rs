@@ -68,12 +68,12 @@ pub struct CaseSpec {
     pub policy: CasePolicy,
 }
 
-/// Quantity that must not grow; as text `time`, or the name of a count.
+/// Quantity that must not grow; as text, `time` or the name of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateMetric {
     /// Time on a GPU; warp instructions and sectors of global memory on the emulated device.
     Time,
-    /// One exact count, on the emulated device only.
+    /// One exact count. Only on the emulated device.
     Count(&'static str),
 }
 
@@ -109,45 +109,45 @@ impl fmt::Display for GateMetric {
     }
 }
 
-/// What a case lets pass.
+/// Policy of a case: the differences that pass.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CasePolicy {
-    /// Margin τ, relative: slowdowns up to it are not called. A calibrated floor widens it.
+    /// Margin τ, relative: smaller slowdowns are not called. A calibrated floor widens it.
     pub margin: f64,
     /// Slowdown Δ, relative, that must be excluded for a pass.
     pub delta: f64,
-    /// Probability of calling a regression of the suite where there is none.
+    /// Probability that the gate calls a regression in a suite of unchanged kernels.
     pub alpha: f64,
-    /// Relative increase of a count that passes, on the emulated device.
+    /// Relative increase of a count that passes. Only on the emulated device.
     pub count_margin: f64,
-    /// What an inconclusive case does to the suite.
+    /// Effect of an inconclusive case on the suite.
     pub on_inconclusive: OnInconclusive,
-    /// Whether the case only informs: it never fails the suite.
+    /// Whether the case is advisory: it never fails the suite.
     pub advisory: bool,
 }
 
-/// What an inconclusive case does to the suite.
+/// Effect of an inconclusive case on the suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnInconclusive {
     /// The suite is inconclusive.
     #[default]
     Fail,
-    /// Nothing but a warning in the reports.
+    /// Reports have a warning.
     Warn,
-    /// Nothing.
+    /// None.
     Pass,
 }
 
-/// What a case does to the suite that the baseline has and the candidate does not. A case that only
-/// the candidate has is new, and is checked on its own whatever this says.
+/// Effect on the suite of a case that only the baseline has. A case that only the candidate has is new, and is
+/// checked alone in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnMissing {
     /// The suite ends with an error.
     #[default]
     Fail,
-    /// Nothing but a warning in the reports.
+    /// Reports have a warning.
     Warn,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct CaseFile {
     pub(super) policy: PolicyFile,
 }
 
-/// Parts of a policy; what is left out comes from the suite's defaults, then from the preset.
+/// Policy of a case: the differences that pass. Missing fields have the suite's values, or else the preset's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PolicySpec")]
@@ -186,16 +186,16 @@ pub struct PolicyFile {
     /// Slowdown Δ, relative, 0.0002–0.5, that must be excluded for a pass; at least two margins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Probability of calling anything in a suite of unchanged kernels, 0.000001–0.2.
+    /// Probability that the gate calls any regression in a suite of unchanged kernels, 0.000001–0.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// Relative increase of a count that passes, 0–1, on the emulated device.
+    /// Relative increase of a count that passes, 0–1. Only on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count_margin: Option<f64>,
-    /// What an inconclusive case does to the suite: `fail`, `warn` or `pass`.
+    /// Effect of an inconclusive case on the suite: `fail`, `warn` or `pass`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
-    /// Whether the case only informs.
+    /// Whether the case is advisory: it never fails the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advisory: Option<bool>,
 }

@@ -10,88 +10,88 @@ use super::{HistoryPoint, SIGNIFICANCE, splits};
 use crate::GateOutcome;
 use warpgauge_model::DeviceKind;
 
-/// What the points of a series have in common.
+/// Conditions that all points of a series share.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct SeriesKey {
-    /// The case's name.
+    /// Name of the case.
     pub case: String,
-    /// `cuda` or `emulator`; they never share a series.
+    /// Kind of the device, `cuda` or `emulator`.
     pub kind: DeviceKind,
     /// Product name of the device.
     pub device: String,
-    /// Version of the driver, where the device reports it.
+    /// Version of the driver. Absent if the device does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// CUDA version of the driver.
     pub cuda: String,
-    /// How times are taken.
+    /// Method of timing.
     pub method: String,
-    /// Version of the method.
+    /// Version of the method of timing.
     pub method_version: u32,
 }
 
-/// Answer of `GET /history`.
+/// Series of `GET /history`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryAnswer {
-    /// The series, by case, then by device, driver and method.
+    /// Series, in the order of case, device, driver and method.
     pub series: Vec<Series>,
-    /// Whether there are older points than these.
+    /// Whether older points exist beyond the limit.
     pub truncated: bool,
 }
 
-/// Points of one case under the same conditions, oldest first.
+/// Points of one case under the same conditions, the oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HistorySeries")]
 pub struct Series {
-    /// What the points have in common.
+    /// Conditions that all points share.
     pub key: SeriesKey,
-    /// What is looked at: `time` (milliseconds), or the name of a count.
+    /// Quantity of the points: `time` (milliseconds), or the name of a count.
     pub metric: String,
-    /// The points.
+    /// Points, the oldest first.
     pub points: Vec<TrendPoint>,
-    /// Where the level changes.
+    /// Changes of the level.
     pub changes: Vec<ChangePoint>,
 }
 
-/// One value of a series.
+/// Point of a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HistoryValue")]
 pub struct TrendPoint {
-    /// When it was measured, seconds since 1970.
+    /// Time of the measurement, seconds since the Unix epoch.
     pub unix_s: f64,
-    /// Median time in milliseconds, or the count.
+    /// Median time, milliseconds, or the count.
     pub value: f64,
-    /// Lower end of the median's 95 % confidence interval.
+    /// Lower end of the median's 95 % confidence interval, milliseconds. Absent for counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci_low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the median's 95 % confidence interval, milliseconds. Absent for counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci_high: Option<f64>,
-    /// Verdict on it.
+    /// Outcome of the run.
     pub verdict: GateOutcome,
-    /// Commit of the code, where it is known.
+    /// Commit of the code. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The job, where one is kept.
+    /// Id of the job. Absent if none is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
 }
 
-/// A change of level between two points.
+/// Change of the level between two points.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangePoint {
     /// Index of the first point at the new level.
     pub at: u32,
-    /// Commit of that point, where it is known.
+    /// Commit of that point. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Median of the values up to it, from the change before.
+    /// Median of the values from the previous change to this one.
     pub before: f64,
-    /// Median of the values from it on, to the next change.
+    /// Median of the values from this change to the next one.
     pub after: f64,
-    /// Probability of such a change where there is none; 0 for counts, which are exact.
+    /// Probability of such a change in a series without one; 0 for counts, which are exact.
     pub p_value: f64,
 }
 

@@ -188,12 +188,12 @@ impl Machine {
     async fn cleanup(
         &self,
         caller: Data<&Caller>,
-        /// Remove jobs that ended longer ago than this time, seconds.
+        /// Minimum time since the end of a removed job, seconds.
         older_than_s: Query<Option<f64>>,
-        /// Remove all ended jobs except this number of the youngest.
+        /// Number of the youngest ended jobs that remain; the others are removed.
         #[oai(validator(minimum(value = "0")))]
         keep: Query<Option<u64>>,
-        /// Remove the oldest jobs until reports and artifacts take at most this size, bytes.
+        /// Maximum total size of reports and artifacts, bytes. The oldest jobs are removed until it is met.
         #[oai(validator(minimum(value = "0")))]
         max_bytes: Query<Option<u64>>,
     ) -> Result<JsonReply<Cleaned>, OperationError<AdminErrors>> {
