@@ -19,30 +19,29 @@ const AGREES_WITHIN: f64 = 0.1;
 /// Relative difference of clocks that explains a difference in time.
 const CLOCKS_DIFFER: f64 = 0.03;
 
-/// The profiled launch beside the timed ones.
+/// Comparison of the profiled launch with the timed ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossCheck {
     /// Duration of the profiled launch, seconds.
     pub profiled_seconds: f64,
-    /// Its clock, Hz.
+    /// Clock of the profiled launch, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiled_clock_hz: Option<f64>,
-    /// Median of the timed launches, seconds.
+    /// Median time of the timed launches, seconds.
     pub unprofiled_seconds: f64,
-    /// Their clock, measured on the device, Hz.
+    /// Clock of the timed launches, measured on the device, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unprofiled_clock_hz: Option<f64>,
-    /// Profiled over unprofiled time.
+    /// Profiled time divided by unprofiled time.
     pub time_ratio: f64,
-    /// Profiled over unprofiled cycles; absent if a clock is not known.
+    /// Profiled cycles divided by unprofiled cycles. Absent if a clock is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle_ratio: Option<f64>,
-    /// Largest relative difference that agrees: a tenth, and the time that a launch takes in
-    /// itself.
+    /// Largest relative difference that counts as agreement: 0.1, plus the empty launch's share of the unprofiled time.
     pub bound: f64,
-    /// Whether times or cycles differ by no more.
+    /// Whether times or cycles differ by at most `bound`.
     pub agrees: bool,
-    /// What likely explains a disagreement, the likeliest first.
+    /// Possible explanations of a disagreement, the likeliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<String>,
 }

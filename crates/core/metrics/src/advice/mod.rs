@@ -21,28 +21,28 @@ use super::roofline::Roofline;
 /// Most advice for one launch, so that readers read the whole list.
 const MAX_OBSERVATIONS: usize = 6;
 
-/// An observation.
+/// Observation about a kernel, with advice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
     /// Stable code.
     pub code: AdviceCode,
-    /// What was seen, with the numbers, and what may help.
+    /// Observation with its numbers, and possible remedies.
     pub message: String,
-    /// At most this part, of 1, of what `share_of` names is at stake.
+    /// Largest possible gain, as a share of the quantity in `share_of`, 0–1.
     pub share: f64,
-    /// What the share is a part of.
+    /// Quantity that the share is a part of.
     pub share_of: ShareOf,
-    /// When this is worth saying, and why from there.
+    /// Threshold of the observation, with the reason for it.
     pub threshold: String,
-    /// The values that it rests on.
+    /// Values on which the observation is based.
     pub evidence: Vec<Evidence>,
 }
 
-/// What stands out.
+/// Kind of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdviceCode {
-    /// Requests to global memory touch more sectors than they need.
+    /// Requests to global memory access more sectors than necessary.
     UncoalescedAccess,
     /// Accesses to shared memory take several passes.
     BankConflicts,
@@ -50,17 +50,17 @@ pub enum AdviceCode {
     LowOccupancy,
     /// Far fewer warps are resident than could be.
     UnevenOccupancy,
-    /// Registers are spilled, or arrays stand in local memory.
+    /// Registers are spilled, or arrays are in local memory.
     LocalMemory,
     /// The last wave of blocks leaves much of the GPU idle.
     TailEffect,
-    /// Fewer blocks than multiprocessors.
+    /// The grid has fewer blocks than the GPU has multiprocessors.
     SmallGrid,
-    /// The time is that of launching.
+    /// The time is mostly that of a launch.
     LaunchBound,
-    /// Threads of warps part, or are not there.
+    /// Threads of a warp diverge or are inactive.
     Divergence,
-    /// Arithmetic that tensor cores could do.
+    /// Tensor cores could do the arithmetic.
     TensorCoresUnused,
     /// Device memory is near its peak.
     DramSaturated,
@@ -74,28 +74,28 @@ pub enum AdviceCode {
     SharedMemoryLatency,
 }
 
-/// What a share is a part of.
+/// Quantity that a share is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShareOf {
-    /// The kernel's time.
+    /// Time of the kernel.
     Time,
-    /// The bytes that its requests to memory move; how much time they take is not known.
+    /// Bytes that the kernel's memory requests move. Their part of the time is not known.
     Traffic,
-    /// The instructions it executes; how much time they take is not known.
+    /// Instructions that the kernel executes. Their part of the time is not known.
     Work,
-    /// The multiprocessors, or the warps they hold.
+    /// Multiprocessors, or warps that fit them.
     Capacity,
 }
 
-/// A value that an observation rests on.
+/// Value on which an observation is based.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// Id of the metric, or the path of a field of the report.
+    /// Id of the metric, or path of a field in the report.
     pub metric: String,
-    /// Its value.
+    /// Value.
     pub value: f64,
-    /// Its unit.
+    /// Unit of the value. Absent for a number without a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
 }

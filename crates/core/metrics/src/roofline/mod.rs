@@ -17,33 +17,33 @@ use super::facts::{Facts, Values};
 pub(super) use bound::LAUNCH_FACTOR;
 use warpgauge_model::DeviceKind;
 
-/// Where a kernel stands below what the device can do.
+/// Roofline: the rates of a kernel beside the peaks of the device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Roofline {
-    /// What limits the kernel. Absent where rates are not known.
+    /// Resource that limits the kernel. Absent if rates are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_by: Option<BoundBy>,
-    /// Why: the rule and the numbers it saw; or why it cannot be said.
+    /// Rule and numbers behind `bound_by`, or the reason why it is absent.
     pub bound_reason: String,
-    /// Which time the rates are taken over. Absent where there are no rates.
+    /// Time from which rates are computed. Absent if there are no rates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<RatesOver>,
-    /// Floating-point work by precision: what the kernel does, and every known ceiling.
+    /// Floating-point operations by precision, with the known peaks.
     pub compute: Vec<ComputeRoof>,
-    /// Traffic by level of the memory: what the kernel moves, and every known ceiling.
+    /// Memory traffic by level, with the known peaks.
     pub memory: Vec<MemoryRoof>,
-    /// Each precision that the kernel computes in against each level.
+    /// Points of the roofline: each precision that the kernel uses, with each level.
     pub points: Vec<RooflinePoint>,
-    /// What to know before trusting the numbers.
+    /// Notes on the reliability of the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What limits a kernel.
+/// Resource that limits a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BoundBy {
-    /// Arithmetic, or issuing instructions.
+    /// Arithmetic, or issue of instructions.
     Compute,
     /// L1 and shared memory.
     L1,
@@ -51,65 +51,65 @@ pub enum BoundBy {
     L2,
     /// Device memory.
     Dram,
-    /// Nothing is near its peak: warps wait.
+    /// No resource is near its peak: warps wait.
     Latency,
-    /// The launch itself: the kernel takes hardly longer than one that does nothing.
+    /// Launch: the kernel takes hardly longer than an empty one.
     Launch,
 }
 
-/// The time that rates are taken over, beside the unprofiled one.
+/// Time from which rates are computed, beside the unprofiled one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatesOver {
-    /// Whose time it is.
+    /// Origin of the time.
     pub basis: TimeBasis,
-    /// Seconds.
+    /// Time of one launch, seconds.
     pub seconds: f64,
-    /// Clock of the multiprocessors meanwhile, Hz.
+    /// Clock of the multiprocessors during that time, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_hz: Option<f64>,
-    /// Median of the timed launches, which were not profiled, seconds.
+    /// Median time of the timed launches, which were not profiled, seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unprofiled_seconds: Option<f64>,
-    /// Their clock, Hz.
+    /// Clock of the timed launches, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unprofiled_clock_hz: Option<f64>,
 }
 
-/// Whose time rates are taken over.
+/// Origin of the time from which rates are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeBasis {
-    /// The profiled launch's, whose counters they are.
+    /// Time of the profiled launch, to which the counters belong.
     Profiled,
-    /// The median of the launches that were not profiled: the profiled one's is not known.
+    /// Median time of the launches that were not profiled, because the time of the profiled one is not known.
     Unprofiled,
 }
 
-/// A precision of floating-point arithmetic, and the units that do it.
+/// Precision of floating-point arithmetic, with its units.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// f64.
+    /// binary64.
     Fp64,
-    /// f32.
+    /// binary32.
     Fp32,
-    /// f16 and bf16 outside tensor cores.
+    /// float16 and bfloat16, outside tensor cores.
     Fp16,
-    /// Tensor cores, f64.
+    /// binary64, on tensor cores.
     TensorFp64,
-    /// Tensor cores, tf32.
+    /// TF32, on tensor cores.
     TensorTf32,
-    /// Tensor cores, f16 and bf16.
+    /// float16 and bfloat16, on tensor cores.
     TensorHalf,
-    /// Tensor cores, floats of 8 bits and fewer.
+    /// Floating-point types of 8 bits and fewer, on tensor cores.
     TensorFp8,
-    /// Tensor cores, where the source does not distinguish the types.
+    /// All types on tensor cores, if the source does not distinguish them.
     Tensor,
 }
 
-/// A level of the memory.
+/// Level of the memory.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -123,85 +123,85 @@ pub enum Level {
     Dram,
 }
 
-/// Work in one precision.
+/// Floating-point operations of one precision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComputeRoof {
-    /// The precision.
+    /// Precision.
     pub precision: Precision,
-    /// Operations of the launch; a fused multiply-add is two. Absent if not known.
+    /// Number of operations in the launch; a fused multiply-add counts as two. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<f64>,
     /// Operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// The most operations per second that the device does.
+    /// Peak of the device, operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
-    /// `rate` over the ceiling.
+    /// Rate divided by the peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
 }
 
-/// Traffic at one level.
+/// Memory traffic at one level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryRoof {
-    /// The level.
+    /// Level of the memory.
     pub level: Level,
-    /// Bytes of the launch. Absent if not known.
+    /// Bytes of the launch. Absent if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
-    /// What the bytes are, where they are not those that went over the level's wires.
+    /// Definition of the bytes, if they are not those that this level transferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_note: Option<String>,
     /// Bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// The most bytes per second that the level moves.
+    /// Peak of the level, bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
-    /// `rate` over the ceiling.
+    /// Rate divided by the peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
 }
 
-/// The most that the device does per second.
+/// Peak rate of the device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
-    /// Per second.
+    /// Rate, operations or bytes per second.
     pub per_second: f64,
-    /// Where it comes from.
+    /// Origin of the peak.
     pub source: CeilingSource,
-    /// How it was found.
+    /// Derivation of the peak, with its numbers.
     pub derivation: String,
 }
 
-/// Where a ceiling comes from.
+/// Origin of a peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingSource {
-    /// The unit's peak per cycle, as the profiler reports it, times its measured clock.
+    /// Peak per cycle as the profiler reports it, times the measured clock.
     Profiler,
-    /// The device's facts, from its driver and its documentation.
+    /// Properties of the device from its driver and its documentation.
     DeviceFacts,
 }
 
-/// One precision against one level.
+/// Point of the roofline: one precision with one level of the memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RooflinePoint {
-    /// The precision.
+    /// Precision.
     pub precision: Precision,
-    /// The level.
+    /// Level of the memory.
     pub level: Level,
-    /// Arithmetic intensity: operations per byte of this level.
+    /// Arithmetic intensity: operations per byte at this level.
     pub intensity: f64,
     /// Operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// The most operations per second at this intensity: the precision's ceiling, or the level's
-    /// bytes per second times the intensity, whichever is less.
+    /// Attainable rate at this intensity, operations per second: the peak of the precision, or the peak of the level
+    /// times the intensity, whichever is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attainable: Option<f64>,
-    /// `rate` over `attainable`.
+    /// Rate divided by the attainable rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
 }
