@@ -12,29 +12,29 @@ pub const CPU: i32 = -1;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayRequest {
-    /// CUDA ordinal; -1: the host's memory.
+    /// CUDA ordinal of the device that holds the tensor; -1 for the host's memory.
     #[serde(default)]
     pub cuda_device: i32,
-    /// Samples each second, if it is sound.
+    /// Sample rate, Hz. Only for sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<u32>,
-    /// The elements: little-endian, packed in C order, base64.
+    /// Elements in base64: little-endian, packed in C order.
     #[schemars(with = "String")]
     pub data_b64: Blob,
-    /// Element type, also as `torch.float32`.
+    /// Element type. Names of PyTorch such as `torch.float32` are accepted too.
     #[serde(default, deserialize_with = "with_or_without_torch")]
     pub dtype: Dtype,
-    /// Shape; absent: one dimension.
+    /// Shape. Default: one dimension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u64>>,
-    /// A name of the caller's own, which nothing is found by.
+    /// Free name, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Seconds without use after which it is removed; absent: `tensors.ttl_s`.
+    /// Time without use after which the tensor is removed, seconds. Default: `tensors.ttl_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_s: Option<f64>,
-    /// Whether the caller's tensors that were not used for longest, and that no process has open, may be
-    /// removed where there is no room for this one.
+    /// Whether the caller's least recently used tensors may be removed if there is no room for this one. Tensors that
+    /// a process has open stay.
     #[serde(default)]
     pub evict: bool,
 }
@@ -46,150 +46,149 @@ fn with_or_without_torch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<D
     Dtype::deserialize(known)
 }
 
-/// A tensor that is held.
+/// Shared tensor.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SharedTensor {
-    /// Identifies the tensor.
+    /// Id of the tensor.
     pub tensor_id: String,
-    /// Shape, C order.
+    /// Shape, in C order.
     pub shape: Vec<u64>,
-    /// Element type as PyTorch writes it, e.g. `torch.float32`.
+    /// Element type with its name in PyTorch, e.g. `torch.float32`.
     pub dtype: String,
-    /// `cuda:0`, or `cpu` for the host's memory.
+    /// Memory that holds the tensor: `cuda:0` for the GPU with ordinal 0, or `cpu` for the host's memory.
     pub device: String,
-    /// Samples each second, if it is sound.
+    /// Sample rate, Hz. Only for sound.
     #[schemars(extend("nullable" = true))]
     pub sample_rate: Option<u32>,
-    /// What became of the request, for people.
+    /// Result of the request, for people.
     pub message: String,
     /// Element type.
     pub element_type: Dtype,
-    /// Bytes of an element.
+    /// Size of an element, bytes.
     pub element_size: u32,
-    /// Elements.
+    /// Number of elements.
     pub numel: u64,
-    /// Bytes of the elements.
+    /// Size of the elements, bytes.
     pub nbytes: u64,
-    /// Bytes that it occupies, which is what quotas count.
+    /// Size of the memory, bytes, which counts for the quota.
     pub held_bytes: u64,
-    /// How others open it.
+    /// Way in which other processes open the tensor.
     pub kind: HandleKind,
-    /// A name of the uploader's own.
+    /// Free name that the caller gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The same, by the name that it has at the GPU Tensor Server; null without one.
+    /// Copy of `name`, with the name of the GPU Tensor Server. Null without a name.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub original_filename: Option<String>,
-    /// When it was uploaded, seconds since the Unix epoch.
+    /// Time of the upload, seconds since the Unix epoch.
     pub created_at: f64,
-    /// Seconds until it is removed, if no process uses it. Absent for a tensor that is not removed.
+    /// Time until the tensor is removed, if no process uses it, seconds. Absent if it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_s: Option<f64>,
-    /// Those who have it open.
+    /// Number of leases: processes that have the tensor open.
     pub leases: u32,
 }
 
-/// Answer of `GET /tensors`.
+/// Shared tensors of the caller.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TensorList {
-    /// The caller's tensors, the oldest first.
+    /// Tensors, the oldest first.
     pub tensors: Vec<SharedTensor>,
-    /// How many they are.
+    /// Number of tensors.
     pub count: usize,
-    /// Bytes that the caller's tensors occupy, those included that were deleted and are open still.
+    /// Size of the memory of all tensors, bytes. It includes deleted tensors that a process still has open.
     pub held_bytes: u64,
 }
 
-/// Answer of `DELETE /tensors/{id}`.
+/// Result of deleting a tensor.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TensorDeleted {
-    /// The tensor that there is no more.
+    /// Id of the deleted tensor.
     pub tensor_id: String,
-    /// What became of it, for people.
+    /// Result of the request, for people.
     pub message: String,
-    /// Those who have it open; its memory stays until the last of them has given it back.
+    /// Number of leases. The memory remains until the last of them ends.
     pub leases: u32,
 }
 
-/// How a tensor is opened by another process.
+/// Way in which another process opens a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HandleKind {
-    /// Device memory, by `cuIpcOpenMemHandle`.
+    /// Device memory, opened by `cuIpcOpenMemHandle`.
     CudaIpc,
-    /// The host's memory, by mapping a file.
+    /// Host memory, opened by mapping a file.
     SharedMemory,
 }
 
-/// Answer of `GET /tensors/{id}/handle`: all that another process needs to map the tensor. Whoever has
-/// it may read and write the tensor.
+/// Handle with which another process maps a tensor, and a lease. That process may read and write the tensor.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TensorHandle {
-    /// Identifies the tensor.
+    /// Id of the tensor.
     pub tensor_id: String,
-    /// How it is opened.
+    /// Way in which the tensor is opened.
     pub kind: HandleKind,
-    /// The 64 bytes of a CUDA IPC handle, base64; null in the host's memory.
+    /// CUDA IPC handle, 64 bytes in base64. Null in the host's memory.
     #[schemars(extend("nullable" = true))]
     pub ipc_handle: Option<String>,
-    /// The 64 bytes of a CUDA IPC handle of an event, base64, by which those who have the tensor open wait
-    /// for each other: recorded after work on the tensor, waited for before. The server never waits for it.
-    /// Null in the host's memory, and where the driver has no such events.
+    /// CUDA IPC handle of an event, 64 bytes in base64, for synchronisation between processes that have the tensor
+    /// open. A process waits for the event before its work on the tensor, and records it after the work. The server
+    /// never waits for it. Null in the host's memory, and if the driver has no such events.
     #[schemars(extend("nullable" = true))]
     pub event_handle: Option<String>,
-    /// The file to map; null in device memory.
+    /// Path of the file to map. Null in device memory.
     #[schemars(extend("nullable" = true))]
     pub shared_memory: Option<String>,
-    /// Where the elements begin in what is opened, bytes.
+    /// Offset of the elements in the opened memory, bytes.
     pub offset: u64,
-    /// Bytes of the elements.
+    /// Size of the elements, bytes.
     pub nbytes: u64,
-    /// Bytes of what is opened.
+    /// Size of the opened memory, bytes.
     pub allocation_bytes: u64,
-    /// Shape.
+    /// Shape, in C order.
     pub shape: Vec<u64>,
-    /// From one element to the next in each dimension, elements.
+    /// Distance from one element to the next in each dimension, elements.
     pub strides: Vec<u64>,
-    /// Element type as PyTorch writes it.
+    /// Element type with its name in PyTorch.
     pub dtype: String,
     /// Element type.
     pub element_type: Dtype,
-    /// `cuda:0` or `cpu`.
+    /// Memory that holds the tensor: `cuda:0` for the GPU with ordinal 0, or `cpu` for the host's memory.
     pub device: String,
-    /// UUID of the device, `GPU-…`; null in the host's memory. Its number may be another one elsewhere.
+    /// UUID of the device, `GPU-…`. Null in the host's memory. In another process the device may have another
+    /// ordinal.
     #[schemars(extend("nullable" = true))]
     pub device_uuid: Option<String>,
-    /// Address in the process that holds the tensor, and no other; 0 in the host's memory.
+    /// Address in the process that holds the tensor, which is valid in no other process; 0 in the host's memory.
     pub data_ptr: u64,
-    /// Bytes of an element.
+    /// Size of an element, bytes.
     pub element_size: u32,
-    /// Elements.
+    /// Number of elements.
     pub numel: u64,
-    /// Samples each second, if it is sound.
+    /// Sample rate, Hz. Only for sound.
     #[schemars(extend("nullable" = true))]
     pub sample_rate: Option<u32>,
-    /// The library that stands for the driver, on an emulated device.
+    /// Path of the library that replaces the driver, on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator_library: Option<String>,
-    /// Its `WARPGAUGE_EMULATOR_IPC_DIR`, on an emulated device.
+    /// `WARPGAUGE_EMULATOR_IPC_DIR` of the holder, on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator_ipc_dir: Option<String>,
-    /// The lease that came with the handle: `PUT /tensor-leases/{lease_id}` before it ends prolongs it,
-    /// `DELETE` gives it back.
+    /// Id of the lease. `PUT /tensor-leases/{lease_id}` prolongs the lease before its end, and `DELETE` ends it.
     pub lease_id: String,
-    /// Seconds for which the lease holds.
+    /// Time for which the lease is valid, seconds.
     pub lease_s: f64,
 }
 
-/// Answer about a lease.
+/// State of a lease.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseReply {
-    /// The lease.
+    /// Id of the lease.
     pub lease_id: String,
-    /// Its tensor.
+    /// Id of the tensor.
     pub tensor_id: String,
-    /// Seconds for which it holds from now on; 0: it was given back.
+    /// Time for which the lease is valid from now on, seconds. 0: the lease has ended.
     pub lease_s: f64,
 }
 
