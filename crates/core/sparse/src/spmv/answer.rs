@@ -14,97 +14,98 @@ use super::request::Method;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Answer of `POST /execute_spmv` and `POST /execute_spmv_mtx`.
+/// Report of `POST /execute_spmv` and `POST /execute_spmv_mtx`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SpmvResponse {
-    /// Whether the kernel ran and gave the right product.
+    /// Whether the kernel ran and computed the right product.
     pub success: bool,
-    /// The verdict on the kernel; of method `all` the worse of both. Absent where nothing was run.
+    /// Verdict on the kernel; with method `all`, the worse of both. Absent if nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Product and times, if so.
+    /// Product and times. Absent unless the product is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
-    /// What the kernel gave, where it is not the product; an element that is not finite is null.
+    /// Result of the kernel, if it is not the product. An element that is not finite is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<Vec<Option<f64>>>,
-    /// What went wrong, if not.
+    /// Description of the error. Absent if the product is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of what went wrong.
+    /// Stable code of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<FailureCode>,
-    /// The job, whose whole report is at `/jobs/{job_id}`.
+    /// Id of the job, whose report is at `/jobs/{job_id}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
     /// Product name of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_name: Option<String>,
-    /// `cuda` or `emulator`: the times of an emulated device say nothing about a GPU.
+    /// Kind of the device, `cuda` or `emulator`. Times of an emulated device say nothing about a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_kind: Option<DeviceKind>,
-    /// Of method `all`: what each method came to. `result` and `job_id` are those of `custom` then, and
-    /// `success` says that of both.
+    /// Result of each method, with method `all`. `result` and `job_id` are then those of `custom`, and `success`
+    /// applies to both.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<String, MethodAnswer>,
-    /// Of method `all`, where both are right: how many times as fast as cuSPARSE the kernel is.
+    /// Time of cuSPARSE divided by that of the kernel, with method `all`, if both are right. Above 1 the kernel is
+    /// faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_of_cusparse: Option<f64>,
 }
 
-/// What one of several methods came to.
+/// Result of one of several methods.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MethodAnswer {
-    /// Whether it ran and gave the right product.
+    /// Whether the method ran and computed the right product.
     pub success: bool,
-    /// The verdict on it. Absent where nothing was run.
+    /// Verdict on the method. Absent if nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Product and times, if so.
+    /// Product and times. Absent unless the product is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
-    /// What it gave, where it is not the product; an element that is not finite is null.
+    /// Result of the method, if it is not the product. An element that is not finite is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<Vec<Option<f64>>>,
-    /// What went wrong, if not.
+    /// Description of the error. Absent if the product is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of what went wrong.
+    /// Stable code of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<FailureCode>,
-    /// Its job.
+    /// Id of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
 }
 
-/// A product, and how long it took.
+/// Product with its times.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpmvResult {
-    /// The product, one element for each row.
+    /// Product, one element for each row.
     pub y: Vec<f64>,
     /// Mean time of one launch, by events on the device, milliseconds.
     pub execution_time_ms: f64,
     /// Standard deviation of the launches' times, milliseconds.
     pub execution_time_std_ms: f64,
-    /// Allocating and filling device buffers, and loading the kernel, milliseconds.
+    /// Time of allocating and filling device buffers, and of loading the kernel, milliseconds.
     pub transfer_h2d_ms: f64,
-    /// Copying the result back, milliseconds.
+    /// Time of copying the result back, milliseconds.
     pub transfer_d2h_ms: f64,
-    /// Both, milliseconds.
+    /// Sum of `transfer_h2d_ms` and `transfer_d2h_ms`, milliseconds.
     pub transfer_time_ms: f64,
-    /// From the request's arrival to the answer, warm-up, launches and checks included, milliseconds.
+    /// Time from the arrival of the request to the answer, including warm-up, launches and checks, milliseconds.
     pub total_time_ms: f64,
-    /// Two operations for each non-zero, by `execution_time_ms`, in 10⁹ a second.
+    /// Throughput with two operations for each non-zero, by `execution_time_ms`, 10⁹ operations per second.
     pub gflops: f64,
-    /// Rows.
+    /// Number of rows.
     pub num_rows: u64,
-    /// Columns.
+    /// Number of columns.
     pub num_cols: u64,
-    /// Non-zeros.
+    /// Number of non-zeros.
     pub nnz: u64,
-    /// Timed launches.
+    /// Number of timed launches.
     pub num_runs: u64,
-    /// What multiplied: `custom` or `cusparse`.
+    /// Method: `custom` or `cusparse`.
     pub method: String,
 }
 

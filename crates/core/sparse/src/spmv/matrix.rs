@@ -9,50 +9,50 @@ use warpgauge_tensor::Blob;
 /// Longest name of a matrix, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// `POST /upload_mtx` as JSON: a Matrix Market or SPASM file and its name.
+/// Request of `POST /upload_mtx` in JSON: a Matrix Market or SPASM file and its name.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UploadRequest {
     /// Name of the matrix: 1 to 128 letters, digits, `.`, `_` and `-`, the first a letter or digit.
     pub filename: String,
-    /// The file, base64.
+    /// Content of the file, in base64.
     pub content: Blob,
 }
 
-/// A matrix that is kept.
+/// Stored matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixSummary {
-    /// Its name.
+    /// Name of the matrix.
     pub filename: String,
-    /// What it consists of.
+    /// Size and structure of the matrix.
     #[serde(flatten)]
     pub shape: MatrixShape,
-    /// blake3 of what was uploaded, hex.
+    /// BLAKE3 hash of the uploaded file, hexadecimal.
     pub blake3: String,
-    /// Bytes that it takes of the quota.
+    /// Size that counts for the quota, bytes.
     pub bytes: u64,
-    /// When it was uploaded, seconds since the Unix epoch.
+    /// Time of the upload, seconds since the Unix epoch.
     pub uploaded_at: f64,
 }
 
-/// What a matrix consists of.
+/// Size and structure of a matrix.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixShape {
-    /// Rows.
+    /// Number of rows.
     pub num_rows: u64,
-    /// Columns.
+    /// Number of columns.
     pub num_cols: u64,
-    /// Entries, those among them that a symmetric file writes once.
+    /// Number of entries, including those that a symmetric file implies.
     pub nnz: u64,
-    /// Entries of the longest row.
+    /// Number of entries in the longest row.
     pub longest_row: u64,
-    /// Rows without entries.
+    /// Number of rows without entries.
     pub empty_rows: u64,
-    /// `coordinate`, `array` or `spasm`.
+    /// Layout of the file: `coordinate`, `array` or `spasm`.
     pub layout: String,
-    /// `real`, `integer` or `pattern`.
+    /// Type of the values: `real`, `integer` or `pattern`.
     pub field: String,
-    /// `general`, `symmetric` or `skew-symmetric`.
+    /// Symmetry: `general`, `symmetric` or `skew-symmetric`.
     pub symmetry: String,
 }
 
@@ -73,60 +73,60 @@ impl MatrixShape {
     }
 }
 
-/// How far an upload is that is being worked on.
+/// Progress of an upload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UploadProgress {
-    /// Name that the matrix will have.
+    /// Name of the future matrix.
     pub filename: String,
-    /// What is done with it.
+    /// State of the upload.
     pub state: UploadState,
-    /// Bytes of the file that were read.
+    /// Number of bytes of the file that were read.
     pub bytes_read: u64,
-    /// Bytes of the file.
+    /// Size of the file, bytes.
     pub bytes_total: u64,
 }
 
-/// What is done with an upload.
+/// State of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UploadState {
-    /// It came, and others are read.
+    /// The upload arrived, and waits while others are read.
     Waiting,
-    /// It is read.
+    /// The file is being read.
     Reading,
-    /// It was read, and is put into the store.
+    /// The matrix is being stored.
     Keeping,
 }
 
-/// What the Remote GPU Execution Service says of a matrix.
+/// Matrix, with the fields of the Remote GPU Execution Service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixInfo {
-    /// Rows.
+    /// Number of rows.
     pub num_rows: u64,
-    /// Columns.
+    /// Number of columns.
     pub num_cols: u64,
-    /// Entries.
+    /// Number of entries.
     pub nnz: u64,
     /// Always true.
     pub exists: bool,
 }
 
-/// Answer of `POST /upload_mtx` and `GET /check_mtx/{name}`.
+/// Result of a request about a matrix, with its properties.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixReply {
-    /// Whether it was done.
+    /// Whether the request was fulfilled.
     pub success: bool,
-    /// Whether there is such a matrix.
+    /// Whether the matrix exists.
     pub exists: bool,
-    /// Its name.
+    /// Name of the matrix.
     pub filename: String,
-    /// The matrix, if there is one.
+    /// Matrix. Absent if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixSummary>,
-    /// The same, in short: as the Remote GPU Execution Service has it.
+    /// Summary of the matrix, with the fields of the Remote GPU Execution Service. Absent if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<MatrixInfo>,
-    /// Uploads of this name that are being worked on.
+    /// Current uploads with this name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uploads: Vec<UploadProgress>,
 }
@@ -145,16 +145,16 @@ impl MatrixReply {
     }
 }
 
-/// Answer of `GET /list_mtx`.
+/// Stored matrices of the caller, and current uploads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixList {
-    /// Whether it was done.
+    /// Whether the request was fulfilled.
     pub success: bool,
-    /// Names, in order.
+    /// Names of the matrices, in order.
     pub files: Vec<String>,
-    /// The matrices, in the same order.
+    /// Matrices, in the same order.
     pub matrices: Vec<MatrixSummary>,
-    /// Uploads that are being worked on.
+    /// Current uploads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uploads: Vec<UploadProgress>,
 }

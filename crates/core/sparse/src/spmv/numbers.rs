@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Most elements reserved before any was read.
 const RESERVED: usize = 1 << 16;
 
-/// An array of numbers: a list, or little-endian bytes, as `bin` of MessagePack or as base64 text.
-/// Bytes are many times faster to read.
+/// Array of numbers: a list, or little-endian bytes, as `bin` of MessagePack or as base64 text. Bytes are many times
+/// faster to read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Numbers {
     Integers(Vec<i64>),

@@ -13,44 +13,44 @@ use warpgauge_model::FailureCode;
 /// Name of the kernel that runs by default.
 pub const DEFAULT_KERNEL: &str = "csr_spmv_kernel";
 
-/// What `POST /execute_spmv` takes: a kernel, a matrix in CSR form and a vector.
+/// Request of `POST /execute_spmv`: a kernel, a matrix in CSR form and a vector.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpmvRequest {
-    /// The kernel: base64 of a cubin, or what `options.kernel_type` says.
+    /// Kernel: a cubin in base64, or code of the type `options.kernel_type`.
     pub kernel: String,
     /// Matrix and vector.
     pub matrix_data: MatrixData,
-    /// Timed launches: exactly this many. Without it, as many as the precision of `measure` needs.
+    /// Number of timed launches. Without it, the precision of `measure` decides the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_runs: Option<u32>,
-    /// What else there is to say of the kernel and its run.
+    /// Options of the kernel and its run.
     #[serde(default)]
     pub options: SpmvOptions,
 }
 
-/// What `POST /execute_spmv_mtx` takes: a kernel, and a matrix that was uploaded.
+/// Request of `POST /execute_spmv_mtx`: a kernel, and the name of a matrix.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoredSpmvRequest {
-    /// Name of the matrix: that of an upload, or of a generated matrix such as `poisson2d:nx=512`.
+    /// Name of the matrix: an uploaded one, or a generated one such as `poisson2d:nx=512`.
     pub mtx_filename: String,
-    /// The vector, one element for each column: a list, or bytes as in `matrix_data`. Without it, ones.
+    /// Vector, one element for each column: a list, or bytes as in `matrix_data`. Default: ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<Numbers>,
-    /// What multiplies: `custom`, the kernel; `cusparse`, NVIDIA's library, which takes no kernel and needs a
-    /// GPU; or `all`, one after the other.
+    /// Method of multiplication. `custom`: the kernel; `cusparse`: NVIDIA's library, which takes no kernel and needs
+    /// a GPU; `all`: one after the other.
     #[serde(default = "custom")]
     pub method: String,
-    /// The kernel of `custom` and `all`: base64 of a cubin, or what `options.kernel_type` says.
+    /// Kernel for `custom` and `all`: a cubin in base64, or code of the type `options.kernel_type`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Timed launches: exactly this many. Without it, as many as the precision of `measure` needs.
+    /// Number of timed launches. Without it, the precision of `measure` decides the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_runs: Option<u32>,
-    /// What else there is to say of the kernel and its run.
+    /// Options of the kernel and its run.
     #[serde(default)]
     pub options: SpmvOptions,
 }
@@ -139,48 +139,49 @@ fn custom() -> String {
     "custom".to_owned()
 }
 
-/// A matrix in CSR form, and a vector. Arrays are lists of numbers; or their little-endian bytes, as `bin`
-/// of MessagePack or as base64 text, with 4 bytes an element (8 of `values` and `x` with `float64`).
+/// Matrix in CSR form, and a vector. An array is a list of numbers, or their little-endian bytes, as `bin` of
+/// MessagePack or as base64 text. An element has 4 bytes (8 for `values` and `x` with `float64`).
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixData {
-    /// Rows.
+    /// Number of rows.
     pub num_rows: u64,
-    /// Columns.
+    /// Number of columns.
     pub num_cols: u64,
-    /// Non-zeros.
+    /// Number of non-zeros.
     pub nnz: u64,
     /// Value of each non-zero.
     pub values: Numbers,
     /// Column of each non-zero, from 0.
     pub col_indices: Numbers,
-    /// Where each row begins, and where the last ends: one more than there are rows.
+    /// Index of the first non-zero of each row, and the number of non-zeros at the end: one element more than there
+    /// are rows.
     pub row_ptr: Numbers,
-    /// The vector, one element for each column.
+    /// Vector, one element for each column.
     pub x: Numbers,
 }
 
-/// What else there is to say of a kernel and its run.
+/// Options of a kernel and its run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpmvOptions {
-    /// What `kernel` is: `cubin` or `fatbin` (base64), `cuda`, `ptx` or `triton` (source text). Of `cubin`,
-    /// the default, and `fatbin` the content decides, which may also be PTX.
+    /// Type of `kernel`: `cubin` or `fatbin` (base64), `cuda`, `ptx` or `triton` (source text). Default: `cubin`. For
+    /// `cubin` and `fatbin` the content decides, and may also be PTX.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_type: Option<KernelType>,
-    /// Entry point; default `csr_spmv_kernel`.
+    /// Name of the kernel. Default: `csr_spmv_kernel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_name: Option<String>,
-    /// What its parameters are, in their order, of `num_rows`, `num_cols`, `nnz`, `values`, `col_indices`,
-    /// `row_ptr`, `row_indices`, `x`, `y` and the arrays of other formats. Default: `num_rows`, `values`,
-    /// `col_indices`, `row_ptr`, `x`, `y`.
+    /// Parameters of the kernel, in order, from `num_rows`, `num_cols`, `nnz`, `values`, `col_indices`, `row_ptr`,
+    /// `row_indices`, `x`, `y` and the arrays of other formats. Default: `num_rows`, `values`, `col_indices`,
+    /// `row_ptr`, `x`, `y`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Compile-time constants of a Triton kernel, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, i64>,
-    /// How to launch, with expressions over the numbers that the kernel takes. Default: blocks of 256
-    /// threads, and as many as give each row a thread.
+    /// Launch configuration, with expressions over the kernel's numbers. Default: blocks of 256 threads, with one
+    /// thread for each row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
     /// Options for the compiler.
@@ -189,23 +190,23 @@ pub struct SpmvOptions {
     /// Element type of values and vectors: `float32` (default) or `float64`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtype: Option<warpgauge_tensor::Dtype>,
-    /// How to measure.
+    /// Settings of the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure: Option<MeasureSpec>,
-    /// Hardware metrics to collect.
+    /// Device metrics to collect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSpec>,
     /// Memory and race checks to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<Sanitize>,
-    /// Which processes run the kernel, and judge it.
+    /// Processes that run and judge the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// Whether a kernel is called right although a useless one would pass too, by the product of this matrix
-    /// and vector; default false.
+    /// Whether the verdict is `correct` although a useless kernel would also pass with this matrix and vector;
+    /// default false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub allow_weak: bool,
-    /// Seconds the kernel may take, 0.1–600; default 120.
+    /// Time limit of the kernel from the start of its execution, seconds, 0.1–600; default 120.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
 }
