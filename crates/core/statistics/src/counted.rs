@@ -38,50 +38,50 @@ pub const COMPARED_COUNTS: [&str; 8] = [
     "barriers",
 ];
 
-/// What one launch does, counted on the emulated device.
+/// Exact counts of one launch, on the emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
-    /// Instructions that warps execute, of the PTX: machine code may have others.
+    /// Number of PTX instructions that warps execute. Machine code may have other instructions.
     pub warp_instructions: u64,
-    /// Sectors of 32 bytes of global memory that loads, stores, atomics and reductions access.
+    /// Number of sectors of 32 bytes of global memory that loads, stores, atomics and reductions access.
     pub global_sectors: u64,
 }
 
-/// How one kernel's work compares with another's. It says nothing of their times.
+/// Verdict on a kernel's counted work beside the reference's. Counts say nothing about times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedVerdict {
-    /// Less of one count, and no more of the other.
+    /// One count is lower, and the other is not higher.
     LessWork,
-    /// More of one count, and no less of the other.
+    /// One count is higher, and the other is not lower.
     MoreWork,
-    /// As much of both.
+    /// Both counts are equal.
     SameWork,
-    /// Less of one count and more of the other: counts do not decide.
+    /// One count is lower and the other is higher, so counts do not decide.
     Mixed,
 }
 
-/// A kernel's counts beside the reference's. They say nothing of times.
+/// Counts of a kernel beside the reference's. Counts say nothing about times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedComparison {
-    /// The verdict on the kernel.
+    /// Verdict on the kernel.
     pub verdict: CountedVerdict,
-    /// Warp instructions, kernel over reference; absent where the reference has none.
+    /// Warp instructions of the kernel divided by those of the reference. Absent if the reference has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warp_instructions: Option<f64>,
-    /// Sectors of global memory, kernel over reference; absent where the reference has none.
+    /// Sectors of global memory of the kernel divided by those of the reference. Absent if the reference has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global_sectors: Option<f64>,
 }
 
-/// A kernel's place by its counts.
+/// Rank of a kernel by its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedRank {
-    /// Index of the kernel.
+    /// Index of the kernel: 0 for the reference, from 1 for the candidates.
     pub index: u32,
-    /// 1 + how many kernels do less work. Those between which counts do not decide may share it.
+    /// 1 + the number of kernels that do less work. Kernels between which counts do not decide may share a rank.
     pub rank: u32,
-    /// What it does in one launch.
+    /// Exact counts of one launch.
     pub counted: Counted,
 }
 

@@ -27,27 +27,26 @@ pub struct FloorDevice {
     pub compute_capability: (u32, u32),
 }
 
-/// What limits the floor.
+/// Resource that limits the speed of light.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorLimit {
-    /// Moving the bytes through device memory.
+    /// Bytes that move through device memory.
     Memory,
-    /// Doing the operations.
+    /// Floating-point operations.
     Compute,
 }
 
-/// The floor, or why there is none.
+/// Speed of light: the least time that a device needs for the declared work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpeedOfLight {
-    /// Least time of one launch, milliseconds; absent where it is not known, and then
-    /// `derivation` says why.
+    /// Least time of one launch, milliseconds. Absent if it is not known; `derivation` gives the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor_ms: Option<f64>,
-    /// What limits it.
+    /// Resource that limits the speed of light.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<FloorLimit>,
-    /// How each part of the floor was found, or why it was not.
+    /// Derivation of each part, or the reason why it is not known.
     pub derivation: Vec<String>,
 }
 

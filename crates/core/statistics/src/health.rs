@@ -9,29 +9,28 @@ const CLOCK_DROP: f64 = 0.9;
 /// Share of the device's peak clock below which a clock is reported as low.
 const LOW_CLOCK: f64 = 0.75;
 
-/// Why a device does not run at its highest clock: the bits of NVML's
-/// `nvmlDeviceGetCurrentClocksEventReasons` (`nvmlClocksEventReason*`, before that
-/// `nvmlClocksThrottleReason*`, in `nvml.h`).
+/// Reason why a device does not run at its maximum clock: the bits of NVML's `nvmlDeviceGetCurrentClocksEventReasons`
+/// (`nvmlClocksEventReason*`, in older versions `nvmlClocksThrottleReason*`, in `nvml.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {
-    /// Nothing to do.
+    /// The GPU is idle.
     GpuIdle,
-    /// Clocks set by an administrator.
+    /// An administrator set the clocks.
     ApplicationsClocksSetting,
-    /// The power limit.
+    /// The GPU reached its power limit.
     SwPowerCap,
     /// The hardware slowed down: temperature, power brake, or too fast a rise of power.
     HwSlowdown,
-    /// Tied to the clocks of other devices.
+    /// The clock is tied to those of other devices.
     SyncBoost,
-    /// Temperature, by the driver.
+    /// The driver slowed down because of the temperature.
     SwThermalSlowdown,
-    /// Temperature, by the hardware, to half the clock or less.
+    /// The hardware slowed down to half the clock or less because of the temperature.
     HwThermalSlowdown,
-    /// The power supply asked for less.
+    /// The power supply requested a lower clock.
     HwPowerBrakeSlowdown,
-    /// The clocks of a display.
+    /// A display determines the clocks.
     DisplayClockSetting,
     /// A bit that this version does not know.
     Unknown,
@@ -100,21 +99,21 @@ pub struct Reading {
     pub other_processes: Option<u32>,
 }
 
-/// What is to be known of a reading.
+/// Condition of the GPU that affects times.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum HealthFlag {
-    /// Slowed down for heat.
+    /// The GPU slowed down because of its temperature.
     ThermalThrottle,
-    /// Slowed down by the hardware, for its supply or for a reason it does not give.
+    /// The hardware slowed down because of the power supply, or for a reason that it does not report.
     HwSlowdown,
-    /// At the power limit.
+    /// The GPU reached its power limit.
     PowerCap,
-    /// Below three quarters of the peak clock.
+    /// The clock was below three quarters of the maximum.
     LowClock,
-    /// Other processes use the device.
+    /// Other processes used the GPU.
     Contention,
     /// The clock could not be read.
     ClockUnknown,
@@ -145,22 +144,22 @@ pub struct SampleBatch {
     pub reading: Reading,
 }
 
-/// Why samples do not count.
+/// Reason for dropping samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RejectReason {
-    /// The device slowed down for heat or for its power supply.
+    /// The GPU slowed down because of its temperature or power supply.
     ThermalThrottle,
     /// The clock was more than a tenth below that of the other batches.
     ClockDrop,
 }
 
-/// How many samples do not count for one reason.
+/// Number of samples that were dropped for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RejectCount {
-    /// The reason.
+    /// Reason for dropping.
     pub reason: RejectReason,
-    /// Samples.
+    /// Number of samples.
     pub count: u32,
 }
 

@@ -24,7 +24,7 @@ const MIN_ASHMAN: f64 = 3.5;
 /// Probability of an equally empty valley by chance, below which the valley is significant.
 const VALLEY_P: f64 = 0.001;
 
-/// Two modes of the samples.
+/// Two modes of the distribution of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TwoModes {
     /// Mean of the faster mode, milliseconds.

@@ -19,15 +19,14 @@ const ERRORS: f64 = 6.0;
 /// estimate one centre with a correlation of √(2/π).
 const NORMAL_ERROR: f64 = 0.755_5;
 
-/// The number that a kernel's times are ranked by.
+/// Statistic by which a kernel is ranked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RankedBy {
-    /// The median, which a late launch does not move.
+    /// Median, which a single late launch does not change.
     #[default]
     Median,
-    /// The mean: it lies farther above the median than noise explains, so that some launches may do the
-    /// work of others.
+    /// Mean. It exceeds the median by more than noise explains, so some launches may do the work of others.
     Mean,
 }
 

@@ -12,46 +12,46 @@ use serde::{Deserialize, Serialize};
 use super::floor::{FloorDevice, FloorLimit, compute_floor_ms, peak_bytes_per_second};
 use warpgauge_model::Work;
 
-/// Where the bytes of a rate come from.
+/// Origin of the bytes of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BytesFrom {
-    /// The contract's `work.bytes`.
+    /// `work.bytes` of the contract.
     Declared,
-    /// The tensors, each moved once: an assumption.
+    /// Assumption that each tensor is moved once.
     Buffers,
 }
 
-/// The work of a launch by its median time, and how near that is to the device's peak.
+/// Rates of a launch: its work divided by the median time, beside the device's peaks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Bytes that a launch moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
-    /// Where `bytes` come from.
+    /// Origin of `bytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_from: Option<BytesFrom>,
-    /// `bytes` by the median time.
+    /// `bytes` divided by the median time, bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<f64>,
-    /// Peak of device memory, bytes per second, by the driver's clock and bus width.
+    /// Peak of the device memory, bytes per second, from the driver's clock and bus width.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_bytes_per_second: Option<f64>,
-    /// The contract's `work.flops`.
+    /// Floating-point operations of a launch: `work.flops` of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<f64>,
-    /// `flops` by the median time.
+    /// `flops` divided by the median time, operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops_per_second: Option<f64>,
-    /// Time of this work at the device's peaks, with every byte through device memory,
-    /// milliseconds: the longer of bytes and operations.
+    /// Time of this work at the device's peaks, milliseconds: the longer of the times for bytes and operations. Every
+    /// byte counts as moved through device memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_ms: Option<f64>,
-    /// Which of them is longer.
+    /// Resource that takes the longer time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<FloorLimit>,
-    /// `least_ms` by the median time: the part of the speed of light that was reached. More than 1
-    /// where caches hold what need not be moved.
+    /// `least_ms` divided by the median time: the reached share of the speed of light. It exceeds 1 if caches hold
+    /// part of the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_speed_of_light: Option<f64>,
 }

@@ -15,11 +15,11 @@ pub struct RuntimeStats {
     pub mean: f64,
     /// Sample standard deviation (n − 1); 0 for one sample.
     pub std: f64,
-    /// Smallest.
+    /// Shortest time.
     pub min: f64,
-    /// Largest.
+    /// Longest time.
     pub max: f64,
-    /// Median.
+    /// Median time.
     pub median: f64,
     /// 95th percentile, linear interpolation (Hyndman–Fan type 7).
     pub percentile_95: f64,
@@ -33,7 +33,7 @@ pub struct RuntimeStats {
     /// Upper end of the order-statistic 95 % confidence interval of the median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ci_high: Option<f64>,
-    /// What ranks the kernel, where that is not the median.
+    /// Statistic by which the kernel is ranked. Absent if it is the median.
     #[serde(default, skip_serializing_if = "RankedBy::is_median")]
     pub ranked_by: RankedBy,
 }

@@ -10,17 +10,17 @@ use super::stats::Sorted;
 /// Probability that the interval misses the median at the look at which a measurement stops.
 const ALPHA: f64 = 0.05;
 
-/// Why a measurement stopped.
+/// Reason why a measurement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The median is known as precisely as asked.
+    /// The median has the requested precision.
     Precise,
-    /// The number of trials that was asked for is done.
+    /// The requested number of trials is done.
     TrialsDone,
-    /// The time is used up; the interval is wider than asked.
+    /// The time limit is reached; the interval is wider than requested.
     TimeBudget,
-    /// The most trials there are, are done; the interval is wider than asked.
+    /// The maximum number of trials is done; the interval is wider than requested.
     MaxTrials,
 }
 

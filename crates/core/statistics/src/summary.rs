@@ -7,31 +7,30 @@ use super::dependence::median_variance_inflation;
 use super::modes::{TwoModes, two_modes};
 use super::stats::{Sorted, coefficient_of_variation, lag1_autocorrelation, mean, sample_std};
 
-/// Statistics of samples in launch order, milliseconds. No sample is left out as an outlier: the
-/// median and its interval bear them, and the tail is part of the answer.
+/// Statistics of the samples, milliseconds. No sample is dropped as an outlier: the median and its interval are
+/// robust, and the tail is part of the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Number of samples.
     pub n: u32,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Sample standard deviation (divisor n − 1); absent below 2 samples.
+    /// Sample standard deviation (n − 1). Absent below 2 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
-    /// Least sample.
+    /// Shortest sample.
     pub min: f64,
-    /// Greatest sample.
+    /// Longest sample.
     pub max: f64,
     /// Median.
     pub median: f64,
-    /// Lower end of the order-statistic 95 % confidence interval of the median; absent below 6
-    /// (effective) samples.
+    /// Lower end of the order-statistic 95 % confidence interval of the median. Absent below 6 (effective) samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ci_low: Option<f64>,
-    /// Upper end of that interval.
+    /// Upper end of the order-statistic 95 % confidence interval of the median. Absent below 6 (effective) samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ci_high: Option<f64>,
-    /// 5th percentile (linear interpolation, Hyndman and Fan's type 7, as all here).
+    /// 5th percentile, linear interpolation (Hyndman–Fan type 7), like all percentiles here.
     pub p5: f64,
     /// 25th percentile.
     pub p25: f64,
@@ -41,17 +40,17 @@ pub struct Summary {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Coefficient of variation, standard deviation over mean.
+    /// Coefficient of variation: standard deviation divided by mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cv: Option<f64>,
     /// Autocorrelation of successive samples, −1 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag1_autocorrelation: Option<f64>,
-    /// Number of independent samples these are worth for the median, where dependence makes that
-    /// fewer than `n`. The interval takes it into account.
+    /// Effective sample size: number of independent samples with the same information about the median, if samples
+    /// depend on one another. The confidence interval accounts for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_n: Option<u32>,
-    /// The two modes, where the samples have two.
+    /// Two modes of the samples. Absent if their distribution has one mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<TwoModes>,
 }

@@ -15,7 +15,7 @@ pub enum Arm {
     B,
 }
 
-/// Order of the slots in time.
+/// Order of the four slots of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockOrder {

@@ -16,19 +16,19 @@ const SLOT_SIGMAS: f64 = 4.0;
 /// Inverse of the median absolute value of a standard normal variable.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// Why a block does not count.
+/// Reason for dropping a block.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
-    /// A slot has no samples, or a median that is not a positive time.
+    /// A slot has no samples, or its median is not a positive time.
     NoTime,
-    /// The device slowed down for heat or for its power supply.
+    /// The GPU slowed down because of its temperature or power supply.
     Throttle,
-    /// The clock moved between the two slots of one arm.
+    /// The clock changed between the two slots of one kernel.
     ClockSpread,
-    /// The two slots of one arm differ more than that arm's slots otherwise do.
+    /// The two slots of one kernel differ more than its slots usually do.
     SlotsDisagree,
 }
 

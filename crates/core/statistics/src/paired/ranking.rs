@@ -22,40 +22,39 @@ pub struct PairOutcome<'a> {
     pub comparison: &'a PairedComparison,
 }
 
-/// Candidates in order.
+/// Ranking of several candidates and their reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranking {
-    /// By rank, and where that is equal by index.
+    /// Kernels by rank; kernels of the same rank by index.
     pub candidates: Vec<RankedCandidate>,
-    /// Every pair, as given, with its verdict after correction.
+    /// Pairs of kernels, each with its verdict after correction.
     pub pairs: Vec<RankedPair>,
 }
 
-/// A candidate's place.
+/// Rank of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankedCandidate {
-    /// Index of the candidate.
+    /// Index of the kernel: 0 for the reference, from 1 for the candidates.
     pub index: u32,
-    /// 1 + how many candidates are faster. Candidates that do not differ share a rank.
+    /// 1 + the number of faster kernels. Kernels without a significant difference share a rank.
     pub rank: u32,
-    /// Its time over that of candidate 0, from their own comparison.
+    /// Time of the kernel divided by that of the reference, from their comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_time: Option<f64>,
 }
 
-/// A pair's verdict among several.
+/// Verdict on one of several pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankedPair {
-    /// Index of the reference.
+    /// Index of the pair's reference.
     pub reference: u32,
-    /// Index of the candidate.
+    /// Index of the pair's candidate.
     pub candidate: u32,
-    /// The verdict on the candidate: `faster` and `slower` only where they stand after Holm's
-    /// correction over all pairs.
+    /// Verdict on the candidate. `faster` and `slower` are significant after Holm's correction over all pairs.
     pub verdict: PairedVerdict,
-    /// p-value after the correction; 1 where the comparison could not be judged.
+    /// p-value after the correction; 1 if the comparison gave none.
     pub p_adjusted: f64,
-    /// Time of the reference over time of the candidate.
+    /// Time of the reference divided by the time of the candidate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<f64>,
 }

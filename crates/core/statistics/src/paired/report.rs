@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::block::BlockOrder;
 use super::drops::DropReason;
 
-/// What a comparison found.
+/// Verdict of a comparison of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PairedVerdict {
@@ -14,13 +14,13 @@ pub enum PairedVerdict {
     Faster,
     /// The candidate is slower by more than the margin.
     Slower,
-    /// They differ by less than the equivalence limit.
+    /// The times differ by less than the equivalence limit.
     Same,
-    /// None of these could be shown.
+    /// None of the other verdicts could be shown.
     Inconclusive,
 }
 
-/// What led to a verdict, or is to be known with it.
+/// Reason for a verdict, or a note on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PairedReason {
@@ -28,136 +28,135 @@ pub enum PairedReason {
     BeyondMargin,
     /// The whole interval lies within the equivalence limit.
     WithinEquivalence,
-    /// The interval reaches from what matters to what does not: more blocks, or a quieter device.
+    /// The interval contains both relevant and irrelevant differences. More blocks or a quieter device would help.
     DifferenceUnresolved,
     /// Every block was dropped.
     AllBlocksDropped,
-    /// More blocks were dropped than may be.
+    /// Too many blocks were dropped.
     TooManyDropped,
-    /// More blocks were dropped than may be, but in all blocks every slot of one kernel was slower than every
-    /// slot of the other, beyond the margin.
+    /// Too many blocks were dropped. But in all blocks every slot of one kernel was slower than every slot of the
+    /// other, beyond the margin.
     SlotsApart,
     /// Fewer than 8 blocks are left.
     TooFewBlocks,
-    /// Successive blocks depended on one another too much for any interval, also after merging.
+    /// Successive blocks depend on one another too much for any interval, even after merging.
     DependentBlocks,
-    /// Successive blocks depended on one another and were merged.
+    /// Successive blocks depend on one another, and were merged.
     BlocksMerged,
-    /// Means are compared in place of medians: in one of the kernels some launches may bear the work of
-    /// others.
+    /// Means are compared in place of medians, because some launches of one kernel may do the work of others.
     MeansCompared,
-    /// The Hodges–Lehmann estimate lies outside the interval: a few blocks move the mean.
+    /// The Hodges–Lehmann estimate lies outside the interval, because a few blocks move the mean.
     EstimatorsDisagree,
-    /// The ratio changed while the comparison ran, and its last third does not show the difference that all blocks
-    /// together do.
+    /// The ratio changed during the comparison. Its last third does not show the difference that all blocks together
+    /// show.
     RatioDrifts,
     /// The comparison ended before its last look.
     EndedEarly,
-    /// The times vary so much that the blocks that the time allows would not have resolved the difference, so
-    /// the comparison ended.
+    /// The times vary so much that the remaining blocks could not have resolved the difference, so the comparison
+    /// ended early.
     SpreadTooWide,
     /// The margin is one tick of the clock.
     MarginFromResolution,
-    /// The margin is what the case showed against itself.
+    /// The margin is the calibrated floor: the largest measured difference of the case with itself.
     MarginFromFloor,
-    /// The times differ and the cycles do not, or the other way round: the clock made the difference.
+    /// The times differ and the cycles do not, or the reverse: the clock made the difference.
     ClockInduced,
-    /// The times are alike and the cycles differ: the clock makes up for it.
+    /// The times are equal and the cycles differ: the clock compensates the difference.
     ClockMasked,
     /// The clock was not known for every slot, so cycles are not compared.
     ClockUnknown,
 }
 
-/// A ratio, candidate over reference, with its interval.
+/// Ratio of the candidate to the reference, with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioEstimate {
-    /// Candidate over reference: below 1 the candidate needs less.
+    /// Value of the candidate divided by that of the reference. Below 1 the candidate needs less.
     pub ratio: f64,
     /// Lower end of the confidence interval.
     pub ci_low: f64,
-    /// Upper end.
+    /// Upper end of the confidence interval.
     pub ci_high: f64,
     /// Hodges–Lehmann estimate of the same ratio.
     pub hodges_lehmann: f64,
     /// Standard deviation of a block, relative.
     pub block_sd: f64,
-    /// Blocks, or groups of merged blocks, that the estimate rests on.
+    /// Number of blocks, or of groups of merged blocks, in the estimate.
     pub groups: u32,
-    /// Blocks per group; more than 1 where successive blocks depended on one another.
+    /// Number of blocks per group. It exceeds 1 if successive blocks depend on one another.
     pub blocks_per_group: u32,
     /// Autocorrelation of successive groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag1_autocorrelation: Option<f64>,
 }
 
-/// One block as it went into the comparison, or did not.
+/// Block of a comparison, used or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockReport {
-    /// Order of its slots.
+    /// Order of the slots.
     pub order: BlockOrder,
-    /// Ratio of the times, candidate over reference.
+    /// Time of the candidate divided by that of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ratio: Option<f64>,
-    /// Ratio of the SM cycles.
+    /// SM cycles of the candidate divided by those of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle_ratio: Option<f64>,
-    /// Why it does not count, if it does not.
+    /// Reason for dropping the block. Absent if it is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<DropReason>,
 }
 
-/// How many blocks were dropped for one reason.
+/// Number of blocks that were dropped for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DropCount {
-    /// The reason.
+    /// Reason for dropping.
     pub reason: DropReason,
-    /// Blocks.
+    /// Number of blocks.
     pub count: u32,
 }
 
-/// The outcome of a paired comparison.
+/// Comparison of the times of two kernels, side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedComparison {
-    /// The verdict on time.
+    /// Verdict on the times.
     pub verdict: PairedVerdict,
-    /// Why, most important first.
+    /// Reasons for the verdict, the most important first.
     pub reasons: Vec<PairedReason>,
-    /// Time of the reference over time of the candidate: above 1 the candidate is faster.
+    /// Time of the reference divided by the time of the candidate. Above 1 the candidate is faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<f64>,
     /// Lower end of the speedup's confidence interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup_ci_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the speedup's confidence interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup_ci_high: Option<f64>,
-    /// Level of the intervals, two-sided, at this one look.
+    /// Two-sided confidence level of the intervals, at this look alone.
     pub confidence: f64,
     /// Ratio of the times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<RatioEstimate>,
-    /// Ratio of the SM cycles, where the clocks are known.
+    /// Ratio of the SM cycles. Absent if the clocks are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<RatioEstimate>,
-    /// The difference in time is one of clock, not of cycles.
+    /// Whether the difference in time is one of the clock, not of cycles.
     pub clock_induced: bool,
-    /// The margin τ, relative: differences up to it are not called.
+    /// Margin τ, relative: smaller differences are not called.
     pub margin: f64,
-    /// The equivalence limit Δ, relative: `same` means within it.
+    /// Equivalence limit Δ, relative: `same` means a difference within it.
     pub equivalence: f64,
-    /// Least difference, relative, that these blocks would have called in 95 of 100 cases.
+    /// Smallest relative difference that these blocks detect with a probability of 95 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_detectable_effect: Option<f64>,
     /// p-value of the difference beyond the margin, corrected for the looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_value: Option<f64>,
-    /// Blocks that counted.
+    /// Number of blocks that are used.
     pub blocks_used: u32,
-    /// Blocks that did not.
+    /// Number of blocks that were dropped.
     pub blocks_dropped: u32,
-    /// Why they did not.
+    /// Number of dropped blocks by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DropCount>,
-    /// Every block, in time order.
+    /// Blocks in time order.
     pub blocks: Vec<BlockReport>,
 }
