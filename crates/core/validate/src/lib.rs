@@ -56,7 +56,7 @@ pub use tolerance::{
 /// Most mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;
 
-/// A tolerance with every default filled in for one element type.
+/// Tolerance of a comparison, with all defaults for the element type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResolvedTolerance {
     /// Absolute tolerance.
@@ -67,44 +67,46 @@ pub struct ResolvedTolerance {
     pub required_matched_ratio: f64,
     /// Whether NaN may match NaN and an infinity an equal one.
     pub allow_non_finite: bool,
-    /// Where `atol` and `rtol` come from.
+    /// Origin of `atol` and `rtol`.
     #[serde(default)]
     pub basis: ToleranceBasis,
-    /// Shorter type in which the reference computes inside, such as bfloat16 under autocast, where that was seen.
+    /// Shorter type in which the reference computes inside, e.g. bfloat16 under autocast. Absent if none was
+    /// observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computes_in: Option<Dtype>,
-    /// What a few elements may be off by, where the reference's own noise is far larger in a few.
+    /// Larger tolerance of a few elements. Absent unless the reference has far more noise in a few elements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outliers: Option<OutlierTolerance>,
 }
 
-/// How far a few elements may be off.
+/// Larger tolerance of a few elements.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutlierTolerance {
-    /// Share of the elements that this is allowed to, at most, 0–1.
+    /// Maximum share of elements that may have this tolerance, 0–1.
     pub share: f64,
-    /// Their absolute tolerance, in place of the other one.
+    /// Absolute tolerance of these elements.
     pub atol: f64,
 }
 
-/// Where a tolerance comes from.
+/// Origin of a tolerance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToleranceBasis {
-    /// The request gives it.
+    /// The request gives the tolerance.
     #[default]
     Given,
     /// Integers, bool and scales (`float8_e8m0fnu`) are compared exactly.
     Exact,
-    /// The reference's own rounding, measured by moving its inputs by a unit in the last place.
+    /// Rounding of the reference, measured by moving its inputs by one unit in the last place.
     ReferenceNoise,
-    /// The same, of a reference that rounds its inputs to fewer bits than they have, such as TF32 or bfloat16.
+    /// Rounding of a reference that rounds its inputs to fewer bits, e.g. TF32 or bfloat16, measured in the same way.
     InnerRounding,
-    /// The size of the expected values and the precision of their type.
+    /// Size of the expected values, and precision of their type.
     ExpectedSize,
-    /// The steps of a floating-point type of 8 or 4 bits.
+    /// Steps of a floating-point type of 8 or 4 bits.
     ElementType,
-    /// Half a step of the expected and of the own number, each times its scale (`compare_as.scales`).
+    /// Half a step of the expected number plus half a step of the actual one, each times its scale
+    /// (`compare_as.scales`).
     Scales,
 }
 
@@ -120,31 +122,31 @@ impl Comparison {
     }
 }
 
-/// One element that does not match.
+/// Element that does not match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mismatch {
-    /// Index of the element, one number per dimension.
+    /// Index of the element, one number for each dimension.
     pub index: Vec<u64>,
-    /// Value the kernel wrote, as text (exact for integers, shortest round-trip for floats).
+    /// Actual value, as text (exact for integers, shortest round-trip for floating point).
     pub actual: String,
-    /// Value it should have written, as text.
+    /// Expected value, as text.
     pub expected: String,
 }
 
-/// Distances between actual and expected in units in the last place: how many numbers of the element
-/// type lie between the two, plus one if they differ. Zeros of both signs are equal.
+/// Distances between actual and expected elements in units in the last place (ulp): steps from one number of the type
+/// to the next. Zeros of both signs are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UlpDistribution {
-    /// Largest distance; 2^63 and more, which only numbers of 64 bits with unlike signs can be apart,
-    /// is reported as 2^63 − 1.
+    /// Largest distance. Distances of 2^63 and more, which only numbers of 64 bits with unlike signs have, are
+    /// reported as 2^63 − 1.
     pub max: u64,
-    /// Half of the pairs are at most so far apart: the upper end of the histogram's bin.
+    /// Median distance: the upper end of its bin in the histogram.
     pub p50: u64,
-    /// 90 % of the pairs are at most so far apart: the upper end of the histogram's bin.
+    /// 90th percentile of the distances: the upper end of its bin in the histogram.
     pub p90: u64,
-    /// 99 % of the pairs are at most so far apart: the upper end of the histogram's bin.
+    /// 99th percentile of the distances: the upper end of its bin in the histogram.
     pub p99: u64,
-    /// Pairs by distance: equal ones, then those 1, 2–3, 4–7, 8–15, … apart; at most 65 numbers.
+    /// Number of pairs by distance: 0, then 1, 2–3, 4–7, 8–15, …; at most 65 numbers.
     pub histogram: Vec<u64>,
 }
 
@@ -152,24 +154,25 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Outcome of comparing one output with its expectation.
+/// Result of comparing one output with its expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Whether enough elements match.
     pub passed: bool,
-    /// Elements compared.
+    /// Number of elements.
     pub elements: u64,
-    /// Elements that match.
+    /// Number of elements that match.
     pub matched: u64,
-    /// Elements that are NaN or infinite where the expectation is not, or that may not be.
+    /// Number of elements that are NaN or infinite and do not match.
     pub non_finite: u64,
-    /// Elements that are NaN or infinite, as the expectation is there.
+    /// Number of elements that are NaN or infinite and match the expectation.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub non_finite_matched: u64,
-    /// Indices that differ from the expected ones and name an equal key of an input: they are right as well.
+    /// Number of indices that differ from the expected ones and select an equal key of an input. They match.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tied: u64,
-    /// Elements that do not match and are near enough for outliers, where they are few enough.
+    /// Number of elements that do not match, but lie within the tolerance of outliers. 0 if there are too many of
+    /// them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub outliers: u64,
     /// Elements that do not match and are near enough for outliers, however many.
@@ -178,16 +181,16 @@ pub struct Comparison {
     /// Where the elements lie that do not match.
     #[serde(skip)]
     pub extent: MismatchExtent,
-    /// Names the elements that do not match, where they have a pattern: `rows 32 to 63`, `every second element from 1 to
-    /// 2047`. Absent where all elements differ, or one.
+    /// Description of the mismatches, if they form a pattern: `rows 32 to 63`, `every second element from 1 to 2047`.
+    /// Absent if all elements mismatch, or only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// Whether the output has only float16 numbers in a wider type, where the reference has more bits. Such an output
-    /// fails. It is looked for where `basis` is `inner_rounding` and `rtol` at most 0.002, as for TF32: that tolerance
-    /// admits float16.
+    /// Whether the output has only numbers of float16 in a wider type, although the reference has more bits. Such an
+    /// output fails. The check applies if `basis` is `inner_rounding` and `rtol` is at most 0.002, as for TF32,
+    /// because that tolerance admits float16.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub half_precision: bool,
-    /// Elements that still hold what the output was filled with: never written.
+    /// Number of elements that were never written: they still hold the filling.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.
     pub max_abs_error: f64,
@@ -202,8 +205,8 @@ pub struct Comparison {
     /// Errors of a floating-point output in units in the last place, over finite pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ulp: Option<UlpDistribution>,
-    /// The tolerance applied.
+    /// Tolerance that was applied.
     pub tolerance: ResolvedTolerance,
-    /// The first mismatches, in index order.
+    /// First mismatches, in index order; at most 10.
     pub first_mismatches: Vec<Mismatch>,
 }

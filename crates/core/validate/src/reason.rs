@@ -8,7 +8,7 @@ use super::message::validation_error;
 
 use warpgauge_model::FailureCode;
 
-/// Why a kernel is not accepted. Codes are never renamed; the text of each is what to do about it.
+/// Reason why a kernel is rejected. Codes are never renamed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -26,52 +26,51 @@ pub enum ReasonCode {
     /// An argument of role `input` was changed. Give arguments that the kernel writes role `output`
     /// or `inout`.
     InputModified,
-    /// Memory beside a buffer was written. Check index computations at both ends of the buffer; run
-    /// with `sanitize: true` for the line.
+    /// Memory beside a buffer was written. Check index computations at both ends of the buffer; run with `sanitize:
+    /// true` to find the line.
     GuardBandWritten,
     /// Timed launches on equal inputs left different results, and not all are right. Look for state
     /// kept between launches, data races and uninitialised memory.
     OutputVariesBetweenTrials,
-    /// Right for the contract's seed, wrong for others. Do not rely on the values of one input.
+    /// The outputs are right for the contract's seed and wrong for others. Do not depend on the values of one input.
     WrongForOtherSeeds,
     /// The result depends on launches before it. Keep nothing between launches: reset counters and
     /// accumulators within the launch.
     DependsOnHistory,
-    /// Launches on the same inputs, with all that the kernel keeps put back, leave different results.
-    /// Look for races between threads and blocks, and for memory that is read before it is written.
+    /// Launches on the same inputs, with all kept state restored, leave different results. Look for races between
+    /// threads and blocks, and for memory that is read before it is written.
     Nondeterministic,
-    /// The time is below what the contract's `work` takes at the device's peak rates. The kernel
-    /// does not do the work, or `work` states too much.
+    /// The time is below the least time of the contract's `work` at the device's peak rates. The kernel does not do
+    /// the work, or `work` declares too much.
     FasterThanLight,
-    /// The kernel accessed memory that is not its own. Run with `sanitize: true` for the line.
+    /// The kernel accessed memory outside of its buffers. Run with `sanitize: true` to find the line.
     MemoryFault,
     /// The launch was refused or ended abnormally. Check block size, shared memory and registers
     /// against the device's limits, and asserts and traps in the code.
     LaunchFailed,
-    /// The kernel did not end in time. Look for endless loops and barriers that not all threads
-    /// reach; `timeout` can be raised to 600 s.
+    /// The kernel did not end within its time limit. Look for endless loops and barriers that not all threads reach;
+    /// `timeout` can be raised to 600 s.
     Timeout,
     /// The buffers do not fit the device's memory. Make the tensors smaller.
     OutOfMemory,
     /// A memory check reported a fault. The finding names kernel, thread and, where known, line.
     SanitizerFault,
-    /// No timed launch could be used. The measurement says why each sample was rejected.
+    /// No timed launch is a valid sample. The measurement gives the reason for each dropped sample.
     NoValidSamples,
     /// The contract's reference kernel failed, so there is no expectation. Correct the reference.
     ReferenceFailed,
-    /// The program's exit code is not the one that was expected, or not 0 where none was. What it printed is
-    /// in the report.
+    /// The program's exit code is not the expected one, or not 0 if none is expected. The report contains its output.
     ExitCode,
-    /// A signal ended the program, such as that of an access to memory that is not there.
+    /// A signal ended the program, e.g. after an access to unmapped memory.
     EndedBySignal,
 }
 
-/// One reason against a kernel.
+/// Reason against a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Stable code.
     pub code: ReasonCode,
-    /// What was found, where, and what to do.
+    /// Description of the fault, with its place and a remedy.
     pub message: String,
 }
 

@@ -23,7 +23,7 @@ use warpgauge_tensor::{Dtype, real_view, unpacked};
 mod constant;
 mod spread;
 
-/// How a contract is weak. Codes are never renamed; the text of each is what to do about it.
+/// Kind of weakness of a contract. Codes are never renamed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -43,23 +43,23 @@ pub enum WeaknessCode {
     /// The tolerance is as wide as the expected values spread. Lower `atol` and `rtol`, or raise
     /// `required_matched_ratio`.
     ToleranceTooLoose,
-    /// The expected values rounded to float16 pass, since moving the inputs by one unit changes them by more. Give a
-    /// tolerance, or inputs that matter less to the result.
+    /// The expected values, rounded to float16, pass, because moving the inputs by one unit changes them by more.
+    /// Give a tolerance, or inputs that affect the result less.
     HalfPasses,
-    /// Nothing says what the output must hold. Give `expected` data or a reference kernel.
+    /// The contract has no expectation for the output. Give `expected` data or a reference kernel.
     NoExpectation,
 }
 
-/// One way in which a contract is weak.
+/// Weakness of a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Weakness {
     /// Stable code.
     pub code: WeaknessCode,
-    /// The output that is weakly checked.
+    /// Name of the output with the weak check.
     pub output: String,
-    /// What would pass, and what to do.
+    /// Description of a useless kernel that would pass, with a remedy.
     pub message: String,
-    /// Whether the verdict on a kernel that passes is `weak` because of it, unless `allow_weak` is given.
+    /// Whether a kernel that passes has the verdict `weak` because of it, unless `allow_weak` is given.
     #[serde(default)]
     pub blocks: bool,
 }
