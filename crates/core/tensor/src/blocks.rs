@@ -15,13 +15,13 @@ const TILE: [u64; 2] = [128, 4];
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScaleLayout {
-    /// As the numbers: the last dimension is contiguous.
+    /// The order of the numbers: the last dimension is contiguous.
     #[default]
     Rows,
-    /// The dimensions in reverse order: that of the rows is contiguous.
+    /// The dimensions in reverse order: the dimension of the rows is contiguous.
     Transposed,
-    /// Tiles of 128 rows and 4 scales of each, padded to whole tiles, as tensor cores of sm_100 read them (cuBLAS: "1D
-    /// block scaling factors layout").
+    /// Tiles of 128 rows and 4 scales of each, padded to whole tiles, as tensor cores of sm_100 read them (cuBLAS:
+    /// "1D block scaling factors layout").
     #[serde(rename = "tiles_128x4")]
     Tiles128x4,
 }

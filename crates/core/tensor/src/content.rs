@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Blob, Dtype, ScaleLayout};
 
-/// Generated tensor content. Equal seeds and names give equal bits everywhere.
+/// Rule of generated content. Equal seeds and names give equal bits everywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorInit {
@@ -28,7 +28,7 @@ pub struct TensorInit {
     /// `permutation`: first value above the range, default `low` + number of elements; `offsets`: last value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// `full`: the value.
+    /// `full`: value of all elements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill_value: Option<f64>,
     /// `arange`: first value, default 0.
@@ -37,7 +37,7 @@ pub struct TensorInit {
     /// `arange`: difference between neighbours, default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
-    /// `choice`: the values that occur, with equal probability, at most 32.
+    /// `choice`: possible values, with equal probability, at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<f64>,
     /// `uniform` and `randint`: a range for each index of the last dimension, in place of `low` and `high`, at most 16.
@@ -51,11 +51,11 @@ pub struct TensorInit {
     /// to; `quantized`: its tensor of kind `scales`; `scales`: the tensor of kind `quantized`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// `scales`: how many neighbouring values in each dimension have one scale, counted in numbers, such as `[1, 32]` or
-    /// `[128, 128]`. Blocks at the end of a dimension may be smaller. Default: what the shapes say.
+    /// `scales`: number of neighbouring values with a common scale, for each dimension, e.g. `[1, 32]` or `[128,
+    /// 128]`. Blocks at the end of a dimension may be smaller. Default: derived from the shapes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<u64>,
-    /// `scales`: their order in memory; default `rows`.
+    /// `scales`: order in memory; default `rows`.
     #[serde(default, skip_serializing_if = "ScaleLayout::is_rows")]
     pub layout: ScaleLayout,
     /// `lengths` and `segments`: what the tensor that `of` names holds. The contract fills it in.
@@ -68,7 +68,7 @@ pub struct TensorInit {
     pub pair: Option<Box<PairInit>>,
 }
 
-/// A range of values of one column: those of `low` and `high` beside it.
+/// Range of the values of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnRange {
@@ -176,13 +176,13 @@ pub enum InitKind {
     Randint,
     /// Different integers in [`low`, `high`), in random order.
     Permutation,
-    /// Values in [`low`, `high`) that never fall, with gaps as between sorted uniform numbers.
+    /// Ascending values in [`low`, `high`), with gaps as between sorted uniform numbers.
     Sorted,
-    /// Row offsets: integers from `low` to `high` that never fall; the first and the last are these.
+    /// Row offsets: ascending integers, the first of them `low` and the last `high`.
     Offsets,
-    /// Lengths of the rows that the tensor `of` has the offsets of.
+    /// Lengths of the rows whose offsets the tensor `of` holds.
     Lengths,
-    /// For each position below the last offset of the tensor `of`: the row that it belongs to.
+    /// Row of each position below the last offset of the tensor `of`.
     Segments,
     /// Independent choices among `values`.
     Choice,
@@ -221,35 +221,35 @@ impl InitKind {
     }
 }
 
-/// Tensor content on the wire: bytes, little-endian, C order; or, by name, an array of a sparse matrix or a
-/// shared tensor.
+/// Content of a tensor: bytes, little-endian, in C order; or, by name, an array of a sparse matrix or a shared
+/// tensor.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorData {
-    /// The bytes, base64. Required, but beside `matrix` and `tensor_id`.
+    /// Content in base64. Required, unless `matrix` or `tensor_id` is given.
     #[serde(default = "Blob::empty", skip_serializing_if = "Blob::is_empty")]
     pub data_b64: Blob,
-    /// In place of bytes: the name of a sparse matrix, an uploaded one of the caller's or a generated one
-    /// such as `poisson2d:nx=512`.
+    /// Name of a sparse matrix, one that the caller uploaded or a generated one such as `poisson2d:nx=512`, in place
+    /// of bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<String>,
-    /// Beside `matrix`: which of its arrays, e.g. `values` or `col_indices`.
+    /// Array of the matrix, e.g. `values` or `col_indices`. Only with `matrix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// In place of bytes: the id of a shared tensor of the caller's (`POST /tensors`). Its content is copied
-    /// when the request is accepted.
+    /// Id of a shared tensor of the caller (`POST /tensors`), in place of bytes. Its content is copied when the
+    /// request is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_id: Option<String>,
-    /// Element type; default: the tensor's. Must match it.
+    /// Element type. Default: the tensor's, which it must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
-    /// Shape; default: the tensor's. Must match it.
+    /// Shape. Default: the tensor's, which it must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u64>>,
-    /// Compression under the base64.
+    /// Compression before base64.
     #[serde(default)]
     pub compress: Compress,
-    /// Raw elements, or a `.npy` file.
+    /// Format: raw elements, or a `.npy` file.
     #[serde(default)]
     pub format: DataFormat,
 }
@@ -267,20 +267,20 @@ impl TensorData {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Compress {
-    /// Not compressed.
+    /// No compression.
     #[default]
     None,
-    /// RFC 1950.
+    /// zlib (RFC 1950).
     Zlib,
-    /// RFC 8878.
+    /// Zstandard (RFC 8878).
     Zstd,
 }
 
-/// Layout of tensor bytes.
+/// Format of tensor bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DataFormat {
-    /// The elements and nothing else.
+    /// Elements without a header.
     #[default]
     Raw,
     /// A numpy `.npy` file, version 1 to 3, C order.
@@ -291,10 +291,10 @@ pub enum DataFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputEncoding {
-    /// Compression under the base64.
+    /// Compression before base64.
     #[serde(default)]
     pub compress: Compress,
-    /// Raw elements, or a `.npy` file.
+    /// Format: raw elements, or a `.npy` file.
     #[serde(default)]
     pub format: DataFormat,
 }

@@ -70,18 +70,18 @@ pub struct ServiceStatus {
     pub compile_sandbox: String,
 }
 
-/// A device and its worker.
+/// Device with the state of its worker.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceView {
-    /// The device.
+    /// Device.
     pub device: DeviceReport,
-    /// `ready`, `busy`, `starting`, or `failed: reason`.
+    /// State: `ready`, `busy`, `starting`, or `failed: REASON`.
     pub state: String,
-    /// Evaluations run since start.
+    /// Number of evaluations since the start.
     pub jobs_done: u64,
-    /// Workers replaced since start, after crashes and timeouts.
+    /// Number of workers that were replaced since the start, after crashes and timeouts.
     pub restarts: u64,
-    /// How its workers are confined, by landlock and seccomp, or why not; absent before the first.
+    /// Confinement of the workers by landlock and seccomp, or the reason why not. Absent before the first worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_sandbox: Option<String>,
 }

@@ -17,49 +17,48 @@ const MAX_OPCODES: usize = 48;
 /// Unchanged lines around each difference.
 const CONTEXT: usize = 3;
 
-/// How the code of two kernels differs, names and places apart.
+/// Differences between the code of two kernels, apart from names and addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodeDiff {
-    /// What was compared.
+    /// Language of the compared listings.
     pub language: CodeLanguage,
     /// Whether the instructions are the same.
     pub identical: bool,
-    /// Instructions of the reference.
+    /// Number of instructions of the reference.
     pub reference_instructions: u64,
-    /// Instructions of the candidate.
+    /// Number of instructions of the candidate.
     pub candidate_instructions: u64,
-    /// Lines that only the candidate has.
+    /// Number of lines that only the candidate has.
     pub added: u64,
-    /// Lines that only the reference has.
+    /// Number of lines that only the reference has.
     pub removed: u64,
-    /// The differences, unified, with three lines round each; labels are counted from the start and
-    /// the kernel is called `kernel`.
+    /// Unified diff, with three lines of context. Labels are renumbered, and the kernel has the name `kernel`.
     pub unified: String,
-    /// Whether some of it is left out: the kernels, or their differences, are long.
+    /// Whether the diff is truncated, because the kernels or their differences are long.
     pub truncated: bool,
-    /// Opcodes of which one kernel has more than the other, the largest differences first.
+    /// Opcodes whose numbers differ, the largest differences first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opcodes: Vec<OpcodeCount>,
 }
 
-/// What a listing is written in.
+/// Language of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CodeLanguage {
-    /// Machine code.
+    /// SASS: machine code as text.
     Sass,
-    /// What the assembler makes machine code from.
+    /// PTX: the input of the assembler.
     Ptx,
 }
 
-/// How often an opcode stands in each kernel.
+/// Number of uses of an opcode in each kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpcodeCount {
-    /// The opcode, with its modifiers.
+    /// Opcode with its modifiers.
     pub opcode: String,
-    /// Times in the reference.
+    /// Number of uses in the reference.
     pub reference: u64,
-    /// Times in the candidate.
+    /// Number of uses in the candidate.
     pub candidate: u64,
 }
 

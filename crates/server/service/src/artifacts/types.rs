@@ -71,34 +71,34 @@ impl ArtifactKind {
     }
 }
 
-/// What a job left.
+/// Artifacts of a job.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactList {
-    /// Identifies the job.
+    /// Id of the job.
     pub job_id: String,
-    /// Every kind, of every kernel of the job.
+    /// Artifacts of every kind, of every kernel of the job.
     pub artifacts: Vec<ArtifactView>,
 }
 
-/// One artifact, or why there is none.
+/// Artifact, or the reason why it is missing.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactView {
-    /// `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir`, `ncu-rep` or `nsys-rep`.
+    /// Name: `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir`, `ncu-rep` or `nsys-rep`.
     pub name: String,
-    /// Whose it is: `kernel`, or in a comparison `reference` or a candidate's name.
+    /// Kernel of the artifact: `kernel`, or in a comparison `reference` or the name of a candidate.
     pub kernel: String,
-    /// Whether it can be fetched.
+    /// Whether the artifact is available.
     pub available: bool,
-    /// Where.
+    /// Path of the artifact. Absent if it is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Media type of its content.
+    /// Media type of the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Its size. Absent for what is made on demand.
+    /// Size of the content, bytes. Absent for an artifact that is compiled on demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Why there is none, and what would help; or what to know about it.
+    /// Reason why the artifact is missing, with a remedy, or a note on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
