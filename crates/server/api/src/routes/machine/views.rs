@@ -46,7 +46,7 @@ pub struct Health {
     /// Number of evaluations that wait for a device. Only for administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<usize>,
-    /// Stored jobs. Only for administrators.
+    /// Jobs of this process since its start. Only for administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_stats: Option<JobStats>,
     /// GPUs by state. Absent if `gpu_count` is.
@@ -66,14 +66,14 @@ pub enum HealthStatus {
     Unhealthy,
 }
 
-/// Stored jobs.
+/// Jobs by state.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct JobStats {
-    /// Number of all stored jobs.
+    /// Number of all jobs.
     pub total_jobs: u64,
-    /// Number of stored jobs by state.
+    /// Number of jobs by state.
     pub by_status: BTreeMap<String, u64>,
-    /// Mean age of the jobs, seconds.
+    /// Mean age of this process's jobs that have not ended, seconds.
     pub average_age: f64,
 }
 
