@@ -26,56 +26,58 @@ const SUMMARY_BYTES: usize = 480;
 const FACT_BYTES: usize = 640;
 const TEXT_BYTES: usize = 2000;
 
-/// What a tool answers that is about a job, for programs: `structuredContent`. `status`,
-/// `kernel_exec_result` and `ref_runtime` have the names and meaning of the CUDA Evaluation Server's answer.
+/// Result of a tool about a job, for programs: `structuredContent`. `status`, `kernel_exec_result` and `ref_runtime`
+/// have the names and meaning of the CUDA Evaluation Server's answer.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Outcome {
-    /// The verdict, or why there is none.
+    /// Verdict, or the reason why there is none.
     pub(crate) verdict: Verdict,
-    /// The same in a sentence.
+    /// Verdict in one sentence.
     pub(crate) summary: String,
-    /// The three most useful facts, most useful first.
+    /// Up to three facts, the most useful first.
     pub(crate) facts: Vec<String>,
-    /// Identifies the job, for get_job.
+    /// Id of the job, for get_job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) job_id: Option<String>,
-    /// What the job does.
+    /// Kind of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<JobKind>,
-    /// Where it stands.
+    /// State of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<JobState>,
-    /// `success`: it ran to an end, whatever its verdict.
+    /// `success` if the job ran to its end, whatever the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<ResponseStatus>,
-    /// Verdict and times of the kernel; of a comparison, of its first candidate. Milliseconds.
+    /// Verdict and times of the kernel, or of the first candidate of a comparison, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kernel_exec_result: Option<ExecResult>,
     /// Times of the reference of a comparison, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ref_runtime: Option<RuntimeStats>,
-    /// The device that ran it.
+    /// Device that ran the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) device: Option<Device>,
-    /// The candidates of a comparison, in the order of the request.
+    /// Candidates of a comparison, in the order of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) candidates: Vec<CandidateLine>,
-    /// Why it failed or was refused.
+    /// Error of a job that failed or was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Fault>,
-    /// URIs of the rest, for resources/read; get_job with `read` returns it too.
+    /// URIs of further parts of the result, for resources/read or for `read` of get_job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) resources: Vec<String>,
 }
 
-/// Verdict and times of one kernel: the fields of the report's `kernel_exec_result` that are short.
+/// Verdict and times of one kernel: the short fields of the report's `kernel_exec_result`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ExecResult {
     pub(crate) compiled: bool,
-    /// Absent when there was nothing to check against.
+    /// Whether every checked output is right. Absent if there was nothing to check against, or if a useless kernel
+    /// would pass too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correctness: Option<bool>,
-    /// Mean time of one launch, milliseconds; absent unless the kernel was not found wrong.
+    /// Mean time of one launch, milliseconds. Absent unless the kernel ran, was not found wrong and has a time that
+    /// can be ranked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) runtime: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +89,7 @@ pub(crate) struct ExecResult {
     pub(crate) metadata: ExecMetadata,
 }
 
-/// Kernel and device.
+/// Facts about the kernel and the device.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ExecMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,21 +100,21 @@ pub(crate) struct ExecMetadata {
     pub(crate) cuda_version: Option<String>,
 }
 
-/// The device that ran a kernel.
+/// Device that ran a kernel.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Device {
     pub(crate) name: String,
-    /// `cuda`, or `emulator`: then times are of the emulation, and say nothing of a GPU.
+    /// Kind of the device, `cuda` or `emulator`. Times of an emulated device say nothing about a GPU.
     pub(crate) kind: DeviceKind,
 }
 
-/// A candidate of a comparison.
+/// Candidate of a comparison.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct CandidateLine {
     pub(crate) name: String,
     pub(crate) verdict: Verdict,
     pub(crate) summary: String,
-    /// Time of the reference over that of the candidate: above 1 the candidate is faster.
+    /// Time of the reference divided by the time of the candidate. Above 1 the candidate is faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) speedup: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,13 +123,13 @@ pub(crate) struct CandidateLine {
     pub(crate) speedup_ci_high: Option<f64>,
 }
 
-/// Why something failed or was refused.
+/// Error of a job that failed or was refused.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Fault {
     /// Stable code.
     pub(crate) code: String,
     pub(crate) message: String,
-    /// JSON path of the argument at fault.
+    /// JSON path of the argument that is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
 }

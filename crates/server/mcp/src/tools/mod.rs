@@ -23,26 +23,26 @@ pub(crate) enum ToolName {
 const TYPES: &str = include_str!("../schemas/contract.json");
 
 const EVALUATE: &str = "Compile a GPU kernel, run it, check its outputs and time it. The answer begins with \
-the verdict (CORRECT, WRONG, NOT COMPILED, FAILED, NOT CHECKED) and the three most useful facts: the \
+the verdict (CORRECT, WEAK, WRONG, NOT COMPILED, FAILED, NOT CHECKED) and the three most useful facts: the \
 time with its confidence interval, the first mismatch, or the first compiler error with its line. A kernel \
 that is wrong is an answer, not an error. Give `request` (or `contract_yaml`): kernel with source_code, \
 kernel_type and io (args in parameter order, launch with grid and block), and `expected` with a simple \
 kernel that computes each output.";
 
-const COMPARE: &str = "Compare a GPU kernel, or up to six, with a reference kernel: whether they leave the \
+const COMPARE: &str = "Compare one to six GPU kernels with a reference kernel: whether they compute the \
 same outputs, and whether they are FASTER, SLOWER, the SAME or INCONCLUSIVE, timed side by side with a \
-confidence interval. On an emulated device work is counted in place of time (LESS WORK, MORE WORK, SAME \
+confidence interval. On the emulated device work is counted in place of time (LESS WORK, MORE WORK, SAME \
 WORK, MIXED WORK). Give `request` with ref_kernel (which has io) and custom_kernel or candidates.";
 
-const PROFILE: &str = "Evaluate a GPU kernel and explain it: what limits it (roofline), what stands out in \
-its hardware counters and what may help. Takes what evaluate_kernel takes, and `metrics` to ask for \
-particular ones.";
+const PROFILE: &str = "Evaluate a GPU kernel and explain its time: the resource that limits it (roofline), \
+observations from its hardware counters, and possible remedies. Takes the arguments of evaluate_kernel, and \
+`metrics` for particular metrics.";
 
-const GET_JOB: &str = "Where a job stands and, once it ended, its verdict and facts. `wait_s` waits for its \
-end. `read` returns a part of it as text: `report` (JSON), `ptx`, `sass`, `log` (of the compiler), `ttir`, \
-`ttgir` or `llir`; what does not fit is cut, and says so.";
+const GET_JOB: &str = "State of a job and, once it has ended, its verdict and facts. `wait_s` waits for the \
+end. `read` returns a part of the result as text: `report` (JSON), `ptx`, `sass`, `log` (of the compiler), `ttir`, \
+`ttgir` or `llir`; a text that is too long is truncated, with a note.";
 
-const LIST_DEVICES: &str = "The devices that kernels run on: name, architecture, memory, whether each is a \
+const LIST_DEVICES: &str = "List the devices that kernels run on: name, architecture, memory, whether each is a \
 GPU or emulated, and whether it is free.";
 
 impl ToolName {
@@ -142,13 +142,13 @@ fn kernel_tool(request: &str, more: &[&str]) -> Value {
         "request": {"$ref": format!("#/$defs/{request}")},
         "contract_yaml": {
             "type": "string",
-            "description": "The same as YAML (or JSON) text, in place of `request`."
+            "description": "Request as YAML or JSON text, in place of `request`."
         },
         "wait_s": wait("until the job ends"),
-        "label": {"type": "string", "description": "Your own name for the job."},
+        "label": {"type": "string", "description": "Label of the job, at most 255 bytes."},
         "idempotency_key": {
             "type": "string",
-            "description": "The same key with the same request again is the same job again."
+            "description": "Idempotency key. Another request with the same key returns the same job."
         }
     });
     for name in more {
@@ -156,8 +156,8 @@ fn kernel_tool(request: &str, more: &[&str]) -> Value {
             "type": "array",
             "items": {"type": "string"},
             "description": match *name {
-                "metrics" => "Metrics, groups or sets of metrics; default: those that explain the kernel.",
-                _ => "Tools to take them with, best first; default: whatever works.",
+                "metrics" => "Ids of metrics, or names of metric sets; default: a set that explains the kernel.",
+                _ => "Tools to use, the best first; default: the best available ones.",
             }
         });
     }
@@ -204,8 +204,8 @@ fn wait(default: &str) -> Value {
         "minimum": 0,
         "maximum": MAX_WAIT.as_secs(),
         "description": format!(
-            "Seconds to wait for the end of the job; default: {default}. A job that takes longer goes on; \
-             get_job asks about it."
+            "Seconds to wait for the end of the job; default: {default}. A longer job continues; \
+             get_job returns its state."
         )
     })
 }
