@@ -145,27 +145,29 @@ fn describe(status: u16) -> MetaResponse {
         ),
         410 => ("The object existed, and is no longer stored.", vec![]),
         408 => ("The body did not arrive in time.", vec![]),
-        413 => (
-            "The body, or its decompressed data, exceeds the server's limit.",
-            vec![],
-        ),
+        413 => ("The body, or its decompressed data, exceeds the server's limit.", vec![]),
         415 => (
             "The body has no media type, or one that is not accepted. The error lists the accepted ones.",
             vec![],
         ),
-        422 => (
-            "A field of the body is missing, unknown or of another type.",
-            vec![],
-        ),
+        422 => ("A field of the body is missing, unknown or of another type.", vec![]),
         429 => (
             "The queue is full, or the caller has its maximum number of jobs. Or too many requests with \
              wrong keys came from the caller's address.",
-            vec![header("RETRY-AFTER", "Time after which a retry may succeed, seconds.", "integer")],
+            vec![header(
+                "RETRY-AFTER",
+                "Time after which a retry may succeed, seconds.",
+                "integer",
+            )],
         ),
-        503 => {
-            ("The server is shutting down, or the machine lacks something that the request needs.", vec![])
-        }
-        _ => ("The server has an internal error. `details` has the id of its entry in the log.", vec![]),
+        503 => (
+            "The server is shutting down, or the machine lacks something that the request needs.",
+            vec![],
+        ),
+        _ => (
+            "The server has an internal error. `details` has the id of its entry in the log.",
+            vec![],
+        ),
     };
     MetaResponse {
         description,

@@ -29,7 +29,7 @@ impl ApiResponse for MetricsReply {
         }));
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "The metrics.",
+                description: "Metrics of the server.",
                 status: Some(200),
                 status_range: None,
                 content: vec![MetaMediaType { content_type: OPEN_METRICS, schema }],

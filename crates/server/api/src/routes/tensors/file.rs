@@ -63,7 +63,7 @@ impl ApiResponse for TensorFileReply {
         }));
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "The content.",
+                description: "Content of the tensor.",
                 status: Some(200),
                 status_range: None,
                 content: vec![MetaMediaType { content_type: BYTES, schema }],

@@ -53,9 +53,9 @@ impl<'a> ApiExtractor<'a> for FormUpload {
         let form = MetaSchema {
             properties: vec![
                 ("wav_file", inline("string", Some("binary"), "WAV, .npy or .safetensors file.")),
-                ("cuda_device", inline("integer", None, "CUDA ordinal of the device; -1 for the host.")),
+                ("cuda_device", inline("integer", None, "CUDA ordinal; -1 for the host's memory.")),
                 ("tensor", inline("string", None, "Name of the tensor in a .safetensors file.")),
-                ("sample_rate", inline("integer", None, "Sample rate, Hz. A WAV file has its own.")),
+                ("sample_rate", inline("integer", None, "Sample rate, Hz. A WAV file has one.")),
                 ("ttl_s", inline("number", None, "Time without use until removal, seconds.")),
                 ("evict", inline("boolean", None, "Whether to evict other tensors of the key.")),
             ],
