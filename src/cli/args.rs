@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use warpgauge_client::{Client, ClientError};
 use warpgauge_config::CliOverrides;
 
-/// Evaluate GPU kernels: compile them, check them, time them honestly, explain the result.
+/// Evaluate GPU kernels: compile, check and time them, and explain the result.
 #[derive(Debug, Parser)]
 #[command(name = "warpgauge", version, max_term_width = 100, after_help = after_help())]
 pub(super) struct Cli {
@@ -34,19 +34,19 @@ pub(super) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
-    /// Configuration file (TOML); see `warpgauge config --defaults` for a commented template
+    /// Configuration file (TOML); `warpgauge config --defaults` prints a commented template
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// error, warn, info, debug or trace, or a filter such as `info,warpgauge=debug`
+    /// Log level: error, warn, info, debug or trace, or a filter such as `info,warpgauge=debug`
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log_level: Option<String>,
-    /// auto, emulator, or device ordinals such as 0,1
+    /// Devices: auto, emulator, or ordinals such as 0,1
     #[arg(long, global = true, value_name = "WHICH")]
     pub device: Option<String>,
     /// Print results and errors only
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Print all that a report has: how it was measured, tolerances, timings, job ids
+    /// Print the whole report: method, tolerances, timings and job ids
     #[arg(long, short, global = true)]
     pub verbose: bool,
 }
@@ -60,7 +60,7 @@ pub(super) enum Command {
         WARPGAUGE_API_KEYS=secret warpgauge serve --host 0.0.0.0\n\n\
         The first SIGINT or SIGTERM lets running evaluations finish, a second one ends at once.")]
     Serve(ServeArgs),
-    /// Serve an agent: the Model Context Protocol over standard input and output
+    /// Serve an agent through the Model Context Protocol, over standard input and output
     #[command(after_help = "Examples:\n  \
         warpgauge mcp\n  \
         warpgauge mcp --server http://gpu-host:8000\n\n\
@@ -78,7 +78,7 @@ pub(super) enum Command {
         In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
         content of that file, relative to the contract.")]
     Eval(EvalArgs),
-    /// Compare kernels with a reference: right, and faster, slower or the same
+    /// Compare kernels with a reference: correctness, and faster, slower or the same
     #[command(after_help = "Examples:\n  \
         warpgauge compare contract.yaml faster.cu\n  \
         warpgauge compare a.cu b.cu\n  \
@@ -88,7 +88,7 @@ pub(super) enum Command {
         The contract's kernel is the reference; what it leaves in its outputs is what is expected \
         of the others. A file with `ref_kernel` in it is a whole comparison.")]
     Compare(CompareArgs),
-    /// Evaluate a kernel and explain it: device metrics, roofline, what stands out
+    /// Evaluate a kernel and explain its time: device metrics, roofline and advice
     #[command(after_help = "Examples:\n  \
         warpgauge profile kernels/matmul_tiled/contract.yaml\n  \
         warpgauge profile contract.yaml --metrics speed_of_light,stall\n  \
@@ -106,7 +106,7 @@ pub(super) enum Command {
         A sweep is a contract with `axes`, e.g. `axes: {n: [2^10..2^24 by x4], block: [64, 128]}`, \
         whose texts refer to them as `$n` and `${block}`. The exit code is that of the worst point.")]
     Sweep(SweepArgs),
-    /// Multiply sparse matrices by a vector, with one kernel: a table of verdicts and times
+    /// Multiply sparse matrices by a vector with a kernel, and print a table of verdicts and times
     #[command(after_help = "Examples:\n  \
         warpgauge spmv poisson2d:nx=512 rmat:scale=16 --kernel spmv.cu\n  \
         warpgauge spmv matrices/ --kernel ell.cu --kernel-name ell_spmv --format ell --svg times.svg\n  \
@@ -114,7 +114,7 @@ pub(super) enum Command {
         Each matrix is an evaluation: the product is compared with the CPU's, with a bound for the \
         rounding of each row. The exit code is that of the first product that is not right.")]
     Spmv(SpmvArgs),
-    /// Gate a change: does it make a suite of kernels slower?
+    /// Gate a change: detect kernels of a suite that became slower
     #[command(
         subcommand,
         after_help = "Examples:\n  \
@@ -134,13 +134,13 @@ pub(super) enum Command {
         stored:NAME` compares with one."
     )]
     Baselines(BaselinesCommand),
-    /// Show how a case fared over time, and where that changed
+    /// Show the results of a case over time, with the changes of its level
     #[command(after_help = "Examples:\n  \
         warpgauge history\n  \
         warpgauge history scale --svg trend.svg\n  \
         warpgauge history scale --server http://gpu-host:8000 --json | jq .series[].changes")]
     History(HistoryArgs),
-    /// List, show, cancel and wait for jobs at a server
+    /// List, show, cancel and await jobs at a server
     #[command(
         subcommand,
         after_help = "Examples:\n  \
@@ -149,7 +149,7 @@ pub(super) enum Command {
         warpgauge jobs cancel --server http://gpu-host:8000 JOB"
     )]
     Jobs(JobsCommand),
-    /// Evaluate kernels that are put into a folder, and put the results beside them
+    /// Evaluate the kernels that arrive in a folder, and write the results beside them
     #[command(after_help = "Examples:\n  \
         warpgauge watch gpu-executor/\n  \
         warpgauge watch gpu-executor/ --server http://gpu-host:8000 --jobs 8\n  \
@@ -158,14 +158,14 @@ pub(super) enum Command {
         DIR/kernels/NAME.cu becomes DIR/results/NAME.json. The contract stands beside the kernel \
         (NAME.yaml), in its first comment, or is inferred.")]
     Watch(WatchArgs),
-    /// Send a kernel through a git repository that `warpgauge watch` serves, and wait for the result
+    /// Send a kernel through a watched git repository, and wait for the result
     #[command(after_help = "Examples:\n  \
         warpgauge send kernel.cu --git git@host:team/mailbox.git\n  \
         warpgauge send kernel.cu --git /srv/mailbox.git --contract contract.yaml --json\n\n\
         The other end is `warpgauge watch --git URL`. A contract beside the kernel (kernel.yaml) is \
         sent with it.")]
     Send(SendArgs),
-    /// Write a contract for a kernel, guessed from its parameters, names and code
+    /// Write a contract for a kernel, inferred from its parameters, names and code
     #[command(after_help = "Examples:\n  \
         warpgauge init kernel.cu -o contract.yaml\n  \
         warpgauge init kernels.cu --kernel-name saxpy --reference")]
@@ -179,13 +179,13 @@ pub(super) enum Command {
     /// List the devices that evaluations can use
     #[command(after_help = "Examples:\n  warpgauge devices\n  warpgauge devices --json")]
     Devices(DevicesArgs),
-    /// Say what is there, what is missing, and the command that brings it
+    /// Check the installation, and print the command that installs each missing part
     #[command(after_help = "Examples:\n  \
         warpgauge doctor\n  \
         warpgauge doctor --json | jq .next\n\n\
         The exit code is 0 where evaluations run, and 1 where they do not.")]
     Doctor(DoctorArgs),
-    /// List what each device and NVIDIA's tools can do here, and why not where they cannot
+    /// List the capabilities of each device and of NVIDIA's tools, with a reason for each missing one
     #[command(after_help = "Examples:\n  \
         warpgauge capabilities\n  \
         warpgauge capabilities --json | jq .tools")]
@@ -209,7 +209,7 @@ pub(super) enum Command {
         locale, CSV of `nsys stats`, logs of compute-sanitizer (`--log-file`), and .ncu-rep where \
         ncu is installed. Which it is follows from the content.")]
     Import(ImportArgs),
-    /// Say what a code of a report or an error means, and what to do
+    /// Explain a code of a report or an error, with a remedy
     #[command(after_help = "Examples:\n  \
         warpgauge explain zeros_pass\n  \
         warpgauge explain")]
@@ -235,7 +235,7 @@ pub(super) enum Command {
         warpgauge openapi --yaml\n  \
         warpgauge openapi --client > warpgauge-client.json")]
     Openapi(OpenapiArgs),
-    /// Print the configuration in effect, and where each value comes from
+    /// Print the configuration in effect, with the origin of each value
     #[command(after_help = "Examples:\n  \
         warpgauge config\n  \
         warpgauge config --defaults > warpgauge.toml")]
@@ -244,10 +244,10 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Address to listen on; beyond loopback an API key is required
+    /// Address to listen on; any but loopback requires an API key
     #[arg(long)]
     pub host: Option<String>,
-    /// Port to listen on; 0: any free one
+    /// Port to listen on; 0 for any free port
     #[arg(long)]
     pub port: Option<String>,
 }
@@ -256,13 +256,13 @@ pub(super) struct ServeArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server options")]
 pub(super) struct Target {
-    /// Use the server at this address instead of this machine
+    /// Server to use instead of this machine, as a URL
     #[arg(long, value_name = "URL", env = "WARPGAUGE_SERVER")]
     pub server: Option<String>,
-    /// API key for the server; better given by the environment, where others cannot list it
+    /// API key for the server; the environment variable is safer, because other users can list arguments
     #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
-    /// Trust the authorities in this file (PEM) for https://, and no others
+    /// Certificate authorities for https:// (PEM), in place of the system's
     #[arg(long, value_name = "FILE", env = "WARPGAUGE_CA_CERT")]
     pub ca_cert: Option<OsString>,
 }
@@ -292,7 +292,7 @@ pub(super) fn client(
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Server options")]
 pub(super) struct Patience {
-    /// How long to wait for a server that has the job and restarts or is away, each time, 0 to 3600
+    /// Seconds to retry while the server that has the job restarts or is away, each time, 0 to 3600
     #[arg(long = "patience", value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub seconds: f64,
 }
@@ -307,27 +307,27 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub(super) struct EvalArgs {
-    /// Contract: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel: .cu, .ptx, .cubin,
-    /// .fatbin or .py, whose contract stands beside it (NAME.yaml), in its first comment, or is inferred
+    /// Contract (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel (.cu, .ptx, .cubin,
+    /// .fatbin or .py). The contract of a kernel is beside it (NAME.yaml), in its first comment, or inferred
     #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
-    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    /// Accept kernels although a useless kernel would pass too (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
-    /// Print the response as JSON, exactly as the service gave it
+    /// Print the response as JSON, unchanged
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
     #[command(flatten)]
     pub patience: Patience,
-    /// Timed launches, in place of the contract's `num_trials`
+    /// Number of timed launches, in place of the contract's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
-    /// What the device does between timed launches, in place of the contract's `measure.regime`
+    /// Load of the device between timed launches, in place of the contract's `measure.regime`
     #[arg(long, value_name = "REGIME", value_parser = ["isolated", "sustained"])]
     pub regime: Option<String>,
-    /// Write the outputs into this directory: .npy unless the contract says otherwise
+    /// Directory for the outputs, as .npy unless the contract gives another format
     #[arg(long, value_name = "DIR")]
     pub return_outputs: Option<PathBuf>,
     /// Evaluate again whenever the kernel or the contract is saved, until Ctrl-C
@@ -339,36 +339,36 @@ pub(super) struct EvalArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
-    /// Contract whose kernel is the reference, or a whole comparison; or a kernel, as for `eval`
+    /// Contract whose kernel is the reference, or a whole comparison, or a kernel as for `eval`
     #[arg(value_name = "REFERENCE")]
     pub reference: PathBuf,
-    /// Kernels to compare (.cu, .py, .ptx, .cubin, .fatbin), or contracts whose kernels to compare
+    /// Candidates: kernels (.cu, .py, .ptx, .cubin, .fatbin), or contracts with kernels
     #[arg(value_name = "CUSTOM")]
     pub custom: Vec<PathBuf>,
-    /// Kernel in those files that are code; default: named as the reference, or the only one
+    /// Name of the kernel in those files that are code; default: the reference's name, or the only kernel
     #[arg(long, value_name = "NAME")]
     pub kernel_name: Option<String>,
-    /// How much time to spend on precision
+    /// Preset of precision and time
     #[arg(long, value_name = "PRESET", value_parser = ["quick", "ci", "deep"])]
     pub preset: Option<String>,
-    /// Absolute tolerance, in place of the file's; default: as the reference's own rounding asks
+    /// Absolute tolerance, in place of the file's; default: derived from the reference's rounding errors
     #[arg(long, value_name = "X")]
     pub atol: Option<f64>,
-    /// Relative tolerance, in place of the file's; default: as the reference's own rounding asks
+    /// Relative tolerance, in place of the file's; default: derived from the reference's rounding errors
     #[arg(long, value_name = "X")]
     pub rtol: Option<f64>,
-    /// Timed launches of each kernel on its own, in place of the file's `num_trials`
+    /// Number of timed launches in the evaluation of each kernel, in place of the file's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     #[command(flatten)]
     pub assume: Assume,
-    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    /// Accept kernels although a useless kernel would pass too (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
-    /// Show how the code of each kernel differs from the reference's: SASS, or PTX
+    /// Show the differences between the code of each kernel and the reference's: SASS, or PTX
     #[arg(long)]
     pub diff: bool,
-    /// Print the response as JSON, exactly as the service gave it
+    /// Print the response as JSON, unchanged
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -379,27 +379,27 @@ pub(super) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ProfileArgs {
-    /// Contract: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel: .cu, .ptx, .cubin,
-    /// .fatbin or .py, whose contract stands beside it (NAME.yaml), in its first comment, or is inferred
+    /// Contract (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel (.cu, .ptx, .cubin,
+    /// .fatbin or .py). The contract of a kernel is beside it (NAME.yaml), in its first comment, or inferred
     #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
-    /// Metrics: ids, groups or sets, separated by commas; in place of the contract's
+    /// Metrics: ids, groups or sets, separated by commas, in place of the contract's
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub metrics: Vec<String>,
-    /// Tools, best first, separated by commas, or auto; in place of the contract's
+    /// Tools, the best first, separated by commas, or auto, in place of the contract's
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub tools: Vec<String>,
     /// Draw the roofline into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Print the response as JSON, exactly as the service gave it
+    /// Print the response as JSON, unchanged
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
     #[command(flatten)]
     pub patience: Patience,
-    /// Timed launches, in place of the contract's `num_trials`
+    /// Number of timed launches, in place of the contract's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     #[command(flatten)]
@@ -408,16 +408,16 @@ pub(super) struct ProfileArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Contract with axes: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel, as for `eval`,
-    /// with `--set NAME=VALUE,VALUE` for its axes
+    /// Contract with axes (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel as for
+    /// `eval`, with `--set NAME=VALUE,VALUE` for its axes
     #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
     #[command(flatten)]
     pub kernel: KernelFlags,
-    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    /// Accept kernels although a useless kernel would pass too (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
-    /// Print the answer as JSON, exactly as the service gave it
+    /// Print the response as JSON, unchanged
     #[arg(long)]
     pub json: bool,
     /// Print the table as comma-separated values
@@ -439,7 +439,7 @@ pub(super) struct CompileArgs {
     /// Write the image to this file
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Kernel to report on, if the file has several
+    /// Name of the kernel to report on, if the file has several
     #[arg(long, value_name = "NAME")]
     pub kernel_name: Option<String>,
     /// Option for the compiler; may be repeated
@@ -461,16 +461,16 @@ pub(super) struct DevicesArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CapabilitiesArgs {
-    /// Print JSON, exactly as `GET /capabilities` answers
+    /// Print the response of `GET /capabilities` as JSON, unchanged
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum ToolchainCommand {
-    /// List the compilers found, best first, and where
+    /// List the compilers that were found, the best first, with their paths
     Show(ToolchainShow),
-    /// Install NVRTC into the data directory, and more on demand, with pip
+    /// Install NVRTC into the data directory with pip, and further tools on request
     Install(ToolchainInstall),
 }
 
@@ -483,13 +483,13 @@ pub(super) struct ToolchainShow {
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct ToolchainInstall {
-    /// Print JSON: what is there afterwards, as `show --json`
+    /// Print the installed compilers afterwards as JSON, like `show --json`
     #[arg(long)]
     pub json: bool,
-    /// Major version of CUDA; default: both, with --with none if there is one
+    /// Major version of CUDA; default: both, or with --with none if a version is installed
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
-    /// More to install
+    /// Further tools to install
     #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc", "triton", "torch"])]
     pub with: Vec<String>,
 }
@@ -508,31 +508,31 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// Code, such as `zeros_pass`; without one all codes are listed
+    /// Code, e.g. `zeros_pass`; without a code, list all codes
     pub code: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
-    /// The shell
+    /// Name of the shell
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ManualArgs {
-    /// Directory of the pages; it is made if it is absent
+    /// Directory for the pages, which is created if it does not exist
     pub directory: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct OpenapiArgs {
-    /// The client-friendly variant: JSON bodies only, for generators
+    /// Print the variant for client generators: JSON bodies only
     #[arg(long)]
     pub client: bool,
-    /// As YAML
+    /// Print YAML
     #[arg(long, conflicts_with = "json")]
     pub yaml: bool,
-    /// As JSON (the default)
+    /// Print JSON (the default)
     #[arg(long)]
     pub json: bool,
 }
@@ -542,7 +542,7 @@ pub(super) struct ConfigArgs {
     /// Print JSON: each setting with its value and origin
     #[arg(long, conflicts_with = "defaults")]
     pub json: bool,
-    /// Print the embedded, commented defaults instead: a template for a file
+    /// Print the default configuration with comments, as a template for a file
     #[arg(long)]
     pub defaults: bool,
 }

@@ -14,10 +14,11 @@ const MAX_VALUES: usize = 64;
 pub(super) struct KernelFlags {
     #[command(flatten)]
     pub assume: Assume,
-    /// Kernel to take of a file with several
+    /// Name of the kernel, if the file has several
     #[arg(long, visible_alias = "kernel", value_name = "NAME")]
     pub kernel_name: Option<String>,
-    /// What an output must be, in PyTorch or NumPy, of the inputs and numbers: `a + b`, `C=A @ B` (repeatable)
+    /// Expectation of an output in PyTorch or NumPy, from the inputs and numbers: `a + b`, `C=A @ B` (may be
+    /// repeated)
     #[arg(long, value_name = "[OUTPUT=]EXPRESSION")]
     pub expect: Vec<String>,
 }
@@ -54,13 +55,13 @@ impl KernelFlags {
 /// Flags that fix numbers and the launch of a contract.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Assume {
-    /// Value of a number among the kernel's arguments (repeatable)
+    /// Value of a number among the kernel's arguments (may be repeated)
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<Setting>,
-    /// Blocks of the grid, numbers or expressions: 64, or `ceil_div(n, 16),4`
+    /// Number of blocks in the grid, as numbers or expressions: 64, or `ceil_div(n, 16),4`
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = grid)]
     pub grid: Option<Extents>,
-    /// Threads of a block
+    /// Number of threads in a block, as numbers or expressions
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block)]
     pub block: Option<Extents>,
 }

@@ -20,25 +20,25 @@ const PATIENCE_S: f64 = 120.0;
 pub(super) enum BaselinesCommand {
     /// List baselines
     List(ListArgs),
-    /// Show a baseline: what it is for, and its cases; its code with --json
+    /// Show the conditions and the cases of a baseline; with --json also its code
     Show(NameArgs),
-    /// Keep the working tree's kernels of a suite as a baseline; each case is run once before
+    /// Store the working tree's kernels of a suite as a baseline; each case runs once before
     #[command(after_help = "Examples:\n  \
         warpgauge baselines store main suite.yaml --server http://gpu-host:8000\n\n\
         One of that name for the same device, driver and method is replaced.")]
     Store(StoreArgs),
-    /// Make the candidate of a gate run that passed the baseline of this name
+    /// Make the candidate of a passed gate run the baseline of this name
     #[command(after_help = "Examples:\n  \
         warpgauge baselines promote main --job JOB --server http://gpu-host:8000\n\n\
         The job is named in the report of `warpgauge gate run`, whose flag --promote does the same.")]
     Promote(PromoteArgs),
-    /// Remove the baselines of a name; reports of runs against them stay
+    /// Remove the baselines of a name; reports of runs against them remain
     Delete(NameArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Print JSON, as `GET /baselines` answers
+    /// Print the response of `GET /baselines` as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -47,10 +47,10 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct NameArgs {
-    /// The baseline's name
+    /// Name of the baseline
     #[arg(value_name = "NAME", value_parser = name)]
     pub name: String,
-    /// Print JSON, as the API answers
+    /// Print the response as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(super) struct NameArgs {
 pub(super) struct StoreArgs {
     #[command(flatten)]
     pub named: NameArgs,
-    /// The suite (YAML), with its contracts and kernels beside it
+    /// Suite (YAML), with its contracts and kernels
     pub suite: PathBuf,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct StoreArgs {
 pub(super) struct PromoteArgs {
     #[command(flatten)]
     pub named: NameArgs,
-    /// The gate run, by its `job_id`
+    /// `job_id` of the gate run
     #[arg(long, value_name = "JOB")]
     pub job: String,
 }

@@ -19,7 +19,7 @@ const SHOWN: usize = 12;
 
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
-    /// A case of a gate's suite, or of evaluations; without it all cases are summed up
+    /// Case of a suite or of an evaluation; without a case, print a summary of all
     pub case: Option<String>,
     /// Print the series as JSON
     #[arg(long)]
@@ -27,7 +27,7 @@ pub(super) struct HistoryArgs {
     /// Draw the series into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Points to look at, the newest
+    /// Maximum number of points, the newest
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_HISTORY)))]
     pub limit: u32,

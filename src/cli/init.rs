@@ -23,13 +23,13 @@ pub(in crate::cli) struct InitArgs {
     /// Kernel: .cu, .ptx, .cubin, .fatbin, or .py with Triton or PyTorch
     #[arg(value_name = "KERNEL")]
     pub kernel: PathBuf,
-    /// Kernel to write a contract for, if the file has several; default: the first
+    /// Name of the kernel, if the file has several; default: the first
     #[arg(long, value_name = "NAME")]
     pub kernel_name: Option<String>,
-    /// Leave a place for a reference kernel
+    /// Leave a placeholder for a reference kernel
     #[arg(long)]
     pub reference: bool,
-    /// Write the contract into this file, which must not exist yet; default: standard output
+    /// New file for the contract; default: standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -9,10 +9,10 @@ use crate::exit::GateExit;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum GateCommand {
-    /// Compare every case of a suite with a baseline: exit code 0 if none got slower
+    /// Compare every case of a suite with a baseline; exit code 0 if none is slower
     #[command(after_help = after_help())]
     Run(RunArgs),
-    /// Measure each case of a suite against itself: how finely it can be judged here
+    /// Measure each case of a suite against itself, to find the differences that can be detected here
     #[command(after_help = "Examples:\n  \
         warpgauge gate calibrate suite.yaml\n  \
         warpgauge gate calibrate suite.yaml --server http://gpu-host:8000 --runs 10\n\n\
@@ -25,26 +25,25 @@ pub(in crate::cli) enum GateCommand {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RunArgs {
-    /// The suite: cases with their contracts and policies (YAML)
+    /// Suite: cases with their contracts and policies (YAML)
     pub suite: PathBuf,
-    /// What to compare with: a git ref of the suite's repository, a directory that stands for
-    /// the suite's, or `stored:NAME`, a baseline that the server (or this machine) keeps
+    /// Baseline: a git ref of the suite's repository, a directory in place of the suite's, or `stored:NAME` for a
+    /// baseline that the server (or this machine) stores
     #[arg(long, value_name = "REF|DIR|stored:NAME")]
     pub baseline: String,
-    /// If the verdict is PASS, keep the candidate as the baseline of this name; as
-    /// `warpgauge baselines promote`
+    /// Name of the baseline that the candidate becomes if the verdict is PASS, as with `warpgauge baselines promote`
     #[arg(long, value_name = "NAME")]
     pub promote: Option<String>,
-    /// Write the report into this directory, in every format
+    /// Directory for the report, in every format
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Measure cases whose machine code and launch did not change, too
+    /// Also measure cases whose machine code and launch are the baseline's
     #[arg(long)]
     pub measure_identical: bool,
-    /// How long to wait for a server that is full, restarting or away, each time, 0 to 3600
+    /// Seconds to retry while the server is full, restarts or is away, each time, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub patience: f64,
     #[command(flatten)]
@@ -53,20 +52,20 @@ pub(in crate::cli) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CalibrateArgs {
-    /// The suite
+    /// Suite (YAML)
     pub suite: PathBuf,
-    /// Blocks of each run
+    /// Number of blocks per run
     #[arg(long, value_name = "N", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(16..=1024))]
     pub blocks: u32,
-    /// Runs of each case, each in processes of its own
+    /// Number of runs of each case, each in fresh processes
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub runs: u32,
-    /// How long to wait for a server that is full, restarting or away, each time, 0 to 3600
+    /// Seconds to retry while the server is full, restarts or is away, each time, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub patience: f64,
-    /// Print what was written, as JSON
+    /// Print the calibration as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

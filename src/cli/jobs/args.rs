@@ -9,16 +9,16 @@ use warpgauge_client::Client;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
-    /// List jobs, the youngest first: those of a server, or of this machine
+    /// List the jobs of a server or of this machine, the youngest first
     #[command(after_help = "Examples:\n  \
         warpgauge jobs list\n  \
         warpgauge jobs list --server http://gpu-host:8000\n  \
         warpgauge jobs list --server $URL --state queued --state profiling\n  \
         warpgauge jobs list --server $URL --label nightly --limit 500 --json")]
     List(ListArgs),
-    /// Show a job and, once it ended, its report
+    /// Show a job and, once it has ended, its report
     Show(JobArgs),
-    /// Cancel a job; one that runs is stopped
+    /// Cancel a job, or stop a job that runs
     Cancel(JobArgs),
     /// Wait for a job and show its report; the exit code is the report's
     #[command(
@@ -38,13 +38,13 @@ const NO_SERVER: &str = "name the server that has the job: --server URL, or WARP
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server options")]
 pub(in crate::cli) struct ServerArgs {
-    /// The server; without one, `list` lists the jobs of this machine
+    /// Server, as a URL; without a server, `list` lists the jobs of this machine
     #[arg(long, value_name = "URL", env = "WARPGAUGE_SERVER")]
     pub server: Option<String>,
-    /// API key for the server; better given by the environment, where others cannot list it
+    /// API key for the server; the environment variable is safer, because other users can list arguments
     #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
-    /// Trust the authorities in this file (PEM) for https://, and no others
+    /// Certificate authorities for https:// (PEM), in place of the system's
     #[arg(long, value_name = "FILE", env = "WARPGAUGE_CA_CERT")]
     pub ca_cert: Option<OsString>,
 }
@@ -73,20 +73,20 @@ impl ServerArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ListArgs {
-    /// Jobs in this state; may be repeated
+    /// State of the jobs; may be repeated
     #[arg(long, value_name = "STATE", value_parser = STATES)]
     pub state: Vec<String>,
-    /// Jobs of this kind
+    /// Kind of the jobs
     #[arg(long, value_name = "KIND", value_parser = ["evaluate", "execute", "compare", "sweep", "gate"])]
     pub kind: Option<String>,
-    /// Jobs with this label
+    /// Label of the jobs
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
-    /// Most jobs to list
+    /// Maximum number of jobs to list
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub limit: u32,
-    /// Print JSON: one list with all pages' jobs
+    /// Print the jobs of all pages as one JSON list
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -108,10 +108,10 @@ const STATES: [&str; 9] = [
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct JobArgs {
-    /// The `job_id` that the server gave
+    /// `job_id` that the server returned
     #[arg(value_name = "JOB")]
     pub job_id: String,
-    /// Print JSON, exactly as the server gave it
+    /// Print the response as JSON, unchanged
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub(in crate::cli) struct JobArgs {
 pub(in crate::cli) struct WaitArgs {
     #[command(flatten)]
     pub job: JobArgs,
-    /// Wait at most so many seconds
+    /// Maximum time to wait, seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
     pub timeout: Option<u64>,
 }

@@ -15,38 +15,38 @@ pub(in crate::cli) struct SpmvArgs {
     /// Kernel (.cu, .py, .ptx, .cubin, .fatbin)
     #[arg(long, value_name = "FILE")]
     pub kernel: PathBuf,
-    /// Its entry point
+    /// Name of the kernel
     #[arg(long, value_name = "NAME", default_value = warpgauge_sparse::spmv::DEFAULT_KERNEL)]
     pub kernel_name: String,
-    /// Format of the matrix, which says what the kernel's parameters are
+    /// Format of the matrix, which determines the kernel's parameters
     #[arg(long, value_enum, default_value_t = Format::Csr, conflicts_with = "args")]
     pub format: Format,
-    /// The kernel's parameters in their order, parts of any format: num_rows,values,…,x,y
+    /// Parameters of the kernel in order, parts of any format: num_rows,values,…,x,y
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub args: Vec<String>,
-    /// Compile-time constant of a Triton kernel; may be given again
+    /// Compile-time constant of a Triton kernel; may be repeated
     #[arg(long = "constant", value_name = "NAME=INTEGER", value_parser = constant)]
     pub constants: Vec<(String, i64)>,
     /// Element type of values and vectors
     #[arg(long, value_name = "TYPE", default_value = "float32", value_parser = ["float32", "float64"])]
     pub dtype: String,
-    /// Blocks of the grid, an expression over the kernel's arguments; default: a thread for each row, a
-    /// program of Triton's for each row
+    /// Number of blocks in the grid, as an expression over the kernel's arguments; default: a thread (for Triton a
+    /// program) for each row
     #[arg(long, value_name = "EXPRESSION")]
     pub grid: Option<String>,
-    /// Threads of a block
+    /// Number of threads in a block
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub block: u32,
-    /// Option for the compiler; may be given again
+    /// Option for the compiler; may be repeated
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub compiler_option: Vec<String>,
-    /// Timed launches; default: as many as the precision needs
+    /// Number of timed launches; default: enough for a precise median
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
-    /// Have a library multiply each matrix too, and report how many times as fast the kernel is
+    /// Library that also multiplies each matrix, with the speedup of the kernel over it
     #[arg(long, value_enum, value_name = "LIBRARY")]
     pub against: Option<Against>,
-    /// Print the rows as JSON
+    /// Print the rows of the table as JSON
     #[arg(long)]
     pub json: bool,
     /// Draw the times into this file

@@ -23,36 +23,36 @@ use warpgauge_watch::{Folder, WatchEvent, WatchOptions, WatchStop, mailbox};
 /// Flags of `watch`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct WatchArgs {
-    /// The folder: kernels are taken from DIR/kernels, results go to DIR/results
+    /// Folder: kernels are read from DIR/kernels, and results are written to DIR/results
     #[arg(value_name = "DIR", required_unless_present = "git", conflicts_with = "git")]
     pub folder: Option<PathBuf>,
-    /// Serve the repository at this address instead, through its folders kernels/ and results/
+    /// Repository to watch in place of a folder, with its directories kernels/ and results/
     #[arg(long, value_name = "URL")]
     pub git: Option<String>,
     /// Branch of the repository
     #[arg(long, value_name = "NAME", default_value = "main", requires = "git")]
     pub branch: String,
-    /// Directory of the repository that has kernels/ and results/, such as gpu-executor; default: its root
+    /// Directory of the repository that contains kernels/ and results/, e.g. gpu-executor; default: its root
     #[arg(long, value_name = "DIR", requires = "git", value_parser = directory)]
     pub within: Option<String>,
     #[command(flatten)]
     pub target: Target,
-    /// Files that are worked on at once
+    /// Maximum number of files that are evaluated at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
-    /// How long a file must be unchanged where its writer does not mark it as complete, 0 to 3600
+    /// Seconds for which a file must be unchanged, unless it is known to be complete, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     pub settle: f64,
-    /// Poll the folder at this interval, rather than watching for changes; for a repository the default is 10
+    /// Seconds between looks at the folder, in place of notifications; for a repository the default is 10
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub poll: Option<f64>,
-    /// Evaluate what is there, and end
+    /// Evaluate the kernels that are present, and end
     #[arg(long)]
     pub once: bool,
-    /// Ask for no metrics of the device: faster, and results have times only
+    /// Collect no device metrics: faster, and results have times only
     #[arg(long)]
     pub no_profile: bool,
-    /// Write results as KRAIT's executor does: NAME_result.json, in which `error` is a text
+    /// Name results NAME_result.json, with `error` as a text, as KRAIT's executor does
     #[arg(long)]
     pub suffixed_results: bool,
 }

@@ -26,19 +26,19 @@ pub(in crate::cli) struct SendArgs {
     /// Kernel: .cu, .py, .ptx, .cubin or .fatbin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The repository
+    /// Repository, as a URL
     #[arg(long, value_name = "URL")]
     pub git: String,
     /// Branch of the repository
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub branch: String,
-    /// Directory of the repository that has kernels/ and results/; default: its root
+    /// Directory of the repository that contains kernels/ and results/; default: its root
     #[arg(long, value_name = "DIR", value_parser = super::directory)]
     pub within: Option<String>,
-    /// Contract; default: the one beside the kernel, if there is one
+    /// Contract; default: the one beside the kernel, if it exists
     #[arg(long, value_name = "FILE")]
     pub contract: Option<PathBuf>,
-    /// How long to wait for the result, 0 to 3600
+    /// Seconds to wait for the result, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0, value_parser = seconds)]
     pub patience: f64,
     /// Print the result as JSON
