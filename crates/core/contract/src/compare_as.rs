@@ -43,8 +43,9 @@ pub struct CompareAs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
     /// Scales of a quantised output, with which its numbers are compared. Scales are checked too, if they are an
-    /// output with an expectation. A number matches within half a step of its own plus half a step of the expected
-    /// number, each times its scale. If the request gives `atol` or `rtol`, they apply to numbers times scales.
+    /// output with an expectation. A number matches within the sum of two half steps, each times its scale: that of
+    /// the actual and that of the expected number. If the request gives `atol` or `rtol`, they apply to numbers times
+    /// scales.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scales: Option<ScalesOf>,
 }

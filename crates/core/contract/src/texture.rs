@@ -8,7 +8,7 @@ use crate::launches::ValueError;
 use crate::texels::{Over, one};
 use warpgauge_model::{TextureAddress, TextureFilter, TextureLayout, TextureRead};
 
-/// Texture over a tensor. It lies over the tensor's memory if the hardware can read it there, and otherwise over a
+/// Texture over a tensor. The texture uses the tensor's memory if the hardware can read it there. Otherwise it uses a
 /// CUDA array that holds the tensor during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

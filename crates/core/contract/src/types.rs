@@ -176,8 +176,8 @@ pub struct IoContract {
     /// Arguments in the order of the parameters. A kernel in `expected` has none: it gets the candidate's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ArgSpec>,
-    /// Launch configuration, required for a kernel that runs. A kernel in `expected` and a candidate of a comparison
-    /// default to the launch of the kernel beside them, if both or neither are Triton kernels.
+    /// Launch configuration, required for a kernel that runs. By default a kernel in `expected` and a candidate of a
+    /// comparison have the launch of the kernel beside them. This applies if both or neither are Triton kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
 }
@@ -224,9 +224,9 @@ pub struct ArgSpec {
     /// Shape, element type and content of a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_spec: Option<TensorSpec>,
-    /// Values of a structure's fields, by name. A value is a number, the name of an argument (a pointer to a tensor,
-    /// or the value of a scalar), an expression, null (a null pointer), an array, or the fields of a nested
-    /// structure.
+    /// Values of a structure's fields, by name. A value is a number, an expression, or the name of an argument: a
+    /// pointer to a tensor, or the value of a scalar. It may also be null (a null pointer), an array, or the fields
+    /// of a nested structure.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub fields: serde_json::Map<String, serde_json::Value>,
     /// Entries of an array of pointers in device memory, 1–65536. An entry is the name of a tensor, an element of a
@@ -509,9 +509,9 @@ pub struct Expected {
     /// differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Box<KernelCode>>,
-    /// Tolerance of each element, as `float64` elements of the output's shape, for results whose rounding errors are
-    /// known one by one, such as sums of different lengths. Only beside `data`. It is added to `tolerance`, whose
-    /// `atol` and `rtol` are then 0 unless they are given.
+    /// Tolerance of each element, as `float64` elements of the output's shape. It serves results whose rounding
+    /// errors are known one by one, such as sums of different lengths. Only beside `data`. The bound is added to
+    /// `tolerance`, whose `atol` and `rtol` are then 0 unless they are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<TensorData>,
     /// Name of a sparse matrix. The expectation is its product with the vector `times`, which the CPU computes in

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// The job is accepted.
+    /// The job is accepted and waits for its turn.
     Submitted,
-    /// The job waits for a device.
+    /// Data are being prepared, or the job waits for a device.
     Queued,
-    /// The job's kernels compile.
+    /// A source compiles.
     Compiling,
-    /// The device has run the kernel, and outputs are compared with their expectations.
+    /// Outputs are being verified.
     Validating,
-    /// The kernel runs on the device.
+    /// The kernel runs on the device, or profilers and checkers run.
     Profiling,
     /// The job ended with a report.
     Completed,

@@ -71,7 +71,7 @@ pub struct ExecutionSummary {
 /// Use of the GPU's time while it was traced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuTime {
-    /// Time from the begin of the GPU's first activity to the end of its last, milliseconds.
+    /// Time from the start of the GPU's first activity to the end of its last, milliseconds.
     pub span_ms: f64,
     /// Time in which the GPU was busy, milliseconds.
     pub busy_ms: f64,
@@ -126,14 +126,14 @@ pub struct LaunchRow {
     /// Time in the call, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<f64>,
-    /// Time from the end of the call to the begin of the kernel, milliseconds: the wait for earlier work in the
+    /// Time from the end of the call to the start of the kernel, milliseconds: the wait for earlier work in the
     /// queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_ms: Option<f64>,
     /// Time in the kernel, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_ms: Option<f64>,
-    /// Time from the begin of the call to the end of the kernel, milliseconds.
+    /// Time from the start of the call to the end of the kernel, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<f64>,
 }

@@ -190,8 +190,8 @@ pub struct ExecMetadata {
     pub device_metrics: Option<DeviceMetrics>,
 }
 
-/// Wall-clock time by stage, milliseconds. The stages and `other` add up to `total`. Exception: compilations that run
-/// side by side count once each.
+/// Wall-clock time by stage, milliseconds. The stages and `other` add up to `total`. Exception: kernels that compile
+/// side by side each count in full in `compile`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timings {
     /// Time of waiting for a device.

@@ -41,10 +41,10 @@ pub struct LaunchStep {
     /// Name of the kernel to launch, as in `metadata.kernel_name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Arguments in the order of the parameters. An argument is the name of an argument of `io`, a number, an
-    /// expression over scalars, shapes and loop indices such as `n - i`, a tensor from an element on such as `x + i *
-    /// n`, null, or a structure, whose fields have such values by name. Default: the arguments of `io` in their
-    /// order.
+    /// Arguments in the order of the parameters. Default: the arguments of `io` in their order. An argument is a
+    /// number, null, the name of an argument of `io`, or an expression over scalars, shapes and loop indices such as
+    /// `n - i`. It may also be a tensor from an element on such as `x + i * n`, or a structure, whose fields have
+    /// such values by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<serde_json::Value>>")]
     pub args: Option<Vec<serde_json::Value>>,

@@ -43,7 +43,7 @@ pub struct TensorUsed {
 pub enum TensorOrigin {
     /// The server copied the caller's tensor when it accepted the request.
     Shared,
-    /// The request contained the content, e.g. from a stored baseline; the tensor's id is the caller's statement.
+    /// The request contained the content, e.g. from a stored baseline. Its id was not verified.
     Given,
 }
 
