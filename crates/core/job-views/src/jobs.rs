@@ -39,10 +39,11 @@ pub struct JobView {
     /// Label that the caller gave to the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Error that ended the job. Absent unless it failed.
+    /// Reason why the job ended without a report, or why an attempt was given up and the job waits again. Absent if
+    /// there is neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of the error. Absent unless the job failed.
+    /// Stable code of the reason why the job ended without a report. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
     /// Report of an evaluation, or of the first candidate of a comparison. Absent until the job has ended. It
@@ -97,10 +98,11 @@ pub struct JobSummary {
     /// Time of the end, seconds since the Unix epoch. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<f64>,
-    /// Error that ended the job. Absent unless it failed.
+    /// Reason why the job ended without a report, or why an attempt was given up and the job waits again. Absent if
+    /// there is neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of the error. Absent unless the job failed.
+    /// Stable code of the reason why the job ended without a report. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
 }
@@ -140,7 +142,7 @@ pub struct JobEvent {
     /// confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<usize>,
-    /// Error that ended the job. Absent unless it failed.
+    /// Reason why the job ended without a report. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

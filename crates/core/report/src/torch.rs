@@ -98,8 +98,8 @@ pub enum TorchClock {
 /// Readings of the clocks of a torch kernel on a GPU, for one call, milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TorchClocks {
-    /// Median time of a call by CUDA events. L2 is flushed before the call, and the time includes the host's
-    /// launches.
+    /// Median time of a call by CUDA events. L2 is flushed before the call, and the host launches the call's kernels
+    /// during the measured time.
     pub events_ms: f64,
     /// Median time of a single call by the judge's clock. Inputs are encrypted until the clock starts, and a hash
     /// settles the results when it stops. `overhead_ms` is deducted. L2 keeps as much of the inputs as it has room

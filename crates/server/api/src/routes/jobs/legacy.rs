@@ -15,7 +15,8 @@ pub struct LegacyJob {
     pub status: JobState,
     /// Time of acceptance, seconds since the Unix epoch.
     pub created_at: f64,
-    /// Error that ended the job. Null unless it failed.
+    /// Reason why the job ended without a report, or why an attempt was given up and the job waits again. Null if
+    /// there is neither.
     #[schemars(extend("nullable" = true))]
     pub error: Option<String>,
     /// Time of the end, seconds since the Unix epoch.
