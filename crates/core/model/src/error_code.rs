@@ -35,7 +35,7 @@ codes! {
         // Things that do not exist.
         /// There is nothing at that address.
         NotFound = "not_found",
-        /// There is no job of that number, or its report is not kept any more.
+        /// There is no job with this id, or its report is no longer stored.
         NoSuchJob = "no_such_job",
         /// There is no such agent session.
         NoSuchSession = "no_such_session",
@@ -43,7 +43,7 @@ codes! {
         NoSuchBaseline = "no_such_baseline",
         /// There is no matrix of that name.
         NoSuchMatrix = "no_such_matrix",
-        /// There is no tensor of that name.
+        /// There is no tensor with this id.
         NoSuchTensor = "no_such_tensor",
         /// The shared tensor expired, or was evicted for another.
         TensorGone = "tensor_gone",

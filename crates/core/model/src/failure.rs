@@ -407,7 +407,7 @@ impl FailureCode {
 }
 
 codes! {
-    /// The stage in which a run ended early.
+    /// Stage in which a run ended early.
     FailureStage {
         /// The kernel did not compile.
         Compile = "compile",

@@ -7,7 +7,7 @@ use warpgauge_tensor::encoding::NpyHeader;
 
 use crate::{TensorFileError, safetensors};
 
-/// Form of a tensor's content.
+/// Format of a tensor's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TransferFormat {
@@ -16,7 +16,7 @@ pub enum TransferFormat {
     Npy,
     /// A `.safetensors` file with one tensor, called `tensor`.
     Safetensors,
-    /// The elements alone.
+    /// Raw elements.
     Raw,
 }
 

@@ -11,32 +11,32 @@ pub const FORMAT: u32 = 1;
 /// Default timeout of a call, seconds.
 const TIMEOUT_S: f64 = 300.0;
 
-/// The head of a call: where and within which bounds it runs.
+/// Head of a call: the device and the limits of the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallHead {
-    /// Version of the program behind the head: 1.
+    /// Version of the format after the head: 1.
     pub format: u32,
-    /// Seconds that it may take, from when it has its place.
+    /// Time limit from the start on the device, seconds; default 300.
     #[serde(default = "timeout")]
     pub timeout: f64,
-    /// Bytes that it may allocate beside what PyTorch itself has; absent: the server's limit.
+    /// Maximum memory that the call may allocate beside PyTorch's own, bytes. Default: the server's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Threads that PyTorch computes with; absent, or more than the place has: those of the place.
+    /// Number of threads for PyTorch. Default and maximum: those of the device's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// The GPU, by its `uuid`; absent: the CPU.
+    /// UUID of the GPU. Default: the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Whether the program has pickled objects, which the caller's key must allow.
+    /// Whether the program has pickled objects. The caller's key needs a permission for them.
     #[serde(default)]
     pub pickles: bool,
-    /// Whether on the CPU tensors that are sent to a GPU stay where they are.
+    /// Whether tensors that are sent to a GPU stay on the CPU, in a call on the CPU.
     #[serde(default)]
     pub stand_in: bool,
-    /// A name under which the process waits a little after the call, for the next one of this name, by the same
-    /// key and with the same bounds; absent: it ends with the call.
+    /// Name under which the process waits after the call for another call with this name, the same key and the same
+    /// limits. Without a name the process ends with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
 }

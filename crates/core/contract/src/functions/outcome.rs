@@ -5,43 +5,43 @@ use serde::{Deserialize, Serialize};
 
 use super::places::PlaceKind;
 
-/// How a call came to its end.
+/// End of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
-    /// Its process says that it is done; what it did is in its records.
+    /// The process reported the end. Its records have the result.
     Ended,
-    /// It did not end in time.
+    /// The call exceeded its time limit.
     TimedOut,
-    /// Its process ended before.
+    /// The process ended before the call did.
     Died,
-    /// It returned more than may be returned.
+    /// The returned value exceeds the size limit.
     TooLarge,
-    /// What it said is no answer.
+    /// The process sent an invalid answer.
     Garbled,
 }
 
-/// The head of an answer.
+/// Head of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutcomeHead {
-    /// How it ended.
+    /// End of the call.
     pub status: CallStatus,
-    /// Why, unless it is done.
+    /// Reason for the end. Absent if the call ended with a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it ran on.
+    /// Kind of device that the call ran on.
     pub place: PlaceKind,
-    /// The GPU, by its `uuid`.
+    /// UUID of the GPU. Absent for the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Milliseconds that it waited for its place, and that it ran for.
+    /// Time of waiting for a device, milliseconds.
     pub queue_ms: f64,
-    /// See `queue_ms`.
+    /// Time of running, milliseconds.
     pub run_ms: f64,
-    /// Whether its process had made another call before.
+    /// Whether the process had served an earlier call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// The beginning of what it printed.
+    /// Beginning of the printed text.
     pub printed: String,
 }
 

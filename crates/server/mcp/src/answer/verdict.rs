@@ -7,51 +7,51 @@ use warpgauge_report::KernelVerdict;
 use warpgauge_statistics::CountedVerdict;
 use warpgauge_statistics::paired::PairedVerdict;
 
-/// What came of a call: the verdict on a kernel as every other answer has it, or what else there is to say.
+/// Result of a call: the verdict on a kernel, or the state of its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// Every output is right.
+    /// Every checked output is right.
     Correct,
-    /// One is not.
+    /// An output is wrong, or something else speaks against the kernel.
     Wrong,
     /// The kernel does not compile.
     NotCompiled,
-    /// It passes, but a useless one would pass too.
+    /// The kernel passes, but a useless kernel would pass too.
     Weak,
-    /// It crashed, hung or ran out of something.
+    /// The kernel crashed, hung or ran out of a resource.
     Failed,
-    /// It ran; the contract does not say what its outputs must be.
+    /// The kernel ran, and the contract gives no expectation.
     NotChecked,
-    /// There is no verdict: the machine lacks something.
+    /// There is no verdict, for a reason that is the fault of the service or the machine.
     Error,
-    /// Faster than the reference.
+    /// The candidate is faster than the reference.
     Faster,
-    /// Slower.
+    /// The candidate is slower than the reference.
     Slower,
-    /// As fast.
+    /// The candidate is as fast as the reference.
     Same,
-    /// Neither could be shown.
+    /// None of these could be shown.
     Inconclusive,
-    /// Less work than the reference, counted.
+    /// The candidate does less counted work than the reference.
     LessWork,
-    /// More.
+    /// The candidate does more counted work than the reference.
     MoreWork,
-    /// As much.
+    /// The candidate does as much counted work as the reference.
     SameWork,
-    /// More of one kind and less of another.
+    /// The candidate does more work of one kind and less of another.
     MixedWork,
-    /// Right, and not compared.
+    /// The candidate is right, and was not compared.
     NotCompared,
-    /// The job ended, and its report has the rest.
+    /// The job has ended with a report.
     Completed,
-    /// The job goes on.
+    /// The job runs.
     Running,
     /// The job was cancelled.
     Cancelled,
     /// The job ended without a report.
     JobFailed,
-    /// Nothing was done.
+    /// The request was refused.
     Refused,
 }
 
