@@ -26,7 +26,7 @@ const PARAMETERS: &str = "
    schema: {type: integer, format: int32, minimum: -100, maximum: 100}}
 - {name: label, in: query, required: false,
    description: 'Label of the job, by which lists can be filtered. At most 255 bytes, without control characters.',
-   schema: {type: string, maxLength: 63}}
+   schema: {type: string, maxLength: 255}}
 - {name: webhook, in: query, required: false,
    description: 'URL to which the server posts the end of the job, signed. The operator must allow its host.',
    schema: {type: string, format: uri, maxLength: 2048}}
