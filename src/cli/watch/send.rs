@@ -26,7 +26,7 @@ pub(in crate::cli) struct SendArgs {
     /// Kernel: .cu, .py, .ptx, .cubin or .fatbin
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Repository, as a URL
+    /// Repository, as a URL or a path
     #[arg(long, value_name = "URL")]
     pub git: String,
     /// Branch of the repository

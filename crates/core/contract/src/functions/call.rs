@@ -23,7 +23,7 @@ pub struct CallHead {
     /// Maximum memory that the call may allocate beside PyTorch's own, bytes. Default: the server's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Number of threads for PyTorch. Default and maximum: those of the device's place.
+    /// Number of threads for PyTorch. Default and maximum: `threads` of the place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// UUID of the GPU. Default: the CPU.
