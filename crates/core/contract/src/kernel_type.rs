@@ -9,21 +9,6 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Type of a kernel's code.
-///
-/// - `cuda`: CUDA C++ source.
-/// - `ptx`: PTX assembly.
-/// - `cubin`: an ELF image of machine code for one architecture.
-/// - `fatbin`: a container of images for several architectures.
-/// - `torch`: Python source with a function or a module of PyTorch. It runs on a GPU if there is one, and on the CPU
-///   otherwise.
-/// - `torch_cuda`: Python source that builds a PyTorch extension in CUDA C++ (`load_inline`). It runs as `torch`
-///   does.
-/// - `triton`: Python source with a Triton kernel. Its host code does not run.
-/// - `multi_kernel`: Python source whose `metadata.entry_point` is called. It runs as `torch` does; Triton kernels in
-///   it need a GPU.
-/// - `library`: no code, but a function of NVIDIA's cuSPARSE or cuBLAS, to compare kernels with. It needs a
-///   GPU.
-/// - `program`: CUDA C++ source with a `main()`. The whole program runs, and is judged by its output and exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelType {

@@ -108,7 +108,8 @@ fn without_empty_default(schema: &mut Schema) {
     }
 }
 
-/// Replaces a choice between described constants by a list of words.
+/// Replaces a choice between described constants by a list of words. The description of the type gets those of
+/// the constants as a list.
 fn plain_enum(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let words = |variant: &Value| match (variant.get("const"), variant.get("enum")) {
@@ -116,10 +117,20 @@ fn plain_enum(schema: &mut Schema) {
         (None, Some(Value::Array(words))) => Some(words.clone()),
         _ => None,
     };
-    if let Some(words) = variants.iter().map(words).collect::<Option<Vec<_>>>() {
-        schema.remove("oneOf");
-        schema.insert("type".into(), "string".into());
-        schema.insert("enum".into(), words.concat().into());
+    let Some(words) = variants.iter().map(words).collect::<Option<Vec<_>>>() else { return };
+    let described = |variant: &Value| {
+        let word = variant.get("const")?.as_str()?;
+        let text = variant.get("description")?.as_str()?;
+        Some(format!("- `{word}`: {}", text.replace('\n', " ")))
+    };
+    let list = variants.iter().filter_map(described).collect::<Vec<_>>();
+    schema.remove("oneOf");
+    schema.insert("type".into(), "string".into());
+    schema.insert("enum".into(), words.concat().into());
+    if !list.is_empty() {
+        let own = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("{own}\n\n{}", list.join("\n"));
+        schema.insert("description".into(), text.trim().into());
     }
 }
 
