@@ -1,7 +1,8 @@
-//! Exit codes of the program: the one place that gives them meaning. `docs/cli.md` has the table.
+//! Exit codes of the program. [`Exit`] has those of all commands but the gate, [`GateExit`] those
+//! of the gate; `docs/cli.md` has the table.
 //!
-//! They are stable: scripts and continuous integration rely on them. The caller's fault, the
-//! environment's fault and our bug are different codes.
+//! The codes are stable: scripts and continuous integration rely on them. A mistake of the caller,
+//! a fault of the environment and a bug have different codes.
 
 use std::process::ExitCode;
 
@@ -17,23 +18,24 @@ use warpgauge_service::{ExecError, ServiceError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// The kernel ran, and its outputs are right or were not to be checked; or the command worked.
+    /// The kernel ran, and its outputs are right or are not checked; or the command did its work.
     Success = 0,
-    /// The environment's fault: no device, no compiler, no server, a file that cannot be written.
+    /// A fault of the environment: no device, no compiler, no server, a file that cannot be
+    /// written.
     Environment = 1,
-    /// The caller's fault: the command line, the configuration, or the contract.
+    /// A mistake of the caller: the command line, the configuration, or the contract.
     Usage = 2,
     /// The kernel does not compile.
     NotCompiled = 3,
     /// The kernel gave a wrong result, or crashed, hung, or ran out of memory.
     KernelFailed = 4,
-    /// The service is full or going down: the same command may work later.
+    /// The service is full or shuts down: the same command may work later.
     Busy = 5,
     /// The kernel passes, but a useless one would pass too.
     Weak = 6,
     /// A bug in warpgauge.
     Internal = 70,
-    /// Ended by SIGINT.
+    /// SIGINT ended the program.
     Interrupted = 130,
 }
 
@@ -51,12 +53,11 @@ impl Exit {
         (Exit::Interrupted, "interrupted"),
     ];
 
-    /// The number the shell sees.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Name in errors that are written as JSON.
+    /// Returns the name of the code in errors that are written as JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Exit::Success => "success",
@@ -71,12 +72,11 @@ impl Exit {
         }
     }
 
-    /// The code for a report.
+    /// Returns the code for the verdict of a report.
     pub fn of_report(report: &EvaluateResponse) -> Exit {
         Exit::of_verdict(report.kernel_verdict())
     }
 
-    /// The code for a verdict.
     pub const fn of_verdict(verdict: KernelVerdict) -> Exit {
         match verdict {
             KernelVerdict::Correct | KernelVerdict::NotChecked => Exit::Success,
@@ -87,8 +87,8 @@ impl Exit {
         }
     }
 
-    /// The code for a comparison: that of the first candidate that has another than success. Which is
-    /// faster does not matter here. A broken reference is the contract's fault.
+    /// Returns the code of the first candidate that has another than success. Which kernel is
+    /// faster does not count. A broken reference is a mistake in the contract.
     pub fn of_comparison(response: &CompareResponse) -> Exit {
         if matches!(
             response.reference.kernel_verdict(),
@@ -98,7 +98,8 @@ impl Exit {
         }
         let of_candidate =
             |candidate: &CandidateReport| match Exit::of_report(&candidate.evaluation) {
-                // Right on its own; then only the emulated device has nothing to compare.
+                // The candidate is right by itself. A comparison may be absent on the emulated
+                // device alone.
                 Exit::Success
                     if candidate.comparison.is_none()
                         && response
@@ -114,7 +115,7 @@ impl Exit {
         exits.find(|exit| *exit != Exit::Success).unwrap_or(Exit::Success)
     }
 
-    /// The code for a sweep: that of its worst point.
+    /// Returns the code of the worst point.
     pub fn of_sweep(answer: &SweepResponse) -> Exit {
         match answer.points.iter().map(|point| point.status).max() {
             None | Some(SweepStatus::Correct | SweepStatus::NotChecked) => Exit::Success,
@@ -126,7 +127,7 @@ impl Exit {
         }
     }
 
-    /// The code where there is no report.
+    /// Returns the code for an error of the service in this process.
     pub fn of_service_error(error: &ServiceError) -> Exit {
         match error {
             ServiceError::Exec(error) => Self::of_exec_error(error),
@@ -160,7 +161,7 @@ impl Exit {
         }
     }
 
-    /// The code where a server gave no report.
+    /// Returns the code for an error of a server's client.
     pub fn of_client_error(error: &ClientError) -> Exit {
         match error {
             ClientError::Url { .. }
@@ -180,7 +181,7 @@ impl Exit {
         }
     }
 
-    /// The code for an HTTP status that is not a success.
+    /// Returns the code for an HTTP status that is not a success.
     pub fn of_http_status(status: u16) -> Exit {
         match status {
             400..=428 | 430..=499 => Exit::Usage,
@@ -191,23 +192,24 @@ impl Exit {
     }
 }
 
-/// How `warpgauge gate` ended: its codes are those of a test, not those of the other commands.
+/// How `warpgauge gate` ended: its codes are those of a test, and differ from those of other
+/// commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum GateExit {
-    /// No case stands against the change.
+    /// No case is slower, wrong or undecided.
     Pass = 0,
     /// The gate could not do its work: usage, suite, baseline, device, server, a case missing.
     ToolError = 1,
     /// A case got slower.
     Regression = 2,
-    /// Of a case nothing could be shown.
+    /// The measurements of a case decide nothing.
     Inconclusive = 3,
     /// A kernel is wrong.
     Invalid = 4,
     /// A bug in warpgauge.
     Internal = 70,
-    /// Ended by SIGINT.
+    /// SIGINT ended the program.
     Interrupted = 130,
 }
 
@@ -223,12 +225,10 @@ impl GateExit {
         (GateExit::Interrupted, "interrupted"),
     ];
 
-    /// The number the shell sees.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The code for the verdict on a suite.
     pub fn of_verdict(verdict: SuiteVerdict) -> Self {
         match verdict {
             SuiteVerdict::Pass => Self::Pass,
@@ -239,7 +239,7 @@ impl GateExit {
         }
     }
 
-    /// The code of a run without a verdict. It is never a regression, whatever the cause.
+    /// Returns the code of a run without a verdict. An error is never a regression.
     pub fn of_error(exit: Exit) -> Self {
         match exit {
             Exit::Internal => Self::Internal,

@@ -1,5 +1,5 @@
-//! The program: its command line and its exit codes. Everything else is in the crates below it
-//! (`crates/`; ARCHITECTURE.md has the order).
+//! The program: its command line ([`cli`]) and its exit codes ([`exit`]). Everything else is in the
+//! crates below it (`crates/`; ARCHITECTURE.md has the order).
 
 #![forbid(unsafe_code)]
 

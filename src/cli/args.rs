@@ -1,4 +1,4 @@
-//! The command line as clap sees it.
+//! Types into which clap reads the command line; [`Cli`] has all of it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(super) struct Cli {
     pub command: Command,
 }
 
-/// Flags of every command.
+/// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
@@ -252,7 +252,7 @@ pub(super) struct ServeArgs {
     pub port: Option<String>,
 }
 
-/// Where a command is carried out.
+/// Flags that choose where a command runs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server options")]
 pub(super) struct Target {
@@ -268,17 +268,17 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The server, if one is named.
+    /// Returns the client of the named server, or `None` without a name.
     ///
     /// # Errors
-    /// Where its address is none.
+    /// The address, the key or the file of authorities is not valid.
     pub(super) fn client(&self) -> Result<Option<Client>, ClientError> {
         let Some(server) = &self.server else { return Ok(None) };
         client(server, self.api_key.as_ref(), self.ca_cert.as_ref()).map(Some)
     }
 }
 
-/// The server at an address; an empty variable that would name authorities counts as not set.
+/// Returns the client of the server at this address. An empty path of authorities counts as absent.
 pub(super) fn client(
     server: &str,
     api_key: Option<&String>,
@@ -288,7 +288,7 @@ pub(super) fn client(
     Client::new(server, api_key.cloned(), ca_cert)
 }
 
-/// How long to stay with a server that goes away.
+/// Flag for how long a command waits for a server that is absent.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Server options")]
 pub(super) struct Patience {
@@ -297,7 +297,7 @@ pub(super) struct Patience {
     pub seconds: f64,
 }
 
-/// A time to have patience for.
+/// Reads a waiting time, seconds.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
@@ -583,20 +583,20 @@ fn after_help() -> String {
     text
 }
 
-/// What the tests of the commands share.
+/// Helpers for tests of several commands.
 #[cfg(test)]
 pub(super) mod testing {
     use serde_json::{Map, Value};
 
     use super::{Cli, Command, Parser};
 
-    /// The command that these arguments are.
+    /// Parses these arguments, without the program's name, as a command.
     pub(in super::super) fn command<A: AsRef<str>>(arguments: &[A]) -> Command {
         let arguments = arguments.iter().map(AsRef::as_ref);
         Cli::parse_from(std::iter::once("warpgauge").chain(arguments)).command
     }
 
-    /// A contract once flags were put into it.
+    /// Returns the contract after `apply` put flags into its fields.
     pub(in super::super) fn with_flags(
         contract: Value,
         apply: impl FnOnce(&mut Map<String, Value>),

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use super::{CliError, expect};
 use warpgauge_code::infer::Wishes;
 
-/// Most values of one `--set`.
+/// Maximum number of values of one `--set`.
 const MAX_VALUES: usize = 64;
 
-/// Flags that complete or change what a contract says of its kernel.
+/// Flags that complete or change the contract of a kernel.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Contract options")]
 pub(super) struct KernelFlags {
@@ -29,13 +29,13 @@ impl KernelFlags {
         self.assume.single_wishes(self.kernel_name.as_deref())
     }
 
-    /// Puts the flags into a contract.
+    /// Puts all flags into a contract.
     pub(super) fn apply(&self, fields: &mut Map<String, Value>) -> Result<(), CliError> {
         self.assume.apply(fields, "kernel")?;
         self.apply_others(fields)
     }
 
-    /// Puts the flags into a contract, but those that fix numbers and the launch.
+    /// Puts the flags into a contract, except those that fix numbers and the launch.
     pub(super) fn apply_others(&self, fields: &mut Map<String, Value>) -> Result<(), CliError> {
         if let Some(name) = &self.kernel_name
             && let Some(Value::Object(kernel)) = fields.get_mut("kernel")
@@ -162,7 +162,8 @@ fn extents(text: &str, takes_expressions: bool) -> Result<Extents, String> {
 }
 
 impl Assume {
-    /// Returns what an inference should not guess. `pick` chooses one of the values of each number.
+    /// Returns what an inference should not guess. `pick` chooses a value for each number that has
+    /// several.
     pub(super) fn wishes(&self, kernel: Option<&str>, pick: impl Fn(&Setting) -> Value) -> Wishes {
         let values = self.set.iter().filter_map(|setting| {
             let value = pick(setting);
@@ -181,7 +182,8 @@ impl Assume {
         self.wishes(kernel, |setting| setting.values[0].clone())
     }
 
-    /// Puts the values and the launch into the kernel at `field` of a contract.
+    /// Puts the values and the launch into the kernel at `field` of a contract. Several values for
+    /// a number are an error.
     pub(super) fn apply(
         &self,
         fields: &mut Map<String, Value>,
@@ -241,7 +243,7 @@ impl Assume {
     }
 }
 
-/// Gives a number among the arguments its value.
+/// Puts a value into the argument of this name, which must be a number.
 fn put_number(args: &mut [Value], setting: &Setting, value: Value) -> Result<(), CliError> {
     let name = &setting.name;
     let is_number =

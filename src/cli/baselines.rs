@@ -1,4 +1,4 @@
-//! `warpgauge baselines`: baselines that a server or this machine keeps.
+//! `warpgauge baselines`: lists, stores and removes baselines at a server or on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use warpgauge_api::{BaselineRemoved, Baselines};
 use warpgauge_config::Config;
 use warpgauge_gate::{BaselineCase, BaselineSummary, NewBaseline, check_baseline_name};
 
-/// How long to wait for a server that is full or restarting, seconds.
+/// How long a command waits for a server that is full or restarting, seconds.
 const PATIENCE_S: f64 = 120.0;
 
 #[derive(Debug, Subcommand)]
@@ -151,7 +151,7 @@ fn delete(args: &NameArgs, config: &Config, terminal: Terminal) -> Result<(), Cl
     }
 }
 
-/// Says what is kept now.
+/// Prints the baseline that is stored now.
 fn kept(
     how: &str,
     summary: &BaselineSummary,
@@ -164,7 +164,7 @@ fn kept(
     terminal.print(&plain(&format!("{how} {}", page(summary))))
 }
 
-/// What of a baseline fits into a line: what it is for.
+/// Returns the device, driver, CUDA version and method that a baseline is valid for, in a line.
 fn pinned(summary: &BaselineSummary) -> String {
     let pin = &summary.pin;
     let driver = pin.driver.as_ref().map(|driver| format!(", driver {driver}"));

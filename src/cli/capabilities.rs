@@ -1,4 +1,4 @@
-//! `warpgauge capabilities`.
+//! `warpgauge capabilities`: what each device and tool can do here.
 
 use super::args::CapabilitiesArgs;
 use super::terminal::{Terminal, plain};

@@ -1,4 +1,4 @@
-//! Hidden subcommands: this binary, re-executed as a child of the service.
+//! Hidden subcommands, with which the service starts this program as its children.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ const WORKER: &str = "__worker";
 /// First argument of a compile child.
 const COMPILE: &str = "__compile";
 
-/// Runs a child if the first argument asks for one. Children do not see the command-line parser:
-/// their start is on the way of every evaluation.
+/// Runs a child if the first argument asks for one. Children skip the command-line parser, because
+/// every evaluation waits for their start.
 pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     let child = args.get(1)?.to_str()?;
     let score = match child {
@@ -29,10 +29,10 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
         _ => return None,
     };
     if child == COMPILE {
-        // Compilers of one key shall not slow the kernels of another that run on the processor.
+        // Compilers of one owner must not slow another owner's kernels on the CPU.
         enforcement::yield_to_others();
     }
-    // In this order: a root server's child can go back to no lower score once it has no capabilities.
+    // The order matters: without capabilities the child of a root server cannot lower its score.
     enforcement::end_before_others(score);
     let begun = may_hide(child).then(own_root::begin);
     let keep =
@@ -58,7 +58,8 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-/// Whether a child runs or reads what a stranger wrote on the processor, so that paths are hidden from it.
+/// Returns whether a child runs or reads submitted code on the CPU, so that paths are hidden from
+/// it.
 fn may_hide(child: &str) -> bool {
     let hidden = [
         COMPILE,
@@ -69,9 +70,9 @@ fn may_hide(child: &str) -> bool {
     hidden.contains(&child)
 }
 
-/// What a child keeps of the capabilities of a root server.
+/// Returns which capabilities of a root server a child keeps.
 fn kept(child: &str, args: &[OsString]) -> KeptCapabilities {
-    // One that reads counters by itself, or has a tool in it that may.
+    // The worker reads counters itself, or runs inside a tool that may read them.
     let reads = ["--counters", "--socket"];
     if child == WORKER && args.iter().any(|given| reads.iter().any(|flag| given == flag)) {
         KeptCapabilities::Counters

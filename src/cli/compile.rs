@@ -1,4 +1,4 @@
-//! `warpgauge compile`.
+//! `warpgauge compile`: compiles a kernel and prints its resources.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub(super) fn run(
     })
 }
 
-/// The request for a kernel file or for the kernel of a contract.
+/// Returns the request for a kernel file, or for the kernel of a contract.
 fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
     let mut kernel = match kernel_type_of(&args.file) {
         Some(KernelType::Triton) => {
@@ -81,18 +81,18 @@ fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
     Ok(CompileRequest { kernel, arch: args.arch.clone(), return_image: args.output.is_some() })
 }
 
-/// What is left of a contract where only its kernel matters.
+/// A contract of which only the kernel is read.
 #[derive(serde::Deserialize)]
 pub(super) struct OnlyKernel {
     pub kernel: KernelCode,
 }
 
-/// What a file holds, if its name says that it is code.
+/// Returns the type of kernel that the file's extension names.
 pub(super) fn kernel_type_of(path: &Path) -> Option<KernelType> {
     KernelType::of_extension(path.extension()?.to_str()?)
 }
 
-/// A kernel that is nothing but code.
+/// Returns a kernel that has code and no contract.
 pub(super) fn kernel_file(
     path: &Path,
     kernel_type: KernelType,
@@ -118,7 +118,7 @@ pub(super) fn kernel_file(
     Ok(kernel)
 }
 
-/// Checks that a file whose name says what it holds does not get another kind of image.
+/// Checks that the image's format is the format that the file's extension names.
 fn fits_name(format: Option<&str>, path: &Path) -> Result<(), CliError> {
     match (path.extension().and_then(|ending| ending.to_str()), format) {
         (Some("cubin"), Some("ptx")) => Err(CliError::Usage(format!(
@@ -158,7 +158,7 @@ mod tests {
     use super::super::args::testing::command;
     use super::*;
 
-    /// The request as a server would get it.
+    /// Returns the request as JSON, as a server would receive it.
     fn request_json(arguments: &[&str]) -> Value {
         let Command::Compile(args) = command(&[&["compile"], arguments].concat()) else {
             panic!("parses as compile");

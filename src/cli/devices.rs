@@ -1,4 +1,4 @@
-//! `warpgauge devices`.
+//! `warpgauge devices`: lists the devices of this machine or of a server.
 
 use super::args::DevicesArgs;
 use super::terminal::{Terminal, plain};

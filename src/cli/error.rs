@@ -1,4 +1,4 @@
-//! What can keep a command from doing its work, and whose fault it is.
+//! Errors of commands: [`CliError`], and the exit code of each.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use warpgauge_service::{ExecError, Problem, ServiceError};
 use warpgauge_watch::FolderError;
 use warpgauge_watch::mailbox::{GitError, MailboxError};
 
-/// Why a command did not do its work. `Display` says what and where, `source` why.
+/// Why a command failed. `Display` says what and where, `source` why.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The configuration is not valid.
@@ -59,19 +59,19 @@ pub enum CliError {
     /// The HTTP server failed.
     #[error("the HTTP server failed")]
     Server(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Whoever started this program as a server of agents speaks another language.
+    /// The program that started `warpgauge mcp` does not follow the protocol.
     #[error("no agent could be served")]
     Agent(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// An option of this command does not fit the others or the machine.
+    /// An option does not fit the other options or the machine.
     #[error("{0}")]
     Usage(String),
     /// A kernel file does not compile.
     #[error("{0}")]
     NotCompiled(String),
-    /// This machine lacks what the command takes.
+    /// The command needs something that this machine lacks.
     #[error("{0}")]
     Unavailable(String),
-    /// SIGINT.
+    /// SIGINT ended the command.
     #[error("interrupted")]
     Interrupted,
     /// A bug in warpgauge.
@@ -104,7 +104,6 @@ impl From<ClientError> for CliError {
 }
 
 impl CliError {
-    /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             CliError::Config(_)
@@ -115,7 +114,7 @@ impl CliError {
             | CliError::Agent(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
             CliError::Remote(error) => Exit::of_client_error(error),
-            // What the configuration asks for, not what the machine lacks.
+            // The configuration asks for it: the machine lacks nothing.
             CliError::Server(error)
                 if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>
             {
@@ -127,7 +126,7 @@ impl CliError {
             | CliError::Unavailable(_)
             | CliError::Folder(FolderError::Io { .. })
             | CliError::Server(_) => Exit::Environment,
-            // The gate has codes of its own, where none of its errors is a verdict.
+            // The gate has its own codes; none of its errors is a verdict.
             CliError::Gate(error) if matches!(**error, GateError::Render(_)) => Exit::Internal,
             CliError::Gate(_) => Exit::Usage,
             CliError::Mailbox(MailboxError::Interrupted) => Exit::Interrupted,
@@ -139,7 +138,7 @@ impl CliError {
         }
     }
 
-    /// The mistakes of a contract.
+    /// Returns the invalid fields of a contract.
     pub(super) fn problems(&self) -> &[Problem] {
         match self {
             CliError::Service(ServiceError::Exec(ExecError::Invalid(problems))) => problems,
@@ -147,7 +146,7 @@ impl CliError {
         }
     }
 
-    /// The error and its causes, one per line, for standard error.
+    /// Returns the error and its causes, one per line, for standard error.
     pub(super) fn render(&self) -> String {
         use std::error::Error;
         let mut text = match self {
@@ -160,7 +159,7 @@ impl CliError {
             }
             other => other.to_string(),
         };
-        // A wrapper whose text is its cause's says nothing twice.
+        // An error that only wraps its cause has the same text, which is printed once.
         let mut cause = self.source();
         while let Some(error) = cause {
             let line = error.to_string();

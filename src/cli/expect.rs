@@ -1,10 +1,10 @@
-//! What a kernel should compute, as an expression of the command line: `--expect "a + b"`.
+//! Expected outputs as expressions of the command line: `--expect "a + b"`.
 
 use serde_json::{Map, Value, json};
 
 use super::CliError;
 
-/// Words of Python that no parameter can be called.
+/// Keywords of Python, which cannot be names of parameters.
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
     "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
@@ -12,7 +12,8 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// Puts `expected` into a contract: for each expression a PyTorch function of the kernel's inputs and numbers.
+/// Puts `expected` into a contract: for each expression a PyTorch function of the kernel's inputs
+/// and numbers.
 pub(super) fn put(expressions: &[String], fields: &mut Map<String, Value>) -> Result<(), CliError> {
     if expressions.is_empty() {
         return Ok(());
@@ -89,7 +90,7 @@ fn split(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Returns the function that computes an output.
+/// Returns the source of the function that computes an output.
 fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, CliError> {
     if expression.is_empty() || expression.contains(['\n', '\r', '#']) {
         return Err(usage("write one expression of Python in one line, without a comment"));
@@ -122,7 +123,7 @@ fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, Cl
     text.push_str("    result = torch.as_tensor(result)\n");
     let extents = output["shape"].as_array().map_or(&[][..], Vec::as_slice);
     let shape = extents.iter().map(Value::as_u64).collect::<Option<Vec<_>>>();
-    // The kernel decides the shape only in memory: a product of matrices may be one row of numbers.
+    // The shape is that of the output's memory: a product of matrices may be stored as one row.
     if let Some(shape) = shape {
         let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         text.push_str(&format!("    result = result.reshape([{extents}])\n"));

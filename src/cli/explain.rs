@@ -1,4 +1,4 @@
-//! `warpgauge explain`.
+//! `warpgauge explain`: what a code of a report or an error means.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use warpgauge_model::{ErrorCode, FailureCode, nearest};
 use warpgauge_report::KernelVerdict;
 use warpgauge_validate::WeaknessCode;
 
-/// What helps against failures whose meaning does not say so.
+/// Remedies for codes whose meaning has none.
 const REMEDIES: [(&str, &str); 22] = [
     (
         "argument_count",
@@ -81,7 +81,7 @@ pub(super) fn run(args: &ExplainArgs, terminal: Terminal) -> Result<Exit, CliErr
         return Ok(Exit::Success);
     };
     let wanted = code.trim().to_ascii_lowercase().replace(['-', ' '], "_");
-    // A failure of the reference kernel has the failure's own code.
+    // A code of a failing reference kernel is the failure's code with a prefix.
     let plain = wanted.strip_prefix("reference_").filter(|_| !all.contains_key(&wanted));
     let Some(text) = all.get(plain.unwrap_or(&wanted)) else {
         let meant = nearest(&wanted, all.keys().map(String::as_str));
@@ -96,7 +96,7 @@ pub(super) fn run(args: &ExplainArgs, terminal: Terminal) -> Result<Exit, CliErr
     Ok(Exit::Success)
 }
 
-/// Returns the meaning of each code, and what to do.
+/// Returns the meaning and the remedy of each code.
 fn meanings() -> BTreeMap<String, String> {
     let failures = FailureCode::ALL.iter().map(|code| (code.as_str(), code.meaning()));
     let errors = ErrorCode::ALL.iter().map(|code| (code.as_str(), code.meaning()));

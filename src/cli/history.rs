@@ -1,4 +1,4 @@
-//! `warpgauge history`.
+//! `warpgauge history`: the values of a case over time, and where they changed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use warpgauge_gate::history::{HistoryAnswer, Series, svg};
 use warpgauge_model::nearest;
 use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
-/// Latest values of a series that are listed.
+/// Maximum number of values that are listed; they are the latest.
 const SHOWN: usize = 12;
 
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Says which cases there are in place of an unknown one.
+/// Returns the message for an unknown case, with names of known ones.
 fn unknown(case: &str, all: &HistoryAnswer) -> String {
     let known: BTreeSet<&str> = all.series.iter().map(|series| series.key.case.as_str()).collect();
     let meant = nearest(case, known.iter().copied());

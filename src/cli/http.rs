@@ -1,4 +1,4 @@
-//! The one place where the command line starts the HTTP server.
+//! Starts the HTTP server, for all commands that serve.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -7,8 +7,8 @@ use super::CliError;
 use warpgauge_config::ServerConfig;
 use warpgauge_service::Services;
 
-/// Serves until `shutdown` resolves; then finishes what runs, for as long as the configuration
-/// grants. `on_bound` gets the address once the socket listens.
+/// Serves until `shutdown` resolves, then finishes running requests within the grace period of the
+/// configuration. `on_bound` receives the address once the socket listens.
 pub(super) async fn serve(
     config: &ServerConfig,
     service: Services,

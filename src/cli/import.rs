@@ -1,4 +1,4 @@
-//! `warpgauge import`.
+//! `warpgauge import`: reads files that NVIDIA's tools wrote elsewhere.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ use warpgauge_metrics::{select, unknown_name};
 use warpgauge_model::Unavailable;
 use warpgauge_nsight::{ToolSearch, Tools};
 
-/// Longest file, bytes.
+/// Maximum size of a file, bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
 pub(super) fn run(
@@ -68,7 +68,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     }
 }
 
-/// The raw page of a report in Nsight Compute's own format, which only it reads.
+/// Returns the raw page of a `.ncu-rep` file, as CSV. Nsight Compute exports it.
 fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
     let system = |operation| move |source| CliError::System { operation, source };
     let directory = tempfile::tempdir().map_err(system("make a temporary directory"))?;
@@ -82,7 +82,7 @@ fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
         .map_err(|Unavailable { reason, remedy, .. }| unreadable(&format!("{reason} ({remedy})")))
 }
 
-/// A report in Nsight Compute's own format that could not be read, and why.
+/// Returns the error for a `.ncu-rep` file that cannot be read.
 fn unreadable(why: &str) -> CliError {
     CliError::Unavailable(format!(
         "a report of Nsight Compute can only be read with Nsight Compute: {why}; or export it where \

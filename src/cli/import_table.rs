@@ -1,4 +1,4 @@
-//! What was imported, in tables for people.
+//! Tables of imported files.
 
 use super::format::{self, duration_ms};
 use super::terminal::plain;
@@ -9,12 +9,11 @@ use warpgauge_metrics::nsys::{NsysLaunch, NsysReport, NsysRow};
 use warpgauge_metrics::sanitizer::{SanitizerFinding, SanitizerLog};
 use warpgauge_metrics::{DeviceMetrics, KernelMetrics, Metric};
 
-/// Rows shown of a table; `--json` has all.
+/// Maximum number of rows that a table shows; `--json` has all.
 const MAX_ROWS: usize = 30;
-/// Characters shown of a name.
+/// Maximum length of a shown name, characters.
 const MAX_NAME: usize = 70;
 
-/// Everything that was imported.
 pub(super) fn table(imported: &Imported) -> String {
     match imported {
         Imported::Ncu { device_metrics, rules, notes: told } => {
@@ -25,7 +24,7 @@ pub(super) fn table(imported: &Imported) -> String {
     }
 }
 
-/// What was left out of the file, and what to know of the rest: before everything else.
+/// Returns the notes on what the file lacks or restricts; they precede the tables.
 fn notes(notes: &[String]) -> String {
     rows(notes, |note| format!("note: {}\n", plain(note)))
 }
@@ -38,7 +37,7 @@ fn name(text: &str) -> String {
     }
 }
 
-/// At most [`MAX_ROWS`] lines, and how many more there are.
+/// Returns at most [`MAX_ROWS`] lines, and the number of those that are left out.
 fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     let mut text: String = items.iter().take(MAX_ROWS).map(line).collect();
     if items.len() > MAX_ROWS {
@@ -84,7 +83,7 @@ fn kernel(kernel: &KernelMetrics) -> String {
     format!("  {time:>12}  {:>4} ×  {}\n", kernel.launches, name(&kernel.kernel))
 }
 
-/// A value with its unit, as people read it.
+/// Returns a value with its unit in a form for people.
 fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "s" => duration_ms(value * 1e3),

@@ -1,4 +1,4 @@
-//! `warpgauge init`.
+//! `warpgauge init`: infers a contract from a kernel file and writes it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,6 @@ use warpgauge_code::infer;
 use warpgauge_config::Config;
 use warpgauge_watch::infer_file;
 
-/// Flags of `init`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct InitArgs {
     /// Kernel: .cu, .ptx, .cubin, .fatbin, or .py with Triton or PyTorch
@@ -82,7 +81,7 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(Exit::Success)
 }
 
-/// The kernel's name from where the contract is written: as `source_file` has it.
+/// Returns the kernel's path relative to the directory of the contract, for `source_file`.
 fn beside(args: &InitArgs, name: &str) -> String {
     let directory = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     match args.kernel.strip_prefix(directory) {

@@ -1,7 +1,8 @@
 //! Contracts of commands that take a kernel file in place of a contract: `warpgauge eval kernel.cu`.
 //!
-//! The contract is the file NAME.yaml beside the kernel, or stands in the kernel's first comment; otherwise it is
-//! inferred as `warpgauge init` does. One line on the error stream says which.
+//! The contract is the file NAME.yaml beside the kernel, or text in the kernel's first comment.
+//! Otherwise the program infers a contract, as `warpgauge init` does. A line on standard error says
+//! which of these holds.
 
 use std::path::{Path, PathBuf};
 
@@ -19,21 +20,21 @@ use warpgauge_code::infer::Wishes;
 use warpgauge_config::Config;
 use warpgauge_watch::{Compile, ContractFrom, EvaluatorError, KernelRequest, request_with};
 
-/// Largest kernel file, bytes.
+/// Maximum size of a kernel file, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Endings of contract files beside a kernel, in the order in which they are looked for.
+/// Extensions of contract files beside a kernel; the first that exists counts.
 const CONTRACTS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Most assumptions that the line names.
+/// Maximum number of assumptions in the line on standard error.
 const SHOWN: usize = 8;
 
 /// A contract of a kernel file.
 struct FoundContract {
     fields: Map<String, Value>,
-    /// Where it comes from, and what is assumed.
+    /// The request with the contract's source and its assumptions.
     request: KernelRequest,
-    /// The local files that go with the kernel.
+    /// Local files that the kernel includes or imports.
     beside: Vec<PathBuf>,
 }
 
@@ -46,14 +47,14 @@ pub(super) struct KernelFile {
 }
 
 impl KernelFile {
-    /// Reads a kernel file.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let content = read_file(path, MAX_BYTES)?;
         Ok(Self { path: path.to_owned(), name: name.unwrap_or_default(), content })
     }
 
-    /// Infers something from name and content, for which `place` may compile the kernel with its local files.
+    /// Passes name and content to `infer`, which may have `place` compile the kernel with its local
+    /// files.
     pub(super) fn inferred<T>(
         &self,
         place: &mut dyn Place,
@@ -72,7 +73,7 @@ impl KernelFile {
         inferred.map_err(|trouble| match (failed, trouble) {
             (Some(error), _) => error,
             (None, EvaluatorError::Refused(refusal)) if refusal.code == "compile_error" => {
-                // The compiler's name of the source is not the file's.
+                // The compiler knows the source by another name than the file's.
                 let own = format!("{}:", self.path.display());
                 let text =
                     ["kernel.cu:", "kernel.py:"].iter().fold(refusal.message, |text, name| {
@@ -84,8 +85,8 @@ impl KernelFile {
         })
     }
 
-    /// Returns the contract in the first comment, or infers one, apart from what is given. A line on the error stream says
-    /// which.
+    /// Returns the contract in the first comment, or an inferred contract. `wishes` fixes parts of
+    /// the inference. A line on standard error says which contract it is.
     pub(super) fn contract(
         &self,
         place: &mut dyn Place,
@@ -97,7 +98,7 @@ impl KernelFile {
         Ok(ContractFile::of(&self.name, fields).with_source(&self.path, beside))
     }
 
-    /// Returns the contract for several values of a number, and says what it assumes.
+    /// Returns the contract for several values of a number, and prints what it assumes.
     pub(super) fn contract_for_axes(
         &self,
         place: &mut dyn Place,
@@ -119,7 +120,7 @@ impl KernelFile {
         Ok(ContractFile::of(&self.name, fields).with_source(&self.path, files))
     }
 
-    /// Returns the contract in the first comment, or an inferred one.
+    /// Returns the fields of the contract in the first comment, or of an inferred contract.
     fn fields(&self, place: &mut dyn Place, wishes: &Wishes) -> Result<FoundContract, CliError> {
         let found = self.inferred(place, |name, content, compile| {
             request_with(name, content, None, wishes, compile)
@@ -142,11 +143,11 @@ impl KernelFile {
         assumed: &[String],
         terminal: Terminal,
     ) {
-        // The choice among several kernels, or of the arguments of a template.
+        // A choice among several kernels, or among arguments of a template, has its own line.
         for choice in assumed.iter().filter(|text| text.starts_with("kernel: ")) {
             terminal.note(&plain_line(&format!("warpgauge: {choice}")));
         }
-        // The name of a file may have any characters.
+        // A file's name may have control characters.
         terminal.note(&plain_line(&match from {
             ContractFrom::Inferred => line(&self.path, &fields["kernel"], assumed),
             _ => format!("warpgauge: the contract is in the first comment of {}", self.name),
@@ -154,13 +155,13 @@ impl KernelFile {
     }
 }
 
-/// What a command was given.
+/// What the file on the command line is.
 enum Given {
     Contract(ContractFile),
     Kernel(KernelFile),
 }
 
-/// Reads a contract, the contract beside a kernel, or a kernel without one.
+/// Reads a contract, the contract beside a kernel, or a kernel without a contract.
 fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> {
     if kernel_type_of(path).is_none() {
         return Ok(Given::Contract(ContractFile::read(path, limit)?));
@@ -176,7 +177,7 @@ fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> 
     }
 }
 
-/// The contract files that may stand beside a kernel.
+/// Returns the paths where a contract beside a kernel may be.
 pub(super) fn contracts_beside(path: &Path) -> Vec<PathBuf> {
     match kernel_type_of(path) {
         Some(_) => CONTRACTS.map(|ending| path.with_extension(ending)).to_vec(),
@@ -184,8 +185,10 @@ pub(super) fn contracts_beside(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Opens the place that evaluates a contract, or a kernel file in place of one, and returns the contract. `infer` returns
-/// that of a kernel file, and `complete` puts the command's flags into it; `stage` is what the place does.
+/// Opens the place that evaluates a contract or a kernel file, and returns the contract.
+///
+/// `infer` returns the contract of a kernel file without one, and `complete` puts the command's
+/// flags into a contract. `stage` is what the place does, for the progress.
 pub(super) fn open<'c>(
     path: &Path,
     target: (&'c Target, f64),
@@ -201,7 +204,7 @@ pub(super) fn open<'c>(
     Ok((place.ok_or_else(none)?, contract))
 }
 
-/// Does the same as [`open`] with the place that is open already, or opens it.
+/// Does the same as [`open`], in a place that stays open for further calls.
 pub(super) fn open_in<'p, 'c>(
     place: &'p mut Option<Box<dyn Place + 'c>>,
     path: &Path,
@@ -232,12 +235,12 @@ pub(super) fn open_in<'p, 'c>(
     Ok((&mut **place, contract))
 }
 
-/// The fields that have a value: a contract leaves the others out.
+/// Returns the fields that are not null.
 fn given(fields: Map<String, Value>) -> Map<String, Value> {
     fields.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
-/// What is assumed, in one line.
+/// Returns the assumptions of a contract in one line.
 fn line(path: &Path, kernel: &Value, assumed: &[String]) -> String {
     let args = kernel["io"]["args"].as_array().map_or(&[][..], Vec::as_slice);
     let mut parts = args.iter().filter_map(assumption).collect::<Vec<_>>();
@@ -256,7 +259,7 @@ fn line(path: &Path, kernel: &Value, assumed: &[String]) -> String {
     )
 }
 
-/// What is assumed of an argument.
+/// Returns what a contract assumes about an argument.
 fn assumption(arg: &Value) -> Option<String> {
     let name = arg["name"].as_str()?;
     match arg["tensor_spec"]["shape"].as_array() {

@@ -1,4 +1,4 @@
-//! The one place where the command line starts the pipeline in this process.
+//! Starts the pipeline in this process, for all commands that work without a server.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,17 +14,16 @@ use warpgauge_service::{
 };
 use warpgauge_worker::holder::Holders;
 
-/// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
-/// each costs memory.
+/// Number of threads for asynchronous work. These only supervise and wait, and each costs memory.
 const RUNTIME_THREADS: usize = 2;
 
-/// Most threads for blocking file access.
+/// Maximum number of threads for blocking file access.
 const BLOCKING_THREADS: usize = 16;
 
-/// Starts the pipeline: finds devices and compilers, starts workers. Must run inside a runtime.
+/// Finds devices and compilers, and starts workers. The caller runs inside a runtime.
 ///
 /// # Errors
-/// [`ServiceError::Unavailable`] where this machine lacks what it takes.
+/// [`ServiceError::Unavailable`] if the machine lacks something that evaluations need.
 pub(super) async fn start(
     config: &Config,
     role: ProcessRole,
@@ -38,7 +37,7 @@ pub(super) async fn start(
     LocalService::start(config, role, storage, executor, prepare_holders).await
 }
 
-/// The runtime of `serve` and of local evaluations.
+/// Returns the runtime of `serve` and of local evaluations.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
@@ -49,21 +48,21 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .map_err(|source| CliError::System { operation: "start the runtime", source })
 }
 
-/// The pipeline in this process, for several requests one after the other.
+/// The pipeline in this process, for several requests, one after another.
 pub(super) struct Session {
     runtime: tokio::runtime::Runtime,
     service: LocalService,
-    /// One for all requests: a signal between two of them is not lost.
+    /// Resolves at SIGINT. All requests share this future, so that no signal between two requests
+    /// is lost.
     interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl Session {
-    /// Starts the pipeline.
     pub(super) fn start(config: &Config) -> Result<Self, CliError> {
         let runtime = runtime()?;
         let service = runtime.block_on(start(config, ProcessRole::Command))?;
         let interrupted = Box::pin(async {
-            // Where signals cannot be had, none comes.
+            // Without a handler SIGINT ends the process by itself.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -79,7 +78,7 @@ impl Session {
             && devices.iter().all(|view| view.device.kind == DeviceKind::Emulator)
     }
 
-    /// Does one piece of work; SIGINT drops it, which cancels it.
+    /// Runs `work`. SIGINT drops the work and thereby cancels the request.
     pub(super) fn call<T, F, W>(&mut self, work: F) -> Result<T, CliError>
     where
         F: FnOnce(Services) -> W,
@@ -102,7 +101,8 @@ impl Drop for Session {
     }
 }
 
-/// Starts the pipeline and runs `work` on it; SIGINT drops the work, which cancels it.
+/// Starts the pipeline and runs `work` on it. SIGINT drops the work and thereby cancels the
+/// request.
 pub(super) fn with_service<T, F, W>(config: &Config, work: F) -> Result<T, CliError>
 where
     F: FnOnce(Services) -> W,

@@ -1,6 +1,8 @@
-//! Contracts that name matrices in files of this machine: `matrix: ./cant.mtx` or
-//! `./cant.spasm`, relative to the contract.
-//! A name of the service has no slash; so nothing that a server is sent is ever a path there.
+//! Contracts that name matrices in files of this machine: `matrix: ./cant.mtx` or `./cant.spasm`,
+//! relative to the contract.
+//!
+//! A name with a slash is a path. Names of matrices at a service have no slash, so no request names
+//! a file of the server.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,7 @@ use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed};
 use warpgauge_sparse::spmv::{Csr, NamedMatrix, SpmvError, TakesMatrices, read_matrix_file};
 
-/// Bytes that a matrix may have here: what a key may have of them at a server.
+/// Returns the maximum size of a matrix here, bytes: the limit that a key has at a server.
 pub(super) fn max_bytes(config: &Config) -> u64 {
     match config.limits.max_matrix_bytes_per_key {
         0 => config.limits.max_tensor_bytes,
@@ -21,10 +23,11 @@ pub(super) fn max_bytes(config: &Config) -> u64 {
     }
 }
 
-/// Puts the matrices of files into a contract that names any, an evaluation's or a comparison's.
+/// Replaces the names of files with their matrices, in the contract of an evaluation or a
+/// comparison.
 ///
 /// # Errors
-/// A file cannot be read, or does not fit where it is named.
+/// A file cannot be read, or its matrix does not fit the field that names it.
 pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<(), CliError> {
     if !contract.fields.values().any(names_file) {
         return Ok(());
@@ -48,13 +51,13 @@ pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<()
     Ok(())
 }
 
-/// The request with the matrices of files in the places of their names.
+/// Returns the request with the matrices of files in place of their names.
 fn filled<R: TakesMatrices + DeserializeOwned>(
     contract: &ContractFile,
     place: &Path,
     max_bytes: u64,
 ) -> Result<R, CliError> {
-    // A person's own files have no bound but the machine's; what a server takes has that of its bodies.
+    // A server bounds what a request expands to; local files have no such bound.
     let mut left = u64::MAX;
     let unfit = |error: SpmvError| CliError::Usage(format!("{}: {error}", place.display()));
     let mut request: R = contract.clone().typed()?;
@@ -70,12 +73,12 @@ fn filled<R: TakesMatrices + DeserializeOwned>(
     Ok(request)
 }
 
-/// Whether a name of a matrix is a path.
+/// Returns whether a matrix's name is a path.
 fn is_file(name: &str) -> bool {
     name.contains('/')
 }
 
-/// Whether anything there names a file as a matrix.
+/// Returns whether a field within the value names a file as a matrix.
 fn names_file(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(field, value)| match value {

@@ -1,9 +1,9 @@
 //! The command line.
+//! The command line: one file per command.
 //!
-//! [`main`] dispatches hidden subcommands (`__worker`, `__compile`: the children of the process
-//! model) before anything else, then parses the visible ones. One file per command. [`place`]
-//! decides whether a command's work is done here or at a server; [`local`] and [`http`] are the two
-//! places that join the command line to the pipeline and to the HTTP server.
+//! [`main`] first dispatches hidden subcommands (`__worker`, `__compile`), which are children of
+//! the service, and then parses the visible commands. [`place`] decides whether a command works
+//! here or at a server. [`local`] starts the pipeline, and [`http`] the HTTP server.
 
 mod args;
 mod assume;

@@ -1,4 +1,4 @@
-//! `warpgauge openapi`.
+//! `warpgauge openapi`: prints the specification.
 
 use warpgauge_api::openapi;
 

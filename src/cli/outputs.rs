@@ -1,4 +1,4 @@
-//! Returned outputs to files.
+//! Writes returned outputs to files.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,19 +9,19 @@ use base64::Engine;
 use warpgauge_report::OutputReport;
 use warpgauge_tensor::{Compress, DataFormat};
 
-/// Room for the header of a `.npy` file, bytes.
+/// Maximum size of the header of a `.npy` file, bytes.
 const MAX_NPY_HEADER_BYTES: u64 = 64 << 10;
 
 /// Why an output cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// Its name could name a file elsewhere.
+    /// The name is not safe as a file name.
     #[error("output {name:?} has a name that is not safe as a file name; it was not written")]
     Name {
         /// The name.
         name: String,
     },
-    /// Its content is not what its dtype, shape and hash say.
+    /// The content does not have the dtype, shape or hash of the report.
     #[error("output `{name}` came damaged: {what}")]
     Content {
         /// The output.
@@ -39,8 +39,8 @@ pub enum OutputError {
     },
 }
 
-/// Writes every output that has content into `directory`, made if need be: `NAME.npy` or, for raw
-/// elements, `NAME.bin`. Gives the files written.
+/// Writes each output that has content into `directory`, which is created if absent: `NAME.npy` or,
+/// for raw elements, `NAME.bin`. Returns the paths.
 pub(super) fn write(
     outputs: &BTreeMap<String, OutputReport>,
     directory: &Path,
@@ -68,14 +68,14 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Names come in a server's answer: none may lead out of the directory or hide in it.
+/// Returns whether a name, which a server chooses, is a plain visible file name.
 fn is_safe_name(name: &str) -> bool {
     (1..=200).contains(&name.len())
         && !name.starts_with('.')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-/// Decodes and verifies; the error says what does not fit.
+/// Decodes and verifies an output. The error says what does not fit.
 fn decode(output: &OutputReport, data_b64: &str) -> Result<Vec<u8>, String> {
     let elements = output
         .shape

@@ -1,4 +1,4 @@
-//! `warpgauge profile`.
+//! `warpgauge profile`: evaluates a kernel and explains the result with device metrics.
 
 use std::path::Path;
 
@@ -53,10 +53,10 @@ pub(super) fn run(
     Ok(exit(&response))
 }
 
-/// Set of metrics that roofline and advice rest on: for who says nothing else.
+/// Set of metrics that a run without `--metrics` collects: roofline and advice need it.
 const EXPLAIN: &str = "explain";
 
-/// Puts the flags into the contract's `profile`, where the service looks for them.
+/// Puts the flags into the contract's `profile`.
 fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
     let profile = fields.entry("profile").or_insert(Value::Null);
     if profile.is_null() {
@@ -75,7 +75,7 @@ fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Writes the picture; a remark if there is nothing to draw.
+/// Draws the roofline into the file, or prints a remark if there is nothing to draw.
 fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<(), CliError> {
     let metadata = &response.kernel_exec_result.metadata;
     let metrics = metadata.device_metrics.as_ref();
@@ -97,7 +97,8 @@ fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<
     Ok(())
 }
 
-/// The code of the evaluation; a right kernel without any metrics is the environment's fault.
+/// Returns the code of the evaluation. A right kernel without metrics is a fault of the
+/// environment.
 fn exit(response: &EvaluateResponse) -> Exit {
     match Exit::of_report(response) {
         Exit::Success if response.kernel_exec_result.metadata.device_metrics.is_none() => {

@@ -7,30 +7,31 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::terminal::{Terminal, plain, write_error_stream};
 
-/// How often the spinner turns and the stage is looked up.
+/// Interval between turns of the spinner and looks at the stage.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// What is shown of work whose length is not known.
+/// Template of the line for work of unknown length.
 const SPINNER: &str = "{spinner} {wide_msg} ({elapsed})";
 
-/// What is shown of work that has steps.
+/// Template of the line for work of counted steps.
 pub(super) const BAR: &str = "{bar:30} {pos}/{len} {wide_msg} {elapsed} (left: {eta})";
 
 /// Approximate maximum number of lines about counted work without a terminal.
 const LINES: u64 = 10;
 
-/// Shows which stage a command has reached, and how much of it is done; nothing with `--quiet`.
+/// Shows the stage that a command has reached and its share that is done. With `--quiet` nothing is
+/// shown.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
     state: Mutex<State>,
 }
 
-/// What was shown last.
+/// What the last line showed.
 #[derive(Default)]
 struct State {
     stage: String,
-    /// Steps that are counted, what they are called, and how many of them a line reported.
+    /// Steps of the stage, their name, and the number that the last line reported as done.
     steps: u64,
     called: &'static str,
     told: u64,
@@ -51,7 +52,7 @@ impl Progress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something that writes to the terminal, with the spinner out of its way.
+    /// Hides the spinner while `write` writes to the terminal.
     pub(super) fn beside<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -59,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// Says that this stage is reached, once however often it is called.
+    /// Shows that this stage is reached. Repeated calls show it once.
     pub(super) fn stage(&self, text: &str) {
         let mut state = self.state();
         if state.stage == text {
@@ -68,7 +69,7 @@ impl Progress {
         *state = State { stage: text.to_owned(), ..State::default() };
         match &self.bar {
             Some(bar) => {
-                // What was counted is over.
+                // The new stage has no counted steps yet.
                 style(bar, SPINNER);
                 bar.set_message(plain(text));
             }
@@ -77,14 +78,14 @@ impl Progress {
         }
     }
 
-    /// Something beside the stage that changes often: shown on a terminal only.
+    /// Shows a detail of the stage that changes often, on a terminal only.
     pub(super) fn detail(&self, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(plain(text));
         }
     }
 
-    /// From now on so many steps are counted: a bar with the time left.
+    /// Begins to count steps, with a bar that shows the remaining time.
     pub(super) fn count(&self, steps: u64, called: &'static str) {
         *self.state() = State { stage: called.to_owned(), steps, called, told: 0 };
         match &self.bar {
@@ -100,7 +101,7 @@ impl Progress {
         }
     }
 
-    /// So many of the steps are done.
+    /// Shows that this number of steps is done.
     pub(super) fn done(&self, done: u64) {
         let mut state = self.state();
         match &self.bar {
@@ -115,12 +116,13 @@ impl Progress {
     }
 }
 
-/// Returns whether a line should report that so many are done: at the end, and at about every tenth of it.
+/// Returns whether a line should report the progress: at the end, and about every tenth of the
+/// steps.
 fn worth_a_line(state: &State, done: u64) -> bool {
     done > state.told && (done == state.steps || done - state.told >= state.steps.div_ceil(LINES))
 }
 
-/// Gives a bar its looks.
+/// Sets the template of a bar.
 pub(super) fn style(bar: &ProgressBar, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);

@@ -1,4 +1,4 @@
-//! From arguments to an exit code.
+//! Runs the program: [`main`] goes from arguments to an exit code.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -21,19 +21,20 @@ use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
 use warpgauge_service::Problem;
 
-/// Runs the program with `args`, the first of which is its own name.
+/// Runs the program with `args`, the first of which is the program's name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     if let Some(code) = children::dispatch(&args) {
         return code;
     }
     keep_to_ourselves();
-    // Known before the command line is understood: wrong usage of the gate is no regression.
+    // The exit codes of the gate differ, even if the command line does not parse.
     let gates = args.iter().skip(1).any(|arg| arg == "gate");
     let wants_json = args.iter().skip(1).any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version come this way too; a closed stream has no reader.
+            // clap returns help and version as errors, too. Output to a closed stream fails, which
+            // is no error.
             let _ = error.print();
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
             let code = if gates { of_gate(exit) } else { exit.code() };
@@ -43,7 +44,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    // A panic is a bug, and has an exit code of its own. Its message is on standard error already.
+    // A panic is a bug and has its exit code. The panic hook has already printed the message.
     let gates = matches!(cli.command, Command::Gate(_));
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(cli)));
     match outcome {
@@ -52,7 +53,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             let exit = error.exit();
             let text = plain(&error.render());
             write_error_stream(&format!("error: {text}"));
-            // An interrupted caller waits for no answer.
+            // A caller that interrupts the command expects no answer.
             let code = if gates { of_gate(exit) } else { exit.code() };
             if wants_json && exit != Exit::Interrupted {
                 print_error((exit, code), &text, error.problems());
@@ -77,19 +78,19 @@ pub(super) fn print_error((exit, code): (Exit, u8), message: &str, problems: &[P
         "message": message.trim(),
         "validation_errors": problems.collect::<Vec<_>>(),
     });
-    // A reader that has gone away is no error.
+    // A reader that closed the stream is no error.
     let _ = writeln!(std::io::stdout().lock(), "{}", json!({"error": error}));
 }
 
-/// Keeps from children what they are not given: files that the parent of this program left open, and
-/// this process' own memory and environment, which `/proc` shows to all processes of the same user.
+/// Closes to children the files that this program inherited, and closes to other processes of the
+/// user its memory and environment in `/proc`.
 fn keep_to_ourselves() {
     close_fds::set_fds_cloexec(3, &[]);
-    // Refused nowhere; and if it were, work would go on as it did.
+    // Linux never refuses this; the program would work without it.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// The code of the gate for an end that is no verdict.
+/// Returns the gate's code for an end without a verdict.
 fn of_gate(exit: Exit) -> u8 {
     match exit {
         Exit::Success => exit.code(),
@@ -97,7 +98,7 @@ fn of_gate(exit: Exit) -> u8 {
     }
 }
 
-/// The exit code, if the command did its work.
+/// Runs a command and returns the exit code.
 fn run(cli: Cli) -> Result<u8, CliError> {
     let Cli { global, command } = cli;
     let terminal = Terminal::detect(global.quiet, global.verbose);
@@ -137,7 +138,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Config(args) => {
             show_config::run(&args, &load(&global, &global.overrides())?, terminal)
         }
-        // Its codes mean something else.
+        // The gate has its own codes.
         Command::Gate(command) => {
             return Ok(gate::run(&command, &configure(&global)?, terminal)?.code());
         }
@@ -145,7 +146,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
     Ok(exit.code())
 }
 
-/// The configuration of a single command, with logging started.
+/// Returns the configuration of a command that is not the server, after it started logging.
 fn configure(global: &Global) -> Result<Config, CliError> {
     let effective = load(global, &global.overrides())?;
     let verbosity = if global.quiet { Verbosity::Quiet } else { Verbosity::Command };
@@ -154,7 +155,7 @@ fn configure(global: &Global) -> Result<Config, CliError> {
 }
 
 fn load(global: &Global, overrides: &CliOverrides) -> Result<Effective, CliError> {
-    // What is not UTF-8 is shown with replacement characters by the error that then follows.
+    // The error for a value that is not UTF-8 shows replacement characters.
     let env = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
     Ok(Config::load_with_origins(global.config.as_deref(), &env, overrides)?)
 }

@@ -1,4 +1,4 @@
-//! `warpgauge schema`.
+//! `warpgauge schema`: prints the JSON Schema of a kind of file.
 
 use super::CliError;
 use super::terminal::Terminal;

@@ -1,4 +1,4 @@
-//! `warpgauge serve`.
+//! `warpgauge serve`: runs the HTTP API until a signal ends it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use warpgauge_sandbox::{own_root, privileges};
 use warpgauge_service::{ProcessRole, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
-    // A server writes what strangers sent, and nothing that is meant for other users of the machine.
+    // The server writes submitted content, which other users of the machine must not read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let runtime = local::runtime()?;
     runtime.block_on(async {
-        // Before the pipeline starts: a signal during a slow start must not be lost.
+        // Signals during a slow start must not be lost, so the handlers come first.
         let signals = EndSignals::listen()?;
         let service = Arc::new(local::start(&config, ProcessRole::Server).await?);
         let status = service.services().machine.status();
@@ -27,7 +27,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
         let names = names_line(has_keys, &server.allowed_hosts);
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {
-                // Standard output is a convenience here; the server does not depend on a reader.
+                // The server runs on if nothing reads standard output.
                 let _ = terminal.print(&(announcement(address, &status) + &names));
             }
         };
@@ -50,7 +50,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
             }
         });
         let served = http::serve(&config.server, serving, end, announce).await;
-        // Jobs without a waiting caller have the rest of the grace period of requests.
+        // Jobs without a waiting caller get the rest of the grace period.
         let since = told.await.map_or(Duration::MAX, |asked| asked.elapsed());
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::MAX);
         service.shutdown(grace.saturating_sub(since)).await;
@@ -59,7 +59,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
     })
 }
 
-/// What a person wants to know when the server is up.
+/// Returns the lines that the server prints once it listens.
 fn announcement(address: SocketAddr, status: &ServiceStatus) -> String {
     let mut text = format!(
         "warpgauge {} listens on http://{address}\n  docs     http://{address}/docs\n",
@@ -81,7 +81,7 @@ fn announcement(address: SocketAddr, status: &ServiceStatus) -> String {
     text
 }
 
-/// Says which names of the server requests may have in `Host`, if others are refused.
+/// Returns the line with the names that requests may have in `Host`, if the server refuses others.
 fn names_line(has_keys: bool, allowed_hosts: &[String]) -> String {
     if has_keys && allowed_hosts.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! `warpgauge completions` and `warpgauge manual`.
+//! `warpgauge completions` and `warpgauge manual`: files for shells and `man`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,10 +10,8 @@ use super::args::{Cli, CompletionsArgs, ManualArgs};
 use super::terminal::Terminal;
 use crate::exit::Exit;
 
-/// Name of the program.
 const NAME: &str = "warpgauge";
 
-/// Writes a completion script to standard output.
 pub(super) fn completions(args: &CompletionsArgs, terminal: Terminal) -> Result<Exit, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
@@ -21,7 +19,7 @@ pub(super) fn completions(args: &CompletionsArgs, terminal: Terminal) -> Result<
     Ok(Exit::Success)
 }
 
-/// Writes a manual page for the program and for each of its commands.
+/// Writes a manual page for the program and one for each command.
 pub(super) fn manual(args: &ManualArgs, terminal: Terminal) -> Result<Exit, CliError> {
     std::fs::create_dir_all(&args.directory).map_err(|source| failed(&args.directory, source))?;
     let mut command = Cli::command();

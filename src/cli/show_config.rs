@@ -1,4 +1,4 @@
-//! `warpgauge config`.
+//! `warpgauge config`: prints the configuration and the origin of each value.
 
 use serde_json::{Map, Value, json};
 
@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use warpgauge_config::settings::{SETTINGS, Setting, SettingKind};
 use warpgauge_config::{DEFAULT_TOML, Effective, Origin};
 
-/// Prints every setting with its origin. The output is a configuration file that means the same,
-/// but for keys and secrets, which it leaves out.
+/// Prints every setting with its origin. The output is a valid configuration file with the same
+/// meaning, except that keys and secrets are left out.
 pub(super) fn run(
     args: &ConfigArgs,
     effective: &Effective,
@@ -25,7 +25,8 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Every setting by its name; keys as their number alone, and of a secret whether there is one.
+/// Returns every setting by its name. Of keys it has their number, and of a secret whether it is
+/// set.
 fn settings_json(effective: &Effective, values: &Value) -> Value {
     let entry = |setting: &Setting| {
         let (table, name) = setting.key.split_once('.')?;
@@ -48,7 +49,6 @@ fn settings_json(effective: &Effective, values: &Value) -> Value {
     SETTINGS.iter().filter_map(entry).collect::<Map<_, _>>().into()
 }
 
-/// Prints the commented defaults.
 pub(super) fn defaults(terminal: Terminal) -> Result<Exit, CliError> {
     terminal.print(DEFAULT_TOML)?;
     Ok(Exit::Success)

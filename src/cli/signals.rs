@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM, of a server and of who waits for one: the first asks, the second insists.
+//! SIGINT and SIGTERM, in the server and in commands that wait for one. The first signal asks for
+//! an end, the second forces it.
 
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -16,7 +17,7 @@ pub(super) struct EndSignals {
 }
 
 impl EndSignals {
-    /// Takes over both signals. Must run inside a runtime.
+    /// Replaces the default action of both signals. The caller runs inside a runtime.
     pub(super) fn listen() -> Result<Self, CliError> {
         let take = |kind| {
             signal(kind).map_err(|source| CliError::System { operation: "handle signals", source })
@@ -27,7 +28,7 @@ impl EndSignals {
         })
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next SIGINT or SIGTERM.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -35,8 +36,8 @@ impl EndSignals {
         }
     }
 
-    /// Resolves at the first signal; a second one then ends the process at once, children included,
-    /// since theirs is the death of their parent.
+    /// Resolves at the first signal. A second signal ends the process at once, and thereby its
+    /// children.
     pub(super) async fn graceful(mut self) {
         self.next().await;
         write_error_stream(
@@ -49,25 +50,25 @@ impl EndSignals {
     }
 }
 
-/// What ends the present wait for a server.
+/// Interrupts the present wait for a server.
 static WAITING: Mutex<Option<Interrupt>> = Mutex::new(None);
 
-/// Hands SIGINT and SIGTERM to the latest wait for a server: the first asks it to end, the second ends the process at
-/// once.
+/// Sends SIGINT and SIGTERM to the latest wait for a server: the first signal asks for an end, the
+/// second ends the process at once.
 pub(super) fn interrupts(interrupt: Interrupt) {
     static LISTENER: Once = Once::new();
     *WAITING.lock().unwrap_or_else(PoisonError::into_inner) = Some(interrupt);
     LISTENER.call_once(|| {
-        // Made ready in a thread: the request need not wait for it.
+        // A thread installs the handlers, so that the request does not wait for them.
         std::thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // Where signals cannot be had, they end the process as ever.
+            // Without handlers the signals end the process by themselves.
             let Ok(runtime) = runtime else { return };
             runtime.block_on(async {
                 let Ok(mut signals) = EndSignals::listen() else { return };
                 signals.next().await;
                 let waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner).take();
-                // After the answer it ends what is done with that.
+                // If the wait has ended already, the first signal ends the process.
                 if waiting.is_some_and(|interrupt| interrupt()) {
                     signals.next().await;
                 }

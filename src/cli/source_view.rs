@@ -1,4 +1,4 @@
-//! Compiler messages with the name and the lines of the user's own file.
+//! Compiler messages with the name and the lines of the user's file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use warpgauge_model::{Diagnostic, Severity};
 /// Names of the submitted source in compiler messages.
 const SUBMITTED: [&str; 2] = ["kernel.cu", "kernel.py"];
 
-/// Longest line that is shown below a message, in characters.
+/// Maximum length of a line that is shown below a message, characters.
 const MAX_LINE: usize = 160;
 
-/// The file that holds a kernel's source.
+/// The file with a kernel's source.
 #[derive(Debug, Clone)]
 pub(super) struct SourceView {
     path: PathBuf,
@@ -23,7 +23,8 @@ impl SourceView {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Gives messages about the source the file's name, and errors the line with a mark below its column.
+    /// Names the file in messages about the source. An error also gets the source line, with a mark
+    /// below its column.
     pub(super) fn explain(&self, diagnostics: &mut [Diagnostic]) {
         let is_own = |one: &&mut Diagnostic| {
             one.file.as_deref().is_some_and(|file| SUBMITTED.contains(&file))

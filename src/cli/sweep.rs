@@ -1,4 +1,4 @@
-//! `warpgauge sweep`.
+//! `warpgauge sweep`: evaluates a kernel at every point of a grid.
 
 use serde_json::{Map, Value};
 
@@ -65,14 +65,14 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
     Ok(Exit::of_sweep(&answer))
 }
 
-/// Which throughputs the contract gives: bytes, operations.
+/// Returns whether the contract gives bytes and operations, of which throughputs are computed.
 fn has_work(fields: &Map<String, Value>) -> [bool; 2] {
     let work = fields.get("work");
     ["bytes", "flops"]
         .map(|kind| work.and_then(|work| work.get(kind)).is_some_and(|w| !w.is_null()))
 }
 
-/// Shows what happens as it happens.
+/// Shows the points of a sweep as they arrive.
 struct News {
     table: Option<SweepTableView>,
     progress: Progress,
@@ -80,12 +80,12 @@ struct News {
     /// Whether the event with the number of points has arrived.
     started: bool,
     points: usize,
-    /// Whether the stream broke: points come with the answer then.
+    /// Whether the event stream broke, after which points arrive with the answer alone.
     again: bool,
 }
 
 impl News {
-    /// What comes on the way.
+    /// Shows an event.
     fn hear(&mut self, told: WaitEvent) -> Result<(), CliError> {
         match told {
             WaitEvent::Sweep(event) => return self.take(&event),
@@ -102,7 +102,7 @@ impl News {
         Ok(())
     }
 
-    /// Shows points of the answer that no event had.
+    /// Shows the points of the answer that had no event.
     fn catch_up(&mut self, answer: &SweepResponse) -> Result<(), CliError> {
         let (job_id, axes) = (answer.job_id.clone(), answer.axes.clone());
         let points = answer.points.len();
@@ -115,7 +115,7 @@ impl News {
 
     fn take(&mut self, event: &SweepEvent) -> Result<(), CliError> {
         let lines = match event {
-            // A sweep that is retried sends its events again.
+            // A retried sweep repeats its events.
             SweepEvent::Started(_) if std::mem::replace(&mut self.started, true) => None,
             SweepEvent::Point(point) if point.index < self.points => None,
             SweepEvent::Started(started) => {
@@ -124,7 +124,7 @@ impl News {
             }
             SweepEvent::Point(point) => {
                 self.points = point.index + 1;
-                // Without a terminal a row of the table has the same facts.
+                // Without a terminal the row of the table shows the same.
                 if self.terminal.interactive || self.table.is_none() {
                     self.progress.done(point.index as u64 + 1);
                 }

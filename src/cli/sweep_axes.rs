@@ -1,14 +1,14 @@
 //! Axes of a sweep from the command line: `warpgauge sweep kernel.cu --set n=1024,4096`.
 //!
-//! The contract of a kernel file is inferred for each combination of the values. What differs between them becomes an
-//! expression of the numbers that vary.
+//! The program infers a contract for each combination of the values. Fields that differ between
+//! these contracts become expressions of the numbers that vary.
 
 use serde_json::{Map, Value, json};
 
 use super::CliError;
 use super::assume::{Assume, Setting};
 
-/// Most combinations of values for which a contract is inferred.
+/// Maximum number of combinations for which a contract is inferred.
 const MAX_COMBINATIONS: usize = 256;
 
 /// Infers the contract for the values that the argument picks.
@@ -25,7 +25,7 @@ pub(super) fn varies(assume: &Assume) -> bool {
     axes(assume).next().is_some()
 }
 
-/// Puts the axes into a contract, and their names in the place of the numbers.
+/// Puts the axes into a contract, and references to them in place of the numbers.
 pub(super) fn put(assume: &Assume, fields: &mut Map<String, Value>) -> Result<(), CliError> {
     assume.put(fields, "kernel", |setting| match &setting.values[..] {
         [value] => value.clone(),
@@ -42,7 +42,8 @@ pub(super) fn put(assume: &Assume, fields: &mut Map<String, Value>) -> Result<()
     Ok(())
 }
 
-/// Infers a contract for every combination of the values, and joins these to one whose sizes follow from the numbers.
+/// Infers a contract for every combination of the values and joins them. The sizes of the result
+/// are expressions of the numbers.
 pub(super) fn joined(
     assume: &Assume,
     infer: &mut Infer<'_>,
@@ -91,7 +92,8 @@ pub(super) fn joined(
     }
 }
 
-/// Joins values that differ between points to expressions. The error is the path of one that follows no rule.
+/// Joins values that differ between points to expressions. The error is the path of a value that
+/// follows no rule.
 fn merged(all: &[&Value], points: &[Vec<(&str, u64)>], path: &str) -> Result<Value, String> {
     let Some(first) = all.first() else { return Ok(Value::Null) };
     if all.iter().all(|one| one == first) {

@@ -8,7 +8,7 @@ use super::format::duration_ms;
 use warpgauge_contract::{AxisValue, axes_in};
 use warpgauge_report::{SweepPoint, SweepResponse, SweepStatus};
 
-/// Most sizes that are shown.
+/// Maximum number of sizes that are shown.
 const MAX_SIZES: usize = 32;
 
 /// Returns the axes on which the problem depends: those in a tensor, or in the value of an argument. An axis of the block,
@@ -35,7 +35,8 @@ fn refers(value: &Value, axis: &str) -> bool {
     }
 }
 
-/// What a right point is ranked by: its median where times count, else its warp instructions.
+/// Returns the value by which a right point is ranked: its median if times are valid, otherwise its
+/// warp instructions.
 fn measure(point: &SweepPoint, by_time: bool) -> Option<f64> {
     let is_right = matches!(point.status, SweepStatus::Correct | SweepStatus::NotChecked);
     let stats = point.runtime_stats.as_ref().filter(|_| is_right);
@@ -45,7 +46,7 @@ fn measure(point: &SweepPoint, by_time: bool) -> Option<f64> {
     }
 }
 
-/// The best point of each size, a line each, where sizes have several points.
+/// Returns the best point of each size, one per line. Sizes with a single point have no line.
 pub(super) fn best_of_sizes(answer: &SweepResponse, sizes: &[String]) -> String {
     let by_time = answer.best.median_ms.is_some();
     let split = |point: &SweepPoint| {

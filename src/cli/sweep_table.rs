@@ -1,4 +1,4 @@
-//! The table of a sweep, row by row while its points come in.
+//! The table of a sweep, which is printed row by row as points arrive.
 
 use super::format::{device, duration_ms};
 use super::sweep_sizes::best_of_sizes;
@@ -6,10 +6,10 @@ use super::terminal::{Style, plain};
 use warpgauge_contract::SweepAxis;
 use warpgauge_report::{BestPoint, RuntimeStats, SweepPoint, SweepResponse, SweepStatus};
 
-/// Longest shown value of an axis, characters.
+/// Maximum length of a shown value of an axis, characters.
 const MAX_VALUE: usize = 24;
 
-/// Longest shown reason, characters.
+/// Maximum length of a shown reason, characters.
 const MAX_REASON: usize = 100;
 
 const STATUS: usize = 12;
@@ -17,9 +17,9 @@ const MEDIAN: usize = 11;
 const INTERVAL: usize = 9;
 const RATE: usize = 9;
 
-/// Columns of fixed widths: rows are printed before all of them are known.
+/// The table's columns, which have fixed widths because rows are printed before all are known.
 pub(super) struct SweepTableView {
-    /// Name and width of each axis' column.
+    /// Name and width of the column of each axis.
     axes: Vec<(String, usize)>,
     /// Whether there are columns for bytes and operations per second.
     rates: [bool; 2],
@@ -33,7 +33,7 @@ impl SweepTableView {
         Self { axes: Vec::new(), rates, sizes, style }
     }
 
-    /// The columns' names, once the axes are known.
+    /// Returns the line of names, and sets the widths of the columns of the axes.
     pub(super) fn header(&mut self, axes: &[SweepAxis]) -> String {
         self.axes = axes
             .iter()
@@ -51,7 +51,7 @@ impl SweepTableView {
         format!("{}\n", line.trim_end())
     }
 
-    /// One point.
+    /// Returns the row of a point.
     pub(super) fn row(&self, point: &SweepPoint) -> String {
         let values = self.axes.iter().map(|(name, width)| {
             let value = point.values.get(name).map(ToString::to_string).unwrap_or_default();
@@ -71,14 +71,15 @@ impl SweepTableView {
         format!("{}\n", line.trim_end())
     }
 
-    /// What the points come to.
+    /// Returns the counts of verdicts, and the best points.
     pub(super) fn summary(&self, answer: &SweepResponse) -> String {
         let counts = answer.counts.iter().map(|(status, count)| format!("{count} {status}"));
         let counts = counts.collect::<Vec<_>>().join(", ");
         let took = duration_ms(answer.total_ms);
         let mut text = format!("\n{} points in {took}: {counts}\n", answer.points.len());
         let best = &answer.best;
-        // The smallest size is always the fastest.
+        // Where sizes differ, the smallest is always the fastest; then the lines of sizes replace
+        // this line.
         let within = |point: &Option<BestPoint>| point.clone().filter(|_| self.sizes.is_empty());
         for (name, point, shown) in [
             ("fastest", &within(&best.median_ms), duration_ms as fn(f64) -> String),
@@ -135,7 +136,7 @@ impl SweepTableView {
     }
 }
 
-/// Half the width of the median's confidence interval, of the median.
+/// Returns half the width of the median's confidence interval, as a share of the median in percent.
 fn interval(stats: &RuntimeStats) -> Option<String> {
     let half = (stats.median_ci_high? - stats.median_ci_low?) / 2.0;
     let share = 100.0 * half / stats.median;
@@ -159,7 +160,7 @@ fn cell(text: &str) -> String {
     shortened(text, MAX_VALUE)
 }
 
-/// The first line of a text, shortened, without control characters.
+/// Returns the first line that is not blank, shortened and without control characters.
 fn shortened(text: &str, limit: usize) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let line = plain(line.trim()).replace('\t', " ");

@@ -1,19 +1,18 @@
-//! What the standard streams can show, and writing to them.
+//! What the standard streams can show, and functions that write to them.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use super::CliError;
 
-/// Capabilities of the standard streams.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terminal {
-    /// Results and errors only.
+    /// Whether only results and errors are printed.
     pub quiet: bool,
-    /// Colour on standard output.
+    /// Whether standard output shows colours.
     pub colour: bool,
-    /// Standard error is a terminal: progress may redraw itself.
+    /// Whether standard error is a terminal, on which progress overwrites itself.
     pub interactive: bool,
-    /// Reports have all that they can say.
+    /// Whether reports have all that they can show.
     pub verbose: bool,
 }
 
@@ -21,12 +20,13 @@ pub(super) struct Terminal {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Style {
     pub colour: bool,
-    /// Whether it has all that it can say.
+    /// Whether reports have all that they can show.
     pub verbose: bool,
 }
 
 impl Terminal {
-    /// Looks at the streams and at NO_COLOR (<https://no-color.org>: set and not empty).
+    /// Finds out what the streams can show. NO_COLOR counts if it is set and not empty
+    /// (<https://no-color.org>).
     pub(super) fn detect(quiet: bool, verbose: bool) -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -38,12 +38,11 @@ impl Terminal {
         }
     }
 
-    /// How reports are shown here.
     pub(super) fn style(&self) -> Style {
         Style { colour: self.colour, verbose: self.verbose }
     }
 
-    /// Writes a result to standard output. A reader that has gone away is no error.
+    /// Writes a result to standard output. A reader that closed the stream is no error.
     pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -54,12 +53,12 @@ impl Terminal {
         }
     }
 
-    /// Writes a result that has one line, or whose last line may lack its end.
+    /// Writes a result with exactly one line break at its end.
     pub(super) fn print_line(&self, text: &str) -> Result<(), CliError> {
         self.print(&format!("{}\n", text.trim_end()))
     }
 
-    /// Writes a remark to standard error, unless `--quiet`.
+    /// Writes a remark to standard error, except with `--quiet`.
     pub(super) fn note(&self, text: &str) {
         if !self.quiet {
             write_error_stream(text);
@@ -67,12 +66,13 @@ impl Terminal {
     }
 }
 
-/// Writes a line to standard error; there is nowhere left to report that it failed.
+/// Writes a line to standard error. A failure to write is ignored.
 pub(super) fn write_error_stream(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Text from elsewhere, without the control characters that could steer the terminal.
+/// Returns text without control characters that could steer the terminal. Line breaks and tabs
+/// stay.
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .filter(|c| *c != '\r')
@@ -84,7 +84,7 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// The same in one line, whatever it holds: a file's name may have line breaks.
+/// Returns text without control characters, in one line: a file's name may have line breaks.
 pub(super) fn plain_line(text: &str) -> String {
     text.chars().map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! `warpgauge toolchain`: the one place where the command line asks for compilers.
+//! `warpgauge toolchain`: lists and installs compilers.
 
 use super::args::{ToolchainCommand, ToolchainInstall};
 use super::terminal::Terminal;
@@ -9,7 +9,8 @@ use warpgauge_config::Config;
 use warpgauge_engine::{program, toolchain_search};
 use warpgauge_service::{ServiceError, error_chain};
 
-/// NVRTC that `install` brings when no version is named: one for drivers of either major version.
+/// Major versions of NVRTC that `install` installs unless a version is named. Each fits drivers of
+/// its version.
 const BOTH: [u32; 2] = [12, 13];
 
 pub(super) fn run(
@@ -26,19 +27,19 @@ pub(super) fn run(
     } else {
         terminal.print(&shown(&found))?;
     }
-    // A machine that can compile nothing is not what a script that asks wants to hear as success.
+    // A script asks whether this machine can compile; success would say that it can.
     let nothing = found.nvrtc.is_empty() && found.triton.is_none() && found.torch.is_none();
     Ok(if nothing { Exit::Environment } else { Exit::Success })
 }
 
-/// Installs into the data directory; what is there now.
+/// Installs into the data directory and returns what is there afterwards.
 fn install(
     config: &Config,
     args: &ToolchainInstall,
     terminal: Terminal,
 ) -> Result<Toolchain, CliError> {
     let search = toolchain_search(config);
-    // Whoever asks for more keeps the NVRTC that is there, unless a version is named.
+    // With `--with` and without a named version, an NVRTC that is present stays.
     let keeps = || !args.with.is_empty() && !toolchain::discover(&search).nvrtc.is_empty();
     let cuda = match args.cuda {
         Some(major) => vec![major],
@@ -60,7 +61,7 @@ fn install(
         .map_err(|error| CliError::Service(ServiceError::unavailable(error_chain(&error))))
 }
 
-/// What was found, a line each, best first.
+/// Returns a line for each program found, the best first.
 fn shown(found: &Toolchain) -> String {
     let mut text = String::new();
     for nvrtc in &found.nvrtc {

@@ -1,4 +1,4 @@
-//! Work of this process, and showing how far it is.
+//! Runs a job in this process and shows its progress.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +15,18 @@ use warpgauge_model::JobStage;
 use warpgauge_service::{Caller, JobEvents, JobService, JobSubmission, ServiceFuture};
 use warpgauge_statistics::Preset;
 
-/// What is known of the work before it begins.
+/// What is known about the work before it begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Expected {
-    /// Launches that will be timed, if the contract says so.
+    /// Launches that will be timed, if the contract has their number.
     trials: Option<u32>,
-    /// Seconds that timing takes at most.
+    /// Maximum time of timing, seconds.
     bound_s: Option<f64>,
 }
 
 impl Expected {
-    /// Estimates the steps of a request from the fields of its body, which the executor validates later. A
-    /// comparison has each kernel alone, then each pair.
+    /// Estimates the steps from the fields of a request, which the executor validates later. A
+    /// comparison times each kernel alone and then each pair.
     pub(super) fn of_body(body: &Map<String, Value>) -> Self {
         let measure = body.get("measure").map(MeasureSpec::deserialize);
         let measure = measure.and_then(Result::ok).unwrap_or_default();
@@ -45,12 +45,12 @@ impl Expected {
     }
 }
 
-/// Seconds for which one kernel is timed, at most.
+/// Returns the maximum time for which one kernel is timed, seconds.
 fn alone_s(measure: &MeasureSpec) -> f64 {
     measure.max_time.unwrap_or_else(|| Preset::builtin(measure.preset).measurement.max_time_s)
 }
 
-/// Does a job in this process, showing meanwhile how far it is.
+/// Runs a job in this process and shows its progress.
 pub(super) async fn with_progress<'a, T>(
     jobs: &dyn JobService,
     expected: Expected,
@@ -61,8 +61,8 @@ pub(super) async fn with_progress<'a, T>(
     with_news(jobs, &mut |event| view.show(event, progress), work).await
 }
 
-/// Runs a job in this process, and passes its events on meanwhile. The first events and some others may be
-/// missing.
+/// Runs a job in this process and passes its events to `on_event`. The first events and some others
+/// may be missing.
 pub(super) async fn with_news<'a, T>(
     jobs: &dyn JobService,
     on_event: &mut (dyn FnMut(&JobEvent) + Send),
@@ -79,16 +79,16 @@ pub(super) async fn with_news<'a, T>(
             outcome = &mut work => return Ok(outcome?),
             event = next(&mut news) => match event {
                 Some(event) => on_event(&event),
-                // Nothing more will come.
+                // The event stream has ended.
                 None => news = Some(futures_util::stream::pending().boxed()),
             },
-            // It can be followed once it was accepted.
+            // A job can be watched from its acceptance on.
             _ = ticks.tick(), if news.is_none() => news = jobs.watch(&id, &caller).await.ok(),
         }
     }
 }
 
-/// Returns the next event. Waits forever where there is no source of events.
+/// Returns the next event. Without a stream of events the future never resolves.
 async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
     match news {
         Some(news) => news.next().await,
@@ -96,25 +96,25 @@ async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
     }
 }
 
-/// How far a job is, for people.
+/// What is shown of a job's progress.
 pub(super) struct View {
     expected: Expected,
-    /// When the first launch was timed.
+    /// When the first timed launch was seen.
     timing_since: Option<Instant>,
-    /// Whether launches are being counted.
+    /// Whether the bar counts launches.
     counting: bool,
 }
 
-/// What to show of an event.
+/// What is shown for an event.
 #[derive(Debug, PartialEq)]
 enum Shown {
     Stage(&'static str),
-    /// Of the launches that were expected so many are done.
+    /// Launches done, of those that were expected.
     Done {
         done: u32,
         of: u32,
     },
-    /// Something beside the stage, which changes often.
+    /// A detail of the stage that changes often.
     Detail(String),
 }
 
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(seen("running", 0), Shown::Stage("running on the device"));
         assert_eq!(seen("running", 40), Shown::Done { done: 40, of: 100 });
         assert_eq!(seen("running", 120), Shown::Done { done: 100, of: 100 });
-        // The number of launches stays, but others are under way.
+        // The number of timed launches stays while the stage changes.
         assert_eq!(seen("verifying", 100), Shown::Stage("verifying"));
     }
 

@@ -1,4 +1,4 @@
-//! `warpgauge compare`.
+//! `warpgauge compare`: compares kernels with a reference.
 
 mod names;
 
@@ -20,7 +20,7 @@ use warpgauge_code::infer;
 use warpgauge_config::Config;
 use warpgauge_contract::{KernelCode, KernelType};
 
-/// Fields that an evaluation and a comparison have in common, by the same name.
+/// Fields that have the same name in an evaluation and a comparison.
 const SHARED: [&str; 9] = [
     "num_trials",
     "timeout",
@@ -69,8 +69,8 @@ pub(super) fn run(
     Ok(Exit::of_comparison(&response))
 }
 
-/// Makes a whole comparison of what the reference's file holds and what the command line adds.
-/// Returns what the caller should know of it.
+/// Completes a comparison from the fields of the reference's file and the command line. Returns
+/// notes for the caller.
 fn complete(
     args: &CompareArgs,
     fields: &mut Map<String, Value>,
@@ -130,8 +130,8 @@ fn complete(
     Ok(notes)
 }
 
-/// Turns an evaluation's fields into those of a comparison with its kernel. Notes what it leaves out:
-/// here the reference itself says what is expected.
+/// Turns the fields of an evaluation into those of a comparison with its kernel as the reference.
+/// Returns notes on the fields that it leaves out, because the reference defines what is expected.
 pub(super) fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
     let mut contract = std::mem::take(fields);
     let kernel = contract.remove("kernel").unwrap_or(Value::Null);
@@ -144,7 +144,7 @@ pub(super) fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
     if let Some(Value::Object(tolerance)) = contract.remove("tolerance") {
         fields.extend(tolerance.into_iter().filter(|(_, value)| !value.is_null()));
     }
-    // A contract that is inferred has all fields; most of them ask for nothing.
+    // An inferred contract has all fields, and most of them ask for nothing.
     contract.retain(|_, value| asks(value));
     if !contract.contains_key("return_outputs") {
         contract.remove("output_encoding");
@@ -166,7 +166,8 @@ fn asks(value: &Value) -> bool {
     }
 }
 
-/// The kernel of one file, JSON. Code alone is called and compiled as the reference is.
+/// Returns the kernel of a file as JSON. A file that is only code gets the launch and options of
+/// the reference.
 fn candidate(
     args: &CompareArgs,
     path: &Path,
@@ -180,7 +181,7 @@ fn candidate(
             let mut metadata = metadata.cloned().unwrap_or_default();
             let of_reference = reference.get("kernel_type").and_then(Value::as_str);
             let source = kernel.source_code.as_deref().unwrap_or_default();
-            // The ending of a file does not say whether Python is Triton or PyTorch.
+            // A file's extension does not say whether Python is Triton or PyTorch.
             let is_torch = of_reference.is_some_and(|kind| kind.starts_with("torch"))
                 && (!source.contains("triton.jit") || source.contains("class Model"));
             if kind == KernelType::Triton && is_torch {
@@ -193,7 +194,7 @@ fn candidate(
                 }),
             };
             if !is_same_language {
-                // Names and options of C++ mean nothing in Python, and the other way round.
+                // Names and options of C++ have no meaning in Python, and the reverse.
                 metadata.clear();
             }
             let named = metadata.get("kernel_name").and_then(Value::as_str);
@@ -205,7 +206,7 @@ fn candidate(
             }
             metadata.remove("description");
             if let Some(name) = &args.kernel_name {
-                // The reference's instantiations are not this kernel's.
+                // Template instantiations of the reference are not kernels of this source.
                 metadata.remove("name_expressions");
                 metadata.insert("kernel_name".to_owned(), json!(name));
             }
@@ -224,7 +225,7 @@ fn candidate(
     json::tree("kernel", &kernel)
 }
 
-/// Returns the name of the only kernel of a source.
+/// Returns the name of the source's kernel, if it has exactly one.
 fn only_kernel(kind: KernelType, source: &str) -> Option<String> {
     let names = match kind {
         KernelType::Cuda => infer::entries(source).into_iter().map(|entry| entry.name).collect(),

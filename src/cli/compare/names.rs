@@ -1,23 +1,23 @@
-//! Names of the kernels of a comparison: those of their files.
+//! Names of the kernels of a comparison, which are those of their files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use warpgauge_contract::{MAX_CANDIDATE_NAME_BYTES, REFERENCE_NAME};
 
-/// Names of the kernels of a comparison. All of them differ.
+/// Names of the kernels of a comparison; all of them differ.
 #[derive(Debug, PartialEq)]
 pub(super) struct Names {
-    /// Name of the reference in texts. Answers call it `reference`.
+    /// Name of the reference in texts. Answers name it `reference`.
     pub reference: String,
     /// Names of the candidates, which are valid in a request.
     pub candidates: Vec<String>,
 }
 
 impl Names {
-    /// Names kernels by their files: by the names of the files or, where these are equal, by their paths.
+    /// Names each kernel by its file's name or, if two names are equal, by its path.
     pub(super) fn of(reference: &Path, candidates: &[PathBuf]) -> Self {
-        // A body with its own candidates is no file of a kernel, and standard input has no name.
+        // A comparison with its own candidates has no kernel files, and standard input has no name.
         let is_kernel = !candidates.is_empty() && reference != Path::new("-");
         let reference = if is_kernel { reference } else { Path::new(REFERENCE_NAME) };
         let files = || std::iter::once(reference).chain(candidates.iter().map(PathBuf::as_path));
@@ -42,7 +42,7 @@ impl Names {
     }
 }
 
-/// Returns a name like this one that a request may have and that is not taken yet.
+/// Returns a valid name that is not taken yet: this name, or this name with a number.
 fn valid(name: &str, taken: &mut BTreeSet<String>) -> String {
     let printable: String =
         name.chars().map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }).collect();
@@ -50,13 +50,14 @@ fn valid(name: &str, taken: &mut BTreeSet<String>) -> String {
         1 => ended(&printable, ""),
         n => ended(&printable, &format!(" ({n})")),
     });
-    // Names are few, so that a number is free soon.
+    // A request has few candidates, so a number is free soon.
     let free = numbered.into_iter().find(|name| !taken.contains(name)).unwrap_or_default();
     taken.insert(free.clone());
     free
 }
 
-/// Returns the last part of a name that fits with this ending: the end of a path says most.
+/// Returns the end of the name with this ending, within the limit of a request. The end of a path
+/// says most.
 fn ended(name: &str, ending: &str) -> String {
     let room = MAX_CANDIDATE_NAME_BYTES - ending.len();
     let cut = name.len().saturating_sub(room);

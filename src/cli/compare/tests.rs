@@ -2,7 +2,7 @@ use super::super::args::Command;
 use super::super::args::testing::command;
 use super::*;
 
-/// A directory with kernels and contracts.
+/// Returns a directory with kernels and contracts.
 fn directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in [
@@ -31,7 +31,8 @@ fn directory() -> tempfile::TempDir {
     directory
 }
 
-/// The body that is sent for these arguments, names of files being in `directory`; and the notes.
+/// Returns the body of the request for these arguments, with the notes. Names of files are names in
+/// `directory`.
 fn body_of(arguments: &[&str]) -> Result<(Value, Vec<String>), CliError> {
     let directory = directory();
     let arguments = arguments.iter().map(|argument| match argument.contains('.') {
@@ -114,7 +115,7 @@ fn several_kernels_are_candidates_named_as_their_files() {
     let names: Vec<_> = candidates.iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["a.cu", "b.ptx", "own.yaml"]);
     assert_eq!(candidates[1]["kernel"]["kernel_type"], "ptx");
-    // A contract brings its own launch; of the rest only its kernel counts.
+    // A candidate's contract keeps its launch; of its other fields only the kernel counts.
     let io = &candidates[2]["kernel"]["io"];
     assert_eq!(io["launch"]["grid"]["x"], 3, "{io}");
 

@@ -8,7 +8,7 @@ use super::{ContractFileError, MAX_SOURCE_BYTES, read_source};
 use warpgauge_code::source::{TokenKind, included_header, tokens};
 use warpgauge_contract::{KernelCode, KernelType, MAX_FILES};
 
-/// Extensions of files that are collected: a source cannot have other files of the caller's sent.
+/// Extensions of files that are collected. A source cannot make the program send other files.
 const EXTENSIONS: [&str; 16] = [
     "h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cc", "cpp", "cxx", "inl", "inc", "ipp", "tpp",
     "impl", "def",
@@ -17,17 +17,18 @@ const EXTENSIONS: [&str; 16] = [
 /// Files that a source includes or imports, directly or through others.
 #[derive(Debug, Default)]
 pub(crate) struct LocalFiles {
-    /// Texts by their paths from one directory: the innermost that contains all of them and the source, or the one that
-    /// contains the top package of a Python module.
+    /// Texts by their paths from one directory. For C++ it is the innermost directory that contains
+    /// all files and the source; for Python it contains the top package.
     pub files: BTreeMap<String, String>,
-    /// Path of the source from that directory, if it lies deeper.
+    /// Path of the source from that directory; `None` if the source lies directly in it.
     pub source_path: Option<String>,
-    /// The files themselves.
+    /// Paths of the files on this machine.
     pub paths: Vec<PathBuf>,
 }
 
 impl LocalFiles {
-    /// Adds the local files that a kernel's source includes or imports, and returns their paths. `path`: the source's own.
+    /// Adds the local files that a kernel's source includes or imports, and returns their paths.
+    /// `path` is that of the source.
     pub(crate) fn add_to(
         kernel: &mut KernelCode,
         path: &Path,
@@ -40,8 +41,9 @@ impl LocalFiles {
         Ok(added)
     }
 
-    /// Collects the files that the source at `path` includes by name in quotes, or the modules that it imports. Files that
-    /// do not exist are those of a toolkit or package, or the compiler reports them.
+    /// Collects the files that the source at `path` includes in quotes, or the modules that it
+    /// imports. Files that do not exist belong to a toolkit or package; otherwise the compiler
+    /// reports them.
     ///
     /// # Errors
     /// A file cannot be read, is too large, or is no text, or there are too many.
@@ -83,7 +85,7 @@ impl LocalFiles {
     }
 }
 
-/// Returns the files that a text includes and that exist in one of the directories.
+/// Returns the existing files that a text includes, searched in both directories.
 fn included(text: &str, directories: [&PathBuf; 2]) -> BTreeSet<PathBuf> {
     let directives = tokens(text).filter(|token| token.kind == TokenKind::Directive);
     let quoted = directives.filter(|token| token.text.contains('"'));
@@ -104,13 +106,13 @@ fn directory_of(path: &Path) -> PathBuf {
     path.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-/// Returns the innermost directory that contains both.
+/// Returns the innermost directory that contains both paths.
 fn common(one: &Path, other: &Path) -> PathBuf {
     let both = one.components().zip(other.components());
     both.take_while(|(one, other)| one == other).map(|(one, _)| one).collect()
 }
 
-/// Returns a path from the root, with `/` between its components.
+/// Returns a path relative to `root`, with `/` between its components.
 fn named(path: &Path, root: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let parts = below.components().filter_map(|part| match part {

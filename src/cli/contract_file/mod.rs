@@ -1,9 +1,8 @@
-//! Contract files: reading them, and `source_file`.
+//! Reads contract files and replaces `source_file` in them; [`ContractFile`] is the result.
 //!
-//! The contract itself knows no files: it travels. For people's convenience a contract *file* may
-//! say `source_file: kernel.cu` in a kernel, relative to the contract file; it is replaced by
-//! `source_code` (or by `binary_b64` for machine code) before anything else looks at it, with the local files that the
-//! source includes in `files`.
+//! Requests have no paths of files. A contract *file* may have `source_file: kernel.cu` in a
+//! kernel, relative to the contract file. The program replaces the field by `source_code`, or by
+//! `binary_b64` for machine code, and adds to `files` the local files that the source includes.
 
 mod local_files;
 mod python_imports;
@@ -20,13 +19,13 @@ pub(crate) use local_files::LocalFiles;
 use warpgauge_contract::{BodyFormat, Compatible, KernelType};
 use warpgauge_document::{DocumentError, path_text};
 
-/// Largest kernel source, bytes.
+/// Maximum size of a kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
-/// Largest kernel image, bytes.
+/// Maximum size of a kernel image, bytes.
 const MAX_BINARY_BYTES: u64 = 64 << 20;
 
-/// Why a contract file gives no contract.
+/// Why a contract file has no valid contract.
 #[derive(Debug, thiserror::Error)]
 pub enum ContractFileError {
     /// The file cannot be read.
@@ -37,13 +36,13 @@ pub enum ContractFileError {
         /// Why not.
         source: std::io::Error,
     },
-    /// It is a directory, a device or a pipe.
+    /// The path is a directory, a device or a pipe.
     #[error("{} is not a regular file", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
-    /// It is larger than what is accepted.
+    /// The file is larger than the limit.
     #[error("{} is larger than {limit} bytes", path.display())]
     TooLarge {
         /// The file.
@@ -51,7 +50,7 @@ pub enum ContractFileError {
         /// The limit, bytes.
         limit: u64,
     },
-    /// The name says nothing about the format.
+    /// The file's name does not show the format.
     #[error(
         "{}: cannot tell the format from the name; expected .yaml, .yml, .json, .msgpack or .mpk",
         path.display()
@@ -60,22 +59,22 @@ pub enum ContractFileError {
         /// The file.
         path: PathBuf,
     },
-    /// It does not parse.
+    /// The file does not parse.
     #[error("{}: {message}", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What the parser says, with line and column where there are any.
+        /// The message of the parser, with line and column if it has them.
         message: String,
     },
-    /// It parses, but is no contract.
+    /// The file parses, but a field is not valid.
     #[error("{}: {at}: {message}", path.display())]
     Field {
         /// The file.
         path: PathBuf,
         /// Path of the field.
         at: String,
-        /// What was expected, what came.
+        /// What the field must hold.
         message: String,
     },
 }
@@ -86,14 +85,14 @@ pub(super) struct ContractFile {
     path: PathBuf,
     /// The file of the kernel's source.
     source: Option<PathBuf>,
-    /// The files that it was read from.
+    /// Paths of the files from which the contract was read.
     files: Vec<PathBuf>,
-    /// The contract as it goes to the service; an object.
+    /// Fields of the contract, as the service receives them.
     pub fields: Map<String, Value>,
 }
 
 impl ContractFile {
-    /// Reads `path`, or standard input if it is `-`; at most `limit` bytes.
+    /// Reads `path`, or standard input for `-`; the limit is in bytes.
     pub(super) fn read(path: &Path, limit: u64) -> Result<Self, ContractFileError> {
         let (bytes, format, directory) = if path == Path::new("-") {
             let bytes = read_limited(std::io::stdin().lock(), path, limit)?;
@@ -114,39 +113,39 @@ impl ContractFile {
         Ok(contract)
     }
 
-    /// A contract that no file has; `name` stands for the file in errors.
+    /// Returns a contract that has no file. Errors have `name` in place of the path.
     pub(super) fn of(name: &str, fields: Map<String, Value>) -> Self {
         Self { path: name.into(), source: None, files: Vec::new(), fields }
     }
 
-    /// The same contract, whose kernel's source is in this file and has these beside it.
+    /// Returns the contract with the paths of its kernel's source and of the files beside it.
     pub(super) fn with_source(self, path: &Path, beside: Vec<PathBuf>) -> Self {
         let files = [path.to_owned()].into_iter().chain(beside).collect();
         Self { source: Some(path.to_owned()), files, ..self }
     }
 
-    /// The files that it was read from.
+    /// Returns the paths of the files from which the contract was read.
     pub(super) fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// The kernel's source, if it is in a file.
+    /// Returns the kernel's source, if it has a file.
     pub(super) fn source(&self) -> Option<SourceView> {
         let text = self.fields.get("kernel")?.get("source_code")?.as_str()?;
         Some(SourceView::new(self.source.as_deref()?, text))
     }
 
-    /// The file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The contract as a typed request.
+    /// Returns the contract as a typed request.
     pub(super) fn typed<T: serde::de::DeserializeOwned>(self) -> Result<T, ContractFileError> {
         self.read_as(warpgauge_document::from_value)
     }
 
-    /// The contract as a typed request. It may be written for the CUDA Evaluation Server, as a body may.
+    /// Returns the contract as a typed request. Like a body, the contract may have the form of the
+    /// CUDA Evaluation Server.
     pub(super) fn compatible<T: Compatible>(self) -> Result<T, ContractFileError> {
         self.read_as(warpgauge_contract::compatible_from_value)
     }
@@ -242,7 +241,7 @@ fn replace_source_file(
     Ok(())
 }
 
-/// A kernel source as text.
+/// Returns the text of a kernel's source.
 pub(super) fn read_source(path: &Path) -> Result<String, ContractFileError> {
     warpgauge_code::source::text_of(read_file(path, MAX_SOURCE_BYTES)?).map_err(|at| {
         let message = format!("byte {at} is not UTF-8");
@@ -250,16 +249,16 @@ pub(super) fn read_source(path: &Path) -> Result<String, ContractFileError> {
     })
 }
 
-/// A kernel image, base64.
+/// Returns a kernel image, in base64.
 pub(super) fn read_binary(path: &Path) -> Result<String, ContractFileError> {
     let bytes = read_file(path, MAX_BINARY_BYTES)?;
     Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
 }
 
-/// A regular file of at most `limit` bytes.
+/// Returns the content of a regular file of at most `limit` bytes.
 pub(super) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
     let failed = |source| ContractFileError::Read { path: path.to_owned(), source };
-    // Asked before opening: opening a named pipe would wait for its writer.
+    // The check comes first, because opening a named pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(ContractFileError::NotAFile { path: path.to_owned() });
     }

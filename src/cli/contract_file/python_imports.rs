@@ -1,9 +1,9 @@
-//! Imports of Python modules, as far as they can be read without an interpreter.
+//! Imports of Python modules, found without an interpreter.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Longest statement that spans several lines, lines.
+/// Maximum length of a statement, lines.
 const MAX_LINES: usize = 256;
 
 /// An import statement.
@@ -16,7 +16,8 @@ struct Import {
     names: Vec<String>,
 }
 
-/// Returns the directory in which the top package of a module's directory lies: the first that is no package.
+/// Returns the directory that contains the top package of a module's directory: the first ancestor
+/// that is no package.
 pub(super) fn root_of(directory: &Path) -> PathBuf {
     let mut root = directory;
     while root.join("__init__.py").is_file()
@@ -27,8 +28,8 @@ pub(super) fn root_of(directory: &Path) -> PathBuf {
     root.to_owned()
 }
 
-/// Returns the files in `roots` that a module imports. `own` is its directory; the last root contains the top package, and
-/// files outside of it are not imported.
+/// Returns the files in `roots` that a module imports. `own` is the module's directory. The last
+/// root contains the top package, and files outside it are not imported.
 ///
 /// Packages that contain an imported module are left out: they often import all of their modules.
 pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> BTreeSet<PathBuf> {
@@ -50,8 +51,8 @@ pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> BTreeSet<Pa
     found
 }
 
-/// Returns the files of a module, or of the names that are modules in it. `is_named`: whether `path` is more than the
-/// directory that dots mean.
+/// Returns the files of a module, or of those names in it that are modules. `is_named` is false if
+/// the import has only dots.
 fn files_of(path: &Path, names: &[String], is_named: bool) -> Vec<PathBuf> {
     let python = |path: &Path| {
         let mut file = path.as_os_str().to_owned();

@@ -18,7 +18,7 @@ impl Files {
         ContractFile::read(&self.0.path().join(name), LIMIT)
     }
 
-    /// The message of a refusal, without the temporary directory.
+    /// Returns the message of an error, without the temporary directory.
     fn refusal(&self, name: &str) -> String {
         let directory = format!("{}/", self.0.path().display());
         let error = match self.read(name) {

@@ -9,16 +9,16 @@ use warpgauge_config::Config;
 use warpgauge_device::loader::find_emulator;
 use warpgauge_sandbox::{enforcement, own_root};
 
-/// Where NVIDIA's kernel module says its version.
+/// File with the version of NVIDIA's kernel module.
 const DRIVER: &str = "/proc/driver/nvidia/version";
 
-/// Room below which caches and the store soon lack space, bytes.
+/// Free space below which caches and the store may soon fail, bytes.
 const LITTLE_SPACE: u64 = 2 << 30;
 
-/// Room below which no evaluation is sure to end, bytes.
+/// Free space below which evaluations may fail, bytes.
 const NO_SPACE: u64 = 64 << 20;
 
-/// NVIDIA's driver.
+/// Checks NVIDIA's driver.
 pub(super) fn driver() -> Check {
     let purpose = "runs kernels on a GPU; without it the emulator runs them";
     match std::fs::read_to_string(DRIVER) {
@@ -30,7 +30,7 @@ pub(super) fn driver() -> Check {
     }
 }
 
-/// The version within the first line of the module's text, or that line.
+/// Returns the version in the first line of the module's text, or else that line.
 fn version_of(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     let is_version = |word: &&str| {
@@ -39,7 +39,7 @@ fn version_of(text: &str) -> String {
     first.split_whitespace().find(is_version).unwrap_or(first).to_owned()
 }
 
-/// What brings the driver on the system below `root`.
+/// Returns how to install the driver on the system below `root`.
 fn remedy_of_driver(root: &Path) -> &'static str {
     if root.join(".dockerenv").exists() || root.join("run/.containerenv").exists() {
         return "start the container with --gpus all, where the host has the driver and \
@@ -56,7 +56,7 @@ fn remedy_of_driver(root: &Path) -> &'static str {
     }
 }
 
-/// The emulator's library.
+/// Checks the emulator's library.
 pub(super) fn emulator(config: &Config) -> Check {
     let purpose = "runs CUDA without a GPU";
     let explicit = Some(&config.devices.emulator).filter(|path| !path.is_empty());
@@ -84,7 +84,7 @@ pub(super) fn emulator(config: &Config) -> Check {
     }
 }
 
-/// What confines submitted code.
+/// Checks the mechanisms that confine submitted code.
 pub(super) fn sandbox() -> Vec<Check> {
     let files = match enforcement::probe() {
         full @ enforcement::Enforcement::Full => Check::ok("landlock", LANDLOCK, full.to_string()),
@@ -112,7 +112,7 @@ pub(super) fn sandbox() -> Vec<Check> {
 const LANDLOCK: &str = "keeps submitted code from files and the network";
 const OWN_ROOT: &str = "hides from submitted code which paths exist";
 
-/// The directory of jobs and caches.
+/// Checks the directory of jobs and caches.
 pub(super) fn data_directory(path: &Path) -> Check {
     let purpose = "has jobs, reports and caches";
     let shown = path.display();
@@ -143,7 +143,7 @@ pub(super) fn data_directory(path: &Path) -> Check {
     }
 }
 
-/// Room on the disk of the data directory.
+/// Checks the free space on the disk of the data directory.
 pub(super) fn space(path: &Path) -> Check {
     let purpose = "caches, reports and artifacts grow up to the limits of [storage]";
     let nearest = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));

@@ -1,4 +1,4 @@
-//! `warpgauge doctor`: what is there, what is missing, and what brings it.
+//! `warpgauge doctor`: what is present, what is missing, and how to install it.
 
 mod machine;
 mod page;
@@ -24,21 +24,21 @@ pub(in crate::cli) struct DoctorArgs {
     pub json: bool,
 }
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// It is there and works.
+    /// The component is present and works.
     Ok,
-    /// It is absent; evaluations run without it.
+    /// The component is absent; evaluations run without it.
     Absent,
-    /// It is weak: evaluations run, with a restriction.
+    /// Evaluations run, with a restriction.
     Weak,
-    /// Without it no evaluation runs.
+    /// No evaluation runs without the component.
     Fault,
 }
 
-/// One check.
+/// A check with its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Check {
     /// Stable name, such as `nvrtc`.
@@ -46,9 +46,9 @@ struct Check {
     state: State,
     /// What was found, or what is wrong.
     found: String,
-    /// What it is for.
+    /// What the component does.
     purpose: &'static str,
-    /// The command, or the step, that brings it.
+    /// The command, or the step, that mends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
@@ -58,7 +58,7 @@ impl Check {
         Self { name, state: State::Ok, found: found.into(), purpose, remedy: None }
     }
 
-    /// Something that is not as it could be, and what mends it.
+    /// Returns a check that found a fault or a restriction, with its remedy.
     fn lacks(
         name: &'static str,
         purpose: &'static str,
@@ -70,12 +70,12 @@ impl Check {
     }
 }
 
-/// What all checks come to.
+/// The results of all checks.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     /// Whether evaluations run: a small kernel was evaluated and is right.
     ready: bool,
-    /// What to do first; absent where nothing is missing that evaluations need.
+    /// What to do first; absent unless evaluations need it.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
     checks: Vec<Check>,
@@ -109,7 +109,7 @@ pub(super) fn run(
 
 fn conclude(checks: Vec<Check>) -> Diagnosis {
     let ready = checks.iter().any(|check| check.name == trial::NAME && check.state == State::Ok);
-    // What evaluations need comes before what follows from its absence.
+    // A fault comes before the faults that follow from it.
     let fault = checks.iter().find(|check| check.state == State::Fault);
     let next = fault.filter(|_| !ready).and_then(|check| check.remedy.clone());
     Diagnosis { ready, next, checks }

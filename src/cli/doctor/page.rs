@@ -1,4 +1,4 @@
-//! The diagnosis for people.
+//! The text of a diagnosis.
 
 use super::{Check, Diagnosis, State};
 use crate::cli::terminal::{Style, plain_line};

@@ -1,4 +1,4 @@
-//! Checks of compilers, of Python's packages and of NVIDIA's tools.
+//! Checks of compilers, Python's packages and NVIDIA's tools.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::{Check, State};
 use warpgauge_compile::toolchain::{Toolchain, ToolkitProgram};
 use warpgauge_config::Config;
 
-/// The compilers and Python's packages.
+/// Checks the compilers and Python's packages.
 pub(super) fn compilers(found: &Toolchain) -> Vec<Check> {
     let at = |version: &str, path: &Path| format!("{version} ({})", path.display());
     let nvrtc = match found.nvrtc.first() {
@@ -21,7 +21,7 @@ pub(super) fn compilers(found: &Toolchain) -> Vec<Check> {
             );
             Check::lacks("nvrtc", NVRTC, State::Weak, (found, "warpgauge toolchain install"))
         }
-        // Without it nvcc compiles.
+        // nvcc compiles in place of NVRTC.
         None => {
             let state = if found.nvcc.is_some() { State::Absent } else { State::Fault };
             Check::lacks("nvrtc", NVRTC, state, ("not found", "warpgauge toolchain install"))
@@ -71,7 +71,7 @@ fn triton(found: &Toolchain) -> Check {
     package("triton", "compiles Triton kernels", found.map_err(|why| why.reason))
 }
 
-/// The check of a package of Python: its version and directory, or why it is absent.
+/// Returns the check of a Python package: its version and directory, or the reason for its absence.
 fn package(
     name: &'static str,
     purpose: &'static str,
@@ -86,7 +86,7 @@ fn package(
     }
 }
 
-/// NVIDIA's tools, which a GPU alone needs.
+/// Checks NVIDIA's tools, which only evaluations on a GPU use.
 pub(super) fn profilers(found: &Toolchain, config: &Config) -> Vec<Check> {
     let purpose = "reads hardware counters of a GPU from within a worker";
     let cupti = match found.cupti.first() {
@@ -121,7 +121,7 @@ pub(super) fn profilers(found: &Toolchain, config: &Config) -> Vec<Check> {
     let named = config.tools.path.split(':').filter(|path| !path.is_empty());
     let named = named.map(Path::new).collect::<Vec<_>>();
     let tools = tools.map(|(name, tool, purpose, remedy)| {
-        // The directories of the configuration come first.
+        // Directories in the configuration come first.
         let own = named.iter().map(|place| place.join(name)).find(|path| path.is_file());
         match (own, tool) {
             (Some(path), _) => Check::ok(name, purpose, path.display().to_string()),

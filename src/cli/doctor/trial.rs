@@ -1,4 +1,4 @@
-//! The check that decides: a small kernel is evaluated.
+//! Evaluates a small kernel: the check that decides whether evaluations run.
 
 use serde_json::json;
 
@@ -11,22 +11,21 @@ use warpgauge_model::DeviceKind;
 use warpgauge_report::{EvaluateResponse, KernelVerdict};
 use warpgauge_service::{DeviceView, JobSubmission};
 
-/// Name of the check.
 pub(super) const NAME: &str = "evaluation";
 
 const PURPOSE: &str = "a small kernel is compiled, launched, checked and timed";
 
-/// The kernel: each element is doubled.
+/// The kernel, which doubles each element.
 const SOURCE: &str = "extern \"C\" __global__ void twice(const float* x, float* y, int n) {\n\
     \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
     \x20   if (i < n) y[i] = 2.0f * x[i];\n}\n";
 
-/// The reference: the same in another way, so that something is checked.
+/// The reference, which computes the same in another way, so that the outputs are checked.
 const REFERENCE: &str = "extern \"C\" __global__ void sum(const float* x, float* y, int n) {\n\
     \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
     \x20   if (i < n) y[i] = x[i] + x[i];\n}\n";
 
-/// Evaluates the kernel; returns that check, and the one of the GPU.
+/// Evaluates the kernel and returns the checks of the evaluation and of the GPU.
 pub(super) fn run(config: &Config) -> Result<(Check, Check), CliError> {
     let request: EvaluateRequest = serde_json::from_value(contract())
         .map_err(|error| CliError::Internal(format!("the doctor's contract: {error}")))?;

@@ -1,4 +1,4 @@
-//! `warpgauge eval`.
+//! `warpgauge eval`: evaluates one kernel.
 
 mod saves;
 mod watch;
@@ -25,7 +25,8 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
     once(args, (config, terminal), &mut place, &mut files)
 }
 
-/// Evaluates once, in a place that is opened if it is not yet, and adds the files that the contract was read from.
+/// Evaluates once, in a place that stays open, and adds to `files` those from which the contract
+/// was read.
 fn once<'c>(
     args: &'c EvalArgs,
     (config, terminal): (&'c Config, Terminal),
@@ -60,7 +61,7 @@ fn once<'c>(
     finish(args, &reply, terminal)
 }
 
-/// Puts the flags into the contract, where the service looks for them.
+/// Puts the flags into the contract.
 fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
     if args.allow_weak {
         fields.insert("allow_weak".to_owned(), json!(true));
@@ -75,7 +76,7 @@ fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
         }
     }
     if args.return_outputs.is_some() {
-        // A contract that names some outputs, or an encoding, keeps its say.
+        // A contract that names outputs or an encoding keeps these.
         let wants_none = matches!(fields.get("return_outputs"), None | Some(Value::Null));
         if wants_none || fields["return_outputs"] == "none" {
             fields.insert("return_outputs".to_owned(), json!("all"));
@@ -91,9 +92,10 @@ fn finish(
     Reply { text, value: response }: &Reply<EvaluateResponse>,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
-    // The report first: a full disk must not cost it.
+    // The report comes first: a full disk must not lose it.
     if args.json {
-        // With --watch each answer is a line; within texts of JSON no line breaks stand unescaped.
+        // With --watch each answer is one line. JSON texts have no unescaped line breaks within
+        // strings.
         let one_line = args.watch.then(|| text.replace(['\n', '\r'], " "));
         terminal.print_line(one_line.as_deref().unwrap_or(text))?;
     } else {

@@ -1,4 +1,4 @@
-//! Waiting for saves of files.
+//! Waits for saves of files; [`Saves`] has the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -11,29 +11,29 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// How long nothing happens once a save is complete: editors write in several steps.
+/// Time without events after which a save is complete: editors write in several steps.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Most steps of one save.
+/// Maximum number of steps of one save.
 const STEPS: usize = 20;
 
-/// Interval of looks beside notifications, which network file systems do not send.
+/// Interval at which files are examined. Network file systems send no notifications.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What distinguishes one save from the next: inode, length, and time of change.
+/// Inode, length and time of change, which differ between two saves.
 type Mark = (u64, u64, i64, i64);
 
-/// Files whose saves are waited for. Editors replace files, so that their directories are watched.
+/// Files whose saves are awaited. Editors replace files, so the directories are watched.
 pub(super) struct Saves {
     files: BTreeMap<PathBuf, Option<Mark>>,
     directories: BTreeSet<PathBuf>,
     watcher: Option<RecommendedWatcher>,
-    /// Set by any change in the directories.
+    /// Notified of every change in the directories.
     news: Arc<Notify>,
 }
 
 impl Saves {
-    /// Waits for saves of these files, which need not exist yet.
+    /// Watches these files, which need not exist yet.
     pub(super) fn of(files: &[PathBuf]) -> Self {
         let news = Arc::new(Notify::new());
         let noticed = Arc::clone(&news);
@@ -46,7 +46,7 @@ impl Saves {
                 noticed.notify_one();
             }
         });
-        // Without notifications the looks remain.
+        // Without notifications the files are still examined at intervals.
         let mut saves = Self {
             files: BTreeMap::new(),
             directories: BTreeSet::new(),
@@ -57,7 +57,7 @@ impl Saves {
         saves
     }
 
-    /// Waits for these files from now on. Those that were waited for keep their state.
+    /// Watches these files from now on. Files that were watched before keep their marks.
     pub(super) fn follow(&mut self, files: &[PathBuf]) {
         let known = std::mem::take(&mut self.files);
         for file in files {
@@ -76,14 +76,15 @@ impl Saves {
         }
     }
 
-    /// Takes the files as they are now for known.
+    /// Marks the present state of the files as known.
     pub(super) fn mark(&mut self) {
         for (file, known) in &mut self.files {
             *known = mark(file);
         }
     }
 
-    /// Waits until a file was saved since it was known. A file that is gone or empty is not complete yet.
+    /// Waits until a file differs from its known state. A file that is absent or empty is not
+    /// complete yet.
     pub(super) async fn changed(&mut self) {
         loop {
             let is_saved = |(file, known): (&PathBuf, &Option<Mark>)| {
@@ -98,13 +99,14 @@ impl Saves {
                 }
                 return;
             }
-            // Either way the files decide.
+            // A notification and the end of the interval have the same effect: the files are
+            // examined.
             let _ = timeout(LOOK, self.news.notified()).await;
         }
     }
 }
 
-/// The state of a file; `None`: there is none.
+/// Returns the state of a file, or `None` if it does not exist.
 fn mark(path: &Path) -> Option<Mark> {
     let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some((file.ino(), file.len(), file.mtime(), file.mtime_nsec()))
@@ -114,7 +116,7 @@ fn mark(path: &Path) -> Option<Mark> {
 mod tests {
     use super::*;
 
-    /// Far more than a save takes.
+    /// A time far longer than a save.
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
@@ -123,21 +125,21 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         std::fs::write(at("k.cu"), "one").unwrap();
         let mut saves = Saves::of(&[at("k.cu"), at("k.yaml")]);
-        // In place.
+        // The editor writes into the file.
         std::fs::write(at("k.cu"), "second").unwrap();
         timeout(LONG, saves.changed()).await.unwrap();
         saves.mark();
-        // By another file that takes its place, after a file that is not waited for.
+        // The editor renames another file to the name, after it wrote a file that is not watched.
         std::fs::write(at("other.cu"), "other").unwrap();
         std::fs::write(at(".k.cu.new"), "second").unwrap();
         std::fs::rename(at(".k.cu.new"), at("k.cu")).unwrap();
         timeout(LONG, saves.changed()).await.unwrap();
         saves.mark();
-        // A file that there was none of.
+        // The file did not exist before.
         std::fs::write(at("k.yaml"), "kernel: {}").unwrap();
         timeout(LONG, saves.changed()).await.unwrap();
         saves.mark();
-        // One that is followed later keeps what is known of the others.
+        // A file that is followed later leaves the known states of the others.
         std::fs::write(at("k.cu"), "third time").unwrap();
         saves.follow(&[at("k.cu"), at("h.cuh")]);
         timeout(LONG, saves.changed()).await.unwrap();

@@ -1,4 +1,4 @@
-//! `warpgauge eval --watch`: again on each save.
+//! `warpgauge eval --watch`: evaluates again after each save.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use crate::cli::{CliError, run as errors};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 
-/// Evaluates on each save, until a signal ends it. An error of one evaluation is reported and ends nothing.
+/// Evaluates after each save, until a signal ends the loop. An error of one evaluation is printed,
+/// and the loop continues.
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     if args.contract == Path::new("-") {
         let text = "--watch waits for saves of a file, and standard input is none: name a file";
@@ -22,13 +23,13 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         .build()
         .map_err(|source| CliError::System { operation: "start the runtime", source })?;
     let mut signals = runtime.block_on(async { EndSignals::listen() })?;
-    // What may become a file of the contract is watched, too.
+    // Files that may become the contract are watched, too.
     let always = [args.contract.clone()].into_iter().chain(contracts_beside(&args.contract));
     let always = always.collect::<Vec<PathBuf>>();
     let mut saves = Saves::of(&always);
     let mut place = None;
     loop {
-        // A save during the evaluation is one after it began.
+        // A save during the evaluation counts as a new save.
         saves.mark();
         let mut files = always.clone();
         match super::once(args, (config, terminal), &mut place, &mut files) {
@@ -36,7 +37,7 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
             Err(error) if error.exit() == Exit::Interrupted => return Ok(Exit::Interrupted),
             Err(error) => {
                 show(&error, args.json);
-                // What failed may be the place.
+                // The place may be the cause, so the next evaluation opens it again.
                 place = None;
             }
         }

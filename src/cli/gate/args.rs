@@ -1,4 +1,4 @@
-//! The command line of the gate.
+//! Types into which clap reads the command line of the gate.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the working tree is compared with, as a directory.
+//! The tree that the working tree is compared with, as a directory: [`Baseline`].
 
 use std::path::{Path, PathBuf};
 
@@ -7,25 +7,25 @@ use crate::cli::CliError;
 use warpgauge_gate::BaselineOrigin;
 use warpgauge_gate::report::BaselineKind;
 
-/// A baseline. Its files are gone once it is dropped, if they were made for it.
+/// A baseline. Files that were written for it are removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Baseline {
-    /// What it is.
+    /// Name and kind of the baseline, for the report.
     pub origin: BaselineOrigin,
-    /// The directory that stands for the suite's.
+    /// Directory in the baseline's tree that corresponds to the directory of the suite.
     pub directory: PathBuf,
     _files: Option<tempfile::TempDir>,
 }
 
 impl Baseline {
-    /// Finds `name`: a directory, or a commit of the repository that the suite is in.
+    /// Finds `name`, which is a directory or a commit of the suite's repository.
     pub(super) fn find(name: &str, suite: &Path) -> Result<Self, CliError> {
         let home = match suite.parent() {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
             _ => PathBuf::from("."),
         };
         let is_directory = Path::new(name).is_dir();
-        // Without git a directory still is one.
+        // A directory needs no git.
         let root = match git::root(&home) {
             Err(_) if is_directory => Err(String::new()),
             other => other?,

@@ -1,4 +1,4 @@
-//! `warpgauge gate calibrate`.
+//! `warpgauge gate calibrate`: measures each case against itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,7 +71,7 @@ pub(super) fn run(
     Ok(GateExit::Pass)
 }
 
-/// The runs of one case, each in processes of its own.
+/// Returns the comparisons of a case with itself, each in new processes.
 fn against_itself(
     args: &CalibrateArgs,
     suite: &Suite,
@@ -143,7 +143,7 @@ fn judge(
     Ok(calibrated(cache, &runs, &planned, hindrances(answers)))
 }
 
-/// What of a kernel, other than its noise, keeps it from carrying a gate.
+/// Returns the properties of a kernel, other than noise, that make it unfit for a gate.
 fn hindrances(answers: &[CompareResponse]) -> Vec<String> {
     let mut found = Vec::new();
     let two = |answer: &&CompareResponse| {

@@ -1,4 +1,4 @@
-//! Contracts of a suite's cases, read from one tree or another.
+//! Contracts of the cases of a suite, read from the tree of either side.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::cli::{CliError, json};
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_gate::CaseSpec;
 
-/// Reads a case's contract from the tree whose suite would lie in `directory`. `None` if that lacks
-/// it.
+/// Reads a case's contract. `directory` is where the suite is in that tree. `None` means that the
+/// tree lacks a file of the case.
 pub(super) fn read(
     case: &CaseSpec,
     directory: &Path,
@@ -35,7 +35,7 @@ pub(super) fn read(
     Ok(Some(file.typed()?))
 }
 
-/// As [`read`] of the tree that must have it.
+/// Reads a case's contract like [`read`]. A missing file is an error.
 pub(in crate::cli) fn required(
     case: &CaseSpec,
     directory: &Path,
@@ -55,7 +55,7 @@ fn exists(path: &Path) -> Result<bool, CliError> {
     path.try_exists().map_err(|source| CliError::System { operation: "look for a file", source })
 }
 
-/// Puts the code of a file in place of the contract's.
+/// Replaces the kernel's code by that of a file.
 fn replace_code(
     case: &CaseSpec,
     kernel: &mut Map<String, Value>,

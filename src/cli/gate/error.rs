@@ -1,4 +1,4 @@
-//! What can keep the gate from its work.
+//! Errors of the gate: [`GateError`].
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::cli::CliError;
 use warpgauge_gate::report::RenderError;
 use warpgauge_gate::{CalibrationError, SuiteError};
 
-/// Why there is no verdict. None of it is a regression.
+/// Why there is no verdict. None of these errors is a regression.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// The suite cannot be read or understood.
@@ -25,17 +25,17 @@ pub enum GateError {
         /// What is wrong.
         source: Box<CalibrationError>,
     },
-    /// Device, driver or method are not those that the baseline or the calibration is for.
+    /// The device, driver or method differs from that of the baseline or the calibration.
     #[error("{} against {baseline}: {message}", suite.display())]
     Conditions {
         /// The suite.
         suite: PathBuf,
-        /// The baseline as named.
+        /// The baseline's name on the command line.
         baseline: String,
         /// What differs, and what to do.
         message: String,
     },
-    /// The run passed, and its candidate was not made the baseline.
+    /// The run passed, but its candidate could not become the baseline.
     #[error(
         "the run passed, but its candidate is not the baseline {name}; try again with \
          `warpgauge baselines promote {name} --job {job}{at}`"
@@ -43,14 +43,14 @@ pub enum GateError {
     NotPromoted {
         /// The baseline's name.
         name: String,
-        /// The run.
+        /// Id of the run's job.
         job: String,
         /// ` --server URL`, or nothing.
         at: String,
         /// Why not.
         source: Box<CliError>,
     },
-    /// A file of a case is not there.
+    /// A file of a case does not exist.
     #[error(
         "case `{case}`: {} does not exist; paths are relative to the suite file", path.display()
     )]
@@ -60,7 +60,7 @@ pub enum GateError {
         /// The file.
         path: PathBuf,
     },
-    /// A kernel file whose name does not show its kind.
+    /// The name of a kernel file does not show its kind.
     #[error(
         "case `{case}`: {}: expected a kernel (.cu, .py, .ptx, .cubin, .fatbin)", path.display()
     )]
@@ -70,7 +70,7 @@ pub enum GateError {
         /// The file.
         path: PathBuf,
     },
-    /// A contract that is no single evaluation.
+    /// The contract is not that of a single evaluation.
     #[error("case `{case}`: {}: has no `kernel`; a case takes a contract as `eval` does",
         path.display())]
     NoContract {
@@ -88,7 +88,7 @@ pub enum GateError {
         /// The name.
         name: String,
     },
-    /// Neither a directory nor a git ref.
+    /// The name is neither a directory nor a git ref.
     #[error(
         "--baseline {name}: neither a directory nor a git ref of {}: {message}; fetch it first \
          (in a shallow clone: `git fetch --depth 1 origin REF`)", repository.display()
@@ -96,22 +96,22 @@ pub enum GateError {
     NoBaseline {
         /// The name.
         name: String,
-        /// Where git looked.
+        /// The repository that git searched.
         repository: PathBuf,
-        /// What git said.
+        /// The message of git.
         message: String,
     },
-    /// The suite is in no repository.
+    /// The suite is in no git repository.
     #[error(
         "--baseline {name}: {} is in no git repository ({message}); give a directory instead",
         suite.display()
     )]
     NoRepository {
-        /// The baseline as named.
+        /// The baseline's name on the command line.
         name: String,
         /// The suite.
         suite: PathBuf,
-        /// What git said.
+        /// The message of git.
         message: String,
     },
     /// git failed.
@@ -119,13 +119,13 @@ pub enum GateError {
     Git {
         /// The git command.
         operation: &'static str,
-        /// What git said.
+        /// The message of git.
         message: String,
     },
     /// git cannot be started.
     #[error("could not start git; install it, or give a directory as baseline")]
     NoGit(#[source] std::io::Error),
-    /// Counts need no calibration.
+    /// The comparison is by counts, which need no calibration.
     #[error(
         "the emulated device counts exactly: there is nothing to calibrate; run this on the GPU \
          that the gate will run on"
@@ -139,7 +139,7 @@ pub enum GateError {
         /// Why not.
         message: String,
     },
-    /// A report cannot be made: a bug.
+    /// A report cannot be rendered, which is a bug.
     #[error(transparent)]
     Render(#[from] RenderError),
 }

@@ -1,15 +1,16 @@
-//! Commits of the suite's repository, read without touching it: no worktree is registered, no index
-//! and no file of it changes.
+//! Reads commits of the suite's repository. No worktree is registered, and neither the index nor
+//! any file of the repository changes.
 
 use std::path::{Path, PathBuf};
 
 use super::GateError;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Longest message of git that is passed on, characters.
+/// Maximum length of a message of git, characters.
 const MAX_MESSAGE: usize = 500;
 
-/// Variables with which hooks and CI bend git to another repository than the one a path is in.
+/// Variables through which hooks and CI systems direct git to another repository than that of a
+/// path.
 const BENT: [&str; 6] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -19,13 +20,14 @@ const BENT: [&str; 6] = [
     "GIT_NAMESPACE",
 ];
 
-/// Filters and hooks of a repository are programs of others: they get no secrets of ours.
+/// Returns a call of git without secrets in its environment: filters and hooks of a repository are
+/// foreign programs.
 fn git(directory: &Path) -> ChildProgram {
     let git = ChildProgram::new("git", Environment::Users).without(BENT).arg("-C").arg(directory);
     git.variable("GIT_TERMINAL_PROMPT", "0").variable("LC_ALL", "C")
 }
 
-/// Runs it; the error is what git said.
+/// Runs git and returns its output. The inner error is the message of git.
 fn run(git: &ChildProgram) -> Result<Result<String, String>, GateError> {
     let output = git.to_blocking().output().map_err(GateError::NoGit)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -37,31 +39,33 @@ fn run(git: &ChildProgram) -> Result<Result<String, String>, GateError> {
     Ok(Err(said.chars().take(MAX_MESSAGE).collect()))
 }
 
-/// The root of the working tree that `directory` is in; the error is what git said.
+/// Returns the root of the working tree that contains `directory`. The inner error is the message
+/// of git.
 pub(super) fn root(directory: &Path) -> Result<Result<PathBuf, String>, GateError> {
     let toplevel = git(directory).args(["rev-parse", "--show-toplevel"]);
     Ok(run(&toplevel)?.map(PathBuf::from))
 }
 
-/// The commit that a name stands for; the error is what git said.
+/// Returns the commit with this name. The inner error is the message of git.
 pub(super) fn commit(root: &Path, name: &str) -> Result<Result<String, String>, GateError> {
     let verify = git(root).args(["rev-parse", "--verify", "--end-of-options"]);
     run(&verify.arg(format!("{name}^{{commit}}")))
 }
 
-/// The commit that a directory's files are at, with `-dirty` where they differ from it; `None` where
-/// there is no git, no repository or no commit: it only informs.
+/// Returns the commit of a directory's files, with `-dirty` if they differ from it. `None` means
+/// that there is no git, no repository or no commit: the caller only displays the result.
 pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     let directory = if directory == Path::new("") { Path::new(".") } else { directory };
     let head = git(directory).args(["rev-parse", "--verify", "HEAD^{commit}"]);
     let head = run(&head).ok()?.ok()?;
-    // Without the lock: nothing of the repository is written, its index neither.
+    // Without this option `git status` may write the index.
     let changes = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"];
     let dirty = !run(&git(directory).args(changes)).ok()?.ok()?.is_empty();
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
-/// Writes all files of a commit into `into`, which exists and is empty; `index` is a file beside it.
+/// Writes all files of a commit into `into`, which exists and is empty. `index` is a path beside
+/// it, for git's index.
 pub(super) fn write_tree(
     root: &Path,
     commit: &str,
@@ -85,7 +89,7 @@ pub(super) fn write_tree(
 mod tests {
     use super::*;
 
-    /// Its filters are programs that a repository names.
+    /// A repository names the programs that are its filters.
     #[test]
     fn git_gets_no_keys() {
         let command = git(Path::new(".")).to_blocking();

@@ -1,4 +1,4 @@
-//! `warpgauge gate`: files and git round the pure rules of [`warpgauge_gate`].
+//! `warpgauge gate`: reads files and commits for the rules of [`warpgauge_gate`].
 
 mod args;
 mod baseline;
@@ -19,7 +19,7 @@ use super::terminal::Terminal;
 use crate::exit::GateExit;
 use warpgauge_config::Config;
 
-/// Runs a subcommand.
+/// Runs a subcommand of the gate.
 pub(super) fn run(
     command: &GateCommand,
     config: &Config,

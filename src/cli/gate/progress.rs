@@ -1,4 +1,4 @@
-//! How far a suite is: a bar with the time left on a terminal, a line per case elsewhere.
+//! Progress of a suite: on a terminal a bar with the remaining time, elsewhere a line per case.
 
 use indicatif::ProgressBar;
 
@@ -6,13 +6,13 @@ use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
 use warpgauge_job_views::JobEvent;
 
-/// Shows steps; nothing with `--quiet`.
+/// Shows the steps of a run. With `--quiet` nothing is shown.
 pub(super) struct Steps {
     bar: Option<ProgressBar>,
     quiet: bool,
-    /// What the steps are, in their order; those beyond them are confirmations.
+    /// Names of the steps in their order. Steps beyond them are confirmations.
     names: Vec<String>,
-    /// Steps that were shown.
+    /// Number of steps that were shown.
     told: usize,
     of: usize,
     attempt: u32,
@@ -30,7 +30,8 @@ impl Steps {
         Self { bar, quiet: terminal.quiet, names, told: 0, of, attempt: 1 }
     }
 
-    /// Shows an event of a job. Events may be missing; steps between two events are shown as well.
+    /// Shows an event of a job. Events may be missing, so the steps between two events are shown as
+    /// well.
     pub(super) fn show(&mut self, event: &JobEvent) {
         if event.attempt > self.attempt {
             self.attempt = event.attempt;
@@ -52,17 +53,17 @@ impl Steps {
         }
     }
 
-    /// Every case was come to.
+    /// Shows all cases as begun.
     pub(super) fn all(&mut self) {
         self.reach(self.names.len());
     }
 
-    /// The next step begins.
+    /// Shows the next step as begun.
     pub(super) fn begin(&mut self) {
         self.reach(self.told + 1);
     }
 
-    /// A step ended.
+    /// Counts a step as done.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);

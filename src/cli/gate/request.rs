@@ -1,4 +1,4 @@
-//! The suite with everything that a run needs, for this machine or a server.
+//! The request of a gate run: the suite, its calibration and the contracts of both sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,20 +13,20 @@ use warpgauge_gate::{
     BaselineOrigin, CaseSpec, GateCase, GateRequest, RemovedCase, SuiteError, check_baseline_name,
 };
 
-/// Before the name of a stored baseline.
+/// Prefix of the name of a stored baseline.
 const STORED: &str = "stored:";
 
-/// Longest note, characters.
+/// Maximum length of a note, characters.
 const MAX_NOTE: usize = 1_000;
 
-/// Cases that notes name one by one; a request takes 16 notes.
+/// Maximum number of cases that have their own note; a request takes 16 notes.
 const MAX_NAMED: usize = 5;
 
-/// Reads the suite, its calibration, and the contracts of both sides; `limit` bounds each of them,
+/// Reads the suite, its calibration, and the contracts of both sides. `limit` bounds each contract,
 /// bytes.
 ///
 /// # Errors
-/// What is wrong with files, before anything is started or measured.
+/// A file cannot be read or is not valid. Nothing has been started then.
 pub(super) fn request(args: &RunArgs, limit: u64) -> Result<GateRequest, CliError> {
     let suite = suite_file::read(&args.suite)?;
     let calibration = suite_file::calibration(&args.suite)?;
@@ -72,7 +72,7 @@ pub(super) fn request(args: &RunArgs, limit: u64) -> Result<GateRequest, CliErro
     }
 }
 
-/// Whether a baseline can have this name; `flag` says where it was given.
+/// Checks that a baseline can have this name. The error names the option `flag`.
 pub(super) fn check_name(flag: &str, name: &str) -> Result<(), CliError> {
     check_baseline_name(name)
         .map_err(|error: SuiteError| CliError::Usage(format!("{flag}: {error}")))
@@ -82,7 +82,7 @@ pub(super) fn check_name(flag: &str, name: &str) -> Result<(), CliError> {
 #[derive(Default)]
 struct Theirs {
     origin: Option<BaselineOrigin>,
-    /// Contracts of the suite's cases.
+    /// Contracts by the names of the cases.
     contracts: BTreeMap<String, EvaluateRequest>,
     /// Cases that the baseline has and the suite has not.
     removed: Vec<RemovedCase>,
@@ -90,7 +90,7 @@ struct Theirs {
 }
 
 impl Theirs {
-    /// Reads the other tree, which may be gone afterwards.
+    /// Reads the contracts from the baseline's tree, which may be removed afterwards.
     fn of_files(
         cases: &[(CaseSpec, EvaluateRequest)],
         args: &RunArgs,
@@ -106,7 +106,7 @@ impl Theirs {
                 }
                 Ok(None) => {}
                 Err(error @ CliError::System { .. }) => return Err(error),
-                // A tree that was wrong before the change must not keep the change from mending it.
+                // A broken contract in the baseline's tree must not stop a change that mends it.
                 Err(error) => unreadable.push((spec.name.as_str(), error)),
             }
         }
@@ -159,7 +159,7 @@ impl Theirs {
             if own.contains(case.name.as_str()) {
                 continue;
             }
-            // Under another name it is still compared: both sides have its files.
+            // A renamed case is compared, because both sides have its files.
             let same = |spec: &&CaseSpec| {
                 (&spec.contract, &spec.source, spec.metric)
                     == (&case.contract, &case.source, case.metric)
@@ -185,7 +185,7 @@ impl Theirs {
     }
 }
 
-/// An error in a note.
+/// Returns the text of an error for a note, in one line.
 fn one_line(error: &CliError) -> String {
     let error = plain(&error.render()).replace(['\n', '\t'], " ");
     error.chars().take(MAX_NOTE).collect()

@@ -1,4 +1,4 @@
-//! `warpgauge gate run`.
+//! `warpgauge gate run`: compares the working tree with a baseline.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(super) fn run(
     Ok(GateExit::of_verdict(report.verdict))
 }
 
-/// Makes the candidate the baseline if it passed, and says whether it is.
+/// Makes the candidate the baseline if the run passed, and prints whether it is.
 fn promote(
     name: &str,
     report: &GateReport,
@@ -78,7 +78,7 @@ fn promote(
     }
 }
 
-/// Why there is no report, with the files that it is about.
+/// Adds to an error the suite and the baseline that it concerns.
 fn told(error: CliError, args: &RunArgs) -> CliError {
     match error {
         CliError::Service(ServiceError::Exec(ExecError::ConditionsDiffer(message))) => {
@@ -89,7 +89,7 @@ fn told(error: CliError, args: &RunArgs) -> CliError {
     }
 }
 
-/// Writes every format; what is there of an earlier run is replaced.
+/// Writes the report in every format, over the files of an earlier run.
 fn write(report: &GateReport, directory: &Path) -> Result<(), CliError> {
     let failed = |path: &Path, source| CliError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;

@@ -1,4 +1,4 @@
-//! The suite and what lies beside it.
+//! Reads the suite and its calibration.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,6 @@ use crate::cli::CliError;
 use crate::cli::contract_file::read_file;
 use warpgauge_gate::{Calibration, MAX_SUITE_BYTES, Suite};
 
-/// Reads a suite.
 pub(in crate::cli) fn read(path: &Path) -> Result<Suite, CliError> {
     let bytes = read_file(path, MAX_SUITE_BYTES)?;
     let suite = Suite::parse(&bytes);
@@ -15,12 +14,12 @@ pub(in crate::cli) fn read(path: &Path) -> Result<Suite, CliError> {
         .map_err(|source| GateError::Suite { path: path.to_owned(), source: Box::new(source) })?)
 }
 
-/// Where the calibration of a suite is: `suite.yaml` has `suite.calibration.json` beside it.
+/// Returns the path of a suite's calibration: `suite.calibration.json` beside `suite.yaml`.
 pub(super) fn calibration_path(suite: &Path) -> PathBuf {
     suite.with_extension("calibration.json")
 }
 
-/// The calibration of a suite, if it has one.
+/// Returns the calibration of a suite, if the file exists.
 pub(super) fn calibration(suite: &Path) -> Result<Option<(PathBuf, Calibration)>, CliError> {
     let path = calibration_path(suite);
     let there = path.try_exists().map_err(|source| CliError::System {

@@ -1,4 +1,4 @@
-//! The command line of `warpgauge jobs`.
+//! Types into which clap reads the command line of `warpgauge jobs`.
 
 use std::ffi::OsString;
 
@@ -30,11 +30,11 @@ pub(in crate::cli) enum JobsCommand {
     Events(JobArgs),
 }
 
-/// What a command says that needs a server and is given none.
+/// Message of a command that needs a server, without one.
 const NO_SERVER: &str = "name the server that has the job: --server URL, or WARPGAUGE_SERVER; of this machine \
                          `warpgauge jobs list` lists the jobs";
 
-/// The server whose jobs are meant.
+/// Flags that choose the server of the jobs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server options")]
 pub(in crate::cli) struct ServerArgs {
@@ -50,19 +50,19 @@ pub(in crate::cli) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// The server.
+    /// Returns the client of the named server.
     ///
     /// # Errors
-    /// Where none is named, or its address is none.
+    /// No server is named, or its address, the key or the file of authorities is not valid.
     pub(super) fn client(&self) -> Result<Client, CliError> {
         let named = self.named()?;
         named.ok_or_else(|| CliError::Usage(NO_SERVER.to_owned()))
     }
 
-    /// The server, if one is named.
+    /// Returns the client of the named server, or `None` without a name.
     ///
     /// # Errors
-    /// Where its address is none.
+    /// The address, the key or the file of authorities is not valid.
     pub(super) fn named(&self) -> Result<Option<Client>, CliError> {
         let server = self.server.as_deref().filter(|server| !server.is_empty());
         let client =
@@ -93,7 +93,7 @@ pub(in crate::cli) struct ListArgs {
     pub server: ServerArgs,
 }
 
-/// The states as the API names them.
+/// Names of the states in the API.
 const STATES: [&str; 9] = [
     "submitted",
     "queued",

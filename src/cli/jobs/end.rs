@@ -1,11 +1,11 @@
-//! What the end of a job means for a script.
+//! Exit codes of jobs.
 
 use crate::exit::{Exit, GateExit};
 use warpgauge_job_views::JobView;
 use warpgauge_model::JobState;
 
-/// The exit code of a job that has ended: its report's, if it has one. A run of the gate has the
-/// gate's.
+/// Returns the exit code of a job that has ended: that of its report, if it has one. A run of the
+/// gate has the gate's code.
 pub(super) fn exit(job: &JobView) -> u8 {
     match &job.gate {
         Some(report) => GateExit::of_verdict(report.verdict).code(),
@@ -22,7 +22,7 @@ fn of_other(job: &JobView) -> Exit {
         .or_else(|| job.result.as_ref().map(Exit::of_report));
     match (report, job.state) {
         (Some(exit), _) => exit,
-        // Its report is of a kind that this program does not know.
+        // The job may have a kind of report that this version does not have.
         (None, JobState::Completed) => Exit::Success,
         (None, JobState::TimedOut) => Exit::KernelFailed,
         (None, _) => Exit::Environment,

@@ -1,9 +1,9 @@
-//! An event of a job in a line.
+//! Events of jobs as lines of text.
 
 use crate::cli::format;
 use warpgauge_job_views::JobEvent;
 
-/// An event in a line.
+/// Returns an event in one line.
 pub(super) fn of(event: &JobEvent) -> String {
     let mut text = format!("{} ({:.1} s)", event.state.name(), event.elapsed_s);
     if let (Some(done), Some(all)) = (event.points_done, event.points) {

@@ -1,4 +1,4 @@
-//! `warpgauge jobs list`.
+//! `warpgauge jobs list`: lists jobs of a server or of this machine.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ use warpgauge_model::{JobKind, JobState};
 use warpgauge_report::KernelVerdict;
 use warpgauge_service::{Caller, JobQuery, stored_jobs};
 
-/// Largest page that a server gives, and that this machine's store is asked for.
+/// Maximum number of jobs in a page of a server; queries of this machine's store use the same.
 const PAGE: u32 = 200;
 
 pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -65,11 +65,11 @@ pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(Exit::Success)
 }
 
-/// The query of this machine's store.
+/// Returns the query of this machine's store.
 fn here(args: &ListArgs, cursor: Option<&str>, limit: u32) -> JobQuery {
     let state = |name: &String| JobState::ALL.into_iter().find(|state| state.name() == name);
     JobQuery {
-        // The command line lets no other names through.
+        // clap accepts no other names.
         states: args.state.iter().filter_map(state).collect(),
         kind: args.kind.as_deref().and_then(JobKind::named),
         label: args.label.clone(),
@@ -81,7 +81,7 @@ fn here(args: &ListArgs, cursor: Option<&str>, limit: u32) -> JobQuery {
     }
 }
 
-/// Longest shown name of a kernel, characters.
+/// Maximum length of a shown kernel name, characters.
 const KERNEL: usize = 24;
 
 fn table(jobs: &[JobSummary]) -> String {
@@ -114,7 +114,7 @@ fn table(jobs: &[JobSummary]) -> String {
     text
 }
 
-/// A name as people read it, cut to the width of its column.
+/// Returns a kernel's name in readable form, cut to the width of its column.
 fn shortened(name: &str) -> String {
     let name = plain_line(&warpgauge_compile::readable(name));
     match name.chars().count() <= KERNEL {
@@ -127,7 +127,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// How long ago, in the largest unit of which there is one.
+/// Returns a duration in the largest unit that it reaches.
 fn age(seconds: f64) -> String {
     match seconds.max(0.0) {
         s if s < 60.0 => format!("{s:.0} s"),
@@ -137,7 +137,7 @@ fn age(seconds: f64) -> String {
     }
 }
 
-/// A word of the API.
+/// Returns the name of an enumerated value in the API.
 pub(super) fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

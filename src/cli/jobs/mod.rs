@@ -1,4 +1,4 @@
-//! `warpgauge jobs`: jobs at a server, and a list of those of this machine.
+//! `warpgauge jobs`: shows, cancels and awaits jobs at a server, and lists those of this machine.
 
 mod args;
 mod end;
@@ -19,10 +19,10 @@ use warpgauge_config::Config;
 use warpgauge_gate::report::text as gate_text;
 use warpgauge_job_views::{JobEvent, JobView};
 
-/// How long a server may be away while a job of it is followed, seconds.
+/// How long a command that follows a job waits for an absent server, seconds.
 const PATIENCE_S: f64 = 15.0;
 
-/// Runs a subcommand; gives the exit code.
+/// Runs a subcommand and returns the exit code.
 pub(super) fn run(
     command: &JobsCommand,
     config: &Config,
@@ -38,7 +38,8 @@ pub(super) fn run(
     Ok(exit?.code())
 }
 
-/// What a job did so far; the exit code says only whether that could be found out.
+/// Prints what a job did so far. The exit code is success if the server has the job, whatever its
+/// state.
 fn show(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
     let Reply { text, value: job } = fetch(args)?;
     if args.json {
@@ -60,7 +61,7 @@ fn cancel(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-/// Waits for a job's end; the exit code is that of `eval`, `compare`, `sweep` or `gate run`.
+/// Waits until a job ends and returns the exit code of `eval`, `compare`, `sweep` or `gate run`.
 fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
     let progress = Progress::start(terminal);
     let job = &args.job;
@@ -107,7 +108,7 @@ fn fetch(args: &JobArgs) -> Result<Reply<JobView>, CliError> {
     Ok(args.server.client()?.jobs().get(&args.job_id)?)
 }
 
-/// A job for people: where it stands and, once it ended, its report.
+/// Returns the state of a job and, once it has ended, its report.
 fn page(job: &JobView, terminal: Terminal) -> String {
     let mut text = format!("{}  {}", job.job_id, list::word(&job.kind));
     text.push_str(&format!("  {}", job.state.name()));

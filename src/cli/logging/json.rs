@@ -1,4 +1,4 @@
-//! Log lines as JSON.
+//! Log lines as JSON: [`JsonLines`].
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes each event as an object on a line of its own: `time` (RFC 3339, UTC), `level`, `target`, `message`, the event's
-/// fields, and `spans`, the outermost first.
+/// Writes each event as an object on one line. Its fields are `time` (RFC 3339, UTC), `level`,
+/// `target`, `message`, the event's fields, and `spans`, the outermost first.
 pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -47,7 +47,7 @@ where
     }
 }
 
-/// Adds the fields of an event. A field that is named as one of the line's own gets a prefix.
+/// Collects the fields of an event. A field with the name of a standard field gets a prefix.
 struct Fields<'a>(&'a mut Map<String, Value>);
 
 impl Fields<'_> {

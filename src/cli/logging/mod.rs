@@ -1,4 +1,4 @@
-//! Logs on standard error: text, or JSON.
+//! Logs on standard error, as text or JSON.
 
 mod json;
 
@@ -9,25 +9,26 @@ use tracing_subscriber::EnvFilter;
 use super::CliError;
 use warpgauge_config::{Effective, Origin};
 
-/// Filter for the library of the protocol of agents, unless the user sets one. The library logs several lines for
-/// each request, errors for each call that is cancelled, and whole messages, with the kernels in them.
+/// Filter for the library of the agents' protocol, unless the user sets another. The library logs
+/// several lines for each request, errors for each cancelled call, and whole messages with kernels
+/// in them.
 const UNASKED: &str = "rmcp=off";
 
-/// Which default level a command has where the user sets none.
+/// The default log level of a command, where the user sets none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verbosity {
-    /// The configuration's.
+    /// The level of the configuration.
     Service,
-    /// Warnings: logs would drown the result of a single command.
+    /// Warnings: more would hide the result of a single command.
     Command,
-    /// Errors.
+    /// Errors only.
     Quiet,
 }
 
-/// Starts logging. Call once, before anything is worth logging.
+/// Starts logging. The program calls this once, before it does anything else that logs.
 pub(super) fn start(effective: &Effective, verbosity: Verbosity) -> Result<(), CliError> {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    // Of several levels for one library the last counts.
+    // For several levels of one library the filter uses the last.
     let filter = EnvFilter::try_new(format!("{UNASKED},{}", level(effective, verbosity)))
         .map_err(|error| CliError::Internal(format!("the log filter does not parse: {error}")))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

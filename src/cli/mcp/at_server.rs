@@ -1,4 +1,4 @@
-//! A server as the backend of an agent.
+//! A server as the backend of an agent: [`ServerDesk`].
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -12,10 +12,10 @@ use warpgauge_mcp::{ArtifactBytes, JobBackend, JobBackendError, JobBackendFuture
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{ArtifactKind, DeviceView, JobRequest};
 
-/// News on their way to the agent, at most.
+/// Maximum number of events that wait for the agent.
 const NEWS: usize = 16;
 
-/// A server, asked by threads: its client blocks them.
+/// Sends each request of an agent to a server. The client blocks, so each request has a thread.
 pub(super) struct ServerDesk {
     client: Client,
     patience_s: f64,
@@ -67,7 +67,7 @@ impl JobBackend for ServerDesk {
         let mut patience = patience(self.patience_s, self.terminal);
         Box::pin(async move {
             let (sender, news) = mpsc::channel(NEWS);
-            // It ends with the job, or when the last receiver of its events is dropped.
+            // The thread ends with the job, or after the last receiver of its events is dropped.
             tokio::task::spawn_blocking(move || {
                 let followed =
                     client.jobs().follow(&job_id, None, &mut patience, &mut |event, _| {
@@ -115,7 +115,8 @@ impl JobBackend for ServerDesk {
     }
 }
 
-/// What a server refuses, by its status: the message has the code that the server gives.
+/// Converts an error of the client. Its code follows from the HTTP status; the message contains the
+/// server's code.
 fn refusal(error: ClientError) -> JobBackendError {
     let code = match &error {
         ClientError::Refused { status, .. } => match status {

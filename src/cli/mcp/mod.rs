@@ -1,4 +1,4 @@
-//! `warpgauge mcp`: an agent at standard input and output, served here or by a server.
+//! `warpgauge mcp`: serves an agent over standard input and output, here or through a server.
 
 mod at_server;
 
@@ -17,7 +17,7 @@ use warpgauge_config::Config;
 use warpgauge_mcp::{AgentServer, CallPermits, JobBackend, JobDurability, ServiceBackend, serve};
 use warpgauge_service::{Caller, LocalService, ProcessRole};
 
-/// How long calls that were cancelled at the end may take to cancel their jobs.
+/// Maximum time in which calls that are cancelled at the end cancel their jobs.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub(super) fn run(args: &McpArgs, config: &Config, terminal: Terminal) -> Result
         served.map_err(|error| CliError::Agent(Box::new(error)))?;
         Ok(exit)
     });
-    // A read of standard input that nothing comes for cannot be ended.
+    // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
     outcome
 }

@@ -1,4 +1,4 @@
-//! This machine as the place of a command's work.
+//! This machine as the place of a command's work: [`Here`].
 
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -23,10 +23,10 @@ use warpgauge_service::{
     stored_history,
 };
 
-/// What a command says where it would use a GPU and finds none.
+/// Note that a command prints if it would use a GPU and finds none.
 const NO_GPU: &str = "note: no GPU found: using the emulator, whose times are not a GPU's";
 
-/// Work in this process. The pipeline is started by the first work that takes it.
+/// Works in this process. The first work that needs the pipeline starts it.
 pub(super) struct Here<'c> {
     config: &'c Config,
     session: Option<Session>,
@@ -38,7 +38,7 @@ impl<'c> Here<'c> {
         Self { config, session: None, terminal }
     }
 
-    /// The pipeline, started.
+    /// Returns the pipeline, after starting it if necessary.
     fn session(&mut self) -> Result<&mut Session, CliError> {
         if self.session.is_none() {
             let session = Session::start(self.config)?;
@@ -51,7 +51,7 @@ impl<'c> Here<'c> {
         self.session.as_mut().ok_or_else(none)
     }
 
-    /// Asks this machine's store. No device is started for it.
+    /// Queries this machine's store, without starting a device.
     fn stored<T>(
         &self,
         work: impl AsyncFnOnce(&GateBaselines) -> Result<T, ServiceError>,
@@ -65,7 +65,7 @@ impl<'c> Here<'c> {
     }
 }
 
-/// An answer with its JSON, as a server would send it.
+/// Returns an answer with its JSON, as a server would send it.
 fn reply<T: Serialize>(value: T) -> Result<Reply<T>, CliError> {
     Ok(Reply { text: json::text("answer", &value)?, value })
 }
@@ -156,7 +156,7 @@ impl Place for Here<'_> {
 
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError> {
         match &mut self.session {
-            // The run was just made: its store is open.
+            // The session's store is open and has the run.
             Some(session) => session.call(|service| async move {
                 Ok(service.gate.promote(name, job_id, &Caller::local()).await?)
             }),
@@ -170,13 +170,13 @@ impl Place for Here<'_> {
     }
 
     fn history(&mut self, query: &HistoryQuery) -> Result<HistoryAnswer, CliError> {
-        // The devices are not needed, and not started.
+        // The query starts no device.
         let caller = Caller::local();
         Ok(local::runtime()?.block_on(stored_history(self.config, query, &caller))?)
     }
 }
 
-/// Runs a sweep and passes each of its events on.
+/// Runs a sweep and passes each event on.
 async fn stream_sweep(
     service: &dyn EvaluationService,
     request: SweepRequest,
@@ -184,7 +184,7 @@ async fn stream_sweep(
 ) -> Result<SweepResponse, CliError> {
     let mut take = |event| told(WaitEvent::Sweep(event));
     let (sender, mut events) = mpsc::unbounded_channel();
-    // The receiver outlives the sweep.
+    // The receiver outlives the sweep, so no event is lost.
     let sweep = service.sweep(
         request,
         JobSubmission::local(),

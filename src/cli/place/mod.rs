@@ -1,5 +1,5 @@
-//! Where a command's work is done. Commands are written once, against [`Place`]; [`open`] decides which
-//! one it is.
+//! Where a command works: [`Place`] is this machine or a server, and [`open`] chooses one. Commands
+//! are written against the trait.
 
 mod here;
 mod server;
@@ -23,76 +23,77 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::HistoryQuery;
 
-/// Patience of commands that ask a server once, seconds.
+/// Waiting time of commands that send one short request, seconds.
 pub(super) const NONE: f64 = 0.0;
 
-/// A place that does the work of commands: this machine, or a server. Answers come as JSON, exactly as
-/// a server sends them, and understood.
+/// A place that does the work of commands. It returns answers as a server's JSON and as typed
+/// values.
 pub(super) trait Place {
-    /// Name of the first stage that progress shows, at a server or on this machine.
+    /// Returns the name of the first stage that progress shows, here or at a server.
     fn stage(&self, at_server: &str, here: &str) -> String;
 
-    /// The flag that names this place to another command: ` --server URL`, or nothing.
+    /// Returns the flag that names this place to another command: ` --server URL`, or nothing.
     fn flag(&self) -> String;
 
-    /// Evaluates a contract, showing how far that is.
+    /// Evaluates a contract and shows the progress.
     fn evaluate(
         &mut self,
         contract: ContractFile,
         progress: &Progress,
     ) -> Result<Reply<EvaluateResponse>, CliError>;
 
-    /// Makes a comparison, showing how far that is.
+    /// Compares kernels and shows the progress.
     fn compare(
         &mut self,
         contract: ContractFile,
         progress: &Progress,
     ) -> Result<Reply<CompareResponse>, CliError>;
 
-    /// Makes a comparison without progress.
+    /// Compares kernels without progress.
     fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError>;
 
-    /// Sweeps over the axes of a contract, telling of points as they come; of some only with the answer.
+    /// Evaluates the points of a contract's axes. `told` receives most points as they end; the
+    /// answer has all.
     fn sweep(
         &mut self,
         contract: ContractFile,
         told: &mut dyn FnMut(WaitEvent) -> Result<(), CliError>,
     ) -> Result<Reply<SweepResponse>, CliError>;
 
-    /// Compiles a kernel.
     fn compile(&mut self, request: CompileRequest) -> Result<Reply<CompileResponse>, CliError>;
 
-    /// Takes a suite to its report: one job.
+    /// Compares a suite with a baseline, as one job, and returns the report.
     fn gate(
         &mut self,
         request: GateRequest,
         on_event: &mut (dyn FnMut(&JobEvent) + Send),
     ) -> Result<GateReport, CliError>;
 
-    /// Baselines that are kept there.
+    /// Returns the stored baselines.
     fn baselines(&mut self) -> Result<Vec<BaselineSummary>, CliError>;
 
-    /// The baseline of this name, with its code.
+    /// Returns the baseline with this name, including its code.
     fn baseline(&mut self, name: &str) -> Result<Baseline, CliError>;
 
-    /// Keeps a baseline; each of its cases is run once before.
+    /// Stores a baseline, after each of its cases ran once.
     fn store_baseline(&mut self, new: NewBaseline) -> Result<BaselineSummary, CliError>;
 
-    /// Makes the candidate of a run that passed the baseline of this name.
+    /// Makes the candidate of a run that passed the baseline with this name.
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError>;
 
-    /// Removes the baselines of this name; gives the name.
+    /// Removes all baselines with this name, and returns the name.
     fn remove_baseline(&mut self, name: &str) -> Result<String, CliError>;
 
-    /// How cases fared over time.
+    /// Returns the values of cases over time.
     fn history(&mut self, query: &HistoryQuery) -> Result<HistoryAnswer, CliError>;
 }
 
-/// The place that the command line names: a server, or this machine. `patience_s`: how long to wait for
-/// a server that is full, restarting or away, each time. Nothing is sent or started yet.
+/// Returns the place that the command line names: a server, or this machine. `patience_s` is how
+/// long each request waits for a server that is full, restarting or absent. Nothing is sent or
+/// started yet.
 ///
 /// # Errors
-/// Where the server's address is none.
+/// The server's address, the key or the file of authorities is not valid.
 pub(super) fn open<'c>(
     target: &Target,
     patience_s: f64,
@@ -105,7 +106,7 @@ pub(super) fn open<'c>(
     })
 }
 
-/// Patience for so many seconds that says what it waits for.
+/// Returns a retry policy that waits for up to `seconds` and prints the reason for each wait.
 pub(super) fn patience(seconds: f64, terminal: Terminal) -> RetryPolicy {
     RetryPolicy::new(duration(seconds), move |error, pause| {
         let (why, pause_s) = (error.brief(), pause.as_secs_f64());
@@ -114,12 +115,12 @@ pub(super) fn patience(seconds: f64, terminal: Terminal) -> RetryPolicy {
     })
 }
 
-/// Seconds of the command line, which bounds them; what it lets through is a duration.
+/// Converts seconds within the bounds of the command line.
 fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// Prints remarks that are not events of the job.
+/// Prints events of a wait that are not events of the job.
 pub(super) fn remark(told: &WaitEvent, terminal: Terminal) {
     match told {
         WaitEvent::Again(why) => terminal.note(&format!("warpgauge: {why}")),

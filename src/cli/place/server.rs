@@ -1,4 +1,4 @@
-//! A server as the place of a command's work.
+//! A server as the place of a command's work: [`AtServer`].
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::HistoryQuery;
 
-/// Work at a server. SIGINT and SIGTERM cancel the job of what takes long.
+/// Works at a server. SIGINT and SIGTERM cancel the job of a long request.
 pub(super) struct AtServer {
     client: Client,
     patience_s: f64,
-    /// For everything that is asked without an attendant.
+    /// Retry policy of requests that create no job.
     patience: RetryPolicy,
     terminal: Terminal,
 }
@@ -36,10 +36,10 @@ impl AtServer {
         duration(self.patience_s)
     }
 
-    /// Shows what comes on the way to a report.
+    /// Shows an event that arrives before the report.
     fn show(&self, told: WaitEvent, view: &mut View, progress: &Progress) {
         match told {
-            // After its end there is nothing to show but the answer.
+            // The answer follows the last event.
             WaitEvent::Job(event) if event.state.is_end() => {}
             WaitEvent::Job(event) => view.show(&event, progress),
             other => progress.beside(|| remark(&other, self.terminal)),
@@ -111,7 +111,7 @@ impl Place for AtServer {
         let terminal = self.terminal;
         let told = &mut |told| -> Result<(), CliError> {
             match told {
-                // Beside a bar it would stay; the report names it as well.
+                // The note would stay beside a bar; the report has the id as well.
                 WaitEvent::Accepted(id) if !terminal.interactive => {
                     terminal.note(&format!("warpgauge: job {id} at {}", self.client.url()));
                 }

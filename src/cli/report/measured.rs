@@ -1,4 +1,4 @@
-//! What speaks against a kernel, its contract or its times.
+//! Rows about the contract's weaknesses, the measurement and doubts about it.
 
 use super::super::format::{duration_ms, percent};
 use super::page::Page;
@@ -7,7 +7,7 @@ use warpgauge_model::{CacheState, Regime};
 use warpgauge_report::{EvaluateResponse, InputsShown, MeasurementReport};
 use warpgauge_statistics::{BytesFrom, FloorLimit, HealthFlag, StopReason};
 
-/// How the contract is weak: what to improve in it.
+/// Adds the weaknesses of the contract.
 pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
     for weakness in &response.validation.weaknesses {
         page.row(
@@ -17,7 +17,7 @@ pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
     }
 }
 
-/// What the kernel achieves, and what its time consists of.
+/// Adds what the kernel achieves, and the parts of its time.
 pub(super) fn limits(page: &mut Page, report: &MeasurementReport) {
     achieved(page, report);
     if report.at_floor {
@@ -28,7 +28,7 @@ pub(super) fn limits(page: &mut Page, report: &MeasurementReport) {
     }
 }
 
-/// What to know before trusting the times. Where nothing is expected, no launch can be verified.
+/// Adds reasons to doubt the times. Without expected outputs no launch can be verified.
 pub(super) fn doubts(page: &mut Page, report: &MeasurementReport, is_checked: bool) {
     let mut notes = Vec::new();
     match report.stopped {
@@ -73,7 +73,7 @@ pub(super) fn doubts(page: &mut Page, report: &MeasurementReport, is_checked: bo
     }
 }
 
-/// How the times were taken.
+/// Adds how the times were measured.
 pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     let stopped = report.stopped.map_or("not finished", |stopped| match stopped {
         StopReason::Precise => "as precise as asked",
@@ -120,7 +120,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     }
 }
 
-/// How well the median is known.
+/// Adds the precision of the median.
 fn precision(page: &mut Page, summary: &warpgauge_statistics::Summary) {
     if let (Some(low), Some(high)) = (summary.median_ci_low, summary.median_ci_high)
         && summary.median > 0.0
@@ -133,7 +133,7 @@ fn precision(page: &mut Page, summary: &warpgauge_statistics::Summary) {
     }
 }
 
-/// What was achieved, and how near that is to what the device can.
+/// Adds the rates that were achieved, and their share of the device's peak.
 fn achieved(page: &mut Page, report: &MeasurementReport) {
     let Some(rates) = &report.rates else { return };
     let bytes = rates.bytes.map(|bytes| {
@@ -178,7 +178,7 @@ fn flag(flag: &HealthFlag) -> &'static str {
     }
 }
 
-/// A value's name on the wire.
+/// Returns the name of an enumerated value on the wire.
 pub(super) fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -186,7 +186,7 @@ pub(super) fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// What is said of sealed launches, behind the number of those that were verified.
+/// Returns the text on sealed launches, which follows the number of verified launches.
 fn sealed(report: &MeasurementReport) -> String {
     let Some(sealed) = report.sealed.as_ref().filter(|sealed| sealed.launches > 0) else {
         return String::new();

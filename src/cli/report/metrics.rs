@@ -1,10 +1,10 @@
-//! Device metrics in a few rows: how memory was used, and what was computed.
+//! Device metrics in a few rows: use of memory, and computation.
 
 use super::page::Page;
 use warpgauge_compile::readable;
 use warpgauge_metrics::DeviceMetrics;
 
-/// A row of metrics: what to call it, and ids with what to call each.
+/// A row of metrics: its label, and ids with their labels.
 const ROWS: [(&str, &[(&str, &str)]); 5] = [
     (
         "global memory",
@@ -38,7 +38,7 @@ const ROWS: [(&str, &[(&str, &str)]); 5] = [
     ("occupancy", &[("theoretical_occupancy", "% theoretical"), ("waves_per_sm", "waves")]),
 ];
 
-/// The rows of a kernel's metrics; those without a value are left out.
+/// Adds the rows of a kernel's metrics that have values.
 pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
     let launches = match metrics.kernels.iter().map(|kernel| kernel.launches).sum::<u32>() {
         0 | 1 => "one launch".to_owned(),
@@ -60,7 +60,8 @@ pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// Whole numbers as they are, others with two decimals, or with as many as small ones need.
+/// Returns whole numbers without decimals, small numbers with an exponent, and others with two
+/// decimals.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value.fract() == 0.0 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! Reports for people: the verdict first, then what it rests on.
+//! Reports as text: the verdict first, then the evidence.
 
 mod comparison;
 mod launches;
@@ -28,14 +28,14 @@ use outputs::{check, errors, failed_checks, reasons};
 use page::{Page, Tone};
 pub(super) use profile::profile;
 
-/// Diagnostics shown.
+/// Maximum number of diagnostics that are shown.
 const MAX_DIAGNOSTICS: usize = 20;
 
-/// Findings of memory checks shown.
+/// Maximum number of findings of memory checks that are shown.
 const MAX_FINDINGS: usize = 10;
 
-/// The report of an evaluation: the verdict, the time, errors, what limits the kernel, then the rest. How all of it came
-/// about is for `--verbose`.
+/// Returns the report of an evaluation: the verdict, the time, errors, limits of the kernel, then
+/// the rest. `--verbose` adds how the result was obtained.
 pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
     failed_checks(&mut page, response);
@@ -48,7 +48,7 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     }
     reasons(&mut page, response);
     measured::weaknesses(&mut page, response);
-    // Those that a weakness names are listed with it.
+    // The row of a weakness names its output.
     let weaknesses = &response.validation.weaknesses;
     let is_named = |output: &&String| weaknesses.iter().any(|weak| weak.output == **output);
     let unchecked = response.validation.unchecked.iter().filter(|output| !is_named(output));
@@ -80,7 +80,7 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     page.text
 }
 
-/// How a result came about.
+/// Adds how a result was obtained.
 fn details(page: &mut Page, response: &EvaluateResponse) {
     for (name, comparison) in response.validation.outputs.iter().filter(|(_, one)| one.passed) {
         check(page, name, comparison);
@@ -95,7 +95,8 @@ fn details(page: &mut Page, response: &EvaluateResponse) {
     page.row("job", &response.job_id);
 }
 
-/// How every report on a kernel begins: the verdict, what the compiler said, and the time.
+/// Returns the beginning of every report on a kernel: the verdict, messages of the compiler, and
+/// the time.
 fn opening(response: &EvaluateResponse, style: Style) -> Page {
     let mut page = Page::new(style);
     evaluation_verdict(&mut page, response, None);
@@ -112,7 +113,7 @@ fn opening(response: &EvaluateResponse, style: Style) -> Page {
     page
 }
 
-/// The report of a compilation.
+/// Returns the report of a compilation.
 pub(super) fn compilation(response: &CompileResponse, style: Style) -> String {
     let mut page = Page::new(style);
     let tone = if response.compiled { Tone::Good } else { Tone::Bad };
@@ -138,7 +139,8 @@ pub(super) fn compilation(response: &CompileResponse, style: Style) -> String {
     page.text
 }
 
-/// The kernels of a compilation, of which there are `all`, with their symbols where names are equal.
+/// Adds the listed kernels of a compilation that has `all`. Kernels of equal names have their
+/// symbols.
 fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
     for kernel in listed {
         let namesakes = listed.iter().filter(|other| other.name == kernel.name).count();
@@ -154,7 +156,7 @@ fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
     }
 }
 
-/// The verdict on a kernel, called `name` or else what it calls itself.
+/// Adds the verdict on a kernel. `name` replaces the kernel's name.
 fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let verdict = response.kernel_verdict();
     let tone = match verdict {
@@ -163,7 +165,7 @@ fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option
         KernelVerdict::Wrong | KernelVerdict::Failed | KernelVerdict::NotCompiled => Tone::Bad,
     };
     let mut line = response.verdict_line(name);
-    // `warpgauge explain` has more of the code.
+    // `warpgauge explain` explains the code.
     if let (KernelVerdict::Wrong, Some(reason)) = (verdict, response.validation.reasons.first())
         && !line.ends_with(']')
     {
@@ -172,7 +174,7 @@ fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option
     page.verdict(tone, verdict.words(), &line);
 }
 
-/// The confidence interval of the median; `None`: there are too few samples.
+/// Returns the confidence interval of the median, or `None` for too few samples.
 fn interval(stats: &RuntimeStats) -> Option<String> {
     let (low, high) = stats.median_ci_low.zip(stats.median_ci_high)?;
     Some(format!("95 % CI {} to {}", duration_ms(low), duration_ms(high)))
@@ -194,7 +196,7 @@ fn runtime(page: &mut Page, stats: &RuntimeStats, samples_ms: &[f32]) {
         return;
     }
     let tails = [("p95", stats.percentile_95, 40), ("p99", stats.percentile_99, 200)];
-    // A quantile is known where some samples lie beyond it.
+    // A percentile is shown if enough samples lie beyond it.
     let known = tails.iter().filter(|(_, _, least)| stats.samples >= *least);
     let tails = known.map(|(name, value, _)| format!("{name} {}, ", duration_ms(*value)));
     page.more(&format!(
@@ -206,7 +208,7 @@ fn runtime(page: &mut Page, stats: &RuntimeStats, samples_ms: &[f32]) {
     page.more(&format!("min {}, max {}", duration_ms(stats.min), duration_ms(stats.max)));
 }
 
-/// What the kernel uses of the device.
+/// Adds the resources that the kernel uses.
 fn used_by(page: &mut Page, response: &EvaluateResponse) {
     let Some(report) = response.compile.as_ref().filter(|_| !page.style.verbose) else { return };
     if let (Some(resources), true) = (&report.resources, response.kernel_exec_result.compiled) {
@@ -234,7 +236,7 @@ fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
     page.more(&used_with_blocks(report, resources).join(", "));
 }
 
-/// What a kernel uses, as parts of a line.
+/// Returns the resources of a kernel, as parts of a line.
 fn used(resources: &Resources) -> Vec<String> {
     let mut parts = vec![
         format!("{} registers", resources.registers),
@@ -251,7 +253,7 @@ fn used(resources: &Resources) -> Vec<String> {
     parts
 }
 
-/// What only some reports have.
+/// Adds sections that only some reports have.
 fn extras(page: &mut Page, response: &EvaluateResponse) {
     if let Some(metrics) = &response.kernel_exec_result.metadata.device_metrics {
         metrics::rows(page, metrics);
@@ -308,7 +310,7 @@ fn compile_errors(page: &mut Page, diagnostics: &[Diagnostic], text: Option<&str
     }
 }
 
-/// `file:line:column: severity: message`, as compilers write it and editors read it.
+/// Returns `file:line:column: severity: message`, the form of compilers, which editors read.
 fn located(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
     for part in [
@@ -331,7 +333,7 @@ fn located(diagnostic: &Diagnostic) -> String {
     format!("{text}{gap}{severity}: {}", diagnostic.message)
 }
 
-/// What of the request was ignored or filled in.
+/// Adds the fields of the request that were ignored or filled in.
 fn ignored(page: &mut Page, warnings: &[RequestWarning]) {
     for warning in warnings {
         page.row("warning", &format!("{}: {}", warning.path, warning.message));

@@ -1,17 +1,17 @@
-//! What is wrong, by output, and the errors of what is right.
+//! Rows about outputs: mismatches of wrong outputs, and errors of right ones.
 
 use super::super::terminal::plain;
 use super::page::{Page, Tone};
 use warpgauge_report::EvaluateResponse;
 use warpgauge_validate::{Comparison, Reason};
 
-/// Mismatches shown for one output.
+/// Maximum number of mismatches that are shown for one output.
 const MAX_MISMATCHES: usize = 5;
 
-/// Outputs whose errors are shown.
+/// Maximum number of outputs whose errors are shown.
 const MAX_OUTPUTS: usize = 6;
 
-/// What speaks against the kernel, apart from what the verdict and the rows of wrong outputs say.
+/// Adds the reasons against the kernel that the verdict and the rows of wrong outputs lack.
 pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
     let line = response.verdict_line(None);
     let outputs = &response.validation.outputs;
@@ -25,7 +25,7 @@ pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
     }
 }
 
-/// An output that is right, with the tolerance.
+/// Adds an output that is right, with its tolerance.
 pub(super) fn check(page: &mut Page, name: &str, comparison: &Comparison) {
     let word = page.paint(Tone::Good, "ok");
     page.row_painted(
@@ -53,7 +53,7 @@ fn error_and_tolerance(comparison: &Comparison) -> String {
     )
 }
 
-/// What differs in a wrong output, by place and by example. The verdict has the numbers of elements.
+/// Adds the places and examples of mismatches in a wrong output. The verdict has their number.
 fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     let mut lines = Vec::new();
     let wrong = comparison.elements.saturating_sub(comparison.matched);
@@ -74,7 +74,7 @@ fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     if comparison.half_precision {
         lines.push(format!("`{name}` has only numbers of float16, its reference has more bits"));
     }
-    // What an element that was never written holds says nothing.
+    // The value of an element that was never written has no meaning.
     let examples = if is_unwritten { 1 } else { MAX_MISMATCHES };
     for mismatch in comparison.first_mismatches.iter().take(examples) {
         let index: Vec<String> = mismatch.index.iter().map(u64::to_string).collect();
@@ -90,7 +90,8 @@ fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     }
 }
 
-/// The largest error of each output that passes, of the kernel `name` among several. A wrong output has its own rows.
+/// Adds the largest error of each output that passes. `name` is the kernel's name among several. A
+/// wrong output has its own rows.
 pub(super) fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let name = name.map_or(String::new(), |name| format!("{name}: "));
     let passed = || response.validation.outputs.iter().filter(|(_, one)| one.passed);
@@ -110,7 +111,7 @@ pub(super) fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<
     }
 }
 
-/// The outputs that are wrong.
+/// Adds the outputs that are wrong.
 pub(super) fn failed_checks(page: &mut Page, response: &EvaluateResponse) {
     let failed = response.validation.outputs.iter().filter(|(_, one)| !one.passed);
     failed.for_each(|(name, comparison)| mismatch(page, name, comparison));

@@ -1,11 +1,11 @@
-//! Laying out a report: a verdict, then labelled rows.
+//! The layout of a report: a verdict, then labelled rows.
 
 use super::super::terminal::{Style, plain};
 
-/// Lines shown of text that a kernel printed or a compiler wrote.
+/// Maximum number of shown lines of text that a kernel printed or a compiler wrote.
 const MAX_TEXT_LINES: usize = 40;
 
-/// How a word is meant.
+/// The meaning of a word, which decides its colour.
 #[derive(Clone, Copy)]
 pub(super) enum Tone {
     Good,
@@ -13,7 +13,7 @@ pub(super) enum Tone {
     Doubt,
 }
 
-/// A page of labelled rows. Everything that comes from elsewhere passes through [`plain`].
+/// A page of labelled rows. All foreign text passes through [`plain`].
 pub(super) struct Page {
     pub text: String,
     pub style: Style,
@@ -47,7 +47,7 @@ impl Page {
         self.row_painted(label, &content);
     }
 
-    /// A row whose content is free of foreign control characters already.
+    /// Adds a row whose content has no foreign control characters.
     pub(super) fn row_painted(&mut self, label: &str, content: &str) {
         self.text.push_str(&format!("  {label:<LABEL$}{content}\n"));
     }

@@ -1,4 +1,4 @@
-//! Device metrics at length: every value by group, the roofline, what stands out.
+//! Device metrics in full: every value by group, the roofline, and advice.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use warpgauge_metrics::catalogue::CATALOGUE;
 use warpgauge_metrics::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
 use warpgauge_report::EvaluateResponse;
 
-/// Reasons for missing metrics that are shown.
+/// Maximum number of reasons for missing metrics that are shown.
 const MAX_REASONS: usize = 8;
 
-/// The report of an evaluation for its metrics: advice and roofline first, then every value.
+/// Returns the report of an evaluation for its metrics: advice and roofline first, then every
+/// value.
 pub(in super::super) fn profile(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
     failed_checks(&mut page, response);
@@ -55,7 +56,7 @@ fn all(page: &mut Page, metrics: &DeviceMetrics) {
     missing(page, metrics);
 }
 
-/// Advice, roofline and cross-check: what an evaluation's report shows, too.
+/// Adds advice, roofline and cross-check, which an evaluation's report has, too.
 pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
     for (index, advice) in metrics.advice.iter().enumerate() {
         let label = if index == 0 { "advice" } else { "" };
@@ -86,9 +87,9 @@ pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// The values, by the catalogue's groups, in its order. Without `--verbose` zeros are left out.
+/// Adds the values by the catalogue's groups, in its order. Without `--verbose` zeros are left out.
 fn table(page: &mut Page, metrics: &DeviceMetrics) {
-    // The catalogue's order is that of its parts, and a group has metrics in several of them.
+    // A group may have metrics in several parts of the catalogue.
     let mut groups: Vec<&str> = Vec::new();
     for info in CATALOGUE {
         if !groups.contains(&info.group.name()) {
@@ -115,7 +116,7 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
             rows.iter().for_each(|row| page.line(row));
         }
     }
-    // A newer server may know more.
+    // A newer server may have metrics that this catalogue lacks.
     let known = |id: &str| CATALOGUE.iter().any(|info| info.id == id);
     for (id, metric) in metrics.metrics.iter().filter(|(id, _)| !known(id)) {
         if let Some(row) = shown(id, metric) {
@@ -137,7 +138,7 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
 struct Footnotes(Vec<String>);
 
 impl Footnotes {
-    /// The mark of a note.
+    /// Returns the mark of a note, and adds the note if it is new.
     fn mark(&mut self, note: &str) -> String {
         let at = self.0.iter().position(|known| known == note);
         let at = at.unwrap_or_else(|| {
@@ -154,7 +155,7 @@ fn row(id: &str, value: f64, metric: &Metric, notes: &mut Footnotes) -> String {
     format!("  {id:<32}{text:>22}{mark}")
 }
 
-/// Rates with a prefix, everything else as it is.
+/// Returns a value with its unit: rates with a prefix, times in a readable unit.
 fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "bytes/s" => si(value, "B/s"),
@@ -165,7 +166,7 @@ fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
-/// What has no value: how much of it, for each reason.
+/// Adds the reasons for missing values, with the metrics that each concerns.
 fn missing(page: &mut Page, metrics: &DeviceMetrics) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, metric) in &metrics.metrics {

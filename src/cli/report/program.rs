@@ -1,17 +1,17 @@
-//! What there is to say about a whole program.
+//! Rows about a whole program.
 
 use super::super::format::duration_ms;
 use super::super::terminal::plain;
 use super::page::Page;
 use warpgauge_report::{PrintedText, ProgramReport};
 
-/// Lines of each stream that are shown: the last of them.
+/// Maximum number of shown lines of each stream: the last lines.
 const MAX_LINES: usize = 20;
 
-/// Kernels and messages that are shown.
+/// Maximum number of shown kernels and messages.
 const MAX_ROWS: usize = 10;
 
-/// How it ended, what it printed, and what it launched.
+/// Adds how the program ended, what it printed, and which kernels it launched.
 pub(super) fn program(page: &mut Page, report: &ProgramReport) {
     let end = plain(&report.end());
     let wall = duration_ms(report.wall_ms);
@@ -21,7 +21,7 @@ pub(super) fn program(page: &mut Page, report: &ProgramReport) {
     );
     printed(page, "stdout", &report.stdout);
     printed(page, "stderr", &report.stderr);
-    // With a timeline they are in its rows.
+    // Kernels with times are in the rows of the timeline.
     for kernel in report.kernels.iter().filter(|kernel| kernel.total_ms.is_none()).take(MAX_ROWS) {
         page.row("kernel", &format!("{} x {}", kernel.launches, plain(&kernel.name)));
     }

@@ -1,22 +1,22 @@
-//! Samples as a line of bars.
+//! A histogram of samples as a line of bars.
 
 use super::super::format::duration_ms;
 use warpgauge_report::RuntimeStats;
 
-/// Bars of the line, at most.
+/// Maximum number of bars in the line.
 const BARS: usize = 24;
 
-/// Fewest samples that have a shape.
+/// Minimum number of samples for a histogram.
 const LEAST: usize = 8;
 
-/// Heights of a bar. A bar without samples is a space, so that one sample is seen.
+/// Heights of a bar. A bar without samples is a space, so that a single sample is visible.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A histogram of the launch times between the smallest and the largest that count, with these at its ends:
-/// `12.10 µs ▂▇▅▁   ▁ 14.00 µs`. `None`: there are too few samples, or all are equal.
+/// Returns a histogram of the launch times, between the smallest and the largest that count: `12.10
+/// µs ▂▇▅▁   ▁ 14.00 µs`. `None` means that there are too few samples, or that all are equal.
 pub(super) fn of(samples_ms: &[f32], stats: &RuntimeStats) -> Option<String> {
     let (low, high) = (stats.min, stats.max);
-    // Samples are stored in binary32.
+    // Samples are stored in binary32, statistics in binary64.
     let slack = 1e-6 * high.abs();
     let counted = || {
         let samples = samples_ms.iter().map(|sample| f64::from(*sample));

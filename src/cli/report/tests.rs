@@ -3,10 +3,10 @@ use serde_json::{Value, json};
 use super::*;
 use warpgauge_metrics::catalogue::CATALOGUE;
 
-/// All that a report has.
+/// Style with all that a report can show.
 const ALL: Style = Style { colour: false, verbose: true };
 
-/// A passed evaluation; `changes` replaces top-level fields.
+/// Returns a passed evaluation. `changes` replaces top-level fields.
 fn response(changes: Value) -> EvaluateResponse {
     let mut whole = json!({
         "job_id": "job-1", "status": "success",
@@ -77,7 +77,7 @@ CORRECT  vector_add: 1 output checked
     ");
 }
 
-/// How the report of the example was measured, changed.
+/// Returns the report of the example with `--verbose`, after changes of its measurement.
 fn measured(changes: Value) -> String {
     let report: Value =
         serde_json::from_str(include_str!("../../../openapi/examples/report.json")).expect("JSON");
@@ -135,7 +135,7 @@ fn a_profile_has_each_group_once_and_a_readable_name() {
         let headings = text.lines().filter(|line| line.trim() == group).count();
         assert_eq!(headings, 1, "{group} in\n{text}");
         let rows = text.lines().filter(|line| line.split_whitespace().next() == Some(info.id));
-        // The group of the speed of light has no metric of its own name.
+        // No metric of the group `speed_of_light` has that name.
         assert!(rows.count() >= 1, "{}", info.id);
     }
 }
@@ -281,7 +281,7 @@ fn compilations() {
     assert_eq!(compilation(&failed, Style::default()), "NOT COMPILED\n\n    boom\n");
 }
 
-/// Where elements are wrong says more than which values they have.
+/// The pattern of wrong elements says more than their values.
 #[test]
 fn a_mismatch_is_shown_by_its_pattern() {
     let wrong = |changes: Value| {
@@ -312,7 +312,7 @@ fn a_mismatch_is_shown_by_its_pattern() {
     assert!(text.starts_with("  mismatch  `c`: nothing was written\n"), "{text}");
 }
 
-/// What the emulated device estimates is said once, and zeros are left out.
+/// A note on several values of the emulated device is written once, and zeros are left out.
 #[test]
 fn a_profile_has_footnotes_and_no_zeros() {
     let metrics = json!({

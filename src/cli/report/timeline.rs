@@ -1,10 +1,10 @@
-//! A timeline on the terminal.
+//! A timeline as rows of text.
 
 use super::page::Page;
 use warpgauge_compile::readable;
 use warpgauge_report::TimelineReport;
 
-/// Rows that are shown of each kind.
+/// Maximum number of rows of each kind.
 const MAX_ROWS: usize = 5;
 
 pub(super) fn rows(page: &mut Page, timeline: &TimelineReport) {

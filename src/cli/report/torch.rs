@@ -1,13 +1,13 @@
-//! What there is to say about a kernel in Python.
+//! Rows about a kernel in Python.
 
 use super::super::terminal::plain;
 use super::page::Page;
 use warpgauge_report::{TorchInputSource, TorchReport};
 
-/// Most lines of a traceback that are shown: its end says most.
+/// Maximum number of shown lines of a traceback: the last lines.
 const MAX_LINES: usize = 20;
 
-/// Where it ran, what it got, and where it failed.
+/// Adds where the kernel ran, its inputs, and where it failed.
 pub(super) fn torch(page: &mut Page, report: &TorchReport) {
     let (version, threads) = (plain(&report.torch), report.threads);
     let plural = if threads == 1 { "" } else { "s" };

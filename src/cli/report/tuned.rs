@@ -1,10 +1,10 @@
-//! How one of several configurations of a kernel was chosen.
+//! How a configuration of a kernel was chosen among several.
 
 use super::super::format::duration_ms;
 use super::page::Page;
 use warpgauge_report::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 
-/// Configurations shown, the best first.
+/// Maximum number of shown configurations; the best come first.
 const MAX_SHOWN: usize = 8;
 
 pub(super) fn tuning(page: &mut Page, report: &TuningReport) {
@@ -27,7 +27,7 @@ pub(super) fn tuning(page: &mut Page, report: &TuningReport) {
     }
     let mut others: Vec<_> =
         report.configurations.iter().filter(|one| one.index != report.chosen).collect();
-    // Those that went furthest were launched most.
+    // Configurations of later rounds were launched most.
     others.sort_by(|a, b| {
         let key = |one: &TunedConfiguration| (one.rounds, one.median_ms.unwrap_or(f64::INFINITY));
         let (a, b) = (key(a), key(b));

@@ -1,4 +1,4 @@
-//! What kernels are compared with: a library that multiplies the same matrix.
+//! The library that kernels are compared with: it multiplies the same matrix.
 
 use serde::Serialize;
 
@@ -9,14 +9,14 @@ use crate::exit::Exit;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::EvaluateResponse;
 
-/// A library, and whether it is there.
+/// A library, and why it cannot be called.
 pub(super) struct Rival {
     against: Against,
-    /// Why it cannot be called here: it is not asked again.
+    /// Why the library cannot be called here. Then it is not called again.
     missing: Option<String>,
 }
 
-/// Its product of one matrix.
+/// The library's product of one matrix.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     /// Median time of a call, milliseconds.
@@ -28,7 +28,7 @@ pub(super) struct Measured {
     gflops: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gbps: Option<f64>,
-    /// Why it has no time.
+    /// Why there is no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,28 +42,27 @@ impl Rival {
         Self { against, missing: None }
     }
 
-    /// Its name.
     pub(super) fn title(&self) -> &'static str {
         match self.against {
             Against::Cusparse => "cuSPARSE",
         }
     }
 
-    /// Whether nothing is known against calling it.
+    /// Returns whether no call has failed yet.
     pub(super) fn is_there(&self) -> bool {
         self.missing.is_none()
     }
 
-    /// Why it cannot be called, if it cannot.
+    /// Returns why the library cannot be called.
     pub(super) fn missing(&self) -> Option<&str> {
         self.missing.as_deref()
     }
 
-    /// What came of its product. That it is not there says nothing of the kernel: the failure is kept, and
-    /// shown with the table.
+    /// Returns the library's product of one matrix. Its absence says nothing about the kernel, so
+    /// that failure is kept and printed with the table.
     ///
     /// # Errors
-    /// Errors that end the command for both multipliers.
+    /// Errors that end the command for the kernel as well.
     pub(super) fn answer(
         &mut self,
         answer: Result<EvaluateResponse, CliError>,
@@ -87,7 +86,7 @@ impl Measured {
         Self { median_ms, ci_ms, gflops, gbps, reason, job_id, is_gpu }
     }
 
-    /// How many times as fast the kernel is, by its median.
+    /// Returns the library's median time as a multiple of the kernel's, on a GPU.
     pub(super) fn times(&self, kernel_ms: f64) -> Option<f64> {
         self.median_ms.filter(|_| self.is_gpu).map(|theirs| theirs / kernel_ms)
     }

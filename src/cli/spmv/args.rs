@@ -1,4 +1,4 @@
-//! Flags of `warpgauge spmv`.
+//! Types into which clap reads the command line of `warpgauge spmv`.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ pub(in crate::cli) struct SpmvArgs {
     pub patience: Patience,
 }
 
-/// What kernels are compared with.
+/// Libraries that kernels are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Against {
     /// NVIDIA's library: cusparseSpMV of the matrix in CSR form, its default algorithm
@@ -84,7 +84,7 @@ pub(in crate::cli) enum Format {
 }
 
 impl Format {
-    /// What the kernel's parameters are.
+    /// Returns the parameters of a kernel for this format, in their order.
     pub(super) fn parts(self) -> &'static [&'static str] {
         match self {
             Self::Csr => &["num_rows", "values", "col_indices", "row_ptr", "x", "y"],
@@ -117,7 +117,7 @@ impl Format {
         }
     }
 
-    /// Whether kernels add to the result, which is zero before each launch.
+    /// Returns whether kernels add to the result, which then is zero before each launch.
     pub(super) fn adds(self) -> bool {
         matches!(self, Self::Coo | Self::Csc | Self::Spasm)
     }

@@ -1,4 +1,4 @@
-//! The contract of one product.
+//! Contracts of sparse products.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::cli::compile::{kernel_file, kernel_type_of};
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::Library;
 
-/// Numbers of a matrix: parameters that are no arrays.
+/// Parameters that are numbers of a matrix, and no arrays.
 const NUMBERS: [&str; 8] = [
     "num_rows",
     "num_cols",
@@ -20,10 +20,10 @@ const NUMBERS: [&str; 8] = [
     "spasm_tiles",
 ];
 
-/// The kernel's code, read once.
+/// Reads the kernel's code.
 ///
 /// # Errors
-/// It cannot be read, or the command line does not say which parameters are vectors.
+/// The file cannot be read, or `--args` lacks the vectors `x` or `y`.
 pub(super) fn kernel(args: &SpmvArgs) -> Result<Value, CliError> {
     for needed in ["x", "y"] {
         if !parts(args).contains(&needed) {
@@ -41,7 +41,7 @@ pub(super) fn kernel(args: &SpmvArgs) -> Result<Value, CliError> {
         .map_err(|error| CliError::Internal(format!("kernel to JSON: {error}")))
 }
 
-/// The contract of a kernel and a matrix, which it names.
+/// Returns the contract of the kernel's product. It has the matrix by name.
 pub(super) fn of(args: &SpmvArgs, kernel: &Value, matrix: &str) -> Map<String, Value> {
     let parts = parts(args);
     let adds = args.args.is_empty() && args.format.adds();
@@ -58,10 +58,10 @@ pub(super) fn of(args: &SpmvArgs, kernel: &Value, matrix: &str) -> Map<String, V
     fields(args, kernel, matrix)
 }
 
-/// The contract of cuSPARSE and a matrix: the same product, whatever the kernel's format is.
+/// Returns the contract of the same product by cuSPARSE, whatever the kernel's format is.
 ///
 /// # Errors
-/// A defect of this program.
+/// A bug in warpgauge.
 pub(super) fn of_cusparse(args: &SpmvArgs, matrix: &str) -> Result<Map<String, Value>, CliError> {
     let parts = Format::Csr.parts().iter();
     let arguments: Vec<Value> =
@@ -82,7 +82,7 @@ fn fields(args: &SpmvArgs, kernel: Value, matrix: &str) -> Map<String, Value> {
     fields
 }
 
-/// What the kernel's parameters are.
+/// Returns the kernel's parameters in their order.
 fn parts(args: &SpmvArgs) -> Vec<&str> {
     match args.args.is_empty() {
         true => args.format.parts().to_vec(),
@@ -110,10 +110,10 @@ fn argument(part: &str, matrix: &str, dtype: &str, adds: bool) -> Value {
     }
 }
 
-/// A thread for each row, or a program of Triton's, unless the command line says otherwise.
+/// Returns the launch: by default a thread, or a program of Triton, for each row.
 fn launch(args: &SpmvArgs, parts: &[&str], triton: bool) -> Value {
     let threads = match parts {
-        // Without a launch one thread is started for each unit of the first number that the kernel gets.
+        // Without a launch there is one thread for each unit of the kernel's first number.
         [first, ..] if NUMBERS.contains(first) => (*first).to_owned(),
         _ => "y.size".to_owned(),
     };

@@ -1,24 +1,24 @@
-//! Which matrices the command line names.
+//! Matrices that the command line names.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
 use warpgauge_sparse::spmv::is_generated;
 
-/// Most matrices of one command.
+/// Maximum number of matrices of one command.
 const MAX_MATRICES: usize = 10_000;
 
-/// A matrix.
+/// A matrix, in a file or by name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Matrix {
     /// A file of this machine.
     File(PathBuf),
-    /// A name: of a generated matrix, or of one at the server.
+    /// Name of a generated matrix, or of a matrix at the server.
     Named(String),
 }
 
 impl Matrix {
-    /// What it is called: a file by its name without the folder.
+    /// Returns the matrix's name; that of a file has no folder.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Named(name) => name,
@@ -27,7 +27,8 @@ impl Matrix {
     }
 }
 
-/// The matrices of the command line; a folder stands for the .mtx and .spasm files in it, by name.
+/// Returns the matrices of the command line. A folder contributes its .mtx and .spasm files, in the
+/// order of their names.
 pub(super) fn named(texts: &[String], at_server: bool) -> Result<Vec<Matrix>, CliError> {
     let mut all = Vec::new();
     for text in texts {

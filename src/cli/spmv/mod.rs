@@ -1,4 +1,4 @@
-//! `warpgauge spmv`: a kernel on one sparse matrix after the other, and one table.
+//! `warpgauge spmv`: multiplies sparse matrices with one kernel, and prints one table.
 
 mod against;
 mod args;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Resul
         let at = (&mut *place, told);
         let row = match product(args, &kernel, matrix, config, (rival.as_mut(), at)) {
             Ok(row) => row,
-            // What is wrong with this matrix says nothing of the others.
+            // An invalid matrix does not affect the others.
             Err(error) if error.exit() == Exit::Usage => Row::failed(matrix.name(), &error),
             Err(error) => return Err(error),
         };
@@ -64,10 +64,10 @@ pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(worst.unwrap_or(Exit::Success))
 }
 
-/// Where a product is worked on, and how that is called.
+/// The place of a product, and the name and progress that it shows.
 type Worked<'a, 'p> = (&'a mut (dyn Place + 'p), (&'a str, &'a Progress));
 
-/// One product, evaluated; and once more with what it is compared with.
+/// Evaluates one product, and the library's product if the command compares with one.
 fn product(
     args: &SpmvArgs,
     kernel: &serde_json::Value,
@@ -92,7 +92,7 @@ fn product(
         let named = NamedMatrix { name, csr: &csr, max_bytes };
         for contract in &mut contracts {
             let mut request: EvaluateRequest = contract.clone().typed()?;
-            // A file of one's own has no bound but the machine's.
+            // A local file has no bound but the machine's memory.
             request.put_matrix(&named, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
             request.matrices.push(used.clone());
             contract.fields = match serde_json::to_value(request) {
@@ -115,7 +115,7 @@ fn product(
     Ok(row)
 }
 
-/// How far a file is read.
+/// Returns the text on how much of a file is read.
 fn reading(what: &str, read: u64, bytes: u64) -> String {
     let percent = read.min(bytes) * 100 / bytes.max(1);
     format!("{what}: {percent} % of {:.1} MB read", bytes as f64 / 1e6)
@@ -137,7 +137,7 @@ mod tests {
         let (csr, _) =
             warpgauge_sparse::spmv::read_matrix_file(&path, "a.mtx", 1 << 30, tell).unwrap();
         assert_eq!(csr.nnz(), 2);
-        // More than is read at once, and all of it.
+        // The file is larger than one read, so there are several texts.
         assert!(told[0].starts_with("a.mtx (1 of 1): ") && !told[0].contains("100 %"), "{told:?}");
         assert_eq!(told.last().unwrap(), "a.mtx (1 of 1): 100 % of 12.5 MB read");
         assert_eq!(reading("x", 0, 0), "x: 0 % of 0.0 MB read");

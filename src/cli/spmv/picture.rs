@@ -1,4 +1,5 @@
-//! Times of products as a picture: a bar for each matrix, on a logarithmic axis. No script, nothing fetched.
+//! Times of products as an SVG picture: a bar for each matrix, on a logarithmic axis. The picture
+//! has no scripts and loads nothing.
 
 use super::row::Row;
 use crate::cli::format::duration_ms;
@@ -7,24 +8,24 @@ use warpgauge_svg::{
     Anchor, Axis, Drawing, Logarithmic, Plot, Side, SvgElement, Tick, shortened, si,
 };
 
-/// Most matrices in one picture.
+/// Maximum number of matrices in one picture.
 const MAX_ROWS: usize = 200;
-/// Sizes, pixels.
+/// Lengths of the picture's parts, pixels.
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 260.0;
 const RIGHT: f64 = 110.0;
 const TOP: f64 = 54.0;
 const BOTTOM: f64 = 30.0;
 const STEP: f64 = 22.0;
-/// Height of the bar of what is compared with, and the room below it.
+/// Height of the bar of the library, and the room below it.
 const OTHER: f64 = 9.0;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
 .frame{fill:none;stroke:#bbb}.grid{stroke:#e5e5e5}.bar{fill:#1f5fa8}.ci{stroke:#111;stroke-width:1.5}\
 .bad{fill:#c62828}.other{fill:#b0b6bd}";
 
-/// Draws the median time of each product with its confidence interval, and below it that of the library it
-/// is compared with; what has none says why.
+/// Draws the median time of each product with its confidence interval, and below it the library's
+/// time. A product without a time has the reason.
 pub(super) fn svg(rows: &[Row]) -> String {
     let shown = &rows[..rows.len().min(MAX_ROWS)];
     let compared = rows.iter().any(|row| row.against.is_some());
@@ -36,7 +37,7 @@ pub(super) fn svg(rows: &[Row]) -> String {
     drawing.add(SvgElement::text("t", [20.0, 20.0], title));
     drawing.add(SvgElement::text("", [20.0, 36.0], &conditions(rows)));
     let plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom };
-    // In seconds, with a decade of room: the shortest bar is still one.
+    // The axis begins a third below the shortest time, so that its bar has a length.
     let others = shown.iter().filter_map(theirs);
     let seconds: Vec<f64> =
         shown.iter().filter_map(|row| row.median_ms).chain(others).map(|ms| ms / 1e3).collect();
@@ -78,7 +79,7 @@ fn bar(drawing: &mut Drawing, row: &Row, ms: f64, scale: &Logarithmic, top: f64)
     drawing.add(SvgElement::text("", [end + 8.0, top + 15.0], &shown));
 }
 
-/// Median time of the library, milliseconds.
+/// Returns the median time of the library, milliseconds.
 fn theirs(row: &Row) -> Option<f64> {
     row.against.as_ref().and_then(|one| one.median_ms)
 }
@@ -89,7 +90,7 @@ fn other(drawing: &mut Drawing, ms: f64, scale: &Logarithmic, top: f64) {
     drawing.add(SvgElement::rectangle("other", [LEFT, top], size).titled(&title));
 }
 
-/// Where it ran.
+/// Returns the text on the device and the library.
 fn conditions(rows: &[Row]) -> String {
     let device = rows.iter().find_map(|row| row.device.as_deref()).unwrap_or("nothing ran");
     let emulated = rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator));

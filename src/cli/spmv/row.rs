@@ -1,4 +1,4 @@
-//! One product as a row of the table, and as JSON.
+//! A product as a row of the table and as JSON: [`Row`].
 
 use serde::Serialize;
 
@@ -10,24 +10,24 @@ use warpgauge_contract::MatrixUsed;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::EvaluateResponse;
 
-/// What bytes are counted.
+/// The definition of the bytes in GB/s.
 const BYTES: &str = "bytes: matrix in CSR form and x read once, y written once: nnz · (size of a value + 4) \
     + (rows + 1) · 4 + (rows + cols) · size of a value";
 
-/// Longest reason in the table, characters.
+/// Maximum length of a reason in the table, characters.
 const MAX_REASON: usize = 160;
 
-/// A product.
+/// A product of one matrix.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     /// Name of the matrix.
     pub(super) matrix: String,
-    /// What was under the name.
+    /// The matrix's content, by hash and size.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<MatrixUsed>,
     /// The verdict on the kernel, or `invalid` where the matrix cannot be multiplied.
     pub(super) verdict: &'static str,
-    /// Why, where it is not correct.
+    /// Why the verdict is not `correct`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     /// Median time of a launch, and its 95 % confidence interval, milliseconds.
@@ -35,13 +35,13 @@ pub(super) struct Row {
     pub(super) median_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ci_ms: Option<[f64; 2]>,
-    /// 10⁹ operations a second, two for each entry; never of an emulated device.
+    /// 10⁹ operations per second, two for each entry; never on an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gflops: Option<f64>,
-    /// 10⁹ bytes a second; never of an emulated device.
+    /// 10⁹ bytes per second; never on an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gbps: Option<f64>,
-    /// Share of the roofline; never of an emulated device.
+    /// Share of the roofline; never on an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
     of_speed_of_light: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,16 +50,16 @@ pub(super) struct Row {
     pub(super) device_kind: Option<DeviceKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) job_id: Option<String>,
-    /// The same product by the library that it is compared with.
+    /// The library's product of the same matrix.
     #[serde(rename = "cusparse", skip_serializing_if = "Option::is_none")]
     pub(super) against: Option<Measured>,
-    /// The code that the command would end with if this were all.
+    /// Exit code of a command with this product alone.
     #[serde(skip)]
     pub(super) exit: Exit,
 }
 
 impl Row {
-    /// From a report.
+    /// Returns the row of a report.
     pub(super) fn of(matrix: &str, report: &EvaluateResponse) -> Self {
         let exit = Exit::of_report(report);
         let result = &report.kernel_exec_result;
@@ -90,7 +90,7 @@ impl Row {
         }
     }
 
-    /// A matrix that nothing could be done with.
+    /// Returns the row of a matrix without a product.
     pub(super) fn failed(matrix: &str, error: &CliError) -> Self {
         Self {
             matrix: matrix.to_owned(),
@@ -110,13 +110,13 @@ impl Row {
         }
     }
 
-    /// How many times as fast as what it is compared with.
+    /// Returns the library's time as a multiple of the kernel's.
     pub(super) fn times(&self) -> Option<f64> {
         self.against.as_ref()?.times(self.median_ms?)
     }
 
-    /// The row of the table, the matrix' name so many characters wide; with or without what it is compared
-    /// with.
+    /// Returns the row of the table. `width` is that of the matrix's name, in characters;
+    /// `compared` adds the library's columns.
     pub(super) fn line(&self, width: usize, compared: bool) -> String {
         let none = || "-".to_owned();
         let count = |of: fn(&MatrixUsed) -> u64| {
@@ -158,7 +158,7 @@ impl Row {
     }
 }
 
-/// The columns' names.
+/// Returns the names of the columns.
 pub(super) fn header(width: usize, compared: bool) -> String {
     let names =
         ["matrix", "rows", "nnz", "verdict", "median", "error", "GFLOP/s", "GB/s", "of roofline"];
@@ -166,7 +166,7 @@ pub(super) fn header(width: usize, compared: bool) -> String {
     format!("{}{beside}\n", line(width, names.map(str::to_owned)))
 }
 
-/// The columns of what is compared with.
+/// Returns the columns of the library.
 fn beside(median: &str, times: &str) -> String {
     format!("  {median:>11}  {times:>10}")
 }
@@ -180,7 +180,7 @@ fn line(width: usize, cells: [String; 9]) -> String {
     )
 }
 
-/// What there is to know of the table.
+/// Returns the remarks below the table.
 pub(super) fn notes(rows: &[Row], rival: Option<&Rival>) -> String {
     let mut text = format!("\n{BYTES}\n");
     if rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator)) {
@@ -205,12 +205,12 @@ pub(super) fn notes(rows: &[Row], rival: Option<&Rival>) -> String {
     text
 }
 
-/// All rows as JSON.
+/// Returns all rows as JSON.
 pub(super) fn answer<'a>(rows: &'a [Row], rival: Option<&'a Rival>) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Answer<'a> {
         bytes: &'static str,
-        /// Why there is nothing to compare with.
+        /// Why there is no library to compare with.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_compared: Option<&'a str>,
         rows: Vec<Compared<'a>>,

@@ -1,4 +1,4 @@
-//! This machine, or a server, as what evaluates the files of a folder.
+//! Evaluators of a folder's files: this machine or a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,20 +19,20 @@ use warpgauge_service::{
 };
 use warpgauge_watch::{Evaluator, EvaluatorError, FileRejection, UNMET, WatchStop};
 
-/// Time that running evaluations get to end after a signal. A kernel that still runs then counts as
-/// one that may hang.
+/// How long running evaluations may continue after a signal. A kernel that still runs after this
+/// time counts as one that may hang.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Message of the result of a kernel that ran when its watcher ended.
+/// Message in the result of a kernel that ran when its watcher ended.
 const INTERRUPTED: &str = "the watcher ended while this kernel ran, or the machine did. The kernel may hang, \
                            so it is not run again by itself: put the file into `kernels/` once more to \
                            evaluate it again";
 
-/// What evaluates, wherever that is.
+/// The evaluator that the command line names.
 pub(super) type AnyEvaluator = Box<dyn Evaluator>;
 
-/// What the command line names. SIGINT and SIGTERM set `stop`; the next watcher continues what was begun,
-/// but for kernels that ran.
+/// Returns the evaluator that the command line names. SIGINT and SIGTERM set `stop`. The next
+/// watcher continues jobs that had begun, except those whose kernels ran.
 pub(super) fn evaluator(
     target: &Target,
     config: &Config,
@@ -47,11 +47,12 @@ pub(super) fn evaluator(
     }
 }
 
-/// A server has what it is asked for in its store, and a folder what it waits for: nothing is to be ended.
+/// Ends the process at a signal. The server's store has the jobs and the folder its files, so
+/// nothing is lost.
 fn end_at_signal() {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        // Where signals cannot be had, they end the process as ever.
+        // Without handlers the signals end the process by themselves.
         let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
             if let Ok(mut signals) = EndSignals::listen() {
@@ -62,7 +63,7 @@ fn end_at_signal() {
     });
 }
 
-/// The pipeline in this process. It is a service: jobs that an earlier watcher began are its own.
+/// The pipeline in this process. It is a service, which also has the jobs of earlier watchers.
 struct Local {
     runtime: tokio::runtime::Runtime,
     service: LocalService,
@@ -75,7 +76,7 @@ impl Local {
         let service = runtime.block_on(local::start(config, ProcessRole::Server))?;
         let (sender, stopped) = watch::channel(false);
         runtime.spawn(async move {
-            // Where signals cannot be had, they end the process as ever.
+            // Without handlers the signals end the process by themselves.
             let Ok(mut signals) = EndSignals::listen() else { return };
             signals.next().await;
             stop.stop();
@@ -86,7 +87,7 @@ impl Local {
         Ok(Self { runtime, service, stopped })
     }
 
-    /// Waits for work, for at most `grace` after a signal. Work that is not begun by then is left.
+    /// Waits for work, and for at most `grace` after a signal. After a signal no work begins.
     fn wait<T>(
         &self,
         work: impl Future<Output = Result<T, ServiceError>>,
@@ -99,7 +100,7 @@ impl Local {
         self.runtime.block_on(async {
             let stop = async {
                 if stopped.wait_for(|stopped| *stopped).await.is_err() {
-                    // No signal can come any more.
+                    // The sender is gone, so no signal can arrive.
                     std::future::pending::<()>().await;
                 }
                 tokio::time::sleep(grace).await;
@@ -148,7 +149,7 @@ fn of_service(error: ServiceError) -> EvaluatorError {
             | ExecError::RunnersLost(_)
             | ExecError::ShuttingDown,
         )
-        // An earlier watcher's job ended before its kernel ran. The key is free for another one.
+        // The job of an earlier watcher ended before its kernel ran, so its key is free.
         | ServiceError::JobFailed {
             code:
                 ErrorCode::AttemptsExhausted
@@ -175,7 +176,6 @@ fn of_service(error: ServiceError) -> EvaluatorError {
     FileRejection::new(code, CliError::from(error).render()).into()
 }
 
-/// A server.
 struct Remote {
     client: Client,
 }
@@ -205,7 +205,7 @@ fn of_client(error: ClientError) -> EvaluatorError {
         ClientError::Refused { status: 409, .. } => "idempotency_conflict",
         ClientError::Refused { status: 500, .. } => "job_failed",
         ClientError::Internal(_) => "internal",
-        // The server is away or full, or it is the wrong one, or the key is: no fault of the file.
+        // The server is absent or full, or its address or the key is wrong; the file has no fault.
         _ => return EvaluatorError::Again(CliError::from(error).render()),
     };
     FileRejection::new(code, error.to_string()).into()

@@ -1,4 +1,4 @@
-//! `warpgauge watch`.
+//! `warpgauge watch`: evaluates the kernels of a folder or a git repository.
 
 mod evaluators;
 mod send;
@@ -20,7 +20,6 @@ use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_watch::{Folder, WatchEvent, WatchOptions, WatchStop, mailbox};
 
-/// Flags of `watch`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct WatchArgs {
     /// Folder: kernels are read from DIR/kernels, and results are written to DIR/results
@@ -57,7 +56,7 @@ pub(in crate::cli) struct WatchArgs {
     pub suffixed_results: bool,
 }
 
-/// A directory of a repository.
+/// Reads the path of a directory in a repository.
 pub(super) fn directory(text: &str) -> Result<String, String> {
     let text = text.trim_end_matches('/');
     let is_plain = |part: &str| {
@@ -74,10 +73,10 @@ pub(super) fn directory(text: &str) -> Result<String, String> {
     }
 }
 
-/// Longest path of a directory of a repository, bytes.
+/// Maximum length of a directory's path in a repository, bytes.
 const MAX_DIRECTORY_BYTES: usize = 255;
 
-/// A time between two looks.
+/// Reads the interval of polls, seconds.
 fn interval(text: &str) -> Result<f64, String> {
     seconds(text).and_then(|value| {
         if value >= 0.01 { Ok(value) } else { Err("expected seconds from 0.01 to 3600".to_owned()) }
@@ -128,7 +127,7 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
             };
             mailbox::serve(&address, &options, &*evaluator, &stop, &told)?;
         }
-        // The command line lets none through without either.
+        // clap requires one of the two.
         (None, None) => {
             return Err(CliError::Usage("name a folder, or a repository with --git".to_owned()));
         }
@@ -136,18 +135,18 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
     Ok(Exit::Success)
 }
 
-/// Where what belongs to a mailbox is kept on this machine.
+/// Returns the directory with this machine's files of a mailbox.
 fn directory_of(config: &Config, url: &str, branch: &str, within: Option<&str>) -> PathBuf {
     let within = within.map(|within| format!("\0{within}")).unwrap_or_default();
     let name = blake3::hash(format!("{url}\0{branch}{within}").as_bytes()).to_hex();
     config.data_dir().join("mailboxes").join(&name[..16])
 }
 
-/// Signs of life on a terminal: a dot for each look at a folder in which nothing happens.
+/// Shows on a terminal that the watcher works: a dot for each poll of a folder without changes.
 #[derive(Default)]
 struct Dots(Mutex<usize>);
 
-/// Most dots in a line.
+/// Maximum number of dots in a line.
 const DOTS_IN_LINE: usize = 60;
 
 impl Dots {
@@ -159,14 +158,14 @@ impl Dots {
         *count += 1;
         let end = *count == DOTS_IN_LINE;
         let mut out = std::io::stderr().lock();
-        // There is nowhere left to report that a dot failed.
+        // A failure to print a dot is ignored.
         let _ = out.write_all(if end { b".\n" } else { b"." }).and_then(|()| out.flush());
         if end {
             *count = 0;
         }
     }
 
-    /// Ends a line of dots, if there is one.
+    /// Ends the line of dots, if it has any.
     fn end(&self) {
         let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *count) > 0 {
@@ -175,7 +174,7 @@ impl Dots {
     }
 }
 
-/// Results go to standard output, a line each; the rest is a remark.
+/// Prints an event: a result as a line on standard output, anything else as a remark.
 fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, dots: &Dots, terminal: Terminal) {
     match told {
         WatchEvent::Looked => return dots.add(terminal),
@@ -193,7 +192,7 @@ fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, dots: &Dots, termina
         )),
         WatchEvent::Result { line, path } => {
             let path = path.strip_prefix(root).unwrap_or(path);
-            // Whoever read these lines may have gone: results are in the folder.
+            // A reader of these lines may have closed the stream; the folder has the results.
             let line = super::terminal::plain_line(&format!("{line}  {}", path.display()));
             let _ = terminal.print_line(&line);
         }

@@ -1,4 +1,4 @@
-//! `warpgauge send`.
+//! `warpgauge send`: sends a kernel through a git repository and waits for the result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +17,9 @@ use warpgauge_report::EvaluateResponse;
 use warpgauge_watch::mailbox::{self, MailboxAddress, MailboxMessage};
 use warpgauge_watch::{WatchStop, kernel_type};
 
-/// Largest file that is sent, bytes.
+/// Maximum size of a file that is sent, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Flags of `send`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SendArgs {
     /// Kernel: .cu, .py, .ptx, .cubin or .fatbin
@@ -86,12 +85,12 @@ pub(in crate::cli) fn run(
     })
 }
 
-/// The code of a failure, in a result of either form.
+/// Returns the code of a failure, from a result of either form.
 fn code_of(result: &Value) -> &Value {
     result.get("error_code").unwrap_or(&result["error"]["code"])
 }
 
-/// A result for people.
+/// Returns a result for people.
 fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -> String {
     let mut text = String::new();
     for assumed in result["assumed"].as_array().into_iter().flatten() {
@@ -108,7 +107,7 @@ fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -
     text
 }
 
-/// The kernel and its contract, under a name that nothing else has.
+/// Returns the kernel and its contract, under a unique name.
 fn letter(args: &SendArgs) -> Result<MailboxMessage, CliError> {
     let name =
         args.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -141,7 +140,7 @@ fn letter(args: &SendArgs) -> Result<MailboxMessage, CliError> {
     let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
     let plain = plain.take(64).collect::<String>();
     let id = uuid::Uuid::new_v4().simple().to_string();
-    // One that begins with a dot or a dash would be hidden, or an option.
+    // A leading dot would hide the file, and a leading dash would make its name an option.
     Ok(MailboxMessage { stem: format!("{}-{}", plain.trim_start_matches('-'), &id[..12]), files })
 }
 

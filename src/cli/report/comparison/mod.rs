@@ -1,4 +1,4 @@
-//! The report of a comparison: a verdict for each candidate, then what it rests on.
+//! The report of a comparison: a verdict for each candidate, then the evidence.
 
 mod reasons;
 mod sentence;
@@ -23,7 +23,7 @@ use warpgauge_statistics::paired::{
 };
 use warpgauge_statistics::{Counted, CountedRank, CountedVerdict};
 
-/// What the report of a comparison shows beside the answer.
+/// What the report of a comparison shows in addition to the answer.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Beside<'a> {
     /// Name of the reference.
@@ -33,13 +33,12 @@ pub(in super::super) struct Beside<'a> {
 }
 
 impl Beside<'_> {
-    /// For an answer of which nothing else is known.
+    /// Returns the value for an answer without file names.
     pub(in super::super) fn unnamed() -> Self {
         Self { reference: REFERENCE_NAME, diff: false }
     }
 }
 
-/// The report of a comparison.
 pub(in super::super) fn comparison(
     response: &CompareResponse,
     beside: Beside<'_>,
@@ -144,7 +143,7 @@ fn rows(page: &mut Page, candidate: &CandidateReport, beside: Beside<'_>) {
     }
 }
 
-/// How the code differs: what there is more and less of, then the differences themselves.
+/// Adds differences of the code: numbers of opcodes, then the differences.
 fn code(page: &mut Page, diff: &CodeDiff) {
     let language = match diff.language {
         CodeLanguage::Sass => "SASS",
@@ -177,10 +176,10 @@ fn code(page: &mut Page, diff: &CodeDiff) {
     }
 }
 
-/// Opcodes shown.
+/// Maximum number of opcodes that are shown.
 const MAX_OPCODES: usize = 12;
 
-/// A kernel's own time.
+/// Adds the time that a kernel has alone.
 fn time(page: &mut Page, label: &str, name: &str, report: &EvaluateResponse) {
     let text = match &report.kernel_exec_result.runtime_stats {
         Some(stats) => median(stats),
@@ -197,7 +196,7 @@ fn median(stats: &RuntimeStats) -> String {
     format!("{} median{interval}, n = {n}", duration_ms(stats.median))
 }
 
-/// The ratio with its interval, and what the verdict rests on.
+/// Adds the ratio with its interval, and the reasons of the verdict.
 fn paired(page: &mut Page, comparison: &PairedComparison) {
     if let (Some(speedup), Some(low), Some(high)) =
         (comparison.speedup, comparison.speedup_ci_low, comparison.speedup_ci_high)
@@ -219,7 +218,7 @@ fn paired(page: &mut Page, comparison: &PairedComparison) {
     }
 }
 
-/// How the ratio was measured.
+/// Adds how the ratio was measured.
 fn blocks(page: &mut Page, comparison: &PairedComparison) {
     let ratio = |estimate: &RatioEstimate| {
         let RatioEstimate { ratio, ci_low, ci_high, .. } = *estimate;
@@ -250,7 +249,8 @@ fn blocks(page: &mut Page, comparison: &PairedComparison) {
     ));
 }
 
-/// Counts of one launch beside the reference's, those that differ first. Without `--verbose` the others are left out.
+/// Adds counts of one launch beside those of the reference; those that differ come first. Without
+/// `--verbose` equal counts are left out.
 fn counts(page: &mut Page, candidate: &CandidateReport) {
     if candidate.counts.is_empty() {
         return;
@@ -295,7 +295,7 @@ fn ranks(page: &mut Page, ranking: &Ranking, candidates: &[CandidateReport], ref
     }
 }
 
-/// The order by counts, which says that it is one.
+/// Adds the ranking by counts, labelled as such.
 fn counted_ranks(page: &mut Page, response: &CompareResponse, reference: &str) {
     for (position, CountedRank { index, rank, counted }) in
         response.counted_ranking.iter().enumerate()
@@ -312,7 +312,7 @@ fn counted_ranks(page: &mut Page, response: &CompareResponse, reference: &str) {
     }
 }
 
-/// Name of a kernel by its index in a ranking.
+/// Returns the name of a kernel by its index in a ranking.
 fn name_of<'a>(index: u32, candidates: &'a [CandidateReport], reference: &'a str) -> &'a str {
     match index {
         0 => reference,

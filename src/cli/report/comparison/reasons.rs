@@ -1,8 +1,8 @@
-//! Reasons of verdicts on times, in words.
+//! Texts for the reasons of verdicts on times.
 
 use warpgauge_statistics::paired::PairedReason;
 
-/// A reason in words.
+/// Returns the text of a reason.
 pub(super) fn because(reason: PairedReason) -> &'static str {
     match reason {
         PairedReason::BeyondMargin => "the whole interval lies beyond the margin",

@@ -1,11 +1,11 @@
-//! The verdict on a candidate in one sentence, which names both kernels.
+//! The verdict on a candidate in one sentence with the names of both kernels.
 
 use super::super::super::format::percent;
 use warpgauge_statistics::CountedComparison;
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
 
-/// The verdict on times: `b.cu is 1.31 × ± 0.02 faster than a.cu`. The number after ± is half the width of the confidence
-/// interval.
+/// Returns the verdict on times, such as `b.cu is 1.31 × ± 0.02 faster than a.cu`. The number after
+/// ± is half the width of the confidence interval.
 pub(super) fn of_times(comparison: &PairedComparison, name: &str, reference: &str) -> String {
     let interval = comparison.speedup_ci_low.zip(comparison.speedup_ci_high);
     let Some(speedup) = comparison.speedup else {
@@ -39,7 +39,8 @@ fn unseen(comparison: &PairedComparison) -> String {
     })
 }
 
-/// A ratio and half the width of its interval, with as many decimals as the latter needs.
+/// Returns a ratio and half the width of its interval, with as many decimals as the half width
+/// needs.
 fn times(ratio: f64, interval: Option<(f64, f64)>) -> String {
     let half = interval.map(|(low, high)| (high - low) / 2.0);
     let half = half.filter(|half| half.is_finite() && *half > 0.0);
@@ -48,7 +49,7 @@ fn times(ratio: f64, interval: Option<(f64, f64)>) -> String {
     format!("{ratio:.decimals$} × ± {half:.decimals$}")
 }
 
-/// The verdict on counts.
+/// Returns the verdict on counts.
 pub(super) fn of_counts(counted: &CountedComparison, name: &str, reference: &str) -> String {
     let ratios = [
         (counted.warp_instructions, "warp instructions"),

@@ -192,7 +192,7 @@ fn a_ranking_names_its_kernels() {
     assert!(!text.contains('\u{1b}'), "{text}");
 }
 
-/// Code is shown on demand alone, and the error of a right kernel always.
+/// Differences of code are shown on demand only, the error of a right kernel always.
 #[test]
 fn differences_of_code_are_shown_on_demand() {
     let output = json!({"passed": true, "elements": 8, "matched": 8, "non_finite": 0, "unwritten": 0,
