@@ -1,4 +1,4 @@
-//! Puts the parts together: pages and operations, guarded, in their envelope.
+//! Assembles the application: pages and operations behind the middleware.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,7 +32,7 @@ use warpgauge_config::ServerConfig;
 use warpgauge_service::Services;
 use warpgauge_service::webhook::WebhookPolicy;
 
-/// The application, ready to answer requests.
+/// Returns the application, ready for requests.
 pub(super) fn app(
     config: &ServerConfig,
     service: Services,
@@ -40,7 +40,7 @@ pub(super) fn app(
 ) -> impl Endpoint<Output = Response> + use<> {
     let pages = pages::paths().map(|path| (path, vec!["GET".to_owned()]));
     let document = openapi::full();
-    // Not in the documents: its operations are the protocol's.
+    // The documents lack this path, because the protocol defines its operations.
     let agents = (paths::MCP.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
     let pages = pages.into_iter().chain([agents]);
     let routes = Arc::new(RouteTable::new(
@@ -95,7 +95,7 @@ pub(super) fn app(
     }
 }
 
-/// Pages and operations side by side: nested at `/`, operations would hide the front page.
+/// Pages and operations, each with its router: operations nested at `/` would hide the front page.
 struct Split {
     pages: Route,
     mcp: Mcp,

@@ -1,12 +1,12 @@
-//! Work that would hold up the async threads.
+//! Runs long work off the async threads.
 
 use super::error::ApiError;
 
-/// Bodies above this size are parsed, and answers above it written, off the async threads.
+/// Size above which bodies are parsed, and answers are written, off the async threads, bytes.
 pub(super) const HEAVY_BYTES: usize = 1 << 20;
 
-/// Does work that takes long on a thread for such. `doing` says what, as in "parsing the body"; `id` is
-/// that of the error if it panics.
+/// Runs work on a thread for blocking work. `doing` describes the work in errors, such as "parsing
+/// the body". `id` is that of the error after a panic.
 pub(super) async fn run_blocking<T: Send + 'static>(
     id: &'static str,
     doing: &'static str,

@@ -1,16 +1,18 @@
 //! The HTTP API: OpenAPI-described operations over the [`Services`].
 //!
-//! A request passes `server` → `middleware` (`envelope`: id, errors, headers; `origin`: what web pages may
-//! send; `auth`; `query`) → `routes`. Nothing here knows devices, and nothing below knows HTTP.
+//! A request passes `server`, then `middleware` (`envelope`: id, errors, headers; `origin`:
+//! requests of web pages; `auth`; `query`), then `routes`. Nothing here depends on devices, and
+//! nothing below depends on HTTP.
 //!
 //! - `connection/`: connections, their deadlines, and how they end
 //! - `middleware/`: what every request and every answer passes
-//! - `request/`: reading bodies, forms, and what callers say beside a contract
+//! - `request/`: reads bodies, forms and parameters beside a contract
 //! - `routes/`: the operations, a folder for each group
-//! - `response/`: answers that several groups give; `error/`: errors, and which an operation declares
+//! - `response/`: answers that several groups give; `error/`: errors, and which an operation
+//! declares
 //! - `openapi/`: the documents; `schema.rs` puts the schemas of wire types into them
 //! - `mcp/`: the Model Context Protocol over HTTP; `pages.rs`: pages for people
-//! - `app.rs` puts all together, and `server.rs` serves it
+//! - `app.rs` assembles the application, and `server.rs` serves it
 //!
 //! [`Services`]: warpgauge_service::Services
 

@@ -1,4 +1,4 @@
-//! Paths that more than one part has to know.
+//! Paths that several modules use.
 
-/// Where agents find the Model Context Protocol.
+/// Path of the Model Context Protocol.
 pub(crate) const MCP: &str = "/mcp";

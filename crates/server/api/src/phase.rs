@@ -1,12 +1,12 @@
-//! How far the server is from its end: what all that waits looks at.
+//! The phases of a shutdown: [`Phase`].
 
-/// How far the server is from its end.
+/// How far the shutdown of the server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Not in sight.
+    /// No shutdown has begun.
     Serving,
-    /// No new connections; requests that run may end.
+    /// The server accepts no new connections; running requests may end.
     Draining,
-    /// The grace is over: requests that still run are answered with 503.
+    /// The grace period is over: running requests are answered with 503.
     Over,
 }

@@ -1,4 +1,4 @@
-//! Schemas of bodies, from their types' serde form, in poem-openapi's documents.
+//! Schemas of bodies in poem-openapi's documents, generated from the serde form of their types.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use serde::de::DeserializeOwned;
 use crate::tree::{Mapping, Value};
 use warpgauge_contract::schema::{of_answers, of_requests};
 
-/// Where a document has the schema of `T`.
+/// Returns a reference to the schema of `T` in the document.
 pub(super) fn reference<T: JsonSchema>() -> MetaSchemaRef {
     MetaSchemaRef::Reference(T::schema_name().into_owned())
 }
 
-/// Has the document hold the schemas of an answer: in the place of an example, as poem-openapi knows
-/// schemas of its own only, until [`unpack`] puts them in theirs.
+/// Adds the schemas of an answer to the registry, as the example of one schema. poem-openapi
+/// accepts only its own schemas, so [`unpack`] moves these to their places later.
 pub(super) fn register<T: JsonSchema>(registry: &mut Registry) {
     pack::<T>(registry, of_answers(), false);
 }
 
-/// As [`register`], of a request.
+/// Adds the schemas of a request, like [`register`].
 pub(super) fn register_request<T: JsonSchema>(registry: &mut Registry) {
     pack::<T>(registry, of_requests(), true);
 }
@@ -39,7 +39,7 @@ fn pack<T: JsonSchema>(registry: &mut Registry, mut generator: SchemaGenerator, 
     }
 }
 
-/// Puts the schemas of bodies in their places. What is in requests and answers is described as in
+/// Moves the schemas of bodies to their places. A type in requests and answers has the schema of
 /// requests.
 pub(super) fn unpack(document: &mut Value) {
     let schemas = document.get_mut("components").and_then(|it| it.get_mut("schemas"));
@@ -56,7 +56,7 @@ pub(super) fn unpack(document: &mut Value) {
     schemas.extend(by_name);
 }
 
-/// A parameter that is one of the words of a wire type.
+/// A parameter whose values are those of an enumerated wire type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word<T>(pub(super) T);
 

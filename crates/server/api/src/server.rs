@@ -1,9 +1,9 @@
-//! Listens, serves connections within bounds, and goes down gracefully.
+//! Listens, serves connections within bounds, and shuts down gracefully: [`serve`].
 //!
-//! poem's own server sets neither TCP_NODELAY nor a header timeout, bounds no connections, and spins
-//! when the process is out of file descriptors; so connections are driven here. `connection` bounds
-//! them, and ends those whose clients miss a deadline. HTTP/1.1 only: HTTP/2 needs TLS in practice,
-//! which belongs to a proxy in front.
+//! poem's server sets neither TCP_NODELAY nor a header timeout, bounds no connections, and spins
+//! when the process has no file descriptors left. Therefore this module drives connections itself.
+//! `connection` bounds them, and ends those whose clients miss a deadline. The protocol is HTTP/1.1
+//! only: HTTP/2 needs TLS in practice, which a proxy in front provides.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -33,26 +33,26 @@ use super::phase::Phase;
 use warpgauge_config::ServerConfig;
 use warpgauge_service::Services;
 
-/// Largest request head, bytes; also the largest piece in which bodies are read.
+/// Maximum size of a request head, bytes; bodies are read in pieces of at most this size.
 const MAX_HEAD_BYTES: usize = 256 << 10;
 
-/// Longest time that sent bytes may go unacknowledged.
+/// Maximum time for which sent bytes may stay unacknowledged.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of an answer that may lie unsent in the kernel: clients that read fast need no more, and a crowd that
-/// does not read at all costs no more memory, nor the time to fill it.
+/// Maximum number of an answer's bytes that are unsent in the kernel. Fast readers need no more,
+/// and clients that do not read cost no more memory or time.
 const MAX_UNSENT_BYTES: u32 = 256 << 10;
 
 /// Pause after a failed accept, e.g. when file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Time to write the last answers once requests know that the server shuts down.
+/// Time to write the last answers after requests are informed of the shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is open to others and nothing would keep them out.
+    /// Other machines can reach the address, and no key is required.
     #[error(
         "refusing to listen on {address}: it can be reached from other machines and no API key is \
          set; set one, which callers send as X-API-Key (`export WARPGAUGE_API_KEYS=$(openssl rand -hex 16)`, or \
@@ -62,7 +62,7 @@ pub enum ServeError {
         /// The address.
         address: SocketAddr,
     },
-    /// The host name means nothing here.
+    /// The host name cannot be resolved.
     #[error("cannot resolve server.host = {host:?}")]
     Resolve {
         /// The name.
@@ -88,7 +88,7 @@ pub enum ServeError {
 ///
 /// # Errors
 ///
-/// If the address cannot be had, or may not be without an API key.
+/// The address cannot be bound, or other machines can reach it and there is no API key.
 pub async fn serve(
     config: &ServerConfig,
     service: Services,
@@ -131,7 +131,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Binds the configured address, if it may be bound.
+/// Binds the configured address. A public address requires an API key.
 async fn listen(config: &ServerConfig) -> Result<TcpListener, ServeError> {
     let (host, port) = (config.host.as_str(), config.port);
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port))
@@ -156,7 +156,7 @@ async fn accept(listener: &TcpListener, table: &Connections) -> (TcpStream, Sock
             Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                // There may be no open file left for it.
+                // The process may have no file descriptor left.
                 table.make_room();
                 sleep(ACCEPT_PAUSE).await;
             }
@@ -164,7 +164,8 @@ async fn accept(listener: &TcpListener, table: &Connections) -> (TcpStream, Sock
     }
 }
 
-/// Lets requests end within `grace`, then has them answered with 503, then closes what is left.
+/// Lets requests end within `grace`, then answers them with 503, then closes the remaining
+/// connections.
 async fn drain(phase: watch::Sender<Phase>, mut connections: JoinSet<()>, grace: Duration) {
     phase.send_replace(Phase::Draining);
     let all_ended = async { while connections.join_next().await.is_some() {} };
@@ -179,7 +180,7 @@ async fn drain(phase: watch::Sender<Phase>, mut connections: JoinSet<()>, grace:
     }
 }
 
-/// One client's connection.
+/// A client's connection.
 struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
@@ -210,7 +211,7 @@ impl Connection {
         });
         let state = Arc::clone(&self.slot.connection);
         let stream = MeteredStream { stream: self.stream, connection: Arc::clone(&state) };
-        // The head's deadline is kept by `connection::table`, with all others.
+        // `connection::table` enforces the head's deadline, with all others.
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_buf_size(MAX_HEAD_BYTES)
@@ -218,7 +219,7 @@ impl Connection {
         let mut connection = pin!(connection);
         let mut phases = self.phases;
         let draining = async move {
-            // Resolves with an error when the server is gone, which ends the connection as well.
+            // If the server is gone, this is an error, which ends the connection as well.
             let _ = phases.wait_for(|phase| *phase != Phase::Serving).await;
         };
         let served = async {
@@ -239,9 +240,9 @@ impl Connection {
         }
     }
 
-    /// No option is vital: without the first, answers may wait 40 ms for an acknowledgement; without the
-    /// second, the kernel's own, longer timeout holds; without the third, clients that do not read take more
-    /// memory.
+    /// Sets socket options, none of which is vital. Without the first, answers may wait 40 ms for
+    /// an acknowledgement. Without the second, the kernel's longer timeout applies. Without the
+    /// third, clients that do not read take more memory.
     fn set_options(&self) {
         let nodelay = self.stream.set_nodelay(true);
         let send_ms = SEND_TIMEOUT.as_millis() as u32;

@@ -1,5 +1,5 @@
-//! The OpenAPI document as a tree of JSON's values, with fields in the order in which they were put
-//! there: `serde_json` sorts them by name, and pages show operations in the document's order.
+//! The OpenAPI document as a tree of JSON values: [`Value`]. Fields keep their order, which
+//! `serde_json` does not do, because pages show operations in the document's order.
 
 use std::fmt;
 
@@ -10,15 +10,14 @@ use serde_json::Number;
 
 use warpgauge_contract::{BodyFormat, parse};
 
-/// A constant of this crate, or an example; tests read each.
+/// Parses a constant of this crate, or an example. A test parses each of them.
 pub(crate) fn parsed(text: &str) -> Value {
     parse(BodyFormat::Yaml, text.as_bytes()).expect("the examples are valid")
 }
 
-/// Fields, in their order.
+/// Fields of an object, in their order.
 pub(crate) type Mapping = IndexMap<String, Value>;
 
-/// A value of JSON.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Value {
@@ -32,7 +31,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The field of a mapping.
+    /// Returns the field of a mapping.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.as_mapping()?.get(name)
     }
@@ -80,7 +79,7 @@ impl From<u64> for Value {
     }
 }
 
-/// What is not finite is `null`, as JSON has no number for it.
+/// A number that is not finite becomes `null`, because JSON cannot represent it.
 impl From<f64> for Value {
     fn from(number: f64) -> Self {
         Number::from_f64(number).map_or(Value::Null, Value::Number)
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
     use warpgauge_contract::{BodyFormat, parse};
 
-    /// In YAML unquoted, some of these texts are no texts, or were none in YAML 1.1.
+    /// Unquoted in YAML, some of these texts have another type, or had one in YAML 1.1.
     #[test]
     fn order_and_values_come_back_from_json_and_yaml() {
         let json = r#"{"z":null,"a":[true,-1,18446744073709551615,1.0,2.5e-7],"t":["yes","no","n","~","1e3",

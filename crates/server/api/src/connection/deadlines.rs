@@ -1,22 +1,22 @@
-//! How long clients may take.
+//! Deadlines of clients: [`Deadlines`].
 
 use std::time::{Duration, Instant};
 
 use warpgauge_config::ServerConfig;
 
-/// How long the server waits for its clients.
+/// How long the server waits for a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
-    /// Between requests.
+    /// Maximum time between requests.
     pub(crate) idle: Duration,
-    /// For the head of a request, from its first byte.
+    /// Maximum time for the head of a request, from its first byte.
     pub(crate) head: Duration,
-    /// For a body in all.
+    /// Maximum time for a body.
     pub(crate) body: Duration,
-    /// For the next piece of a body, and for room to send; also what a client may be late in all before
-    /// its speed counts.
+    /// Maximum time until the next piece of a body, and until a client reads on. A client may also
+    /// be late by this time in total before its speed counts.
     pub(crate) stall: Duration,
-    /// Slowest average speed after that, bytes per second.
+    /// Minimum average speed after that, bytes per second.
     pub(crate) min_bytes_per_s: f64,
 }
 
@@ -32,26 +32,27 @@ impl Deadlines {
         }
     }
 
-    /// How long the next piece of a body is waited for that began at `started` and has `bytes` so far.
+    /// Returns how long to wait for the next piece of a body that began at `started` and has
+    /// `bytes` so far.
     pub(crate) fn next_piece(&self, started: Instant, now: Instant, bytes: usize) -> Duration {
         let spent = now.saturating_duration_since(started);
         let left = self.pace(bytes as u64).min(self.body).saturating_sub(spent);
         left.min(self.stall)
     }
 
-    /// How long a client that took `sent` bytes may have kept the server waiting.
+    /// Returns how long a client that read `sent` bytes may have blocked the server.
     pub(crate) fn taking(&self, sent: u64) -> Duration {
         self.pace(sent)
     }
 
-    /// How long so many bytes may take.
+    /// Returns how long this number of bytes may take.
     fn pace(&self, bytes: u64) -> Duration {
         let seconds = bytes as f64 / self.min_bytes_per_s;
         let moving = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         self.stall.saturating_add(moving)
     }
 
-    /// How often deadlines are looked at: they are kept to this.
+    /// Returns the interval at which deadlines are checked, which is their resolution.
     pub(crate) fn tick(&self) -> Duration {
         let shortest = self.idle.min(self.head).min(self.stall);
         (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
@@ -80,12 +81,12 @@ mod tests {
         let start = Instant::now();
         let left = |spent: u32, bytes| deadlines.next_piece(start, start + spent * SECOND, bytes);
         assert_eq!(left(0, 0), 30 * SECOND);
-        // 286 MiB over 10 Mbit/s.
+        // The client sends 286 MiB at 10 Mbit/s.
         assert_eq!(left(239, 299_000_000), 30 * SECOND);
-        // A byte a second.
+        // The client sends one byte per second.
         assert!(left(29, 29) < 2 * SECOND);
         assert_eq!(left(31, 31), Duration::ZERO);
-        // Fast enough, and yet without an end.
+        // The client is fast, but its body does not end.
         assert_eq!(left(3_600, 1 << 40), Duration::ZERO);
         assert_eq!(left(3_590, 1 << 40), 10 * SECOND);
     }

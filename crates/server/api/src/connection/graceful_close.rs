@@ -1,7 +1,8 @@
-//! Bodies that the server does not read to their end: refused, or of a request that needs none.
+//! Reads on in bodies that no reader has finished: of refused requests, or of requests that need
+//! none.
 //!
-//! A connection that is closed while something still comes is reset, and the client loses the answer. So what
-//! comes is read on for a while, and dropped.
+//! A connection that is closed while bytes arrive is reset, and the client loses the answer. So the
+//! server reads on for a while and drops the bytes.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -15,16 +16,16 @@ use poem::{Body, Request};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// For how long and how far a body is read on: many clients only look for an answer when they have sent all. Of
-/// a file, which is refused when something in its form is wrong, as much as comes in that time.
+/// Maximum time and number of bytes that are read on: many clients read the answer only after they
+/// have sent everything. A file with a mistake in its form is read on for the same time.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 pub(crate) const LINGER_BYTES: usize = 64 << 20;
 
-/// How long after a deadline was missed.
+/// Maximum time that a body is read on after its deadline was missed.
 pub(crate) const LINGER_LATE: Duration = Duration::from_millis(500);
 
-/// Returns the same request. Its body is read on if its owner drops it without having read any of it. A reader
-/// that has begun decides how far to read.
+/// Returns the request with a body that is read on if it is dropped unread. A reader that has begun
+/// decides how far to read.
 pub(crate) fn unless_read(mut request: Request) -> Request {
     if announces_body(request.headers()) {
         let stream = Some(request.take_body().into_bytes_stream().boxed());
@@ -33,7 +34,7 @@ pub(crate) fn unless_read(mut request: Request) -> Request {
     request
 }
 
-/// Whether HTTP/1.1 has a body after this head (RFC 9112, 6.3).
+/// Returns whether HTTP/1.1 has a body after this head (RFC 9112, section 6.3).
 fn announces_body(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
@@ -65,7 +66,7 @@ impl Drop for Unread {
     }
 }
 
-/// Reads and drops what still comes, for so long and so far.
+/// Reads and drops bytes for at most `patience`, and at most about `most` bytes.
 pub(crate) async fn drain(
     stream: impl Stream<Item = io::Result<impl AsRef<[u8]>>>,
     patience: Duration,
@@ -81,7 +82,7 @@ pub(crate) async fn drain(
             }
         }
     };
-    // Whether it ended or not, the connection is closed after this.
+    // The connection is closed after this in any case.
     let _ = timeout(patience, reading).await;
 }
 
@@ -95,7 +96,8 @@ mod tests {
 
     use super::*;
 
-    /// A request with a body of three pieces: how many were read, and the signal of its drop.
+    /// Returns a request with a body of three pieces, the number of pieces that were read, and a
+    /// signal of the body's drop.
     fn request(head: (&str, &str)) -> (Request, Arc<AtomicUsize>, Arc<Notify>) {
         struct Told(Arc<Notify>);
         impl Drop for Told {

@@ -1,4 +1,4 @@
-//! A client's socket and answers that record what the client does.
+//! Sockets and answers that record what a client sends and reads.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::table::{ConnectionState, RequestInProgress};
 
-/// A socket that notes what comes and what the client takes.
+/// A socket that records when bytes arrive and when the client reads.
 pub(crate) struct MeteredStream<S> {
     pub(crate) stream: S,
     pub(crate) connection: Arc<ConnectionState>,
@@ -75,7 +75,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     }
 }
 
-/// The body of an answer, whose request is under way until it was taken.
+/// The body of an answer. The request is in progress until the client has read it.
 pub(crate) struct MeteredBody<B> {
     pub(crate) body: B,
     pub(crate) _under_way: RequestInProgress,

@@ -1,4 +1,4 @@
-//! Connections of clients: how many there are, how long each may take, and how they end.
+//! Connections of clients: their number, their deadlines, and how they end.
 //!
 //! - `deadlines`: how long clients may take
 //! - `graceful_close`: bodies that are not read to their end

@@ -1,7 +1,9 @@
-//! The connections there are: at most so many, each with deadlines, and room for one more.
+//! The table of connections: [`Connections`] bounds their number, and enforces the deadlines of
+//! each.
 //!
-//! Whoever opens connections and lets them lie must not keep others away. So the bound gives way where
-//! it costs least: for one more connection, one is closed whose client has nothing under way. A
+//! A client that opens connections without using them must not keep others away. So at the bound a
+//! new connection closes the existing connection that is the least loss. A connection whose request
+//! the server works on is never closed for another.
 //! connection whose request is being worked on is never closed for another.
 
 use std::collections::HashMap;
@@ -13,16 +15,17 @@ use tokio::sync::Notify;
 
 use super::deadlines::Deadlines;
 
-/// When to look again for a connection that can be closed: a request may have ended meanwhile.
+/// Interval at which the table looks for a connection that can be closed: a request may have ended
+/// since.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Open files that are left for everything but connections: database, children, tensors.
+/// Number of open files left for other uses: database, children, tensors.
 const OTHER_FILES: u64 = 512;
 
-/// What a body is given for having just begun, bytes and seconds: else the newest would be the slowest.
+/// Bytes and seconds added to a body's progress; without them the newest body would be the slowest.
 const HEAD_START: (f64, f64) = (65_536.0, 1.0);
 
-/// Every connection.
+/// The connections of all clients.
 pub(crate) struct Connections {
     most: usize,
     deadlines: Deadlines,
@@ -34,11 +37,11 @@ pub(crate) struct Connections {
 struct OpenConnections {
     next: u64,
     open: HashMap<u64, Arc<ConnectionState>>,
-    /// Told to end, and not gone yet.
+    /// Number of connections that must end and have not ended yet.
     ending: usize,
 }
 
-/// One connection: what its client is at.
+/// A connection and the activity of its client.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     activity: Mutex<Activity>,
@@ -48,38 +51,40 @@ pub(crate) struct ConnectionState {
 #[derive(Debug)]
 struct Activity {
     turn: Turn,
-    /// Since when the client does not take what is sent to it.
+    /// When the client stopped reading.
     blocked_since: Option<Instant>,
-    /// How long it has not, in all, since the present request.
+    /// Time for which the client did not read since the present request began.
     blocked: Duration,
-    /// Bytes sent since then.
+    /// Bytes sent since the present request began.
     sent: u64,
     ending: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Turn {
-    /// No request: since when, and since when the head of one arrives.
+    /// There is no request. `since`: from when on; `head`: when the head of one began to arrive.
     Listening { since: Instant, head: Option<Instant> },
-    /// A body arrives.
+    /// A body arrives. `since`: when it began; `bytes`: its size so far.
     Receiving { since: Instant, bytes: u64 },
-    /// The server works on the request, or sends its answer.
+    /// The server works on the request or sends its answer.
     Answering,
 }
 
-/// The class of connections without a request.
+/// Rank of connections without a request.
 const IDLE: u8 = 0;
 
-/// The class of connections whose clients do not take their answers…
+/// Rank of connections whose clients do not read their answers.
 const BLOCKED: u8 = 2;
 
-/// …for at least so long, seconds, if many of them are to be closed at once.
+/// Minimum time for which a client has not read, seconds, if it is to be closed together with
+/// others.
 const BLOCKED_FOR_S: f64 = 0.25;
 
-/// What part of all connections may be closed at once to make room.
+/// Divisor of the number of connections; the quotient is the maximum number closed at once.
 const SHARE_AT_ONCE: usize = 16;
 
-/// How readily a connection is closed for another: the class, and within it the lesser number, first.
+/// Order in which connections are closed for others: the lower rank first, and within it the lower
+/// number.
 type Rank = (u8, f64);
 
 impl Activity {
@@ -88,7 +93,7 @@ impl Activity {
         self.blocked + present.unwrap_or_default()
     }
 
-    /// `None`: not at all.
+    /// Returns the rank of the connection, or `None` if it must stay open.
     fn rank(&self, now: Instant) -> Option<Rank> {
         let seconds = |since: Instant| now.saturating_duration_since(since).as_secs_f64();
         match self.turn {
@@ -101,7 +106,8 @@ impl Activity {
         }
     }
 
-    /// Which deadline the client has missed. Bodies have their own, whose end is an answer.
+    /// Returns which deadline the client has missed. Bodies have other deadlines, which end in an
+    /// answer.
     fn missed(&self, now: Instant, deadlines: &Deadlines) -> Option<&'static str> {
         let over = |since: Instant, limit| now.saturating_duration_since(since) > limit;
         if self.blocked_for(now) > deadlines.taking(self.sent) {
@@ -129,14 +135,14 @@ impl ConnectionState {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes came from the client.
+    /// Records that bytes arrived from the client.
     pub(crate) fn read(&self) {
         if let Turn::Listening { head: head @ None, .. } = &mut self.activity().turn {
             *head = Some(Instant::now());
         }
     }
 
-    /// The client took so many bytes.
+    /// Records that the client read this number of bytes.
     pub(crate) fn wrote(&self, bytes: usize) {
         let mut activity = self.activity();
         activity.sent = activity.sent.saturating_add(bytes as u64);
@@ -145,12 +151,13 @@ impl ConnectionState {
         }
     }
 
-    /// The client takes nothing at the moment.
+    /// Records that the client does not read at present.
     pub(crate) fn blocked(&self) {
         self.activity().blocked_since.get_or_insert_with(Instant::now);
     }
 
-    /// A request has come; it is under way until what this gives is dropped.
+    /// Records that a request arrived. The request is in progress until the returned value is
+    /// dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> RequestInProgress {
         let mut activity = self.activity();
         activity.turn = Turn::Answering;
@@ -159,23 +166,23 @@ impl ConnectionState {
         RequestInProgress(Arc::clone(self))
     }
 
-    /// So much of a body has come since `since`.
+    /// Records the size of a body that began to arrive at `since`.
     pub(crate) fn receiving(&self, since: Instant, bytes: usize) {
         self.activity().turn = Turn::Receiving { since, bytes: bytes as u64 };
     }
 
-    /// The body has come.
+    /// Records that the body has arrived.
     pub(crate) fn received(&self) {
         self.activity().turn = Turn::Answering;
     }
 
-    /// Resolves when the connection is to end.
+    /// Resolves when the connection must end.
     pub(crate) async fn told_to_end(&self) {
         self.told_to_end.notified().await;
     }
 }
 
-/// A request that is under way on a connection.
+/// A request in progress on a connection.
 pub(crate) struct RequestInProgress(Arc<ConnectionState>);
 
 impl Drop for RequestInProgress {
@@ -184,7 +191,7 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// A place among the connections, given back when dropped.
+/// A place among the connections, which is free again when it is dropped.
 pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     id: u64,
@@ -202,7 +209,8 @@ impl Drop for ConnectionSlot {
 }
 
 impl Connections {
-    /// At most `most` at once, or as many as the limit on open files leaves room for.
+    /// Creates a table for at most `most` connections, or fewer if the limit on open files demands
+    /// that.
     pub(crate) fn new(most: usize, deadlines: Deadlines) -> Arc<Self> {
         let most = most.min(open_files_for(most));
         Arc::new(Self { most, deadlines, table: Mutex::default(), freed: Notify::new() })
@@ -212,15 +220,15 @@ impl Connections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more, for which another is closed if need be. Waits while every connection has a
-    /// request that is being worked on.
+    /// Returns a place for a new connection, and closes another one if necessary. The future waits
+    /// while the server works on a request of every connection.
     pub(crate) async fn slot(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_slot() {
                 return slot;
             }
             self.make_room();
-            // What is freed is noted even if no connection waits for it yet.
+            // A notification is kept even if no connection waits for it yet.
             let _ = tokio::time::timeout(LOOK_AGAIN, self.freed.notified()).await;
         }
     }
@@ -237,8 +245,9 @@ impl Connections {
         Some(ConnectionSlot { connections: Arc::clone(self), id, connection })
     }
 
-    /// Ends the connection that is the least loss, and with it some more that lie idle or whose clients take
-    /// nothing, so that a crowd is not let in one by one. Does nothing while others are ending.
+    /// Ends the connection that is the least loss. With it end others that are idle or whose
+    /// clients do not read, so that many new clients need not wait for one another. The call has no
+    /// effect while other connections are ending.
     pub(crate) fn make_room(&self) {
         let mut table = self.lock();
         if table.ending > 0 {
@@ -266,7 +275,7 @@ impl Connections {
         tracing::debug!(closed = least.len(), "connections are closed to make room for others");
     }
 
-    /// Ends every connection whose client misses a deadline, for as long as this is polled.
+    /// Ends every connection whose client misses a deadline, for as long as the future is polled.
     pub(crate) async fn keep_deadlines(&self) {
         let mut ticks = tokio::time::interval(self.deadlines.tick());
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -298,8 +307,8 @@ fn end(connection: &ConnectionState, ending: &mut usize) -> bool {
     first
 }
 
-/// How many connections the limit on open files allows, once it was raised for so many as far as it can
-/// be: many systems begin at 1024, and allow far more to those who ask.
+/// Raises the limit on open files as far as possible, and returns how many connections it allows.
+/// Many systems start a process at 1024 and permit far more.
 fn open_files_for(connections: usize) -> usize {
     let wanted = (connections as u64).saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);
@@ -355,7 +364,7 @@ mod tests {
         });
         let fourth = connections.slot().await;
         ends.await.unwrap();
-        // The third is next, and the one that is worked on never is.
+        // The third connection is next, and the connection with a request is never closed.
         let connection = Arc::clone(&third.connection);
         connections.make_room();
         connection.told_to_end().await;
@@ -400,7 +409,7 @@ mod tests {
             |since, bytes| activity(Turn::Receiving { since, bytes }).rank(now).unwrap();
         assert!(listening(start) < listening(now));
         assert!(listening(now) < receiving(start, 100));
-        // Who drips is slower than who has just begun, and than who really sends.
+        // A slow body has less speed than a new body, and than a fast body.
         assert!(receiving(start, 100) < receiving(now, 0));
         assert!(receiving(start, 100) < receiving(start, 100 << 20));
         let mut reader = activity(Turn::Answering);
@@ -419,15 +428,15 @@ mod tests {
         assert!(missed(&idle, 59).is_none() && missed(&idle, 61).is_some());
         let head = activity(Turn::Listening { since: start, head: Some(start) });
         assert!(missed(&head, 9).is_none() && missed(&head, 11).is_some());
-        // No client waits for a stream of events that is silent.
+        // A client that reads a silent stream of events is not blocked.
         let mut reader = activity(Turn::Answering);
         assert!(missed(&reader, 1_000_000).is_none());
         reader.blocked_since = Some(start);
         assert!(missed(&reader, 29).is_none() && missed(&reader, 31).is_some());
-        // One that has taken a megabyte may have waited for a hundred seconds more.
+        // A client that has read a megabyte may have been late by a hundred seconds more.
         reader.sent = 1_000_000;
         assert!(missed(&reader, 129).is_none() && missed(&reader, 131).is_some());
-        // Taking a byte now and then does not begin it anew.
+        // A client that reads a byte now and then does not get the time anew.
         reader.blocked = Duration::from_secs(120);
         assert!(missed(&reader, 11).is_some());
     }

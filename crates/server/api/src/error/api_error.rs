@@ -1,4 +1,4 @@
-//! Errors as callers see them, and the one place that gives each its HTTP status.
+//! Errors of the API, and the HTTP status of each: [`ApiError`].
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{ExecError, Problem, ServiceError};
 use warpgauge_telemetry::{Reject, telemetry};
 
-/// Media type of every answer but pages and the YAML specification.
+/// Media type of all answers except pages and the YAML specification.
 pub(crate) const JSON: &str = "application/json";
 
 /// Error of a request. `success`, `error`, `status`, `validation_errors`, `job_id` and `details` are fields of the
@@ -73,7 +73,7 @@ pub struct ValidationError {
     pub kind: FailureCode,
 }
 
-/// A request that failed: its HTTP status and its body.
+/// A failed request: its HTTP status and its body.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", body.error)]
 pub(crate) struct ApiError {
@@ -107,7 +107,7 @@ impl ApiError {
         }
     }
 
-    /// One field of the request is wrong.
+    /// Returns the error for one invalid field of the request.
     pub(crate) fn field(path: &str, code: FailureCode, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::BAD_REQUEST, code.clone().into(), error);
         this.body.path = Some(path.to_owned());
@@ -119,15 +119,14 @@ impl ApiError {
         this
     }
 
-    /// Where in the body the problem is, counted from 1.
+    /// Adds the position of the problem in the body, counted from 1.
     pub(crate) fn at(mut self, line: Option<u64>, column: Option<u64>) -> Self {
         self.body.line = line;
         self.body.column = column;
         self
     }
 
-    /// The body of the request does not have the form that the operation takes. The GPU Tensor Server
-    /// answers that with 422.
+    /// Replaces status 400 by 422, with which the GPU Tensor Server answers bodies of another form.
     pub(crate) fn unprocessable(mut self) -> Self {
         if self.status == StatusCode::BAD_REQUEST {
             self.status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -135,36 +134,36 @@ impl ApiError {
         self
     }
 
-    /// What the caller gets to read.
+    /// Returns the body of the answer.
     pub(crate) fn body(&self) -> &ErrorBody {
         &self.body
     }
 
-    /// When it is worth trying again.
+    /// Sets the time after which a caller should retry, seconds.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds.max(1));
         self
     }
 
-    /// The job that it is about.
+    /// Adds the job that the error concerns.
     fn of_job(mut self, job_id: String) -> Self {
         self.body.job_id = Some(job_id);
         self
     }
 
-    /// Something of ours broke: `id` finds the log line that says what.
+    /// Returns the error for a bug in the server. The log line with `id` has the cause.
     pub(crate) fn internal(id: &str, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal, error);
         this.body.details = Some(format!("the server's log has more under id {id}"));
         this
     }
 
-    /// The server is going down.
+    /// Returns the error during a shutdown.
     pub(crate) fn shutting_down() -> Self {
         ServiceError::shutting_down().into()
     }
 
-    /// Several fields of the request are wrong.
+    /// Returns the error for several invalid fields.
     pub(crate) fn problems(problems: Vec<ContractError>) -> Self {
         Self::invalid(problems.into_iter().map(Problem::from).collect())
     }
@@ -273,7 +272,8 @@ impl From<ServiceError> for ApiError {
     }
 }
 
-/// The status of a job that failed some time ago: that which its first caller got.
+/// Returns the status of a job that failed some time ago: the status that its first caller
+/// received.
 fn status_of_failure(code: &ErrorCode) -> StatusCode {
     match code {
         ErrorCode::InvalidContract => StatusCode::BAD_REQUEST,
@@ -285,7 +285,7 @@ fn status_of_failure(code: &ErrorCode) -> StatusCode {
     }
 }
 
-/// What an answer counts as among refusals; that something is not there is none.
+/// Returns the reason under which metrics count a rejection. An absent resource is no rejection.
 fn reject(status: StatusCode, code: &ErrorCode) -> Option<Reject> {
     Some(match (status.as_u16(), code) {
         (404 | 410, _) => return None,
@@ -317,7 +317,7 @@ impl IntoResponse for ApiError {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::REQUEST_TIMEOUT {
-            // What still comes of the body is not waited for.
+            // The rest of the body is not read.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if self.status == StatusCode::UNAUTHORIZED {
@@ -334,7 +334,7 @@ impl From<ApiError> for poem::Error {
     }
 }
 
-/// What to say of an error that poem or poem-openapi found, which know texts only.
+/// Converts an error of poem or poem-openapi, which has only a text.
 pub(crate) fn framework_error(
     status: StatusCode,
     text: &str,
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Later callers get the same status as the first.
+    /// Later callers receive the same status as the first.
     #[test]
     fn a_failure_keeps_its_status() {
         let status = |code: ErrorCode| {

@@ -1,4 +1,4 @@
-//! Errors as callers see them.
+//! Errors that callers receive.
 //!
 //! - `api_error`: the error itself, and the one place that gives each its HTTP status
 //! - `operation`: which errors an operation declares in the documents

@@ -1,4 +1,4 @@
-//! Which errors an operation declares in the OpenAPI document.
+//! The errors that an operation declares in the OpenAPI document.
 
 use std::marker::PhantomData;
 
@@ -30,13 +30,14 @@ impl Statuses for UploadErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 408, 413, 415, 422, 429, 500, 503];
 }
 
-/// Errors of operations that take contracts, which may name what is kept: matrices, shared tensors, baselines.
+/// Errors of operations that take contracts. A contract may name stored matrices, shared tensors
+/// and baselines.
 pub(crate) struct ContractErrors;
 impl Statuses for ContractErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 410, 413, 415, 429, 500, 503];
 }
 
-/// Errors of operations that take a body and make a job of it.
+/// Errors of operations that create a job from a body.
 pub(crate) struct JobBodyErrors;
 impl Statuses for JobBodyErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 408, 409, 413, 415, 429, 500, 503];
@@ -48,7 +49,7 @@ impl Statuses for BaselineErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 429, 500, 503];
 }
 
-/// Errors of operations that take a body with the name of something that is kept.
+/// Errors of operations whose body names something stored.
 pub(crate) struct NamedBodyErrors;
 impl Statuses for NamedBodyErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];
@@ -72,7 +73,7 @@ impl Statuses for AdminErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 429, 500, 503];
 }
 
-/// Errors of operations that look up what a job left.
+/// Errors of operations that look up an artifact of a job.
 pub(crate) struct ArtifactErrors;
 impl Statuses for ArtifactErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 410, 429, 500, 503];
@@ -84,13 +85,13 @@ impl Statuses for TensorErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 410, 429, 500, 503];
 }
 
-/// Errors of operations that take parameters at most.
+/// Errors of operations that take no body.
 pub(crate) struct KeyErrors;
 impl Statuses for KeyErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 429, 500, 503];
 }
 
-/// Errors of operations that ask for no key.
+/// Errors of operations that require no key.
 pub(crate) struct OpenErrors;
 impl Statuses for OpenErrors {
     const LIST: &'static [u16] = &[400, 403, 500];

@@ -1,8 +1,8 @@
-//! `/mcp`: the Model Context Protocol over HTTP, for agents.
+//! `/mcp`: the Model Context Protocol over HTTP, for agents ([`Mcp`]).
 //!
-//! `rmcp` speaks the protocol. What stands here is what holds for every operation: whose the request is,
-//! how large its body may be and how slowly it may come, how many streams may be open, and when they end.
-//! Sessions are bounded ([`sessions`]), and each belongs to the key that began it.
+//! `rmcp` implements the protocol. This module enforces the rules of all operations: the owner of a
+//! request, the size and speed of its body, the number of open streams, and when they end. Sessions
+//! are bounded ([`sessions`]), and each belongs to the key that began it.
 
 mod sessions;
 
@@ -34,15 +34,15 @@ use warpgauge_mcp::{
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{Caller, Services};
 
-/// The methods that it takes.
+/// Methods that the endpoint takes.
 pub(super) const METHODS: [&str; 3] = ["DELETE", "GET", "POST"];
 
 const SESSION: &str = "mcp-session-id";
 
-/// Headers that hold keys: they were looked at, and go no further.
+/// Headers with keys, which `rmcp` does not receive.
 const KEYS: [&str; 2] = ["authorization", "x-api-key"];
 
-/// The endpoint.
+/// The endpoint of the protocol.
 pub(super) struct Mcp {
     protocol: StreamableHttpService<AgentServer, LocalSessionManager>,
     sessions: Sessions,
@@ -51,10 +51,10 @@ pub(super) struct Mcp {
     phase: watch::Receiver<Phase>,
 }
 
-/// What has to be known of a message before `rmcp` reads it.
+/// The part of a message that this module reads before `rmcp` does.
 #[derive(Deserialize)]
 struct Message {
-    /// Absent in an answer of the client's.
+    /// Absent in a client's answer.
     #[serde(default)]
     method: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Mcp {
             Some(Arc::new(backend.cancelling_while(move || *phases.borrow() != Phase::Over)))
         };
         let server = AgentServer::finding(find, CallPermits::default());
-        // `origin` has looked at Host and Origin, for every path.
+        // `origin` checks Host and Origin for every path.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_MESSAGE_BYTES);
@@ -113,7 +113,7 @@ impl Mcp {
                 let answer = self.protocol.handle(self.passed(&request, Vec::new(), &caller)).await;
                 let mut response = self.streamed(answer, Phase::Over, under_way);
                 if response.status() == StatusCode::ACCEPTED {
-                    // It has ended, and there is nothing to say of it: clients look for this.
+                    // The session has ended. Clients expect 204 for an answer without content.
                     response.set_status(StatusCode::NO_CONTENT);
                 }
                 Ok(response)
@@ -140,8 +140,8 @@ impl Mcp {
         }
         let place = self.sessions.begin(&caller.owner).await?;
         let protocol = self.protocol.clone();
-        // By a task of its own: a client that goes away meanwhile must not leave a session without an
-        // owner.
+        // A task runs this to its end: otherwise a client that disconnects would leave a session
+        // without an owner.
         let beginning = tokio::spawn(async move {
             let answer = protocol.handle(passed).await;
             let begun = session(answer.headers()).ok().flatten();
@@ -155,7 +155,7 @@ impl Mcp {
         Ok(self.streamed(answer, Phase::Over, (under_way, share)))
     }
 
-    /// The body, within the bounds of all bodies, and never larger than a message may be.
+    /// Reads the body within the bounds of all bodies, and within the maximum size of a message.
     async fn receive(
         &self,
         request: &Request,
@@ -168,7 +168,7 @@ impl Mcp {
         body::read(body, parsed_body::declared(request.headers()), &limits, connection).await
     }
 
-    /// A request for the protocol, with whose it is and without keys.
+    /// Returns the request for `rmcp`, with its owner and without keys.
     fn passed(
         &self,
         request: &Request,
@@ -182,19 +182,20 @@ impl Mcp {
         for name in KEYS {
             passed.headers_mut().remove(name);
         }
-        // It is asked for one, and HTTP/1.0 has none.
+        // `rmcp` requires a Host header, which HTTP/1.0 lacks.
         let host = passed.headers_mut().entry(header::HOST);
         host.or_insert(HeaderValue::from_static("localhost"));
         passed.extensions_mut().insert(caller.clone());
         passed
     }
 
-    /// An answer whose stream ends with the server's `phase`, and that holds `held` until it ends.
+    /// Returns an answer whose stream ends at the server's `phase`. The stream holds `held` until
+    /// its end.
     fn streamed<T: Send + 'static>(&self, answer: HttpResponse, phase: Phase, held: T) -> Response {
         let (parts, body) = answer.into_parts();
         let mut phases = self.phase.clone();
         let over = async move {
-            // Resolves with an error when the server is gone, which ends the stream as well.
+            // If the server is gone, this is an error, which ends the stream as well.
             let _ = phases.wait_for(|now| reached(*now, phase)).await;
         };
         let pieces = BodyDataStream::new(body).take_until(Box::pin(over)).map(move |piece| {
@@ -211,8 +212,8 @@ impl Mcp {
 type HttpResponse =
     poem::http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>;
 
-/// What the protocol does not understand, as all other bodies that are not. The type of the body was looked
-/// at before; what is left to say so of is its content.
+/// Converts a rejection of a message by `rmcp` into the error of all invalid bodies. The type of
+/// the body was checked before, so this status concerns its content.
 async fn understood(answer: HttpResponse) -> Result<HttpResponse, ApiError> {
     if answer.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return Ok(answer);
@@ -223,7 +224,7 @@ async fn understood(answer: HttpResponse) -> Result<HttpResponse, ApiError> {
     Err(ApiError::new(StatusCode::BAD_REQUEST, FailureCode::MalformedJson.into(), message))
 }
 
-/// Whether the server is as far as `phase`.
+/// Returns whether the server has reached `phase`.
 fn reached(now: Phase, phase: Phase) -> bool {
     match phase {
         Phase::Serving => true,
@@ -232,7 +233,7 @@ fn reached(now: Phase, phase: Phase) -> bool {
     }
 }
 
-/// The session that headers name.
+/// Returns the session that the headers name.
 fn session(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(SESSION).iter();
     match (values.next(), values.next()) {

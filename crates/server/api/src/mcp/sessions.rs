@@ -1,8 +1,9 @@
-//! Sessions of agents: how many there are, and whose each is.
+//! Sessions of agents: their number, and the owner of each ([`Sessions`]).
 //!
-//! Clients of the protocol's newest version have none. Those of older ones begin one with `initialize`, and
-//! many go away without a word, so an unused session makes room for another. A client that loses its session gets
-//! 404 and begins a new one; jobs do not end with it.
+//! Clients of the protocol's newest version have none. Clients of older versions begin a session
+//! with `initialize`, and many disconnect without ending it. So an unused session is ended for a
+//! new one. A client that loses its session receives 404 and begins a new one; jobs continue
+//! without it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +16,15 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use crate::error::ApiError;
 use warpgauge_model::ErrorCode;
 
-/// Sessions that there may be.
+/// Maximum number of sessions.
 const MAX_SESSIONS: usize = 256;
 
-/// How long one is kept that no message came or went in: longer than a call may wait for its job, which
-/// may have no events.
+/// How long a session without messages is kept. The time exceeds that for which a call may wait for
+/// its job, which may have no events.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// How long an answer is kept for a client whose connection broke, and which comes back for it. It holds
-/// memory; later than that the job can be asked about.
+/// How long an answer is kept for a client whose connection broke and which returns. Answers take
+/// memory, and the job remains available later.
 const ANSWERS_KEPT: Duration = Duration::from_secs(10);
 
 const _: () = assert!(IDLE.as_secs() > warpgauge_mcp::MAX_WAIT.as_secs());
@@ -38,13 +39,13 @@ pub(super) struct Sessions {
 #[derive(Default)]
 struct Table {
     sessions: HashMap<String, Session>,
-    /// Those whose id is not known yet.
+    /// Number of sessions whose id is not known yet.
     beginning: usize,
 }
 
 struct Session {
     owner: String,
-    /// Requests of it that are being answered.
+    /// Number of its requests in progress.
     under_way: usize,
     used: Instant,
 }
@@ -59,12 +60,12 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// The manager for `rmcp`.
+    /// Returns the manager for `rmcp`.
     pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
         Arc::clone(&self.manager)
     }
 
-    /// A request of the session; for as long as it is held the session is not taken for idle.
+    /// Begins a request of the session. The session is not idle while the returned value exists.
     pub(super) async fn use_of(&self, id: &str, owner: &str) -> Result<UnderWay, ApiError> {
         self.forget_ended().await;
         let mut table = self.lock();
@@ -73,7 +74,7 @@ impl Sessions {
                 session.under_way += 1;
                 Ok(UnderWay { id: id.to_owned(), sessions: self.clone() })
             }
-            // Somebody else's is none.
+            // A session of another owner is reported as absent.
             _ => Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 ErrorCode::NoSuchSession,
@@ -103,13 +104,13 @@ impl Sessions {
         let place = Place { sessions: self.clone() };
         if let Some(id) = gone {
             tracing::debug!("a session of an agent makes room for another");
-            // It may have ended by itself.
+            // The session may have ended already.
             let _ = self.manager.close_session(&id.as_str().into()).await;
         }
         Ok(place)
     }
 
-    /// Drops what `rmcp` has ended.
+    /// Drops sessions that `rmcp` has ended.
     async fn forget_ended(&self) {
         let alive = self.manager.sessions.read().await;
         self.lock().sessions.retain(|id, _| alive.contains_key(id.as_str()));
@@ -121,7 +122,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// The session to end for another of `owner`'s.
+    /// Returns the session to end for a new session of `owner`.
     fn idle(&self, owner: &str) -> Option<String> {
         let mut count: HashMap<&str, usize> = HashMap::from([(owner, 1)]);
         for session in self.sessions.values() {
@@ -143,13 +144,13 @@ fn full() -> ApiError {
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManySessions, message).retry_after(5)
 }
 
-/// A session that begins.
+/// The place of a session that begins.
 pub(super) struct Place {
     sessions: Sessions,
 }
 
 impl Place {
-    /// It has begun under this id.
+    /// Records that the session has begun under this id.
     pub(super) fn is(self, id: &str, owner: &str) -> UnderWay {
         let session = Session { owner: owner.to_owned(), under_way: 1, used: Instant::now() };
         self.sessions.lock().sessions.insert(id.to_owned(), session);
@@ -163,7 +164,7 @@ impl Drop for Place {
     }
 }
 
-/// A request of a session that is being answered.
+/// A request of a session, in progress.
 pub(super) struct UnderWay {
     id: String,
     sessions: Sessions,

@@ -1,4 +1,5 @@
-//! API keys. Whatever is not listed as open needs one, if any is configured; and says whose it is.
+//! API keys. A path that is not listed as open requires a key, if any is configured. The key
+//! identifies the owner.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -14,14 +15,14 @@ use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
 
-/// How much of the server's own figures a request may show.
+/// How much of the server's figures a request may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sees {
-    /// Nothing but whether it works: the request has no key.
+    /// Only whether the server works: the request has no key.
     State,
-    /// The devices, too: it has a key.
+    /// The devices as well: the request has a key.
     Devices,
-    /// All of it: it has an administrator's key, or the server has no keys.
+    /// Everything: the request has an administrator's key, or the server has no keys.
     Everything,
 }
 
@@ -31,11 +32,11 @@ impl Sees {
     }
 }
 
-/// What is served without a key, to be read only.
+/// Paths that can be read without a key.
 const OPEN: [&str; 7] =
     ["/", "/health", "/live", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
-/// Guards what is for administrators, and knows whether there is any.
+/// Rejects callers that are not administrators.
 #[derive(Clone, Copy)]
 pub(crate) struct AdminKeys {
     exist: bool,
@@ -46,7 +47,7 @@ impl AdminKeys {
         Self { exist: config.admin_keys.iter().any(|key| !key.is_empty()) }
     }
 
-    /// Refuses callers that may not use an administrator's operation.
+    /// Rejects callers that may not use an administrator's operation.
     pub(crate) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
         if caller.admin {
             return Ok(());
@@ -64,8 +65,9 @@ impl AdminKeys {
     }
 }
 
-/// Refuses callers that may not have a function run, or not one with pickled objects. Administrators need the
-/// right as well: a kernel is judged, whereas a function does what it likes until its time limit.
+/// Rejects callers that may not run functions, or not functions with pickled objects.
+/// Administrators need the right as well: a kernel is judged, whereas a function may do anything
+/// until its time limit.
 pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiError> {
     let text = if !caller.functions && caller.owner.is_empty() {
         "this server runs no functions (server.functions_without_keys is false)"
@@ -81,7 +83,7 @@ pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiEr
     Err(ApiError::new(StatusCode::FORBIDDEN, ErrorCode::Forbidden, text))
 }
 
-/// What a list of keys gives those that are in it, beside being a key.
+/// Rights that a list of keys gives, beside access.
 #[derive(Clone, Copy, Default)]
 struct Rights {
     admin: bool,
@@ -90,23 +92,24 @@ struct Rights {
     pickles: bool,
 }
 
-/// A key as the server knows it.
+/// A configured key.
 #[derive(Clone)]
 struct Key {
     hash: blake3::Hash,
     rights: Rights,
 }
 
-/// The configured keys, hashed: equal lengths compare in constant time, and memory dumps and logs
-/// cannot give the keys away.
+/// The hashes of the configured keys. Equal lengths are compared in constant time, and memory dumps
+/// and logs do not contain keys.
 #[derive(Clone)]
 pub(crate) struct Keys {
     keys: Vec<Key>,
-    /// Who calls where there are no keys.
+    /// The caller of a server without keys.
     anybody: Caller,
 }
 
-/// Hexadecimal digits of a key's hash that name its owner: 64 bits distinguish 10,000 keys.
+/// Number of hexadecimal digits of a key's hash that identify its owner: 64 bits distinguish 10,000
+/// keys.
 const OWNER_DIGITS: usize = 16;
 
 fn owner(hash: &blake3::Hash) -> String {
@@ -114,7 +117,7 @@ fn owner(hash: &blake3::Hash) -> String {
 }
 
 impl Keys {
-    /// A key that stands in several lists has the rights of all.
+    /// A key in several lists has the rights of all.
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let none = Rights::default();
         let lists = [
@@ -138,7 +141,7 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    /// Looks at every key whatever the outcome, so that the time reveals nothing.
+    /// Compares with every key in all cases, so that the time reveals nothing.
     fn caller(&self, candidate: &blake3::Hash) -> Option<Caller> {
         let no = subtle::Choice::from(0);
         let (mut found, mut admin, mut handles, mut functions, mut pickles) = (no, no, no, no, no);
@@ -160,7 +163,7 @@ impl Keys {
         })
     }
 
-    /// The caller whose key the request has. Wrong keys count as guesses of the address.
+    /// Returns the caller whose key the request has. Wrong keys count as guesses of the address.
     fn admit(
         &self,
         headers: &HeaderMap,
@@ -185,7 +188,7 @@ impl Keys {
     }
 }
 
-/// Hashes of the keys that a request has.
+/// Returns hashes of the keys that a request has.
 fn given(headers: &HeaderMap) -> Vec<blake3::Hash> {
     let key = headers.get("x-api-key").map(|value| value.as_bytes());
     let bearer =
@@ -216,7 +219,7 @@ fn unauthorized(message: &str) -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, message)
 }
 
-/// Lets through what carries a key or is open.
+/// Lets requests pass that have a key or a path that is open.
 pub(crate) struct Guard<E> {
     pub(crate) keys: Keys,
     pub(crate) guesses: KeyAttempts,
@@ -241,7 +244,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
                 request.set_data(Sees::of(&caller));
                 request.set_data(caller);
             }
-            // With a wrong key it is what it is without one.
+            // A wrong key has the same effect as no key.
             Err(_) if open => {
                 request.set_data(Sees::State);
             }
@@ -277,7 +280,7 @@ mod tests {
         assert!(error.body().error.contains("use one of"), "{}", error.body().error);
     }
 
-    /// Whether the key may have a function run, and whether one with pickled objects.
+    /// Returns whether a key may run functions, and functions with pickled objects.
     fn admitted(change: impl Fn(&mut ServerConfig), key: &str) -> (bool, bool) {
         let mut config = config(&[], &[]);
         change(&mut config);
@@ -301,14 +304,14 @@ mod tests {
         };
         assert_eq!(admitted(granted, "none"), (false, false));
         assert_eq!(admitted(granted, "some"), (true, false));
-        // A key in any list is a key.
+        // A key in any list gives access.
         assert_eq!(admitted(granted, "all"), (true, true));
         assert_eq!(admitted(granted, "pickles"), (false, false));
         let admin = |config: &mut ServerConfig| config.admin_keys = owned(&["root"]);
         assert_eq!(admitted(admin, "root"), (false, false));
         let handles = |config: &mut ServerConfig| config.handle_keys = owned(&["opens"]);
         assert_eq!(admitted(handles, "opens"), (false, false));
-        // Where functions have keys, and nothing else has, the server is none without keys.
+        // If only functions have keys, the server still requires keys.
         let functions = |config: &mut ServerConfig| config.function_keys = owned(&["runs"]);
         assert_eq!(admitted(functions, "runs"), (true, false));
         let mut config = config(&[], &[]);

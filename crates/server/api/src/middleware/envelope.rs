@@ -1,5 +1,5 @@
-//! What every request gets, whatever answers it: an id, a log span, JSON errors, headers, compression,
-//! and an honest answer when a handler panics or the server goes down.
+//! Wraps all requests and answers: an id, a log span, JSON errors, headers and compression. A
+//! handler that panics, and a shutdown, have an error answer.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -19,18 +19,18 @@ use crate::phase::Phase;
 use crate::response::compression::{accepts_gzip, compressed};
 use warpgauge_service::MachineService;
 
-/// Longest text of poem's own that an error quotes.
+/// Maximum length of poem's text that an error quotes, bytes.
 const MAX_QUOTED_BYTES: usize = 2000;
 
-/// What a browser may do with an answer that is no page with a policy of its own: show it, with the styles
-/// and pictures that are in it.
+/// Content policy of answers without another policy: a browser may show them with their styles and
+/// pictures.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
 const REQUEST_ID: &str = "x-request-id";
 const GPU_TYPE: &str = "x-gpu-type";
 
-/// Wraps the whole application.
+/// Wraps the application.
 pub(crate) struct Envelope<E> {
     pub(crate) inner: E,
     pub(crate) routes: Arc<RouteTable>,
@@ -79,7 +79,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         response
     }
 
-    /// Runs the handler until it ends, panics, or the server's grace is over.
+    /// Runs the handler until it ends, panics, or the server's grace period is over.
     async fn run(&self, request: Request, id: &str) -> Response {
         let mut phase = self.phase.clone();
         let over = phase.wait_for(|phase| *phase == Phase::Over);
@@ -94,7 +94,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         }
     }
 
-    /// Gives errors that poem wrote as plain text the shape of all others.
+    /// Converts errors that poem wrote as plain text to the JSON form.
     async fn in_json(&self, mut response: Response, method: &Method, uri: &Uri) -> Response {
         let status = response.status();
         let described = response.content_type().is_some_and(|is| is == JSON);
@@ -118,13 +118,13 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         error
     }
 
-    /// Errors say what is wrong, and not where on this machine.
+    /// Removes paths of this machine from errors.
     async fn without_places(&self, mut response: Response) -> Response {
         let status = response.status();
         if !(status.is_client_error() || status.is_server_error()) {
             return response;
         }
-        // What cannot be read was made in memory: it is empty.
+        // The body is in memory, so reading it does not fail in practice.
         let body = response.take_body().into_bytes().await.unwrap_or_default();
         response.set_body(self.places.hidden_in_text(body));
         response
@@ -141,7 +141,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         headers
             .entry(header::CONTENT_SECURITY_POLICY)
             .or_insert_with(|| HeaderValue::from_static(POLICY));
-        // Who was refused need not know what is here.
+        // A rejected caller does not learn the device.
         if status != StatusCode::FORBIDDEN
             && let Some(name) = self.gpu.name()
         {
@@ -150,7 +150,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
     }
 }
 
-/// Product name of the first device, once there is one.
+/// Product name of the first device, once a device is known.
 pub(crate) struct GpuType {
     pub(crate) machine: Arc<dyn MachineService>,
     pub(crate) known: OnceLock<HeaderValue>,
@@ -167,7 +167,7 @@ impl GpuType {
     }
 }
 
-/// The caller's id, if it is one that can go into a log line, or a new one.
+/// Returns the caller's id if it is safe in a log line, otherwise a new id.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);

@@ -1,4 +1,5 @@
-//! Where the server keeps its data: the log and administrators see it, answers to callers do not show it.
+//! Hides the data directory in answers to callers ([`HiddenPaths`]). The log and administrators see
+//! it.
 
 use std::path::PathBuf;
 
@@ -9,10 +10,10 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
-/// What answers show in place of the data directory.
+/// Text that replaces the data directory in answers.
 const SHOWN: &str = "DATA_DIR";
 
-/// The data directory, to be kept out of texts.
+/// The data directory, which texts must not contain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HiddenPaths {
     directory: Option<String>,
@@ -21,11 +22,11 @@ pub(crate) struct HiddenPaths {
 impl HiddenPaths {
     pub(crate) fn new(data_dir: Option<PathBuf>) -> Self {
         let named = |path: PathBuf| path.to_str().map(str::to_owned);
-        // The root directory stands before every path.
+        // Every path begins with the root directory, so that is not replaced.
         Self { directory: data_dir.and_then(named).filter(|path| path.len() > 1) }
     }
 
-    /// A JSON text without it.
+    /// Returns a JSON text without the directory.
     pub(crate) fn hidden_in_text(&self, text: Bytes) -> Bytes {
         let Some(directory) = &self.directory else { return text };
         let quoted = Value::from(directory.as_str()).to_string();
@@ -36,7 +37,7 @@ impl HiddenPaths {
         }
     }
 
-    /// A value without it in any of its texts.
+    /// Returns a value without the directory in its texts.
     pub(crate) fn hidden_in<T: Serialize + DeserializeOwned>(
         &self,
         value: T,

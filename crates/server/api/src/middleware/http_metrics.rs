@@ -1,4 +1,4 @@
-//! Requests by operation, counted where they are answered.
+//! Counts and times of requests by operation: [`HttpMetrics`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,17 +8,17 @@ use poem::http::StatusCode;
 use super::route_table::RouteTable;
 use warpgauge_telemetry::{Histogram, Observed};
 
-/// Classes of statuses, from 1xx to 5xx.
+/// Number of classes of statuses, from 1xx to 5xx.
 const CLASSES: usize = 5;
 
-/// A counter and a histogram for each operation that there is, and one for everything else: what
-/// strangers ask for cannot add to them.
+/// A counter and a histogram for each operation, and one for all other requests: unknown paths
+/// cannot add any.
 pub(crate) struct HttpMetrics {
     operations: Vec<Operation>,
     other: Operation,
 }
 
-/// An operation and how its requests went.
+/// The counts of an operation.
 struct Operation {
     method: String,
     route: String,
@@ -26,7 +26,7 @@ struct Operation {
     answers: [AtomicU64; CLASSES],
 }
 
-/// An operation and how its requests went so far.
+/// Counts of an operation at one moment.
 pub(crate) struct OperationSeen<'a> {
     pub(crate) method: &'a str,
     pub(crate) route: &'a str,
@@ -70,7 +70,7 @@ impl HttpMetrics {
         Self { operations: operations.collect(), other: Operation::new("other", "other") }
     }
 
-    /// An answer's head was ready after `took`.
+    /// Counts an answer whose head was ready after `took`.
     pub(crate) fn answered(
         &self,
         method: &str,
@@ -84,7 +84,7 @@ impl HttpMetrics {
         known.unwrap_or(&self.other).add(status, took);
     }
 
-    /// The operations that were asked for.
+    /// Returns the operations that had requests.
     pub(crate) fn seen(&self) -> impl Iterator<Item = OperationSeen<'_>> {
         let all = self.operations.iter().chain([&self.other]).map(Operation::seen);
         all.filter(|seen| seen.time.count() > 0)

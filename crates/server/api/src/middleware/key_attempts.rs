@@ -1,29 +1,30 @@
-//! Wrong keys by the address that they come from: the keys of an address that guesses are not compared any
-//! more.
+//! Wrong keys by the address that sent them: [`KeyAttempts`]. The server stops comparing keys of an
+//! address that guesses.
 //!
-//! Each address has some attempts in advance and gets new ones slowly. A wrong key takes one, a right one
-//! none. An address without attempts is answered with 429, whatever key it sends, because an answer would
-//! be worth a guess; but keys that were right from there before are right still, so that their owners do not
-//! suffer from a neighbour behind the same proxy.
+//! Each address has some attempts in advance and receives new ones slowly. A wrong key takes an
+//! attempt, a right key none. An address without attempts receives 429 for any key, because an
+//! answer would confirm or refute a guess. Keys that were right from that address before stay
+//! valid, so that their owners do not suffer from a neighbour behind the same proxy.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Wrong keys that an address may send at once.
+/// Number of wrong keys that an address may send at once.
 const BURST: f64 = 30.0;
 
-/// How many more each second.
+/// Number of new attempts per second.
 const PER_SECOND: f64 = 1.0;
 
-/// Addresses that are remembered. For one more, the one is forgotten that was silent for longest.
+/// Maximum number of addresses that are remembered. A new address replaces that which was silent
+/// for longest.
 const MAX_ADDRESSES: usize = 4096;
 
-/// Right keys that are remembered of an address.
+/// Maximum number of right keys that are remembered for an address.
 const MAX_KNOWN: usize = 16;
 
-/// Wrong keys by address.
+/// Attempts by address.
 #[derive(Default)]
 pub(crate) struct KeyAttempts(Mutex<HashMap<Option<IpAddr>, Attempts>>);
 
@@ -34,12 +35,12 @@ struct Attempts {
     known: Vec<blake3::Hash>,
 }
 
-/// An address has no attempts left for so long.
+/// How long the address has no attempts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany(pub(crate) Duration);
 
 impl KeyAttempts {
-    /// Takes an attempt for each of these keys that was not right from there before.
+    /// Takes an attempt for each of these keys that was not right from this address before.
     pub(crate) fn take(
         &self,
         from: Option<IpAddr>,
@@ -57,7 +58,7 @@ impl KeyAttempts {
         Ok(())
     }
 
-    /// This key was right: the attempt that was taken for it is given back.
+    /// Records that this key is right, and returns its attempt.
     pub(crate) fn right(&self, from: Option<IpAddr>, key: blake3::Hash, now: Instant) {
         let mut all = self.lock();
         let attempts = entry(&mut all, network(from), now);
@@ -76,7 +77,7 @@ impl KeyAttempts {
     }
 }
 
-/// What an address has left at this moment.
+/// Returns the attempts of an address at this moment.
 fn entry(
     all: &mut HashMap<Option<IpAddr>, Attempts>,
     from: Option<IpAddr>,
@@ -94,7 +95,7 @@ fn entry(
     attempts
 }
 
-/// The network of an address: a client with one address of an IPv6 network has all of its 2^64.
+/// Returns the network of an address: an IPv6 client has all 2^64 addresses of its network.
 fn network(from: Option<IpAddr>) -> Option<IpAddr> {
     Some(match from?.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -128,12 +129,12 @@ mod tests {
         assert_eq!(admitted, BURST as usize);
         let TooMany(wait) = guesses.take(here, &[key("new")], start).unwrap_err();
         assert_eq!(wait, Duration::from_secs_f64(1.0 / PER_SECOND));
-        // A key that is in use there, and every other address, is served all the time.
+        // A key in use at this address, and every other address, is served throughout.
         assert!(guesses.take(here, &[key("right")], start).is_ok());
         let beside = [key("right"), key("new")];
         assert!(guesses.take(here, &beside, start).is_err(), "a right key hides no guess");
         assert!(guesses.take(there, &[key("new")], start).is_ok());
-        // In time there are new attempts, as many as time has passed.
+        // New attempts follow from the time that has passed.
         let later = start + Duration::from_secs(10);
         let admitted = (0..1000)
             .filter(|number| guesses.take(here, &[key(&number.to_string())], later).is_ok())

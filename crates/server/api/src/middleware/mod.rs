@@ -1,13 +1,13 @@
-//! What every request passes on its way to its operation, and every answer on its way back.
+//! What every request passes before its operation, and every answer after it.
 //!
-//! - `auth`: API keys, and whose a request is
+//! - `auth`: API keys, and the owner of a request
 //! - `envelope`: id, log span, errors, headers, compression
-//! - `hidden_paths`: where the server keeps its data, which answers do not show
-//! - `http_metrics`: requests, counted by operation
-//! - `key_attempts`: wrong keys, by the address that they come from
-//! - `origin`: what web pages of other sites may send
-//! - `query`: query parameters that an operation does not know
-//! - `route_table`: which paths there are, and which methods each takes
+//! - `hidden_paths`: removes the data directory from answers
+//! - `http_metrics`: counts of requests by operation
+//! - `key_attempts`: wrong keys, by the address that sent them
+//! - `origin`: requests that web pages of other sites send
+//! - `query`: query parameters that an operation does not have
+//! - `route_table`: paths, and the methods of each
 
 pub(crate) mod auth;
 pub(crate) mod envelope;

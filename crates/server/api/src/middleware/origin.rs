@@ -1,10 +1,10 @@
-//! Requests that a web page of another site has a browser send.
+//! Rejects requests that a web page of another site has a browser send.
 //!
-//! A server without keys trusts every client that reaches it, and browsers on its machine reach it for any page
-//! that they show: directly, which `Origin` and `Sec-Fetch-Site` show, or through a name of the page's
-//! own that was made to point here, which `Host` shows. So a request is taken only if it is sent to a
-//! name of this server's, and by no page of another. Where keys are needed, pages have none; there this
-//! holds only if the operator lists names.
+//! A server without keys trusts every client that reaches it. A browser on its machine reaches it
+//! for any page that it shows. Such a request is direct, which `Origin` and `Sec-Fetch-Site` show,
+//! or uses a name of the page that resolves to this machine, which `Host` shows. So the server
+//! accepts a request only if it is sent to a name of this server, and not by a page of another
+//! site. If keys are required, pages have none; then this holds only if the operator lists names.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,25 +17,24 @@ use crate::paths;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::{ErrorCode, HostPattern};
 
-/// What to do about a name that is not known.
+/// Remedy for an unknown name.
 const REMEDY: &str = "if it is a name of this server's, start the server with it in \
                       WARPGAUGE_ALLOWED_HOSTS or server.allowed_hosts, such as \
                       `export WARPGAUGE_ALLOWED_HOSTS=gpu.example.com`";
 
-/// Longest piece of a header that an error repeats, characters.
+/// Maximum length of a header's part that an error repeats, characters.
 const MAX_SHOWN: usize = 120;
 
-/// The names of this server.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
-    /// `server.host`.
+    /// The value of `server.host`.
     host: String,
     allowed: Vec<HostPattern>,
-    /// Whether requests by other names are refused.
+    /// Whether requests to other names are rejected.
     enforced: bool,
 }
 
-/// A host and maybe a port, as in `Host`.
+/// A host with an optional port, as in `Host`.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority<'a> {
     host: &'a str,
@@ -43,10 +42,10 @@ struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Reads `host` or `host:port`; nothing else, no user and no path.
+    /// Reads `host` or `host:port`, without user and path.
     fn parse(text: &'a str) -> Option<Self> {
         let (host, port) = match text.rsplit_once(':') {
-            // The colon is one of an address in brackets.
+            // The colon is part of an address in brackets.
             Some((_, rest)) if rest.ends_with(']') => (text, None),
             Some((host, "")) => (host, None),
             Some((host, port)) => {
@@ -87,11 +86,11 @@ impl Names {
         Self { host: config.host.clone(), allowed, enforced }
     }
 
-    /// Refuses what is not meant for this server, or comes from a page of another.
+    /// Rejects requests to another server's name, and requests of a page of another site.
     fn admit(&self, request: &Request) -> Result<(), ApiError> {
         let hosts = hosts(request)?;
         if !self.enforced {
-            // The protocol of agents asks for this whatever keys there are; a page that has one is no agent.
+            // The protocol of agents requires this check even with keys: an agent is no web page.
             if request.uri().path() == paths::MCP {
                 let own: Vec<_> = hosts.into_iter().filter_map(Authority::parse).collect();
                 return self.check_page(request, &own);
@@ -124,7 +123,8 @@ impl Names {
         let own = |address: IpAddr| {
             address.is_loopback() || local.is_some_and(|local| local.to_canonical() == address)
         };
-        // Every address of a machine reaches a server that listens on all, which needs keys.
+        // A server that listens on all addresses requires keys, and is reachable by all addresses
+        // of the machine.
         let configured = || {
             !matches!(self.host.as_str(), "0.0.0.0" | "::") && {
                 authority.is(&self.host) || address_in_brackets(authority.host) == Some(&self.host)
@@ -136,7 +136,7 @@ impl Names {
             || self.allowed.iter().any(|name| name.knows(authority.host, authority.port))
     }
 
-    /// Refuses what the page of another site has a browser send.
+    /// Rejects requests that a page of another site has a browser send.
     fn check_page(&self, request: &Request, own: &[Authority<'_>]) -> Result<(), ApiError> {
         let headers = request.headers();
         for origin in headers.get_all(header::ORIGIN) {
@@ -155,7 +155,7 @@ impl Names {
         Ok(())
     }
 
-    /// Whether a page of this origin is one of this server's.
+    /// Returns whether a page of this origin is a page of this server.
     fn is_own_origin(&self, origin: &str, own: &[Authority<'_>]) -> bool {
         let (default_port, rest) = match origin.split_once("://") {
             Some(("http", rest)) => (80, rest),
@@ -169,14 +169,14 @@ impl Names {
     }
 }
 
-/// What a request names as its host: in its target, if that is a whole URL, and in `Host`.
+/// Returns the hosts that a request names: in `Host`, and in its target if that is a whole URL.
 fn hosts(request: &Request) -> Result<Vec<&str>, ApiError> {
     let mut values = request.headers().get_all(header::HOST).iter();
     let (given, more) = (values.next(), values.next());
     if more.is_some() {
         return Err(bad_host("the request has several Host headers".to_owned()));
     }
-    // HTTP/1.0 has none, and no browser speaks it.
+    // HTTP/1.0 has no Host header, and no browser uses it.
     if given.is_none() && request.version() > Version::HTTP_10 {
         return Err(bad_host("the request has no Host header".to_owned()));
     }
@@ -185,7 +185,7 @@ fn hosts(request: &Request) -> Result<Vec<&str>, ApiError> {
     Ok(target.into_iter().chain(given).collect())
 }
 
-/// Whether a user followed a link to a page of this server.
+/// Returns whether a user followed a link to a page of this server.
 fn is_followed_link(request: &Request) -> bool {
     let is = |name, value| one(request.headers(), name) == Some(value);
     matches!(*request.method(), Method::GET | Method::HEAD)
@@ -220,7 +220,7 @@ fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(MAX_SHOWN).collect::<String>())
 }
 
-/// Lets through what is meant for this server.
+/// Lets requests pass that are meant for this server.
 pub(crate) struct OriginGuard<E> {
     pub(crate) names: Names,
     pub(crate) inner: E,
@@ -310,7 +310,7 @@ mod tests {
         assert!(own("http://localhost:8000", "localhost:8000"));
         assert!(own("http://localhost", "localhost:80"));
         assert!(own("https://localhost:443", "localhost"));
-        // Behind a proxy that speaks to the server by its address.
+        // The server is behind a proxy that addresses it by its IP address.
         assert!(own("https://gpu.example.org", "127.0.0.1:8000"));
         for origin in [
             "null",

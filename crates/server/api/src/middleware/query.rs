@@ -1,5 +1,5 @@
-//! Query parameters that an operation does not know, or that come twice, are refused: who misspells
-//! one must not get the answer to another question.
+//! Rejects query parameters that an operation does not have, or that occur twice ([`QueryGuard`]).
+//! A caller that misspells a parameter must not receive the answer to another question.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::error::ApiError;
 use crate::tree::{Mapping, Value};
 use warpgauge_model::{FailureCode, nearest};
 
-/// Longest name that an error quotes, characters.
+/// Maximum length of a name that an error quotes, characters.
 const MAX_QUOTED: usize = 64;
 
-/// What the operations of a document take beside their bodies.
+/// Parameters of the operations of a document.
 pub(crate) struct KnownParameters(BTreeMap<(String, String), Parameters>);
 
-/// The parameters of one operation.
+/// Parameters of one operation.
 #[derive(Debug, Default)]
 struct Parameters {
-    /// Names in the query; whether each may come several times.
+    /// Names in the query, and whether each may occur several times.
     query: Vec<(String, bool)>,
     headers: Vec<String>,
 }
 
 impl KnownParameters {
-    /// From the full document, by method and path template.
+    /// Reads the parameters from the full document, by method and path template.
     pub(crate) fn new(document: &Value) -> Self {
         let paths = document.get("paths").and_then(Value::as_mapping);
         let operations = paths.into_iter().flatten().flat_map(|(path, operations)| {
@@ -43,8 +43,8 @@ impl KnownParameters {
         Self(known.collect())
     }
 
-    /// Refuses what the operation of this method and template would ignore. Unknown
-    /// operations are reported elsewhere, and pages take any parameter.
+    /// Rejects parameters that the operation of this method and template would ignore. Unknown
+    /// operations are reported elsewhere, and pages accept any parameter.
     fn check(
         &self,
         method: &Method,
@@ -106,7 +106,7 @@ fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Lets through what asks for nothing that would be ignored.
+/// Lets requests pass whose parameters all have an effect.
 pub(crate) struct QueryGuard<E> {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) known: KnownParameters,

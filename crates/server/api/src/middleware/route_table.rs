@@ -1,11 +1,11 @@
-//! Which paths there are and which methods each takes: for the `Allow` header of 405 answers, and for
-//! naming requests by their operation.
+//! Paths and their methods: [`RouteTable`]. They give the `Allow` header of 405 answers, and the
+//! operations of requests.
 
 use std::collections::BTreeMap;
 
 use poem::http::HeaderValue;
 
-/// Path templates, in the order in which they are tried.
+/// Path templates, in the order in which a path is compared with them.
 pub(crate) struct RouteTable(Vec<Template>);
 
 struct Template {
@@ -15,7 +15,8 @@ struct Template {
 }
 
 impl RouteTable {
-    /// From templates such as `/jobs/{job_id}` and their methods in capitals; one may come several times.
+    /// Builds the table from templates such as `/jobs/{job_id}` and their methods in capitals. A
+    /// template may occur several times.
     pub(crate) fn new(routes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let template = |(text, mut methods): (String, Vec<String>)| {
             methods.sort();
@@ -28,12 +29,12 @@ impl RouteTable {
             by_text.entry(text).or_default().extend(methods);
         }
         let mut all: Vec<Template> = by_text.into_iter().map(template).collect();
-        // What is written out goes before what is left open.
+        // Literal parts precede parameters.
         all.sort_by_key(|template| template.parts.iter().filter(|part| is_open(part)).count());
         Self(all)
     }
 
-    /// The template that a path fits.
+    /// Returns the template that a path matches.
     pub(crate) fn template(&self, path: &str) -> Option<&str> {
         self.find(path).map(|template| template.text.as_str())
     }
@@ -42,7 +43,7 @@ impl RouteTable {
         HeaderValue::from_str(&self.find(path)?.methods.join(", ")).ok()
     }
 
-    /// Every method with its template.
+    /// Returns every method with its template.
     pub(crate) fn operations(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().flat_map(|template| {
             template.methods.iter().map(|method| (method.as_str(), template.text.as_str()))

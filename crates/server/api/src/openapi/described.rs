@@ -1,4 +1,5 @@
-//! An API's description without the API, so that specifications need no service and no device.
+//! The description of an API without its handlers, so that specifications need no service and no
+//! device.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;

@@ -1,7 +1,7 @@
-//! The OpenAPI documents: the full one, and one for client generators.
+//! The OpenAPI documents: the full document, and the document for client generators.
 //!
-//! poem-openapi describes types and operations; what it leaves out or writes in a form that validators
-//! or generators reject is put right here.
+//! poem-openapi describes types and operations. This module corrects what poem-openapi leaves out,
+//! or writes in a form that validators or generators reject.
 
 use poem_openapi::OpenApiService;
 
@@ -25,10 +25,10 @@ is right, and how fast it is.\n\nRequest bodies may be JSON, YAML or MessagePack
 JSON. A kernel that does not compile or is wrong is a result (200); an error means that the \
 request could not be served, and has the schema `ErrorBody`.";
 
-/// Everything that is served and described.
+/// All operations that the documents describe.
 type Operations = (Kernels, Spmv, Tensors, Functions, Gate, Jobs, Machine);
 
-/// Operations that make a job.
+/// Operations that create a job.
 const SUBMISSIONS: [&str; 8] = [
     "/",
     "/evaluate",
@@ -40,7 +40,7 @@ const SUBMISSIONS: [&str; 8] = [
     "/execute_spmv_mtx",
 ];
 
-/// The document of everything that is served.
+/// Returns the full document.
 pub(crate) fn full() -> Value {
     let service =
         OpenApiService::new(Described::<Operations>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
@@ -66,24 +66,24 @@ pub(crate) fn full() -> Value {
     document
 }
 
-/// The document of everything that is served, as YAML.
+/// Returns the full document as YAML.
 pub fn full_yaml() -> String {
     yaml(&full())
 }
 
-/// The document of everything that is served, as JSON.
+/// Returns the full document as JSON.
 pub fn full_json() -> String {
     json(&full())
 }
 
-/// The document for client generators, as JSON: bodies in JSON only, one type of answer to each
-/// operation, integers of 32 or 64 bits, and no defaults, which generators turn into values that are
-/// sent.
+/// Returns the document for client generators, as JSON. It has only JSON bodies, one type of answer
+/// for each operation, and integers of 32 or 64 bits. It has no defaults, because generated clients
+/// would send them.
 pub fn client_json() -> String {
     json(&client())
 }
 
-/// As [`client_json`], as YAML.
+/// Returns the document for client generators, as YAML.
 pub fn client_yaml() -> String {
     yaml(&client())
 }
@@ -94,7 +94,7 @@ fn client() -> Value {
     document
 }
 
-/// Path templates of the document with their methods in capitals.
+/// Returns the path templates of the document, with their methods in capitals.
 pub(crate) fn operations(document: &Value) -> Vec<(String, Vec<String>)> {
     let Some(paths) = document.get("paths").and_then(Value::as_mapping) else {
         return Vec::new();
@@ -119,7 +119,7 @@ fn yaml(document: &Value) -> String {
     serde_saphyr::to_string(document).expect("the document has nothing but values of JSON")
 }
 
-/// Keys are needed where the server has any, which the document cannot know: hence the empty
+/// Adds the keys. A server may have none, which the document cannot express except as an empty
 /// alternative.
 fn add_security(document: &mut Value) {
     let schemes = parsed(

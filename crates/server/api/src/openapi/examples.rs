@@ -1,5 +1,5 @@
-//! The examples of the OpenAPI documents: values that the product itself wrote, and requests made of the kernels in
-//! `kernels/`.
+//! The examples of the OpenAPI documents: answers that the program wrote, and requests for the
+//! kernels in `kernels/`.
 
 use super::rewrite;
 use super::rewrite::{descend, operation};
@@ -16,8 +16,8 @@ use warpgauge_service::{ServiceStatus, SubmittedJob};
 /// 30 days, seconds.
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
-/// What a page that sends examples at one click is to send beside bodies. There is none for what
-/// must be there already, such as a job: an empty field has to be filled in first.
+/// Adds examples of parameters, which documentation pages send at one click. Ids of existing
+/// objects, such as a job, have no example: the user must fill in an empty field first.
 pub(super) fn add_parameter_examples(document: &mut Value) {
     let parameters = operation(document, "/admin/cleanup-jobs", "post")
         .and_then(|it| it.get_mut("parameters").and_then(Value::as_sequence_mut));
@@ -176,18 +176,18 @@ pub(super) fn add_examples(document: &mut Value, submissions: &[&str]) {
         }
     }
     rewrite::error_examples(document);
-    // The one 503 that is no error of the request.
+    // This 503 is the only one that is no error of the request.
     let media = ["responses", "503", "content", crate::error::JSON];
     if let Some(media) = operation(document, "/health", "get").and_then(|it| descend(it, &media)) {
         media.insert("example".into(), unhealthy(&status));
     }
 }
 
-/// A matrix that is kept.
+/// A stored matrix.
 const MATRIX: &str = include_str!("../../../../../openapi/examples/matrix.json");
 
 /// An upload.
-/// A tensor that is held, and what leads to it.
+/// A stored tensor, and a handle that opens it.
 const TENSOR: &str = include_str!("../../../../../openapi/examples/tensor.json");
 const HANDLE: &str = include_str!("../../../../../openapi/examples/tensor_handle.json");
 
@@ -229,7 +229,7 @@ fn matrix_list() -> Value {
     mapping([("success", true.into()), ("files", list(name)), ("matrices", list(matrix))])
 }
 
-/// What `/health` says where no compiler is.
+/// Returns the answer of `/health` on a machine without a compiler.
 fn unhealthy(status: &ServiceStatus) -> Value {
     let reason = Unready {
         code: "no_compiler".to_owned(),
@@ -241,18 +241,19 @@ fn unhealthy(status: &ServiceStatus) -> Value {
     value(&Health::new(status, vec![reason], Sees::Everything))
 }
 
-/// The contract of `kernels/vector_add` with its sources in place of their files' names.
+/// Returns the contract of `kernels/vector_add` with sources in place of their files' names.
 fn vector_add() -> Value {
     with_sources(include_str!("../../../../../kernels/vector_add/contract.yaml"))
 }
 
-/// The reference of the comparison's example on its own: small, for examples that run it in numbers.
+/// Returns the reference of the comparison's example: a small contract, for examples that run many
+/// jobs.
 fn square() -> Value {
     let compare = parsed(include_str!("../../../../../openapi/examples/compare.json"));
     mapping([("kernel", compare.get("ref_kernel").cloned().unwrap_or_default())])
 }
 
-/// As [`vector_add`], at several sizes.
+/// Returns the sweep of `kernels/vector_add` over several sizes.
 fn sweep_contract() -> Value {
     with_sources(include_str!("../../../../../kernels/vector_add/sweep.yaml"))
 }
@@ -279,7 +280,7 @@ fn accepted_example(job_id: &Value) -> Value {
     }))
 }
 
-/// A batch with one job.
+/// Returns a batch with one job.
 fn batch_example() -> Value {
     let mut item = parsed("{kind: evaluate, label: nightly, priority: 1}");
     if let Some(item) = item.as_mapping_mut() {
@@ -296,7 +297,7 @@ fn list(item: Value) -> Value {
     Value::Sequence(vec![item])
 }
 
-/// A suite with one case that brings its baseline, so that it runs on any server.
+/// Returns a suite of one case with its baseline, which any server can run.
 fn gate_request() -> Value {
     let case = mapping([("name", "square".into()), ("contract", square()), ("baseline", square())]);
     mapping([("suite", "suite.yaml".into()), ("cases", list(case))])
@@ -304,7 +305,7 @@ fn gate_request() -> Value {
 
 fn new_baseline() -> Value {
     let case = mapping([("name", "square".into()), ("contract", square())]);
-    // Stored at one click: a name that no user's baseline has.
+    // A click stores this baseline, so its name differs from names of users.
     mapping([("name", "example".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
 }
 
@@ -312,7 +313,7 @@ fn promotion(report: &Value) -> Value {
     mapping([("job_id", report.get("job_id").cloned().unwrap_or_default())])
 }
 
-/// What a baseline says of itself, with or without its code.
+/// Returns the fields of a baseline; `cases` have their code or not.
 fn baseline_fields(cases: Value) -> Value {
     let mut fields = parsed(
         "{name: main, pin: {device: NVIDIA H200, driver: 580.159.04, cuda: '13.0', method: \
@@ -364,7 +365,7 @@ fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {
     (job, value(&crate::routes::jobs::legacy::LegacyJob::new(view)))
 }
 
-/// Two sources that are compared.
+/// Two sources to compare.
 const SOURCES: &str = r#"{ref_code: "class Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)",
 custom_code: "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clamp(min=0)"}"#;
 

@@ -1,4 +1,4 @@
-//! The document for client generators: what they can digest of the full one.
+//! The document for client generators: the part of the full document that they support.
 
 use super::rewrite::walk;
 use crate::error::JSON;
@@ -7,10 +7,10 @@ use crate::tree::{Mapping, Value};
 /// Parameters that choose the form of an answer.
 const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
 
-/// Leaves what client generators can digest: JSON bodies only, and neither defaults nor nulls, which
-/// generated clients would send.
+/// Reduces the document to what client generators support: JSON bodies only, and neither defaults
+/// nor nulls, which generated clients would send.
 pub(crate) fn for_generators(document: &mut Value) {
-    // Some generators refuse a document with pictures, and none knows files of several types.
+    // Some generators reject a document with pictures, and none supports files of several types.
     let paths = document.get_mut("paths").and_then(Value::as_mapping_mut);
     paths.into_iter().for_each(|paths| {
         paths.retain(|_, operations| !gives_files(operations));
@@ -34,19 +34,19 @@ pub(crate) fn for_generators(document: &mut Value) {
     untyped_outputs(document);
 }
 
-/// Whether an operation takes a form or a container alone: generators write forms in as many ways as there
-/// are of them, and know no containers.
+/// Returns whether an operation takes only a form or a container. Generators disagree on forms, and
+/// do not support containers.
 fn takes_no_json(operation: &Value) -> bool {
     let body = operation.get("requestBody").and_then(|body| body.get("content"));
     body.and_then(Value::as_mapping).is_some_and(|content| !content.contains_key(JSON))
 }
 
-/// A type with a default is the type and the default together (`allOf`); without the latter it is the type.
+/// Replaces `allOf` by its only part: without its default a type has one part left.
 fn without_empty_parts(mapping: &mut Mapping) {
     let alone = mapping.len() == 1;
     let Some(parts) = mapping.get_mut("allOf").and_then(Value::as_sequence_mut) else { return };
     parts.retain(|part| part.as_mapping().is_none_or(|part| !part.is_empty()));
-    // A reference has no neighbours: a description beside it keeps the list.
+    // A reference stands alone: with a description beside it the list stays.
     if let [Value::Mapping(only)] = &mut parts[..]
         && alone
     {
@@ -54,7 +54,7 @@ fn without_empty_parts(mapping: &mut Mapping) {
     }
 }
 
-/// A field that may be left out is left out: `null` would be sent for it.
+/// Removes `nullable` from fields that may be absent: generated clients would send `null`.
 fn without_nulls(mapping: &mut Mapping) {
     if mapping.get("additionalProperties") != Some(&Value::Bool(false)) {
         return;
@@ -65,7 +65,8 @@ fn without_nulls(mapping: &mut Mapping) {
     }
 }
 
-/// One media type for each body, JSON where there is one, and no way to ask for another.
+/// Leaves one media type for each body, JSON if possible, and removes parameters that choose
+/// another.
 fn json_only(operation: &mut Mapping) {
     if let Some(body) = operation.get_mut("requestBody")
         && let Some(content) = body.get_mut("content").and_then(Value::as_mapping_mut)
@@ -77,21 +78,21 @@ fn json_only(operation: &mut Mapping) {
     for (_, answer) in answers.into_iter().flatten() {
         if let Some(content) = answer.get_mut("content").and_then(Value::as_mapping_mut) {
             let forms = content.len();
-            // What has no JSON form is taken as it comes, in the first of its forms.
+            // Without a JSON form the first form stays.
             let first = content.keys().next().cloned();
             let kept = if content.contains_key(JSON) { Some(JSON.into()) } else { first };
             content.retain(|media_type, _| Some(media_type) == kept.as_ref());
             cut |= content.len() < forms;
         }
     }
-    // Who cannot read the other forms of an answer must not be able to ask for one.
+    // A client that cannot read the other forms must not be able to request them.
     if cut {
         drop_parameters(operation, &FORM_PARAMETERS);
     }
 }
 
-/// One type of answer where all goes well: generators for languages in which a call has one type
-/// refuse two, or read the second as the first. Who does not want to wait submits a batch of one.
+/// Leaves one type of answer for success. Generators for languages with one type per call reject
+/// two, or read the second as the first. A caller that does not wait submits a batch of one job.
 fn one_success(operation: &mut Mapping) {
     let answers = operation.get_mut("responses").and_then(Value::as_mapping_mut);
     let accepted = answers.filter(|answers| answers.contains_key("200"));
@@ -100,8 +101,8 @@ fn one_success(operation: &mut Mapping) {
     }
 }
 
-/// One type of error, for the same generators. What has another body, as `/health` has where nothing
-/// can be evaluated, is left to its status.
+/// Leaves one type of error, for the same generators. An answer with another body, such as that of
+/// `/health` without a working device, has only its status.
 fn one_failure(operation: &mut Mapping) {
     let Some(answers) = operation.get_mut("responses").and_then(Value::as_mapping_mut) else {
         return;
@@ -122,8 +123,8 @@ fn drop_parameters(operation: &mut Mapping, names: &[&str]) {
     }
 }
 
-/// OpenAPI knows `int32` and `int64`; generators take any other format, and none, for 32 bits. What
-/// does not fit into 63 bits is no count: the server reports none above.
+/// Sets the format of integers. OpenAPI has `int32` and `int64`, and generators use 32 bits for any
+/// other format. Counts fit into 63 bits.
 fn wide_integers(schema: &mut Mapping) {
     if schema.get("type").and_then(Value::as_str) != Some("integer") {
         return;
@@ -134,14 +135,16 @@ fn wide_integers(schema: &mut Mapping) {
     schema.insert("format".into(), if fits { "int32" } else { "int64" }.into());
 }
 
-/// A number is a text, too, to Jackson, and Java clients of `oneOf` refuse what two alternatives take.
+/// Replaces `oneOf` by `anyOf`. Jackson accepts a number as a text, and Java clients reject a value
+/// that fits two alternatives.
 fn first_that_fits(schema: &mut Mapping) {
     if let Some(alternatives) = schema.shift_remove("oneOf") {
         schema.insert("anyOf".into(), alternatives);
     }
 }
 
-/// Words or a list: a choice between a list and anything else becomes Java that does not compile.
+/// Removes the type of `ReturnOutputs`: from a choice between a list and another type generators
+/// write Java that does not compile.
 fn untyped_outputs(document: &mut Value) {
     let outputs = document
         .get_mut("components")
@@ -153,8 +156,8 @@ fn untyped_outputs(document: &mut Value) {
     }
 }
 
-/// Whether any operation of a path answers with a picture, a text for other programs, or files of
-/// several types.
+/// Returns whether any operation of a path answers with a picture, a text for other programs, or
+/// files of several types.
 fn gives_files(operations: &Value) -> bool {
     let foreign = ["image/", "application/openmetrics-text", "text/event-stream"];
     let is_foreign = |media_type: &String| foreign.iter().any(|kind| media_type.starts_with(kind));

@@ -3,8 +3,8 @@
 //! - `described`: the API's description, without a service
 //! - `document`: the documents
 //! - `examples`: examples of requests and answers in them
-//! - `generators`: what client generators can digest
-//! - `rewrite`: what is put right in what poem-openapi writes
+//! - `generators`: the form for client generators
+//! - `rewrite`: corrections of poem-openapi's output
 
 mod described;
 pub(crate) mod document;

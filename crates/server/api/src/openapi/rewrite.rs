@@ -1,9 +1,9 @@
-//! What is added to the document that poem-openapi writes: the order of groups, examples of errors.
+//! Changes of the document that poem-openapi writes: the order of groups, and examples of errors.
 
 use crate::error::JSON;
 use crate::tree::{Mapping, Value, parsed};
 
-/// Groups in the order in which their operations come: poem-openapi sorts them by name.
+/// Sorts the groups by their first operations; poem-openapi sorts them by name.
 pub(crate) fn order_tags(document: &mut Value) {
     let mut order: Vec<Value> = Vec::new();
     let paths = document.get("paths").and_then(Value::as_mapping);
@@ -18,7 +18,7 @@ pub(crate) fn order_tags(document: &mut Value) {
     }
 }
 
-/// Takes empty defaults from parameters: a page that fills them in would send `[]`.
+/// Removes empty defaults from parameters: a page that fills them in would send `[]`.
 pub(crate) fn drop_empty_defaults(document: &mut Value) {
     walk(document, &mut |mapping| {
         let is_parameter = mapping.contains_key("in") && mapping.contains_key("name");
@@ -108,13 +108,13 @@ fn error_example(status: &str) -> Option<Value> {
     Some(parsed(text))
 }
 
-/// Visits every mapping but those in examples.
+/// Visits every mapping outside examples.
 pub(crate) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
     match value {
         Value::Mapping(mapping) => {
             visit(mapping);
             for (key, inner) in mapping.iter_mut() {
-                // Examples are data, not schemas.
+                // Examples are data and no schemas.
                 if key != "example" {
                     walk(inner, visit);
                 }
@@ -125,7 +125,7 @@ pub(crate) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
     }
 }
 
-/// An operation of the document, by its path and its method.
+/// Returns an operation of the document, by its path and its method.
 pub(crate) fn operation<'a>(
     document: &'a mut Value,
     path: &str,
@@ -134,7 +134,7 @@ pub(crate) fn operation<'a>(
     document.get_mut("paths")?.get_mut(path)?.get_mut(method)?.as_mapping_mut()
 }
 
-/// The mapping at `keys`, one below the other.
+/// Returns the mapping at the nested `keys`.
 pub(crate) fn descend<'a>(from: &'a mut Mapping, keys: &[&str]) -> Option<&'a mut Mapping> {
     let mut at = from;
     for key in keys {

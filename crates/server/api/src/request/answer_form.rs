@@ -1,5 +1,5 @@
-//! The form of a report: with a placeholder in each field of the CUDA Evaluation Server that has no value, or
-//! without them.
+//! The form of a report: fields of the CUDA Evaluation Server without a value have placeholders, or
+//! are absent ([`AnswerForm`]).
 
 use std::sync::LazyLock;
 
@@ -18,9 +18,9 @@ static HOST: LazyLock<String> = LazyLock::new(|| {
     name.trim().to_owned()
 });
 
-/// The form of the report that a request asks for.
+/// The form of the report that a request prefers.
 pub(crate) enum AnswerForm {
-    /// With placeholders, and with the host that answers.
+    /// Reports have placeholders, and the name of the answering host.
     Full(Pod),
     /// Fields without a value are null or absent.
     Minimal,
@@ -47,7 +47,7 @@ fn wants_minimal(headers: &HeaderMap) -> bool {
 
 /// A report with fields of the CUDA Evaluation Server.
 pub(crate) trait HasPlaceholders: Sized {
-    /// Returns the report in the form that was asked for.
+    /// Returns the report in this form.
     fn in_form(self, form: AnswerForm) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Reads request bodies into memory once, or piece by piece, within bounds.
+//! Reads request bodies into memory, at once or piece by piece, within bounds: [`BodyLimits`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,41 +20,42 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Caller;
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// A buffer grows by at most this much at a time, whatever `Content-Length` says. Growing a large
-/// allocation moves its pages, not its bytes.
+/// Maximum growth of a buffer in one step, whatever `Content-Length` announces. A large allocation
+/// grows by moving its pages, not its bytes.
 const GROWTH_BYTES: usize = 16 << 20;
 
-/// Bodies up to this size do not count against the budget of all bodies together.
+/// Maximum size of bodies that do not count against the budget of all bodies.
 const SMALL_BYTES: usize = 1 << 20;
 
-/// Bytes per unit of that budget.
+/// Bytes per unit of the budget.
 const UNIT_BYTES: usize = 64 << 10;
 
-/// All bodies held at once, in multiples of the largest single one; and all uploads on the disk.
+/// Budget of all bodies in memory, in multiples of the largest body; and of all uploads on the
+/// disk.
 const BUDGET_BODIES: u64 = 4;
 const BUDGET_UPLOADS: u64 = 2;
 
-/// Bounds on the size of bodies, one and all together.
+/// Bounds on the size of a body, and of all bodies together.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyLimits {
     pub(crate) limit_bytes: u64,
-    /// The setting that says so, and what to do about more.
+    /// The setting of the limit, and advice for larger bodies.
     setting: &'static str,
     advice: &'static str,
     budget: Pool,
-    /// How far one is read on that is refused.
+    /// Number of bytes that are read on in a rejected body.
     linger_bytes: usize,
-    /// The same bounds of files that go to the disk as they come.
+    /// The same bounds for files that are written to the disk as they arrive.
     upload_bytes: u64,
     upload_budget: Pool,
-    /// Whose the body is.
+    /// Owner of the body.
     owner: Owner,
     deadlines: Deadlines,
 }
 
 impl BodyLimits {
-    /// `shared`: whether there may be several callers, each known by its key. Then one has of all bodies, and
-    /// of all uploads, at most as much as it leaves for others, or as one takes.
+    /// `shared` is whether several callers with keys may exist. Then each may use a share of the
+    /// memory of all bodies, and of the room of all uploads, but at least that of one body.
     pub(crate) fn new(
         limit_bytes: u64,
         upload_bytes: u64,
@@ -74,7 +75,7 @@ impl BodyLimits {
         }
     }
 
-    /// The bounds on files that go to the disk.
+    /// Returns the bounds for files that are written to the disk.
     pub(crate) fn of_uploads(&self) -> Self {
         Self {
             limit_bytes: self.upload_bytes,
@@ -86,18 +87,18 @@ impl BodyLimits {
         }
     }
 
-    /// The same bounds, for a caller's body.
+    /// Returns the bounds for a body of this caller.
     pub(crate) fn of(&self, caller: &Caller) -> Self {
         Self { owner: Owner::named(&caller.owner), ..self.clone() }
     }
 
-    /// The same bounds, for bodies of at most so many bytes.
+    /// Returns the bounds for bodies of at most this size.
     pub(crate) fn at_most(&self, limit_bytes: u64) -> Self {
         Self { limit_bytes: self.limit_bytes.min(limit_bytes), ..self.clone() }
     }
 }
 
-/// Room for so many of the largest bodies.
+/// Returns a pool with room for this number of the largest bodies.
 fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
     let one = limit_bytes.max(GROWTH_BYTES as u64).div_ceil(UNIT_BYTES as u64);
     let units = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
@@ -105,7 +106,7 @@ fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
     Pool::new(PoolBounds { places, extra: 0, waiting: 0, shared, least })
 }
 
-/// The bounds that a request's body has, which know whose it is, and the connection that it comes from.
+/// Returns the bounds for a request's body, with its owner, and the connection of the request.
 pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionState>), ApiError> {
     let missing = || ApiError::internal("body-limits", "no body limits are set");
     let (limits, connection) = request
@@ -116,7 +117,8 @@ pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionSt
     Ok((limits, connection))
 }
 
-/// A share of the memory, or of the disk, that all bodies together may take, given back when dropped.
+/// A share of the memory, or of the disk, that all bodies may take. It is free again when it is
+/// dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     turns: Vec<PoolPermit>,
@@ -124,7 +126,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Makes the share cover `needed` bytes.
+    /// Enlarges the share to cover `needed` bytes.
     pub(crate) fn cover(&mut self, needed: usize, limits: &BodyLimits) -> Result<(), ApiError> {
         if needed <= self.bytes.max(SMALL_BYTES) {
             return Ok(());
@@ -149,8 +151,8 @@ impl Share {
     }
 }
 
-/// Reads a body of at most `limits.limit_bytes` within the deadlines. `declared` is its
-/// `Content-Length`, if it has one; `connection` the connection that it comes from.
+/// Reads a body of at most `limits.limit_bytes` within the deadlines. `declared` is the
+/// `Content-Length`, if any.
 pub(crate) async fn read(
     body: Body,
     declared: Option<u64>,
@@ -169,9 +171,9 @@ pub(crate) async fn read(
     Ok((buffer, share))
 }
 
-/// The pieces of a body as they come, within the deadlines and the limit on its length.
+/// The pieces of a body as they arrive, within the deadlines and the limit on its length.
 ///
-/// Dropping it before its end drops what still comes.
+/// If this is dropped before its end, the rest of the body is dropped.
 pub(crate) struct Pieces<'a> {
     stream: Option<BoxStream<'static, std::io::Result<Bytes>>>,
     declared: usize,
@@ -207,18 +209,18 @@ impl<'a> Pieces<'a> {
         })
     }
 
-    /// Bytes that have come.
+    /// Returns the number of bytes that have arrived.
     pub(crate) fn read(&self) -> usize {
         self.read
     }
 
-    /// The next piece; `None`: that was all.
+    /// Returns the next piece, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         self.connection.receiving(self.started, self.read);
         let deadlines = &self.limits.deadlines;
         let patience = deadlines.next_piece(self.started, Instant::now(), self.read);
-        // `timeout` takes a piece that is there already, whatever the time says.
+        // `timeout` would take a piece that has already arrived, even after the deadline.
         let next = match patience.is_zero() {
             false => timeout(patience, stream.next()).await.ok(),
             true => None,
@@ -249,7 +251,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Drops what still comes.
+    /// Drops the rest of the body.
     fn refuse(&mut self) {
         if let (Some(stream), Ok(runtime)) = (self.stream.take(), Handle::try_current()) {
             self.connection.received();
@@ -258,7 +260,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Makes room for `needed` bytes and, within one step, for what `Content-Length` announces.
+/// Makes room for `needed` bytes. The first step already covers what `Content-Length` announces.
 fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiError> {
     if needed <= buffer.capacity() {
         return Ok(());

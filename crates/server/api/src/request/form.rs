@@ -1,8 +1,8 @@
-//! The fields of a form, read piece by piece as they come.
+//! Reads the fields of a form piece by piece: [`MultipartForm`].
 //!
-//! The parser takes all that its stream has ready before it looks at any of it. So the stream has one piece
-//! ready at a time, and ends with an error where a piece after the other makes no field: what stands before a
-//! field's content is short.
+//! The parser takes all pieces that its stream has ready before it parses any. So the stream has
+//! one piece ready at a time. It ends with an error if many pieces yield no content, because the
+//! head of a field is short.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -18,14 +18,13 @@ use super::body::{BodyLimits, Pieces, Share};
 use crate::error::ApiError;
 use warpgauge_model::FailureCode;
 
-/// Most bytes in a row of which no content comes: what the connection has at once with the end of a field and a
-/// part of the next head, and as much with the rest of it.
+/// Maximum number of bytes without content. A connection delivers up to half of this at once, with
+/// the end of a field and part of the next head, and as much again with the rest of the head.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// Media type of forms.
 pub(crate) const FORM: &str = "multipart/form-data";
 
-/// A form.
 pub(crate) struct MultipartForm<'a> {
     fields: multer::Multipart<'a>,
     state: Arc<State>,
@@ -34,25 +33,25 @@ pub(crate) struct MultipartForm<'a> {
 /// State that the stream of a form shares with the reader of its fields.
 #[derive(Default)]
 struct State {
-    /// Bytes since any content came of them.
+    /// Bytes since the last content.
     unread: AtomicUsize,
-    /// Of the room that all uploads have.
+    /// Share of the room of all uploads.
     share: Mutex<Share>,
 }
 
 impl State {
-    /// Takes room for so many bytes.
+    /// Enlarges the share to this number of bytes.
     fn cover(&self, bytes: usize, limits: &BodyLimits) -> Result<(), ApiError> {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         share.cover(bytes, limits)
     }
 }
 
-/// Why a stream has no more: what is wrong with the body, or that it makes no field.
+/// Why a stream ended: an error of the body, or too many bytes without content.
 type Ended = Box<dyn Error + Send + Sync>;
 
 impl<'a> MultipartForm<'a> {
-    /// The form that a body is, within these limits.
+    /// Reads a body within these limits as a form.
     pub(crate) fn new(pieces: Pieces<'a>, limits: &'a BodyLimits, boundary: String) -> Self {
         let state = Arc::<State>::default();
         let begin = (pieces, Arc::clone(&state));
@@ -73,19 +72,19 @@ impl<'a> MultipartForm<'a> {
         Self { fields: multer::Multipart::new(stream, boundary), state }
     }
 
-    /// The next field. What was before it must have been read or [skipped](Self::skip).
+    /// Returns the next field. The field before it must have been read or [skipped](Self::skip).
     ///
     /// # Errors
-    /// The form's, or the body's.
+    /// The form is malformed, or the body cannot be read.
     pub(crate) async fn next(&mut self) -> multer::Result<Option<multer::Field<'a>>> {
         self.state.unread.store(0, Ordering::Relaxed);
         self.fields.next_field().await
     }
 
-    /// The next piece of a field's content.
+    /// Returns the next piece of a field's content.
     ///
     /// # Errors
-    /// The form's, or the body's.
+    /// The form is malformed, or the body cannot be read.
     pub(crate) async fn piece(
         &self,
         field: &mut multer::Field<'a>,
@@ -97,26 +96,26 @@ impl<'a> MultipartForm<'a> {
     /// Reads and drops the rest of a field.
     ///
     /// # Errors
-    /// The form's, or the body's.
+    /// The form is malformed, or the body cannot be read.
     pub(crate) async fn skip(&self, mut field: multer::Field<'a>) -> multer::Result<()> {
         while self.piece(&mut field).await?.is_some() {}
         Ok(())
     }
 
-    /// What it takes of the room that all uploads have.
+    /// Returns the form's share of the room of all uploads.
     pub(crate) fn into_share(self) -> Share {
         std::mem::take(&mut *self.state.share.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The boundary that the media type of a form has.
+/// Returns the boundary in the media type of a form, or `None` for another type.
 pub(crate) fn boundary(text: &str) -> Option<String> {
     let essence = text.split(';').next().unwrap_or_default().trim();
     let form = essence.eq_ignore_ascii_case(FORM);
     form.then(|| multer::parse_boundary(text).ok()).flatten()
 }
 
-/// What is wrong with a form whose file is in `field`.
+/// Converts an error of the parser. The form's file belongs in `field`.
 pub(crate) fn malformed(field: &str, error: multer::Error) -> ApiError {
     match error {
         multer::Error::StreamReadFailed(ended) => match ended.downcast::<ApiError>() {
@@ -133,10 +132,10 @@ pub(crate) fn malformed(field: &str, error: multer::Error) -> ApiError {
     }
 }
 
-/// A stream of which one piece is ready at a time.
+/// A stream that has one piece ready at a time.
 struct OneByOne<'a> {
     source: BoxStream<'a, Result<Bytes, Ended>>,
-    /// Whether the piece before is to be looked at first.
+    /// Whether the parser must parse the last piece first.
     waits: bool,
     state: Arc<State>,
 }
@@ -167,7 +166,7 @@ impl Stream for OneByOne<'_> {
 mod tests {
     use super::*;
 
-    /// A form that comes in pieces of so many bytes.
+    /// Returns a form that arrives in pieces of this size.
     fn form(content: &[&[u8]], piece: usize) -> MultipartForm<'static> {
         let content = content.concat();
         let pieces: Vec<_> =

@@ -1,11 +1,11 @@
-//! Reading requests: bodies within bounds, forms, and what callers say beside a contract.
+//! Reads requests: bodies within bounds, forms, and parameters beside a contract.
 //!
 //! - `answer_form`: whether a report has placeholders
 //! - `body`: bodies, read at once or piece by piece, and the memory that they take
 //! - `form`: forms with files
 //! - `parsed_body`: bodies in JSON, YAML or MessagePack, parsed
-//! - `spool`: temporary files that are written while content comes
-//! - `submission`: how a job is to be taken: priority, label, webhook, idempotency key
+//! - `spool`: temporary files that are written as content arrives
+//! - `submission`: priority, label, webhook and idempotency key of a job
 
 pub(crate) mod answer_form;
 pub(crate) mod body;

@@ -1,4 +1,4 @@
-//! Request bodies: one operation takes JSON, YAML and MessagePack.
+//! Parses request bodies: each operation takes JSON, YAML and MessagePack ([`ParsedBody`]).
 
 use std::marker::PhantomData;
 
@@ -27,18 +27,18 @@ pub(crate) const MEDIA_TYPES: [(&str, BodyFormat); 6] = [
     ("application/x-msgpack", BodyFormat::MsgPack),
 ];
 
-/// How a body is read.
+/// A way to parse a body.
 pub(crate) trait ReadAs<T> {
     fn parse(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError>;
 }
 
-/// Reads a body to the letter.
+/// Parses a body by its type alone.
 pub(crate) enum Strict {}
 
-/// Reads a body that may hold large arrays of numbers, which its type must take as such.
+/// Parses a body that may hold large arrays of numbers. Its type must take them as arrays.
 pub(crate) enum Arrays {}
 
-/// Reads a body that may be written for the CUDA Evaluation Server.
+/// Parses a body that may have the form of the CUDA Evaluation Server.
 pub(crate) enum AsReference {}
 
 impl<T: DeserializeOwned> ReadAs<T> for Strict {
@@ -59,22 +59,22 @@ impl<T: Compatible> ReadAs<T> for AsReference {
     }
 }
 
-/// A request body, parsed as `R` says.
+/// A request body, parsed by `R`.
 pub(crate) struct ParsedBody<T, R = Strict> {
     pub(crate) value: T,
-    /// Keeps the memory that the request takes accounted for while it is worked on.
+    /// Share of the memory of all bodies, held while the server works on the request.
     pub(crate) share: Share,
     read_as: PhantomData<R>,
 }
 
-/// As [`ParsedBody`], with large arrays of numbers.
+/// A [`ParsedBody`] with large arrays of numbers.
 pub(crate) type ArrayBody<T> = ParsedBody<T, Arrays>;
 
-/// As [`ParsedBody`], of a request that may be written for the CUDA Evaluation Server.
+/// A [`ParsedBody`] that may have the form of the CUDA Evaluation Server.
 pub(crate) type CompatibleBody<T> = ParsedBody<T, AsReference>;
 
 impl<T: Send + 'static, R: ReadAs<T> + 'static> ParsedBody<T, R> {
-    /// Reads the body of a request.
+    /// Reads and parses the body of a request.
     pub(crate) async fn read(request: &Request, body: Body) -> Result<Self, ApiError> {
         let format = body_format(request.headers())?;
         let (limits, connection) = body::bounds(request)?;
@@ -128,12 +128,12 @@ async fn receive<T: Send + 'static, R: ReadAs<T> + 'static>(
     Ok(ParsedBody { value, share, read_as: PhantomData })
 }
 
-/// The length that headers announce.
+/// Returns the length that the headers announce.
 pub(crate) fn declared(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Refuses a body that is not JSON.
+/// Rejects a body that is not JSON.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     match body_format(headers)? {
         BodyFormat::Json => Ok(()),
@@ -145,8 +145,8 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// The format that `Content-Type` names; without one it is JSON. A browser must name one: a body without is
-/// what it sends for any page without asking first.
+/// Returns the format that `Content-Type` names, by default JSON. A browser must name a format:
+/// without one, any page could send the body without asking the server first.
 pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -174,8 +174,8 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
         .ok_or_else(|| not_taken(&format!("this body's is {essence:?}")))
 }
 
-/// Whether a browser sent the request. Browsers add one of these headers to each request with a body, and pages
-/// cannot remove them.
+/// Returns whether a browser sent the request. Browsers add one of these headers to each request
+/// with a body, and pages cannot remove them.
 fn is_from_browser(headers: &HeaderMap) -> bool {
     let names = headers.keys().map(|name| name.as_str());
     names.into_iter().any(|name| name == "origin" || name.starts_with("sec-fetch-"))

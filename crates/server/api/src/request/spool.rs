@@ -1,4 +1,4 @@
-//! A temporary file that is written while its content comes.
+//! A temporary file that is written as its content arrives: [`Spool`].
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,23 +10,23 @@ use tokio::task::JoinHandle;
 use crate::error::ApiError;
 use warpgauge_model::ErrorCode;
 
-/// Bytes, and pieces, that are written at once.
+/// Numbers of bytes and of pieces from which they are written.
 const WRITTEN_BYTES: usize = 1 << 20;
 const WRITTEN_PIECES: usize = 64;
 
-/// A file that arrives in pieces. A blocking thread writes the pieces that have arrived, and is released while a
-/// slow client sends the next. Dropping this drops the file.
+/// A file that arrives in pieces. A blocking thread writes the pieces that have arrived, and is
+/// free while a slow client sends the next. Dropping this drops the file.
 #[derive(Default)]
 pub(crate) struct Spool {
-    /// What is not being written yet.
+    /// Pieces that no write has yet.
     pieces: Vec<Bytes>,
     pending: usize,
-    /// The last write that was begun, which has the file.
+    /// The last write, which holds the file.
     writing: Option<JoinHandle<io::Result<File>>>,
 }
 
 impl Spool {
-    /// Adds a piece. Waits while as much is being written as may wait.
+    /// Adds a piece. The future waits for the last write if enough pieces are pending for the next.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -44,7 +44,7 @@ impl Spool {
         Ok(())
     }
 
-    /// The file, at its beginning, and its bytes.
+    /// Returns the file, positioned at its beginning, and its size in bytes.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -60,7 +60,7 @@ impl Spool {
         .await
     }
 
-    /// The file, with all that was handed over to be written.
+    /// Returns the file after the last write has ended.
     async fn written(&mut self) -> Result<File, ApiError> {
         match self.writing.take() {
             Some(writing) => writing.await.map_err(io::Error::other).flatten().map_err(failed),

@@ -1,4 +1,4 @@
-//! How a job is to be taken: what callers say beside the request.
+//! Parameters of a job beside the request: [`SubmissionParams`].
 
 use poem::http::HeaderMap;
 use poem::{FromRequest, Request, RequestBody};
@@ -9,13 +9,13 @@ use warpgauge_model::FailureCode;
 use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{Caller, JobSubmission};
 
-/// Longest idempotency key and label, bytes.
+/// Maximum length of an idempotency key and of a label, bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 255;
 
-/// Least and largest priority.
+/// Valid priorities.
 pub(crate) const PRIORITIES: std::ops::RangeInclusive<i16> = -100..=100;
 
-/// The parameters of operations that make a job; `spec` adds them to the document.
+/// Parameters of operations that create a job; [`describe`] adds them to the document.
 const PARAMETERS: &str = "
 - {name: Idempotency-Key, in: header, required: false,
    description: 'Idempotency key of the request, 1 to 255 printable ASCII characters. Another request with the same
@@ -60,7 +60,7 @@ impl<'a> FromRequest<'a> for SubmissionParams {
     }
 }
 
-/// What a caller says of a job, unchecked.
+/// Parameters of a job, before their check.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) idempotency_key: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Checks it; `prefix` stands before the names of fields in errors.
+    /// Checks the parameters. `prefix` precedes the names of fields in errors.
     pub(crate) fn submission(
         self,
         caller: &Caller,
@@ -80,7 +80,7 @@ impl Wanted {
         let at = |name: &str, code: FailureCode, what: String| {
             ApiError::field(&format!("{prefix}{name}"), code, format!("{prefix}{name}: {what}"))
         };
-        // The header's name, where it is one.
+        // The parameter outside a batch is a header.
         let key_name = if prefix.is_empty() { "Idempotency-Key" } else { "idempotency_key" };
         if let Some(key) = &self.idempotency_key
             && !((1..=MAX_NAME_BYTES).contains(&key.len())
@@ -126,11 +126,11 @@ impl Wanted {
 
 fn header(headers: &HeaderMap) -> Option<String> {
     let value = headers.get("idempotency-key")?;
-    // What is not text fails the check that follows.
+    // A value that is no text fails the check that follows.
     Some(value.to_str().unwrap_or_default().to_owned())
 }
 
-/// The query, decoded.
+/// The decoded parameters of the query.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -138,7 +138,7 @@ impl Parameters {
         request.params().map(Self).map_err(|error| invalid("query", &error.to_string()))
     }
 
-    /// The value of a parameter; the first, if there are several.
+    /// Returns the first value of a parameter.
     fn get(&self, name: &str) -> Option<String> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }

@@ -1,4 +1,4 @@
-//! Answers of operations that make a job: its report or, with `wait=false`, where it is.
+//! Answers of operations that create a job: the job's report or, with `wait=false`, its address.
 
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
@@ -14,7 +14,7 @@ use crate::schema;
 use warpgauge_model::{FailureCode, JobState};
 use warpgauge_service::{JobRequest, JobSubmission, Services, SubmittedJob};
 
-/// The default of `wait`.
+/// Returns the default of `wait`.
 pub(crate) fn yes() -> bool {
     true
 }
@@ -40,14 +40,14 @@ impl Accepted {
     }
 }
 
-/// Address of a job that no caller waits for: 202.
+/// Address of a job for which no caller waits, with status 202.
 pub(crate) struct AcceptedReply {
     reply: JsonReply<Accepted>,
     status_url: String,
 }
 
 impl AcceptedReply {
-    /// Hands a job over to the service.
+    /// Submits a job to the service.
     pub(crate) async fn of(
         service: &Services,
         request: JobRequest,
@@ -57,7 +57,7 @@ impl AcceptedReply {
         Ok(Self { reply: JsonReply::new(&accepted)?, status_url: accepted.status_url })
     }
 
-    /// How the answer is described.
+    /// Returns the description of the answer in the document.
     pub(crate) fn described() -> MetaResponse {
         let location = MetaHeader {
             name: "LOCATION".to_owned(),
@@ -90,8 +90,8 @@ impl IntoResponse for AcceptedReply {
     }
 }
 
-/// A form of the report that was asked for beside `wait=false`, with which there is no report to
-/// give a form.
+/// Returns the error for a form of the report beside `wait=false`, with which the answer has no
+/// report.
 pub(crate) fn form_without_report(parameter: &str, asked: &str) -> ApiError {
     let message = format!(
         "{parameter}: {asked} is a form of the report, and with wait=false the answer holds none; \
@@ -101,7 +101,7 @@ pub(crate) fn form_without_report(parameter: &str, asked: &str) -> ApiError {
     ApiError::field(parameter, FailureCode::ContradictoryParameters, message)
 }
 
-/// Answers of an operation that makes a job and reports in JSON.
+/// Answers of an operation that creates a job and reports in JSON.
 pub(crate) enum ReportOrAccepted<T> {
     Report(JsonReply<T>),
     Accepted(AcceptedReply),

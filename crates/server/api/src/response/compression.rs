@@ -1,4 +1,4 @@
-//! Answers, compressed where the client takes that.
+//! Compresses answers if the client accepts that.
 
 use std::io::Write;
 
@@ -10,10 +10,10 @@ use poem::{IntoResponse, Response};
 use super::reply::BodyLength;
 use crate::error::ApiError;
 
-/// Answers below this size are not worth the time that compressing them takes.
+/// Minimum size of an answer that is worth the time of compression, bytes.
 const COMPRESS_FROM_BYTES: usize = 16 << 10;
 
-/// Whether the client takes gzip.
+/// Returns whether the client accepts gzip.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter();
     values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
@@ -28,8 +28,8 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     )
 }
 
-/// Gzip at its fastest: brotli, which browsers prefer, takes longer than most kernels. Off the async
-/// threads, as bodies that are worth it can be large.
+/// Compresses an answer with the fastest gzip, because brotli takes longer than most kernels. This
+/// runs off the async threads, as the body may be large.
 pub(crate) async fn compressed(mut response: Response, gzip: bool) -> Response {
     let large =
         matches!(response.data::<BodyLength>(), Some(length) if length.0 >= COMPRESS_FROM_BYTES);
@@ -51,7 +51,7 @@ pub(crate) async fn compressed(mut response: Response, gzip: bool) -> Response {
     response
 }
 
-/// A text, compressed.
+/// Returns a text, compressed with gzip.
 pub(crate) fn zipped(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut zip = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
     zip.write_all(body)?;

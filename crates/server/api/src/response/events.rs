@@ -1,4 +1,4 @@
-//! News of a job as server-sent events.
+//! Events of a job as server-sent events: [`Watchers`].
 
 use std::time::Duration;
 
@@ -19,17 +19,18 @@ use warpgauge_model::ErrorCode;
 use warpgauge_service::{Caller, JobEvents, JobService};
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// Streams that may be open at once, and the share of all connections that they may take.
+/// Maximum number of open streams, and the divisor of the number of connections that limits it
+/// further.
 const MAX_WATCHERS: usize = 256;
 const SHARE: usize = 4;
 
 /// Interval of keep-alive comments on a stream without events: proxies close silent connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// When a client whose stream broke off may come back, milliseconds.
+/// Time after which a client whose stream broke may reconnect, milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// Who watches, in number.
+/// The places of open streams.
 #[derive(Clone)]
 pub(crate) struct Watchers {
     places: Pool,
@@ -37,20 +38,20 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Streams end when the server goes down. `shared`: whether there may be several callers, each known by its
-    /// key. Then one has at most as many streams as it leaves for others.
+    /// Streams end when the server shuts down. `shared` is whether several callers with keys may
+    /// exist. Then each has at most a share of the streams.
     pub(crate) fn new(phase: watch::Receiver<Phase>, connections: usize, shared: bool) -> Self {
         let places = MAX_WATCHERS.min(connections / SHARE).max(1);
         let bounds = PoolBounds { places, extra: 0, waiting: 0, shared, least: 1 };
         Self { places: Pool::new(bounds), phase }
     }
 
-    /// Streams that are open.
+    /// Returns the number of open streams.
     pub(crate) fn open(&self) -> usize {
         self.places.held()
     }
 
-    /// A place for one more stream of a caller's.
+    /// Returns a place for another stream of a caller.
     pub(crate) fn place(&self, caller: &Caller) -> Result<PoolPermit, ApiError> {
         self.places.try_take(Owner::named(&caller.owner), 1).map_err(|full| {
             let (count, whose) = match full {
@@ -86,14 +87,14 @@ fn stream_of(
     mut phase: watch::Receiver<Phase>,
 ) -> SSE {
     let events = news.filter_map(move |event| {
-        // Only the first event can be known to the client. The last event is always sent.
+        // The client can know only the first event. The last event is always sent.
         let told = known.take().is_some_and(|known| known == id(&event)) && !event.state.is_end();
         let event = (!told).then(|| written(&event));
-        // Held for as long as the stream.
+        // The closure holds the place until the stream ends.
         let _place = &place;
         async move { event }
     });
-    // A server that goes down does not wait for streams: their clients come back to the next.
+    // A server that shuts down ends the streams; clients reconnect to the next server.
     let down = async move {
         let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
     };
@@ -101,7 +102,7 @@ fn stream_of(
     SSE::new(events).keep_alive(KEEP_ALIVE)
 }
 
-/// Tells one event of a job from every other: what changes from event to event.
+/// Returns the id of an event, which consists of the values that change between events.
 fn id(event: &JobEvent) -> String {
     format!(
         "{}-{}-{}-{}",
@@ -114,7 +115,7 @@ fn id(event: &JobEvent) -> String {
 
 fn written(event: &JobEvent) -> Event {
     let kind = if event.state.is_end() { "end" } else { "progress" };
-    // Numbers and texts by name: there is nothing in it that JSON cannot say.
+    // The event has numbers and texts only, which JSON can represent.
     let json = serde_json::to_string(event).unwrap_or_else(|error| {
         tracing::error!(%error, "an event cannot be written");
         "null".to_owned()

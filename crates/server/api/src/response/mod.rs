@@ -1,6 +1,6 @@
-//! Answers that several groups of operations give.
+//! Answers of several groups of operations.
 //!
-//! - `accepted`: a report or, with `wait=false`, where the job is
+//! - `accepted`: a report or, with `wait=false`, the address of the job
 //! - `compression`: gzip
 //! - `events`: a job's events as server-sent events
 //! - `reply`: JSON

@@ -13,13 +13,13 @@ use crate::blocking::{HEAVY_BYTES, run_blocking};
 use crate::error::{ApiError, JSON};
 use crate::schema;
 
-/// A JSON answer, written by serde.
+/// A JSON answer, serialized by serde.
 pub(crate) struct JsonReply<T> {
     json: Vec<u8>,
     of: PhantomData<fn() -> T>,
 }
 
-/// Size of an answer's body, for those that decide about compressing it.
+/// Size of an answer's body, from which the middleware decides about compression, bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLength(pub(crate) usize);
 
@@ -32,7 +32,8 @@ impl<T: Serialize> JsonReply<T> {
         Ok(Self { json, of: PhantomData })
     }
 
-    /// As [`JsonReply::new`], off the async threads where the answer carries `content_bytes` of tensors.
+    /// Returns the same as [`JsonReply::new`]. If the answer has large tensors, of `content_bytes`,
+    /// it is written off the async threads.
     pub(crate) async fn with_content(value: T, content_bytes: usize) -> Result<Self, ApiError>
     where
         T: Send + 'static,

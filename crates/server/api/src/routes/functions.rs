@@ -1,4 +1,4 @@
-//! Functions that callers send to be run.
+//! Runs functions that callers send.
 
 use std::sync::Arc;
 
@@ -87,10 +87,9 @@ impl Functions {
     }
 }
 
-/// A call.
 pub(crate) struct CallBody {
     call: FunctionCall,
-    /// Keeps the memory that the request takes accounted for while it is worked on.
+    /// Share of the memory of all bodies, held while the function runs.
     share: Share,
 }
 
@@ -126,7 +125,7 @@ impl<'a> ApiExtractor<'a> for CallBody {
     }
 }
 
-/// Refuses a body that says it is something else.
+/// Rejects a body of another media type.
 fn check_container(request: &Request) -> Result<(), ApiError> {
     let mut values = request.headers().get_all(header::CONTENT_TYPE).iter();
     let came = match (values.next(), values.next()) {
@@ -153,7 +152,7 @@ fn parsed(mut body: Vec<u8>) -> Result<FunctionCall, ApiError> {
     Ok(FunctionCall { owner: String::new(), head, program: body })
 }
 
-/// What a call returned.
+/// The outcome of a call.
 pub(crate) struct OutcomeReply(Vec<u8>);
 
 impl OutcomeReply {
@@ -172,7 +171,7 @@ impl IntoResponse for OutcomeReply {
     fn into_response(self) -> Response {
         let mut response = Response::builder().content_type(CONTAINER).finish();
         response.set_data(BodyLength(self.0.len()));
-        // What a stranger's function returned is never a page of this server's.
+        // A browser must not show the result of a foreign function as a page of this server.
         let nosniff = poem::http::HeaderValue::from_static("nosniff");
         response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
         response.set_body(self.0);

@@ -2,7 +2,7 @@
 //!
 //! - `functions`: functions that callers send
 //! - `gate`: runs of the gate, baselines, the history
-//! - `jobs`: jobs, and what they left
+//! - `jobs`: jobs, and their artifacts
 //! - `kernels`: evaluate, compare, sweep, compile, execute
 //! - `machine`: state, figures and administration of the machine
 //! - `spmv`: sparse matrix times vector

@@ -1,7 +1,7 @@
 //! Runs of the gate, baselines and the history.
 //!
 //! - `operations`: the handlers
-//! - `reply`: reports and histories in the form that is wanted
+//! - `reply`: reports and histories in the requested form
 
 pub(crate) mod operations;
 pub(crate) mod reply;

@@ -39,7 +39,7 @@ pub struct BaselineRemoved {
     pub name: String,
 }
 
-/// Points of a history where the caller does not say.
+/// Returns the default number of points of a history.
 fn points() -> u32 {
     1_000
 }
@@ -127,7 +127,7 @@ impl Gate {
         name: Path<String>,
     ) -> Result<JsonReply<Baseline>, OperationError<BaselineErrors>> {
         let baseline = self.service.gate.baseline(&name, &caller).await?;
-        // Its code may be long.
+        // The code may be long.
         Ok(JsonReply::with_content(baseline, usize::MAX).await?)
     }
 

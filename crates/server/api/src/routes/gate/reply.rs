@@ -1,4 +1,4 @@
-//! Answers of the gate in the form that is wanted.
+//! Answers of the gate in the requested form.
 
 use poem::http::{HeaderMap, header};
 use poem::{IntoResponse, Response};
@@ -48,7 +48,7 @@ pub(crate) enum HistoryFormat {
 
 const SVG: &str = "image/svg+xml";
 
-/// Media types that stand for a format of their own.
+/// Media types that choose a format.
 const ACCEPTED: [(&str, GateFormat); 7] = [
     (JSON, GateFormat::Json),
     ("application/xml", GateFormat::Junit),
@@ -59,7 +59,7 @@ const ACCEPTED: [(&str, GateFormat); 7] = [
     ("*/*", GateFormat::Json),
 ];
 
-/// The media types of an `Accept` header, in order.
+/// Returns the media types of an `Accept` header, in their order.
 fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(header::ACCEPT).iter();
     let types = values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
@@ -67,7 +67,8 @@ fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 impl GateFormat {
-    /// By the query and, where it says nothing, by the first media type of `Accept` that is known.
+    /// Returns the format of the query or, without one, that of the first known media type of
+    /// `Accept`.
     pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
         let known = |name: &str| {
             ACCEPTED.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
@@ -75,7 +76,7 @@ impl GateFormat {
         format.or_else(|| accepted(headers).find_map(known)).unwrap_or(Self::Json)
     }
 
-    /// The file that the command line writes in this format, and its media type.
+    /// Returns the file that the command line writes in this format, and its media type.
     fn file(self) -> (&'static str, &'static str) {
         match self {
             Self::Json => ("gate.json", JSON),
@@ -90,7 +91,8 @@ impl GateFormat {
 }
 
 impl HistoryFormat {
-    /// As [`GateFormat::wanted`].
+    /// Returns the format of the query or, without one, that of the first known media type of
+    /// `Accept`.
     pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
         let known = |name: &str| match name {
             SVG => Some(Self::Svg),
@@ -109,7 +111,8 @@ pub(crate) enum GateReply {
 }
 
 impl GateReply {
-    /// The report in a format, made off the async threads: blocks make it long.
+    /// Returns the report in a format. This runs off the async threads, because blocks make the
+    /// report long.
     pub(crate) async fn of(report: GateReport, format: GateFormat) -> Result<Self, ApiError> {
         run_blocking("gate", "writing the report", move || {
             if format == GateFormat::Json {
@@ -141,7 +144,7 @@ impl IntoResponse for GateReply {
     }
 }
 
-/// A file that a browser may show and that does nothing else there.
+/// Returns a file that a browser may show, without scripts or requests.
 fn file(media_type: &'static str, text: String) -> Response {
     Response::builder()
         .content_type(media_type)
@@ -195,7 +198,7 @@ pub(crate) enum HistoryReply {
 }
 
 impl HistoryReply {
-    /// The series in a format.
+    /// Returns the series in a format.
     pub(crate) fn of(answer: &HistoryAnswer, format: HistoryFormat) -> Result<Self, ApiError> {
         Ok(match format {
             HistoryFormat::Json => Self::Series(JsonReply::new(answer)?),

@@ -1,4 +1,4 @@
-//! The operations on kernels.
+//! Handlers of the operations on kernels: [`Kernels`].
 
 use poem::http::HeaderMap;
 use poem::web::Data;

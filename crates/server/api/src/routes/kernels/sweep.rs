@@ -32,7 +32,7 @@ const EVENTS: &str = "text/event-stream";
 /// Interval of keep-alive comments on a stream without events: proxies close silent connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Answers with reports above this size are written off the async threads.
+/// Size of a report above which answers are written off the async threads, bytes.
 const REPORT_BYTES: usize = 32 << 10;
 
 /// Format of an answer that is not a stream.
@@ -45,7 +45,7 @@ pub(crate) enum SweepFormat {
     Csv,
 }
 
-/// What the caller wants to have.
+/// Form of the answer that the caller requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
@@ -54,7 +54,8 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// By the query and, where it says nothing, by the first media type of `Accept` that is known.
+    /// Returns the form of the query or, without one, that of the first known media type of
+    /// `Accept`.
     pub(crate) fn wanted(
         stream: Option<bool>,
         format: Option<SweepFormat>,
@@ -79,7 +80,7 @@ impl Form {
             .unwrap_or(Form::Json)
     }
 
-    /// Refuses a form that only a report has: with `wait=false` the answer holds none.
+    /// Rejects a form that only a report has: with `wait=false` the answer has no report.
     pub(crate) fn without_report(
         self,
         stream: Option<bool>,
@@ -102,7 +103,7 @@ pub(crate) enum SweepReply {
     Accepted(AcceptedReply),
 }
 
-/// Carries out a sweep and answers in the form that is wanted.
+/// Runs a sweep and answers in the requested form.
 pub(crate) async fn reply(
     service: &Services,
     request: SweepRequest,
@@ -126,25 +127,25 @@ pub(crate) async fn reply(
     Ok(SweepReply::Report(JsonReply::with_content(answer, reports * REPORT_BYTES).await?))
 }
 
-/// A sweep that runs in a task of its own: the client may read as slowly as it likes without
-/// holding up a device. Dropping it ends the task.
+/// A sweep in a separate task, so that a client that reads slowly does not delay the device.
+/// Dropping it ends the task.
 struct Running {
     events: UnboundedReceiver<SweepEvent>,
     task: JoinSet<Result<SweepResponse, ServiceError>>,
 }
 
-/// Starts a sweep; what keeps it from starting is an error, not an event.
+/// Starts a sweep. A failure before its first event is an HTTP error, and no event.
 async fn started(
     service: Services,
     request: SweepRequest,
     submission: JobSubmission,
     share: Share,
 ) -> Result<SSE, ApiError> {
-    // It holds no more events than there are points, and those are bounded.
+    // The channel holds at most one event per point, and the number of points is bounded.
     let (sender, mut events) = mpsc::unbounded_channel();
     let mut task = JoinSet::new();
     task.spawn(async move {
-        // The receiver goes only when the client has gone, and then this task goes too.
+        // The receiver lives as long as the task, and both end when the client disconnects.
         let tell = Box::new(move |event| drop(sender.send(event)));
         let outcome = service.evaluations.sweep(request, submission, tell).await;
         drop(share);
@@ -154,7 +155,7 @@ async fn started(
     let mut running = Running { events, task };
     let first = match first {
         Some(first) => of_event(&first),
-        // It is a sweep that was sent before, with the same key: nothing but its answer comes.
+        // A sweep with the same key was sent before, so only its answer arrives.
         None => match running.ended().await {
             Some(Ok(answer)) => done(answer).await?,
             Some(Err(error)) => return Err(error),
@@ -181,7 +182,7 @@ impl Running {
         Some(last.unwrap_or_else(|error| event("error", error.body())))
     }
 
-    /// What came of the sweep, once.
+    /// Returns the outcome of the sweep; only the first call has one.
     async fn ended(&mut self) -> Option<Result<SweepResponse, ApiError>> {
         let outcome = self.task.join_next().await?;
         Some(match outcome {
@@ -194,9 +195,9 @@ impl Running {
     }
 }
 
-/// The last event: the whole answer.
+/// Returns the last event, which has the whole answer.
 async fn done(answer: SweepResponse) -> Result<Event, ApiError> {
-    // Reports make it long.
+    // The reports make the answer long.
     run_blocking("reply", "writing the answer", move || event("done", &answer)).await
 }
 
@@ -208,7 +209,7 @@ fn of_event(news: &SweepEvent) -> Event {
 }
 
 fn event(kind: &str, content: &impl Serialize) -> Event {
-    // Numbers, texts and maps by name: there is nothing in it that JSON cannot say.
+    // The event has numbers, texts and maps with text keys only, which JSON can represent.
     let json = serde_json::to_string(content).unwrap_or_else(|error| {
         tracing::error!(%error, kind, "an event cannot be written");
         "null".to_owned()

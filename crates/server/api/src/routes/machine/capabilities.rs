@@ -1,4 +1,4 @@
-//! What this machine can do, and why not where it cannot.
+//! Capabilities of this machine, with a reason for each that is absent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub struct DeviceCapabilities {
 }
 
 impl Capabilities {
-    /// Returns facts about the service and its tools.
+    /// Returns the capabilities that follow from the service's status and its tools.
     pub fn new(status: &ServiceStatus, tooling: &Tooling) -> Self {
         let there = |language: &str| {
             tooling.tools.iter().any(|tool| tool.name == language && tool.available)

@@ -1,4 +1,4 @@
-//! `POST /admin/cleanup-jobs`.
+//! `POST /admin/cleanup-jobs`: removes ended jobs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use warpgauge_job_views::CleanupReport;
 use warpgauge_model::FailureCode;
 use warpgauge_service::CleanupPolicy;
 
-/// Age from which ended jobs are removed where nothing is said: that of the reference.
+/// Age from which ended jobs are removed without parameters, as at the CUDA Evaluation Server.
 const DEFAULT_AGE: Duration = Duration::from_secs(300);
 
 /// Result of `POST /admin/cleanup-jobs`, with the fields of the CUDA Evaluation Server and further ones.
@@ -34,7 +34,7 @@ impl Cleaned {
     }
 }
 
-/// What to remove.
+/// Returns which jobs to remove, from the parameters.
 pub(crate) fn policy(
     older_than_s: Option<f64>,
     keep: Option<u64>,

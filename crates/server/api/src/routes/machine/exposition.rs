@@ -1,4 +1,4 @@
-//! The text that Prometheus reads.
+//! The metrics of the server in the OpenMetrics text format, which Prometheus reads.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -15,10 +15,10 @@ use warpgauge_report::DeviceReport;
 use warpgauge_service::ServiceStatus;
 use warpgauge_telemetry::{BOUNDS, LabelKind, Observed, Stage, telemetry};
 
-/// Its media type.
+/// Media type of the text.
 pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Every metric at this moment.
+/// Returns every metric at this moment.
 pub(crate) fn exposition(
     status: &ServiceStatus,
     ready: bool,
@@ -47,7 +47,7 @@ pub(crate) fn exposition(
 
 type Labels = Vec<(&'static str, String)>;
 
-/// Samples of one name.
+/// A metric with its samples.
 #[derive(Debug)]
 struct Family {
     name: &'static str,
@@ -60,13 +60,13 @@ struct Family {
 enum Samples {
     Gauge(Vec<(Labels, f64)>),
     Counter(Vec<(Labels, u64)>),
-    /// A counter of something that is not counted one by one.
+    /// A counter whose value may be a fraction.
     Sum(Vec<(Labels, f64)>),
     Histogram(Vec<(Labels, Observed)>),
     Info(Labels),
 }
 
-/// What [`exposition`] found, until the encoder asks for it.
+/// The metrics that [`exposition`] collected, until the encoder reads them.
 #[derive(Debug)]
 struct Families(Mutex<Vec<Family>>);
 
@@ -132,7 +132,7 @@ fn service(families: &mut Vec<Family>, status: &ServiceStatus, jobs: &JobCounts,
 }
 
 fn devices(families: &mut Vec<Family>, status: &ServiceStatus) {
-    // The ordinal alone may name another device after a restart; the UUID does not.
+    // After a restart the ordinal may belong to another device; the UUID does not change.
     let label = |device: &DeviceReport| {
         vec![("device", device.id.to_string()), ("uuid", device.uuid.clone())]
     };

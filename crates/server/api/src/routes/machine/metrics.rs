@@ -1,4 +1,4 @@
-//! `GET /metrics`.
+//! The answer of `GET /metrics`.
 
 use poem::{IntoResponse, Response};
 use poem_openapi::ApiResponse;
@@ -9,7 +9,6 @@ use poem_openapi::registry::{
 use super::exposition::OPEN_METRICS;
 use crate::response::reply::BodyLength;
 
-/// The text of all metrics.
 pub(crate) struct MetricsReply(pub(crate) String);
 
 impl IntoResponse for MetricsReply {

@@ -1,12 +1,12 @@
-//! The machine.
+//! State and administration of the machine.
 //!
 //! - `capabilities`: what this machine can do
-//! - `cleanup`: removing old jobs
+//! - `cleanup`: removal of old jobs
 //! - `exposition`: the text that Prometheus reads
-//! - `metrics`: its answer
+//! - `metrics`: the answer with that text
 //! - `operations`: the handlers
 //! - `stats`: figures in the shape of the CUDA Evaluation Server
-//! - `views`: health, devices, and what the server is
+//! - `views`: health, devices, and facts about the server
 
 pub(crate) mod capabilities;
 pub(crate) mod cleanup;

@@ -1,4 +1,4 @@
-//! The operations on the machine.
+//! Handlers of the operations on the machine: [`Machine`].
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use warpgauge_service::{Caller, Services};
 pub(crate) struct Machine {
     pub(crate) service: Services,
     pub(crate) body_limit_bytes: u64,
-    /// Requests by operation.
+    /// Counts of requests by operation.
     pub(crate) http: Arc<HttpMetrics>,
     pub(crate) watchers: Watchers,
     pub(crate) admin_keys: AdminKeys,
@@ -51,12 +51,12 @@ enum HealthReply {
 }
 
 impl Machine {
-    /// What only administrators see with the places of files in it.
+    /// Returns the value; only administrators see the data directory in it.
     fn shown<T: Serialize + DeserializeOwned>(&self, value: T, sees: Sees) -> Result<T, ApiError> {
         if sees == Sees::Everything { Ok(value) } else { self.places.hidden_in(value) }
     }
 
-    /// Why nothing can be evaluated.
+    /// Returns the reasons why nothing can be evaluated.
     async fn unready(&self) -> Vec<Unready> {
         if *self.phase.borrow() != Phase::Serving {
             return vec![Unready::shutting_down()];

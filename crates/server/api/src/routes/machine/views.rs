@@ -12,7 +12,7 @@ use warpgauge_model::DeviceKind;
 use warpgauge_report::DeviceReport;
 use warpgauge_service::{DeviceView, ServiceStatus};
 
-/// What this program calls itself.
+/// Name of the service in answers.
 const SERVICE: &str = "warpgauge";
 
 /// Liveness of the server.
@@ -122,7 +122,7 @@ impl Health {
     }
 }
 
-/// A device serves unless it failed; one that is starting soon does.
+/// Returns whether a device serves, which it does unless it failed, even before it has started.
 pub(crate) fn serves(view: &DeviceView) -> bool {
     !view.state.starts_with("failed")
 }

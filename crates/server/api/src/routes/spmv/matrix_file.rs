@@ -1,4 +1,4 @@
-//! A matrix as a file, over HTTP.
+//! A matrix as a file in an answer.
 
 use poem::http::{HeaderValue, header};
 use poem::{Body, IntoResponse, Response};

@@ -1,4 +1,5 @@
-//! Sparse matrix times vector: the operations of the Remote GPU Execution Service.
+//! Handlers of the operations on sparse matrices, which are those of the Remote GPU Execution
+//! Service: [`Spmv`].
 
 use poem::web::Data;
 use poem_openapi::OpenApi;
@@ -27,10 +28,10 @@ pub(crate) struct Spmv {
     pub(crate) service: Services,
 }
 
-/// What takes long, as errors name it.
+/// Name of the blocking work in errors.
 const PREPARING: &str = "preparing the product";
 
-/// Bytes of an answer for each element of the product.
+/// Estimated bytes of an answer for each element of the product.
 const ELEMENT_BYTES: usize = 12;
 
 #[OpenApi]
@@ -85,7 +86,8 @@ impl Spmv {
     ) -> Result<JsonReply<SpmvResponse>, OperationError<NamedBodyErrors>> {
         let ParsedBody { value, share, .. } = request;
         let mut answers = Vec::new();
-        // What the machine may lack goes first: then nothing has run where it is refused.
+        // cuSPARSE, which the machine may lack, comes first: then a rejected request has run
+        // nothing.
         for &method in value.methods().map_err(unfit)?.iter().rev() {
             let request = value.only(method).map_err(unfit)?;
             let wanted = WantedProduct::Stored(Box::new(request));
@@ -102,12 +104,12 @@ impl Spmv {
         }
         drop(share);
         let rows: u32 = answers.iter().map(|(_, (rows, ..))| rows).sum();
-        // Of two, one stands there twice.
+        // An answer with both products has one of them twice.
         let rows = if answers.len() > 1 { rows.saturating_add(rows / 2) } else { rows };
         let answer = move || {
             let answers =
                 answers.iter().map(|(report, extents)| SpmvResponse::new(report, *extents));
-            // The last is the kernel's, if there is one.
+            // The last is the kernel's product, if there is one.
             answers.reduce(|cusparse, custom| custom.beside(cusparse)).unwrap_or_default()
         };
         Ok(reply(answer, (rows, 0, 0)).await?)
@@ -213,7 +215,8 @@ fn unfit(problem: SpmvProblem) -> ApiError {
     ApiError::field(&problem.path, problem.code, problem.message)
 }
 
-/// Returns how one of several jobs of a request is accepted. A retry of the request finds each job again.
+/// Returns how one of several jobs of a request is submitted. A retry of the request finds each job
+/// again.
 fn of_method(submission: &JobSubmission, method: Method) -> Result<JobSubmission, ApiError> {
     let mut own = submission.clone();
     if let Some(key) = &mut own.idempotency_key {
@@ -232,7 +235,7 @@ fn named(message: String) -> ApiError {
     ApiError::field("name", FailureCode::InvalidData, message)
 }
 
-/// An answer with a product of so many rows.
+/// Returns an answer with a product of this number of rows.
 async fn reply(
     answer: impl FnOnce() -> SpmvResponse + Send + 'static,
     (rows, ..): Extents,

@@ -1,4 +1,5 @@
-//! Uploads of matrices: a form with a file, which goes to a temporary file as it comes, or JSON.
+//! Uploads of matrices: a form whose file is written to a temporary file as it arrives, or JSON
+//! ([`MatrixUpload`]).
 
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Request, RequestBody};
@@ -17,16 +18,16 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Upload;
 use warpgauge_sparse::spmv::UploadRequest;
 
-/// Name of the form's field.
+/// Name of the form's field with the file.
 const FIELD: &str = "file";
 
-/// What takes long, as errors name it.
+/// Name of the blocking work in errors.
 const READING: &str = "reading the upload";
 
-/// A file of a matrix, in either form.
+/// The file of a matrix, from either kind of body.
 pub(crate) struct MatrixUpload {
     pub(crate) upload: Upload,
-    /// Keeps the memory, or the room on the disk, that the request takes accounted for while it is worked on.
+    /// Share of the memory, or of the room on the disk, held while the server works on the request.
     pub(crate) share: Share,
 }
 
@@ -82,7 +83,7 @@ impl<'a> ApiExtractor<'a> for MatrixUpload {
     }
 }
 
-/// What a body is.
+/// Kind of a body.
 enum Kind {
     Form { boundary: String },
     Json,
@@ -110,7 +111,7 @@ fn kind(headers: &HeaderMap) -> Result<Kind, ApiError> {
     ))
 }
 
-/// The upload of a JSON body. Blocking.
+/// Returns the upload of a JSON body. The call blocks.
 fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
     let request = warpgauge_contract::parse::<UploadRequest>(BodyFormat::Json, bytes);
     let UploadRequest { filename, content } = request.map_err(unparsable)?;

@@ -1,4 +1,4 @@
-//! The content of a shared tensor, over HTTP.
+//! The content of a shared tensor in an answer.
 
 use poem::http::{HeaderValue, header};
 use poem::{Body, IntoResponse, Response};
@@ -44,7 +44,8 @@ impl IntoResponse for TensorFileReply {
         let mut response = Response::builder().content_type(BYTES).finish();
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        // A client that receives fewer bytes knows that the tensor was removed meanwhile.
+        // A tensor that is removed meanwhile ends the content early, which the length shows to the
+        // client.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
         let name = format!("attachment; filename=\"{id}.{}\"", format.name());
         if let Ok(value) = HeaderValue::from_str(&name) {

@@ -1,4 +1,5 @@
-//! Shared tensors: the operations of the GPU Tensor Server.
+//! Handlers of the operations on shared tensors, which are those of the GPU Tensor Server:
+//! [`Tensors`].
 
 use std::sync::Arc;
 

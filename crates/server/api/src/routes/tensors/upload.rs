@@ -1,5 +1,5 @@
-//! Uploads of tensors: a form with a file, which goes to a temporary file as it comes, and arrays. A body
-//! that is none of them is answered with 422, as by the GPU Tensor Server.
+//! Uploads of tensors: a form whose file is written to a temporary file as it arrives
+//! ([`FormUpload`]), and arrays. Another body is answered with 422, as by the GPU Tensor Server.
 
 use std::fs::File;
 
@@ -18,19 +18,20 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
 use warpgauge_shared_tensors::{ArrayRequest, CPU};
 
-/// Names of the field with the file: the GPU Tensor Server's, and one for files that are no sound.
+/// Names of the field with the file: the GPU Tensor Server's, and another for files that are not
+/// sound.
 const FILES: [&str; 2] = ["wav_file", "file"];
 
-/// Longest value of another field, bytes.
+/// Maximum length of another field's value, bytes.
 const MAX_VALUE: usize = 4_096;
 
-/// Most fields of a form.
+/// Maximum number of fields of a form.
 const MAX_FIELDS: usize = 64;
 
-/// A file and how it is to be held.
+/// A file, and options of the tensor.
 pub(crate) struct FormUpload {
     pub(crate) upload: TensorUpload,
-    /// Keeps the room on the disk that the request takes accounted for while it is worked on.
+    /// Share of the room on the disk, held while the server works on the request.
     pub(crate) share: Share,
 }
 
@@ -147,7 +148,7 @@ fn malformed(error: multer::Error) -> ApiError {
     form::malformed("wav_file", error)
 }
 
-/// What was found of a form so far.
+/// Fields of the form that were read so far.
 #[derive(Default)]
 struct Found {
     file: Option<File>,
@@ -215,7 +216,7 @@ impl Found {
     }
 }
 
-/// A field of the form is missing, unknown or of another type.
+/// Returns the error for a field of the form that is missing, unknown or of another type.
 fn unfit(path: &str, code: FailureCode, text: impl Into<String>) -> ApiError {
     ApiError::field(path, code, text).unprocessable()
 }
