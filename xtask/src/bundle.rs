@@ -1,4 +1,4 @@
-//! `cargo xtask bundle`: one folder that runs the tests and benchmarks where there is no Rust.
+//! `cargo xtask bundle`: packs a folder that runs the tests and benchmarks on hosts without Rust.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::product::{self, Profile};
 use crate::shell;
 
-/// Largest archive of a bundle, bytes.
+/// Maximum size of an archive, bytes.
 const SIZE_LIMIT: u64 = 60_000_000;
 
 const RUN_SH: &str = include_str!("../bundle/run.sh");
@@ -24,7 +24,7 @@ pub struct Options {
     out: PathBuf,
 }
 
-/// Builds everything in release and packs it.
+/// Builds everything in release and packs it into a folder.
 pub fn run(options: &Options) -> Result<()> {
     let program = product::build(Profile::Release)?;
     shell::run(shell::cargo().args(["build", "--release", "-p", "xtask"]))?;
@@ -70,9 +70,10 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Packs a bundle into an archive within it, for hosts that are far away.
+/// Packs a bundle into an archive within the folder, for slow connections.
 fn pack(out: &Path) -> Result<PathBuf> {
-    // Written beside the folder: tar complains of a folder that changes while it reads it.
+    // The archive is written beside the folder: tar reports an error if the folder changes
+    // meanwhile.
     let (written, archive) = (out.with_extension("tar.gz"), out.join("bundle.tar.gz"));
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(out).arg("-czf").arg(&written).arg(".");
@@ -81,8 +82,8 @@ fn pack(out: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Builds the integration tests and returns their program. It asks and compares, and needs no
-/// optimisation, which would take longer than everything else.
+/// Builds the integration tests and returns the path of their program. The tests need no
+/// optimisation, which would take longer than the rest.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--workspace", "--test", "it", "--no-run"]);
@@ -96,7 +97,7 @@ fn build_tests() -> Result<PathBuf> {
         .context("cargo named no test program `it`")
 }
 
-/// Sources that the self-test has compiled on the host, for its device.
+/// Copies the sources that the self-test compiles on the host, for the host's device.
 fn copy_self_test(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for (source, name) in [
@@ -110,7 +111,7 @@ fn copy_self_test(to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes a former bundle, and nothing else.
+/// Removes an earlier bundle. Any other folder is an error.
 fn clear(out: &Path) -> Result<()> {
     if out.exists() {
         if !out.join("run.sh").is_file() {
@@ -121,7 +122,7 @@ fn clear(out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))
 }
 
-/// Removes symbols. Without `strip` the program is larger, and works.
+/// Removes symbols. Without the program `strip` the result is larger and works.
 fn strip(program: &Path) {
     let stripped = Command::new("strip").arg(program).status();
     if !stripped.is_ok_and(|status| status.success()) {

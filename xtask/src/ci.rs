@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what must hold beyond the tests.
+//! `cargo xtask ci`: the checks beyond the tests.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub struct SpecOptions {
     bless: bool,
 }
 
-/// Runs all checks and shows how long each took.
+/// Runs all checks and prints the time of each.
 pub fn run(options: &Options) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("format", || shell::run(shell::cargo().args(["fmt", "--all", "--", "--check"])))?;
@@ -58,7 +58,8 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask test` skips the tests on PostgreSQL where it is missing; a change is not taken without them.
+/// Fails without PostgreSQL. `cargo xtask test` skips the tests on it then, but a change is not
+/// taken without them.
 fn tests_had_postgres() -> Result<()> {
     if !shell::has_postgres() {
         bail!(
@@ -69,7 +70,7 @@ fn tests_had_postgres() -> Result<()> {
     Ok(())
 }
 
-/// Compares `openapi/warpgauge.yaml` with what the program generates, or rewrites it.
+/// Compares `openapi/warpgauge.yaml` with what the program generates, or rewrites the file.
 pub fn spec(options: &SpecOptions) -> Result<()> {
     let program = product::build(Profile::Test)?;
     let generated = shell::capture(Command::new(&program).args(["openapi", "--yaml"]))?;

@@ -1,14 +1,14 @@
-//! Contracts as files: `source_file` is replaced by the file's text before they travel.
+//! Contract files: their `source_file` is replaced by the file's text before they are sent.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Reads a contract and puts each `source_file` into it as `source_code`.
+/// Reads a contract and replaces each `source_file` by `source_code`.
 ///
-/// The text is edited line by line, which needs no YAML parser and keeps the rest as it is: a
-/// `source_file` must stand on a line of its own.
+/// The text is edited line by line, which needs no YAML parser and leaves the rest as it is. A
+/// `source_file` must have a line for itself.
 pub fn read_inlined(path: &Path) -> Result<String> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from a fresh clone to a verdict over HTTP.
+//! `cargo xtask demo`: builds the program, starts a server and evaluates a kernel over HTTP.
 
 use std::fs;
 use std::process::Command;
@@ -26,7 +26,6 @@ pub struct Options {
     kernel: String,
 }
 
-/// Runs the demo.
 pub fn run(options: &Options) -> Result<()> {
     check_prerequisites()?;
     let file = shell::root().join("kernels").join(&options.kernel).join("contract.yaml");
@@ -62,7 +61,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Says what is missing before minutes of compiling, not after.
+/// Reports missing programs before minutes of compilation.
 fn check_prerequisites() -> Result<()> {
     if ["cc", "gcc", "clang"].iter().all(|c| shell::find(c).is_none()) {
         bail!("there is no C compiler; install one (Debian, Ubuntu: apt-get install gcc)");
@@ -78,7 +77,7 @@ fn check_prerequisites() -> Result<()> {
     Ok(())
 }
 
-/// The report of one evaluation, for a person.
+/// Returns the report of an evaluation as text.
 fn verdict(kernel: &str, report: &Value) -> String {
     let result = &report["kernel_exec_result"];
     let device = &report["device"];
@@ -121,7 +120,8 @@ fn matched(report: &Value) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Median with its confidence interval, in microseconds, or milliseconds where they read better.
+/// Returns the median with its confidence interval, in microseconds or, from one millisecond on, in
+/// milliseconds.
 fn runtime(stats: &Value) -> Option<String> {
     let median_ms = stats["median"].as_f64()?;
     let (scale, unit) = if median_ms < 1.0 { (1e3, "µs") } else { (1.0, "ms") };
@@ -133,7 +133,7 @@ fn runtime(stats: &Value) -> Option<String> {
     Some(format!("median {:.2} {unit}{interval}, {} launches", median_ms * scale, stats["samples"]))
 }
 
-/// A JSON string without its quotes, anything else as JSON.
+/// Returns a JSON string without its quotes, and anything else as JSON.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

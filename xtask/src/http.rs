@@ -1,4 +1,4 @@
-//! HTTP with JSON in and out.
+//! A client for HTTP with JSON: [`Client`].
 
 use std::time::{Duration, Instant};
 
@@ -6,33 +6,32 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use ureq::Agent;
 
-/// Longest wait for one answer: above the longest timeout a contract may ask for.
+/// Maximum wait for an answer, above the largest timeout that a contract may have.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// Largest answer read.
+/// Maximum size of an answer, bytes.
 const ANSWER_LIMIT_BYTES: u64 = 512 * 1024 * 1024;
 
-/// A client of one server, with kept-alive connections.
+/// A client of one server. Its connections stay open.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
     url: String,
 }
 
-/// An answer, whatever its status.
+/// An answer of any status.
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
     /// The body; `null` if it is not JSON.
     pub body: Value,
-    /// From the first byte sent to the last byte read.
+    /// Time from the first byte sent to the last byte read.
     pub elapsed: Duration,
     /// Value of the `Retry-After` header, in seconds.
     pub retry_after: Option<u64>,
 }
 
 impl Client {
-    /// A client of the server at `url`.
     pub fn new(url: &str) -> Self {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
@@ -42,14 +41,12 @@ impl Client {
         Self { agent, url: url.to_owned() }
     }
 
-    /// Gets a path.
     pub fn get(&self, path: &str) -> Result<Answer> {
         let start = Instant::now();
         let response = self.agent.get(format!("{}{path}", self.url)).call();
         finish(response, start).with_context(|| format!("GET {path}"))
     }
 
-    /// Posts a body of the given media type.
     pub fn post(&self, path: &str, media_type: &str, body: &[u8]) -> Result<Answer> {
         let start = Instant::now();
         let response = self
@@ -60,7 +57,6 @@ impl Client {
         finish(response, start).with_context(|| format!("POST {path}"))
     }
 
-    /// Posts a JSON body.
     pub fn post_json(&self, path: &str, body: &Value) -> Result<Answer> {
         self.post(path, "application/json", &serde_json::to_vec(body)?)
     }

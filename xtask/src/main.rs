@@ -1,7 +1,7 @@
 //! Development commands: `cargo xtask <command>`.
 //!
-//! `demo` and `test` are all that a new user needs. `bench` needs no cargo at run time, so that the
-//! same binary runs on a GPU host that has no Rust (see `bundle`).
+//! A new user needs only `demo` and `test`. `bench` needs no cargo at run time, so that its binary
+//! also runs on a GPU host without Rust (see `bundle`).
 
 use std::process::ExitCode;
 

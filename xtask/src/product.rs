@@ -1,4 +1,4 @@
-//! Building the product and preparing its toolchain.
+//! Builds the program and installs its toolchain.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,23 +7,24 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// How to build.
+/// How to build the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Fast to build: the program alone, with the features of dependencies that the tests have. Cargo would
-    /// otherwise compile most crates a second time for the tests.
+    /// Fast to build: the program alone, with the features that dependencies have in the tests.
+    /// With other features Cargo would compile most crates again for the tests.
     Dev,
-    /// The same with the libraries that only tests use.
+    /// The same, with the libraries that only tests use.
     Test,
     /// Fast to run.
     Release,
 }
 
-/// What the demo needs, and what gives it the features of the tests' build.
+/// Packages of the demo, and a package that gives their dependencies the features of the tests'
+/// build.
 const PROGRAM: [&str; 6] =
     ["-p", "warpgauge", "-p", "warpgauge-emulator", "-p", "warpgauge-test-features"];
 
-/// Checks that the demo's build is a part of the tests' build, which was made before.
+/// Checks that the demo's build compiles nothing after the tests' build.
 pub fn check_builds_are_shared() -> Result<()> {
     let mut cargo = shell::cargo();
     let messages =
@@ -44,13 +45,13 @@ pub fn check_builds_are_shared() -> Result<()> {
     Ok(())
 }
 
-/// Builds the program and the emulator and returns the program's path.
+/// Builds the program and the emulator, and returns the program's path.
 pub fn build(profile: Profile) -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.arg("build");
     match profile {
         Profile::Dev => cargo.args(PROGRAM),
-        // Examples bring the features of the dependencies that only tests have.
+        // Examples enable the features of dependencies that only tests use.
         Profile::Test => cargo.args(["--workspace", "--lib", "--bins", "--examples"]),
         Profile::Release => {
             cargo.args(["--release", "-p", "warpgauge", "-p", "warpgauge-emulator"])
@@ -64,7 +65,7 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The directory cargo builds a profile into.
+/// Returns the directory of a profile's build.
 pub fn profile_dir(profile: Profile) -> Result<PathBuf> {
     Ok(target_dir()?.join(match profile {
         Profile::Dev | Profile::Test => "debug",
@@ -72,7 +73,7 @@ pub fn profile_dir(profile: Profile) -> Result<PathBuf> {
     }))
 }
 
-/// Cargo's target directory, wherever it was configured to be.
+/// Returns Cargo's target directory, with the configuration of the user.
 pub fn target_dir() -> Result<PathBuf> {
     let text = shell::capture(shell::cargo().args([
         "metadata",
@@ -82,7 +83,7 @@ pub fn target_dir() -> Result<PathBuf> {
         "--offline",
     ]))
     .or_else(|_| {
-        // Offline fails when the lock file names a package that was never fetched.
+        // Offline, cargo fails if the lock file has a package that was never fetched.
         shell::capture(shell::cargo().args(["metadata", "--no-deps", "--format-version", "1"]))
     })?;
     let metadata: serde_json::Value =
@@ -93,7 +94,7 @@ pub fn target_dir() -> Result<PathBuf> {
     Ok(PathBuf::from(directory))
 }
 
-/// Makes sure that the program finds NVRTC: installs it with pip if it does not.
+/// Installs NVRTC with pip, unless the program finds one.
 pub fn ensure_toolchain(program: &Path) -> Result<()> {
     if lists(program, "nvrtc")? {
         return Ok(());
@@ -106,8 +107,8 @@ pub fn ensure_toolchain(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that the program finds a package of Python's, as far as it can be had: tests without it say
-/// so. In CI it must be had.
+/// Installs a Python package, unless the program finds it. A failure is an error in CI only;
+/// elsewhere the tests that need the package report it.
 pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
     if lists(program, package)? {
         return Ok(());
@@ -128,11 +129,11 @@ pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
     }
 }
 
-/// The version of Triton that is tested beside the one that is installed: the newest that is supported.
+/// Version of Triton that is tested beside the installed version: the newest that is supported.
 const OTHER_TRITON: &str = "3.9.0";
 
-/// The `site-packages` of another version of Triton, fetched once; `None` where it cannot be had: the test
-/// that needs it says so. In CI it must be had.
+/// Returns the `site-packages` of another version of Triton, which is fetched once. `None` means
+/// that pip cannot install it, and the test that needs it reports that. In CI this is an error.
 pub fn other_triton() -> Result<Option<PathBuf>> {
     let place = target_dir()?.join("xtask").join(format!("triton-{OTHER_TRITON}"));
     if place.is_dir() {
@@ -160,7 +161,7 @@ pub fn other_triton() -> Result<Option<PathBuf>> {
     Ok(Some(place))
 }
 
-/// Whether `toolchain show` lists a version of a compiler.
+/// Returns whether `toolchain show` lists a version of a compiler.
 fn lists(program: &Path, compiler: &str) -> Result<bool> {
     let output = Command::new(program)
         .args(["toolchain", "show"])
@@ -171,7 +172,7 @@ fn lists(program: &Path, compiler: &str) -> Result<bool> {
     Ok(text.lines().any(|line| names_version(line, compiler)))
 }
 
-/// `nvrtc 13.0.88 …`: the name followed by a number.
+/// Returns whether the line has the name followed by a number, as in `nvrtc 13.0.88 …`.
 fn names_version(line: &str, compiler: &str) -> bool {
     line.split_once(compiler).is_some_and(|(_, rest)| {
         rest.trim_start_matches([' ', ':', '\t']).starts_with(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! A warpgauge server started for one task.
+//! A warpgauge server for one task: [`Server`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// Longest wait for the line that says where the server listens.
+/// Maximum wait for the line with the server's address.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running server; dropping it stops the server.
@@ -21,13 +21,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program serve` on a free port and waits until it listens. What the server prints
-    /// goes to `log`.
+    /// Starts `program serve` on a free port and waits until it listens. Its output goes to `log`.
     pub fn start(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         Self::start_command(Command::new(program), arguments, log)
     }
 
-    /// As [`Self::start`], by a command that may have an environment of its own.
+    /// Starts a server like [`Self::start`], through a command that may set environment variables.
     pub fn start_command(mut program: Command, arguments: &[String], log: &Path) -> Result<Self> {
         let name = program.get_program().to_owned();
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -47,8 +46,8 @@ impl Server {
         if let Some(stderr) = child.stderr.take() {
             forward(stderr, file, sender);
         }
-        // Both senders end when the server closes its output, so a server that dies is noticed
-        // at once.
+        // Both senders end when the server closes its output, so this notices at once if the server
+        // dies.
         match receiver.recv_timeout(START_TIMEOUT) {
             Ok(url) => Ok(Self { child, url }),
             Err(_) => {
@@ -63,7 +62,7 @@ impl Server {
         }
     }
 
-    /// Process id of the server.
+    /// Returns the server's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -83,7 +82,7 @@ impl Drop for Server {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        // SIGTERM lets the server end its children; the standard library offers SIGKILL only.
+        // SIGTERM lets the server end its children. The standard library can only send SIGKILL.
         let asked =
             Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status();
         if !asked.is_ok_and(|status| status.success()) {
@@ -93,13 +92,13 @@ impl Drop for Server {
     }
 }
 
-/// Copies lines to the log and sends the first address found.
+/// Copies lines to the log and sends the first address in them.
 fn forward(stream: impl Read + Send + 'static, mut log: File, sender: Sender<String>) {
     thread::spawn(move || {
         let mut sender = Some(sender);
         for line in BufReader::new(stream).lines() {
             let Ok(line) = line else { return };
-            // A full disk must not stop the server by filling its pipe: keep reading.
+            // With a full disk the loop still reads: a full pipe would block the server.
             let _ = writeln!(log, "{line}");
             if let Some(url) = address(&line)
                 && let Some(sender) = sender.take()
@@ -110,7 +109,7 @@ fn forward(stream: impl Read + Send + 'static, mut log: File, sender: Sender<Str
     });
 }
 
-/// The address in `warpgauge 0.1.0 listens on http://127.0.0.1:8000`.
+/// Returns the address in `warpgauge 0.1.0 listens on http://127.0.0.1:8000`.
 fn address(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("listens on ")?;
     let url = rest.split([' ', '"', '\'', '\u{1b}']).next()?;

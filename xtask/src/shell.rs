@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// The repository this program was built from.
+/// Returns the root of the repository from which this program was built.
 pub fn root() -> &'static Path {
     // The manifest of xtask is one level below the root.
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// The cargo that runs this program, or the one on the path.
+/// Returns the cargo that runs this program, or the cargo on the path.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // `cargo run` describes this package to us. Build scripts that watch these variables, such as
-    // ring's, would take it for theirs, and run again whenever cargo is called in another way.
+    // `cargo run` sets variables that describe this package. Build scripts that watch these, such
+    // as ring's, would run again whenever cargo is started in another way.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(describes_a_package) {
             command.env_remove(&name);
@@ -28,14 +28,14 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Whether cargo sets this variable for the program of one package.
+/// Returns whether cargo sets this variable for a package.
 fn describes_a_package(name: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// A command as one would type it.
+/// Returns a command as a user would type it.
 pub fn describe(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name();
     let mut text = name.unwrap_or(command.get_program()).to_string_lossy().into_owned();
@@ -45,7 +45,7 @@ pub fn describe(command: &Command) -> String {
     text
 }
 
-/// Shows a command, runs it, and fails if it fails.
+/// Prints a command and runs it. A failure of the command is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     let text = describe(command);
     eprintln!("$ {text}");
@@ -56,7 +56,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns its standard output; its standard error is shown.
+/// Runs a command and returns its standard output. Standard error is passed through.
 pub fn capture(command: &mut Command) -> Result<String> {
     let text = describe(command);
     let output = command
@@ -77,19 +77,19 @@ pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Whether PostgreSQL's programs are there: on the path, or where Debian puts them.
+/// Returns whether PostgreSQL's programs are on the path, or where Debian installs them.
 pub fn has_postgres() -> bool {
     let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     debian.map(|version| version.path().join("bin/initdb")).any(|program| program.is_file())
         || find("initdb").is_some()
 }
 
-/// Finds a program on the path, or says what to install.
+/// Finds a program on the path, or returns an error with advice.
 pub fn require(program: &str, advice: &str) -> Result<PathBuf> {
     find(program).with_context(|| format!("`{program}` is not installed; {advice}"))
 }
 
-/// Whether this runs in CI as root, where missing system packages may be installed.
+/// Returns whether this runs in CI as root, so that it may install system packages.
 pub fn may_install_packages() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true") && is_root() && find("apt-get").is_some()
 }
@@ -98,14 +98,14 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// Named steps with the time each took.
+/// Named steps, with the time of each.
 #[derive(Default)]
 pub struct Steps {
     done: Vec<(String, Duration)>,
 }
 
 impl Steps {
-    /// Runs one step under a heading.
+    /// Runs a step and prints its name.
     pub fn step<T>(&mut self, name: &str, action: impl FnOnce() -> Result<T>) -> Result<T> {
         eprintln!("\n== {name}");
         let start = Instant::now();

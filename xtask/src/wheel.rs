@@ -1,4 +1,5 @@
-//! `cargo xtask wheel`: the Python package as a wheel, with the program and the emulated device in it.
+//! `cargo xtask wheel`: builds the wheel of the Python package, with the program and the emulated
+//! device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::product::{self, Profile};
 use crate::shell;
 
-/// Where the hook of `python/hatch_build.py` finds the program.
+/// Variable with the program's path, which `python/hatch_build.py` reads.
 const VARIABLE: &str = "WARPGAUGE_PROGRAM";
 
 /// Options of `wheel`.
@@ -23,7 +24,7 @@ pub struct Options {
     out: Option<PathBuf>,
 }
 
-/// Builds the wheel and says where it is.
+/// Builds the wheel and prints its path.
 pub fn run(options: &Options) -> Result<()> {
     let program = match &options.program {
         Some(program) => program.clone(),
@@ -59,7 +60,7 @@ pub fn build(mut python: Command, program: &Path, out: &Path) -> Result<PathBuf>
     }
 }
 
-/// The wheels in a folder, which may not be there.
+/// Returns the wheels in a folder, which may be absent.
 fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());

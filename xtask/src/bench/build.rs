@@ -1,5 +1,5 @@
-//! What a developer waits for: from a fresh clone to the demo's verdict and to the end of the tests,
-//! after a change in one file, and how large the program is.
+//! Times that a developer waits: from a fresh clone to the demo's verdict and to the end of the
+//! tests, and after a change in one file. It also measures the size of the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::product;
 use crate::shell;
 
-/// Files of crates that nothing of the workspace but the program and crates of the rim depends on, with
-/// the packages whose tests a change there affects first.
+/// Files that are changed, each with the package whose tests a change there affects first.
 const LEAVES: [(&str, &str); 3] = [
     ("crates/core/gate/src/decide.rs", "warpgauge-gate"),
     ("crates/server/api/src/routes/kernels/operations.rs", "warpgauge-api"),
@@ -42,17 +41,17 @@ enum Part {
     Size,
 }
 
-/// One line of the table.
+/// A line of the table.
 struct Row {
     what: String,
     figure: String,
 }
 
-/// Measures and prints a table.
+/// Measures the parts and prints a table.
 pub fn run(options: &Options) -> Result<()> {
     let wanted = |part| options.part == Part::All || options.part == part;
     let mut rows = Vec::new();
-    // Crates are downloaded before any clock runs.
+    // The clocks run after the download of crates.
     shell::run(shell::cargo().args(["fetch", "--locked"]))?;
     if wanted(Part::Demo) {
         let clone = Clone::new()?;
@@ -82,7 +81,7 @@ fn row(what: &str, seconds: f64) -> Row {
     Row { what: what.to_owned(), figure: format!("{seconds:.1} s") }
 }
 
-/// A clone of the repository with a target directory of its own, removed at its end.
+/// A clone of the repository with its target directory. Dropping this removes the clone.
 struct Clone {
     path: PathBuf,
 }
@@ -100,7 +99,7 @@ impl Clone {
         Ok(Self { path })
     }
 
-    /// Runs cargo in the clone, and gives the seconds that it took.
+    /// Runs cargo in the clone and returns the seconds that it took.
     fn seconds(&self, arguments: &[&str]) -> Result<f64> {
         let mut cargo = shell::cargo();
         cargo.current_dir(&self.path).env_remove("CARGO_TARGET_DIR").args(arguments);
@@ -112,12 +111,12 @@ impl Clone {
 
 impl Drop for Clone {
     fn drop(&mut self) {
-        // The next one removes it where this fails.
+        // If this fails, the next clone removes the directory.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// What follows a change in one file, in this checkout, where everything else is built.
+/// Measures what follows a change in one file of this checkout, where everything else is built.
 fn leaves(rows: &mut Vec<Row>) -> Result<()> {
     let check = ["check", "-p", "warpgauge"];
     cargo(&check)?;
@@ -140,7 +139,7 @@ fn cargo(arguments: &[&str]) -> Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// A file with one more function; as it was when this is dropped.
+/// A file with an added function. Dropping this restores the file.
 struct Changed {
     path: PathBuf,
     before: String,
@@ -154,7 +153,7 @@ impl Changed {
             "/// Measured.\n#[allow(dead_code)]\nfn measured() -> u64 {{\n    {}\n}}\n",
             before.len()
         );
-        // Before the tests, which stand at the end.
+        // The function precedes the tests, which are at the end.
         let at = before.find("#[cfg(test)]").unwrap_or(before.len());
         let text = format!("{}{changed}\n{}", &before[..at], &before[at..]);
         fs::write(&path, text).with_context(|| format!("cannot write {file}"))?;
@@ -170,7 +169,7 @@ impl Drop for Changed {
     }
 }
 
-/// How large the released program is, and its sections.
+/// Measures the released program and its largest sections.
 fn sizes(rows: &mut Vec<Row>) -> Result<()> {
     let program = product::build(product::Profile::Release)?;
     let bytes = fs::metadata(&program)?.len();
@@ -181,7 +180,7 @@ fn sizes(rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// Sections that are in the file, the largest first.
+/// Returns the sections that the file contains, the largest first.
 fn sections(program: &Path) -> Result<Vec<(String, u64)>> {
     shell::require("size", "it comes with binutils")?;
     let text = shell::capture(Command::new("size").args(["-A", "-d"]).arg(program))?;
@@ -190,7 +189,7 @@ fn sections(program: &Path) -> Result<Vec<(String, u64)>> {
         .filter_map(|line| {
             let mut words = line.split_whitespace();
             let (name, bytes) = (words.next()?, words.next()?.parse().ok()?);
-            // Zeros take no bytes of the file.
+            // `.bss` takes no bytes of the file.
             (name.starts_with('.') && name != ".bss").then(|| (name.to_owned(), bytes))
         })
         .collect();

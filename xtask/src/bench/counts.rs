@@ -1,4 +1,4 @@
-//! The emulator's counts beside a GPU's hardware counters.
+//! Compares the emulator's counts with a GPU's hardware counters.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::product::{self, Profile};
 use crate::shell;
 
-/// What to compare with.
+/// Options of `bench counts`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Raw page of Nsight Compute as CSV, of `compare_counts` on a GPU (its source says how).

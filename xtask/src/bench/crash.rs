@@ -1,4 +1,4 @@
-//! The crash test of the default test run, with more kills.
+//! The crash test of the tests, with more kills.
 
 use anyhow::{Result, bail};
 
@@ -19,7 +19,7 @@ pub struct Options {
     postgres: bool,
 }
 
-/// Runs the test, which prints the figures and fails if anything was lost or doubled.
+/// Runs the test, which prints the figures and fails if a job was lost or ran twice.
 pub fn run(options: &Options) -> Result<()> {
     if options.postgres && !shell::has_postgres() {
         bail!("PostgreSQL is not installed; install its package (Debian: `postgresql`) first");

@@ -1,4 +1,4 @@
-//! What docs/gate.md promises, measured by its script.
+//! Measures the claims of docs/gate.md with its script.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::product::{self, Profile};
 use crate::shell;
 
-/// What to measure.
+/// Options of `bench gate`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Runs of each part.
@@ -23,7 +23,7 @@ pub struct Options {
     program: Option<PathBuf>,
 }
 
-/// Builds the program and starts the script, which fails where a promise does not hold.
+/// Builds the program and starts the script, which fails if a claim is false.
 pub fn run(options: &Options) -> Result<()> {
     let python = shell::require("python3", "it runs docs/gate/figures.py")?;
     let program = match &options.program {

@@ -1,4 +1,4 @@
-//! Many clients at once.
+//! Load of many clients: [`run`] measures it.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,33 +9,33 @@ use serde_json::Value;
 
 use crate::http::Client;
 
-/// Longest wait of a client before it retries, so that it still sees the end of the run.
+/// Maximum wait of a client before it retries, so that it notices the end of the run.
 const RETRY_LIMIT: Duration = Duration::from_secs(2);
 
-/// What the clients saw together.
+/// Results of all clients together.
 #[derive(Default)]
 pub struct Load {
-    /// Answers by HTTP status; 0: no answer.
+    /// Answers by HTTP status; status 0 is no answer.
     pub by_status: BTreeMap<u16, u64>,
     /// Evaluations that ended with a report of success.
     pub completed: u64,
-    /// Round trips of those, ms.
+    /// Round trips of these evaluations, ms.
     pub latency_ms: Vec<f64>,
-    /// Time in which a device had work, by those reports, ms.
+    /// Time for which a device had work, from these reports, ms.
     pub device_busy_ms: f64,
-    /// From the first request to the last answer.
+    /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
 impl Load {
-    /// Answers that are neither a report nor a request to come again.
+    /// Returns the number of answers that are neither a report nor a request to retry.
     pub fn errors(&self) -> u64 {
         let answers = |status: &u16| self.by_status.get(status).copied().unwrap_or(0);
         let all: u64 = self.by_status.values().sum();
         all - answers(&429) - self.completed
     }
 
-    /// Statuses and how often, e.g. `200: 5000, 429: 3`.
+    /// Returns the statuses with their counts, such as `200: 5000, 429: 3`.
     pub fn statuses(&self) -> String {
         let parts: Vec<String> =
             self.by_status.iter().map(|(status, count)| format!("{status}: {count}")).collect();
@@ -52,7 +52,7 @@ impl Load {
     }
 }
 
-/// Lets `clients` clients send `body` again and again for `duration`.
+/// Lets `clients` clients send `body` repeatedly for `duration`.
 pub fn run(url: &str, body: &Value, clients: usize, duration: Duration) -> Result<Load> {
     let bytes = serde_json::to_vec(body)?;
     let start = Instant::now();
@@ -74,7 +74,7 @@ pub fn run(url: &str, body: &Value, clients: usize, duration: Duration) -> Resul
 }
 
 fn one_client(url: &str, body: &[u8], start: Instant, duration: Duration) -> Load {
-    // An agent of its own: a connection of its own.
+    // Each agent has its connection.
     let client = Client::new(url);
     let mut load = Load::default();
     while start.elapsed() < duration {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: figures of a running service, which need no cargo at run time, the emulator's
-//! counts beside a GPU's, and the crash test at length.
+//! `cargo xtask bench`: figures of a running service, the emulator's counts beside a GPU's, and the
+//! long crash test. The figures need no cargo at run time.
 
 mod build;
 mod counts;
@@ -61,7 +61,6 @@ pub enum Command {
     Verdict(verdict::Options),
 }
 
-/// Runs a benchmark.
 pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Service(options) => service::run(options),

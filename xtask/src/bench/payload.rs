@@ -1,19 +1,19 @@
-//! The contracts that the benchmark sends.
+//! Contracts that the benchmark sends.
 
 use serde_json::{Value, json};
 
-/// Elements of the vectors: 1 M, as in the figures to reach.
+/// Elements of each vector: 1 M, as in the performance targets.
 const ELEMENTS: u64 = 1 << 20;
 
-/// Timed launches of one evaluation, as in the figures to reach.
+/// Timed launches of an evaluation, as in the performance targets.
 const TRIALS: u32 = 100;
 
-/// Sum of two vectors of 1 M floats, 100 trials.
+/// Returns the sum of two vectors of 1 M floats, with 100 trials.
 pub fn vector_add() -> Value {
     vector_add_from(&vector_add_source("a[i] + b[i]"))
 }
 
-/// The same, checked against a reference kernel.
+/// Returns the same contract, checked against a reference kernel.
 pub fn vector_add_checked() -> Value {
     let mut body = vector_add();
     body["expected"] = json!({"c": {"kernel": {
@@ -24,7 +24,7 @@ pub fn vector_add_checked() -> Value {
     body
 }
 
-/// The same with a source that no server has compiled before, if `salt` is new.
+/// Returns the same contract with a source that no server has compiled before, if `salt` is new.
 pub fn vector_add_unique(salt: u64) -> Value {
     vector_add_from(&vector_add_source(&format!("a[i] + b[i] + 0.0f * {salt}.0f")))
 }
@@ -64,14 +64,14 @@ fn vector_add_from(source: &str) -> Value {
     })
 }
 
-/// Writes through a null pointer: the device faults, and its context is lost.
+/// Returns a kernel that writes through a null pointer: the device faults, and its context is lost.
 pub fn crash() -> Value {
     let source = "extern \"C\" __global__ void crash(int* out) {\n    int* nowhere = \
                   (int*)(unsigned long long)(out[0] == 12345);\n    *nowhere = 1;\n}\n";
     single_output("crash", source, 60.0)
 }
 
-/// Never ends. Runs until `timeout_s` is over.
+/// Returns a kernel that does not end. It runs until `timeout_s` is over.
 pub fn hang(timeout_s: f64) -> Value {
     let source = "extern \"C\" __global__ void hang(volatile int* out) {\n    while (out[0] != \
                   12345) {\n    }\n}\n";
@@ -97,10 +97,11 @@ fn single_output(name: &str, source: &str, timeout_s: f64) -> Value {
     })
 }
 
-/// A request of about `bytes` bytes: one big tensor as base64, and a kernel that reads a bit of it.
+/// Returns a request of about `bytes` bytes: a large tensor in base64, and a kernel that reads a
+/// part of it.
 pub fn big_body(bytes: usize) -> Vec<u8> {
     const MARK: &str = "@DATA@";
-    // Four characters of base64 carry three bytes; three floats make sixteen characters.
+    // Four characters of base64 have three bytes, so three floats have sixteen characters.
     let floats = bytes / 16 * 3;
     let text = json!({
         "kernel": {
@@ -125,7 +126,7 @@ pub fn big_body(bytes: usize) -> Vec<u8> {
     let data = floats / 3 * 16;
     let mut body = Vec::with_capacity(before.len() + data + after.len());
     body.extend_from_slice(before.as_bytes());
-    // Zeros: `A` is six zero bits.
+    // The data are zeros: `A` is six zero bits.
     body.resize(before.len() + data, b'A');
     body.extend_from_slice(after.as_bytes());
     body

@@ -1,4 +1,4 @@
-//! Memory and children of a process, from `/proc`.
+//! Memory and children of a process, read from `/proc`.
 
 use std::fs;
 use std::thread;
@@ -9,13 +9,12 @@ use anyhow::{Context, Result, bail};
 /// Memory figures of a process, MiB.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// Resident now.
+    /// Resident memory now.
     pub resident: f64,
-    /// Largest resident since start, or since [`reset_peak`].
+    /// Largest resident memory since the start, or since [`reset_peak`].
     pub peak: f64,
 }
 
-/// Reads the memory figures of a process.
 pub fn memory(pid: u32) -> Result<Memory> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -24,7 +23,7 @@ pub fn memory(pid: u32) -> Result<Memory> {
     Ok(Memory { resident: field("VmRSS:")?, peak: field("VmHWM:")? })
 }
 
-/// Makes the peak start again from now.
+/// Resets the peak to the present memory.
 pub fn reset_peak(pid: u32) -> Result<()> {
     let path = format!("/proc/{pid}/clear_refs");
     fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
@@ -36,7 +35,7 @@ fn status_field_mib(text: &str, name: &str) -> Option<f64> {
     Some(kib / 1024.0)
 }
 
-/// Direct children of a process.
+/// Returns the direct children of a process.
 pub fn children(pid: u32) -> Result<Vec<u32>> {
     let mut found = Vec::new();
     let tasks = format!("/proc/{pid}/task");
@@ -48,15 +47,15 @@ pub fn children(pid: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Whether a process exists and is no zombie.
+/// Returns whether a process exists and is no zombie.
 pub fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        // The state follows the program's name, which is in brackets and may hold anything.
+        // The state follows the program's name, which is in brackets and may contain any character.
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     })
 }
 
-/// Waits until one of the processes is gone and returns it.
+/// Waits until one of the processes has ended, and returns it.
 pub fn wait_for_one_to_end(pids: &[u32], limit: Duration) -> Result<u32> {
     let start = Instant::now();
     loop {
@@ -66,7 +65,7 @@ pub fn wait_for_one_to_end(pids: &[u32], limit: Duration) -> Result<u32> {
         if start.elapsed() > limit {
             bail!("none of the processes {pids:?} ended within {limit:?}");
         }
-        // Another process's child cannot be waited for: look again every millisecond.
+        // A process cannot wait for another process' child, so this polls every millisecond.
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,17 +1,17 @@
-//! Figures with their targets, as a Markdown table and as JSON.
+//! Figures with their targets, as a Markdown table and as JSON: [`Figure`].
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// Which side of the target is good.
+/// The target of a figure.
 #[derive(Clone, Copy)]
 pub enum Target {
     /// The figure must not be larger.
     AtMost(f64),
     /// The figure must not be smaller.
     AtLeast(f64),
-    /// Nothing to reach: for information.
+    /// There is no target.
     None,
 }
 
@@ -23,14 +23,14 @@ pub struct Figure {
     pub unit: &'static str,
     /// The figure; absent if it could not be measured.
     pub value: Option<f64>,
-    /// What it should be.
+    /// The target of the value.
     pub target: Target,
-    /// How it was measured: samples, circumstances.
+    /// Samples and conditions of the measurement.
     pub detail: String,
 }
 
 impl Figure {
-    /// Whether the target is reached; `None` if there is none.
+    /// Returns whether the target is reached, or `None` without a target.
     pub fn reached(&self) -> Option<bool> {
         match self.target {
             Target::AtMost(limit) => Some(self.value.is_some_and(|value| value <= limit)),
@@ -40,7 +40,7 @@ impl Figure {
     }
 }
 
-/// All figures as a Markdown table.
+/// Returns all figures as a Markdown table.
 pub fn markdown(figures: &[Figure]) -> String {
     let mut table = String::from("| figure | measured | target | reached | samples |\n");
     table.push_str("| --- | ---: | ---: | --- | --- |\n");
@@ -67,7 +67,7 @@ pub fn markdown(figures: &[Figure]) -> String {
     table
 }
 
-/// All figures as JSON.
+/// Returns all figures as JSON.
 pub fn json(figures: &[Figure], context: Value) -> Value {
     let figures: Vec<Value> = figures
         .iter()
@@ -81,7 +81,7 @@ pub fn json(figures: &[Figure], context: Value) -> Value {
     json!({"context": context, "figures": figures})
 }
 
-/// Three significant digits or whole numbers, whichever says more.
+/// Rounds to three significant digits, or to a whole number from 100 on.
 fn round(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 100.0 || value == 0.0 {

@@ -1,4 +1,4 @@
-//! The figures of the service: latency, recovery, memory, throughput.
+//! Figures of the service: latency, recovery, memory, throughput.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -40,7 +40,7 @@ pub struct Options {
     server_args: Vec<String>,
 }
 
-/// A server under measurement.
+/// A server and its measured figures.
 struct Bench<'a> {
     options: &'a Options,
     server: Server,
@@ -48,7 +48,7 @@ struct Bench<'a> {
     figures: Vec<Figure>,
 }
 
-/// Measures everything, prints a table, writes JSON, and fails if a target is missed.
+/// Measures all figures, prints a table and writes JSON. A missed target is an error.
 pub fn run(options: &Options) -> Result<()> {
     let mut arguments = vec!["--device".to_owned(), options.device.clone()];
     arguments.extend(options.server_args.iter().cloned());
@@ -80,7 +80,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 impl Bench<'_> {
-    /// Sends an evaluation that must succeed.
+    /// Sends an evaluation. A report without a runtime is an error.
     fn evaluate(&self, body: &Value) -> Result<Answer> {
         let answer = self.client.post_json("/evaluate", body)?;
         let result = &answer.body["kernel_exec_result"];
@@ -102,7 +102,7 @@ impl Bench<'_> {
         self.figures.push(Figure { name: name.to_owned(), unit, value, target, detail });
     }
 
-    /// Round trips of a kernel that is in the cache; returns their median, ms.
+    /// Measures round trips of a kernel in the cache, and returns their median, ms.
     fn cached(&mut self) -> Result<f64> {
         eprintln!("cached evaluation …");
         for (name, body, limits) in [
@@ -132,7 +132,7 @@ impl Bench<'_> {
         self.figures[0].value.context("no samples: --samples must not be 0")
     }
 
-    /// Memory of the server when it has nothing to do.
+    /// Measures the memory of the idle server.
     fn idle_memory(&mut self) -> Result<()> {
         let memory = process::memory(self.server.pid())?;
         self.push(
@@ -145,10 +145,10 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Sources that were never compiled before.
+    /// Measures evaluations of sources that were never compiled before.
     fn first_time(&mut self) -> Result<()> {
         eprintln!("first-time compile and evaluate …");
-        // The clock makes sources new to a cache that survives restarts.
+        // The salt contains the time, so that no source is in a cache that survives restarts.
         let salt = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as u64;
         let mut total = Vec::new();
         for i in 0..(self.options.samples / 4).max(5) as u64 {
@@ -166,7 +166,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// An ordinary evaluation right after one that crashed.
+    /// Measures an evaluation directly after a crash.
     fn after_crash(&mut self, normal_ms: f64) -> Result<()> {
         eprintln!("evaluation after a crash …");
         let crash = payload::crash();
@@ -193,14 +193,15 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// From a hanging kernel's timeout to its answer, and to the end of the process that ran it.
+    /// Measures the time from a hanging kernel's timeout to its answer, and to the end of its
+    /// process.
     fn hang(&mut self) -> Result<()> {
         const TIMEOUT_S: f64 = 1.0;
         eprintln!("hanging kernel …");
         let body = payload::hang(TIMEOUT_S);
         let (mut answered, mut gone) = (Vec::new(), Vec::new());
         for _ in 0..5 {
-            // The spare of the last round is ready once this is answered.
+            // After this answer the spare of the last round is ready.
             self.evaluate(&payload::vector_add())?;
             let workers = process::children(self.server.pid())?;
             let start = Instant::now();
@@ -210,7 +211,7 @@ impl Bench<'_> {
             }
             process::wait_for_one_to_end(&workers, Duration::from_secs(30))?;
             let ended = milliseconds(start.elapsed());
-            // Compiling and queueing do not count against the timeout.
+            // The timeout excludes compilation and the wait for a device.
             let timings = &answer.body["timings"];
             let before = number(&timings["compile"])? + number(&timings["queue"])?;
             let due = before + TIMEOUT_S * 1e3;
@@ -224,7 +225,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Memory during and after a very large request.
+    /// Measures memory during and after a very large request.
     fn big_request(&mut self) -> Result<()> {
         if self.options.big_megabytes == 0 {
             return Ok(());
@@ -253,7 +254,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Many clients at once.
+    /// Measures throughput and latency with many clients.
     fn load(&mut self) -> Result<()> {
         if self.options.load_seconds == 0 {
             return Ok(());
@@ -289,7 +290,7 @@ impl Bench<'_> {
             .with_context(|| format!("/health has no device_count: {health}"))
     }
 
-    /// What the figures belong to.
+    /// Returns the device, compiler, version and time of the figures.
     fn context(&self) -> Result<Value> {
         let answer = self.evaluate(&payload::vector_add())?;
         let health = self.client.get("/health")?.body;

@@ -1,7 +1,7 @@
 //! Order statistics of samples.
 
-/// Quantile `q` (0–1) by linear interpolation between order statistics (Hyndman–Fan type 7).
-/// `None` without samples.
+/// Returns the quantile `q` (0–1) by linear interpolation between order statistics (Hyndman–Fan
+/// type 7), or `None` without samples.
 pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -24,7 +24,7 @@ mod tests {
         assert_eq!(quantile(&samples, 0.5), Some(2.5));
         assert_eq!(quantile(&samples, 0.0), Some(1.0));
         assert_eq!(quantile(&samples, 1.0), Some(4.0));
-        // R: quantile(c(4, 1, 3, 2), 0.95) = 3.85
+        // R computes: quantile(c(4, 1, 3, 2), 0.95) = 3.85
         assert!((quantile(&samples, 0.95).unwrap_or(0.0) - 3.85).abs() < 1e-12);
         assert_eq!(quantile(&[], 0.5), None);
     }

@@ -1,5 +1,5 @@
-//! What a kernel in Triton costs beside the same one in CUDA: the first answer, a cached one, and the
-//! choice among configurations.
+//! Compares a kernel in Triton with the same kernel in CUDA: the first answer, a cached answer, and
+//! the choice among configurations.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ pub struct Options {
 /// Elements of the vectors.
 const N: u64 = 1 << 16;
 
-/// Launches of an evaluation.
+/// Timed launches of an evaluation.
 const TRIALS: u32 = 20;
 
 const BODY: &str = "
@@ -62,7 +62,7 @@ const CUDA: &str =
     if (i < n) c[i] = a[i] + b[i];
 }";
 
-/// Measures, prints a table, writes JSON.
+/// Measures the figures, prints a table and writes JSON.
 pub fn run(options: &Options) -> Result<()> {
     let arguments = ["--device".to_owned(), options.device.clone()];
     let server = Server::start(&options.program, &arguments, &options.out.with_extension("log"))?;
@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<()> {
     let send = |body: &Value| evaluate(&client, body);
     let on_gpu = send(&cuda())?.body["device"]["kind"] == "cuda";
     let target = |most: f64| if on_gpu { Target::AtMost(most) } else { Target::None };
-    // The clock makes sources new to a cache that survives restarts.
+    // The salt contains the time, so that no source is in a cache that survives restarts.
     let salt = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as usize;
 
     eprintln!("new kernels …");

@@ -1,9 +1,9 @@
-//! `cargo xtask clients`: the HTTP API through other people's programs.
+//! `cargo xtask clients`: uses the HTTP API through foreign programs.
 //!
-//! Clients are generated from what `warpgauge openapi --client` prints, by four generators for four languages,
-//! and each does a real evaluation against a running server; an agent's library, a fuzzer and a browser use the
-//! same server, and so does the gate, whose reports are read by the programs they are for. Everything is installed
-//! below `target/clients`.
+//! Four generators generate clients in four languages from the output of `warpgauge openapi
+//! --client`. Each client evaluates a kernel at a running server. A library for agents, a fuzzer
+//! and a browser use the same server. So does the gate, whose reports are read by the programs that
+//! consume them. All tools are installed below `target/clients`.
 
 mod package;
 mod tools;
@@ -19,11 +19,11 @@ use crate::server::Server;
 use crate::shell::{self, Steps};
 use tools::Tools;
 
-/// Seconds the fuzzer gets.
+/// Time of the fuzzer, seconds.
 const FUZZ_SECONDS: &str = "120";
 
-/// Seconds that the fuzzer waits for one answer. `fuzz_hooks.py` bounds what each kernel of a request may
-/// take; a suite runs several, and may wait for jobs that were handed in before.
+/// Maximum wait of the fuzzer for an answer, seconds. `fuzz_hooks.py` bounds the time of each
+/// kernel in a request. A suite runs several, and may wait for earlier jobs.
 const FUZZ_ANSWER_SECONDS: &str = "300";
 
 /// Options of `clients`.
@@ -38,13 +38,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Every check, against a server of our own.
+    /// Returns the options for all checks, with a new server.
     pub fn all() -> Self {
         Self { only: Vec::new(), server: None }
     }
 }
 
-/// One way to use the API.
+/// A way to use the API.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Check {
     /// openapi-spec-validator.
@@ -69,13 +69,13 @@ enum Check {
     Fuzzer,
     /// Swagger UI in Chromium.
     Browser,
-    /// What reads the gate's reports: parsers and schemas of their formats, and Chromium.
+    /// The consumers of the gate's reports: parsers and schemas of their formats, and Chromium.
     GateReports,
     /// The schemas of GitHub's and GitLab's files, for the action and the snippets.
     CiFiles,
 }
 
-/// The fuzzer comes last: it leaves the server a queue of jobs.
+/// All checks. The fuzzer comes last, because it leaves jobs in the server's queue.
 const ALL: [Check; 13] = [
     Check::Validator,
     Check::PythonClient,
@@ -92,22 +92,22 @@ const ALL: [Check; 13] = [
     Check::Fuzzer,
 ];
 
-/// Where things are.
+/// Paths and tools of the checks.
 struct Checks {
     tools: Tools,
-    /// What `warpgauge openapi --client` prints.
+    /// Output of `warpgauge openapi --client`.
     spec: PathBuf,
     /// Scripts of the checks.
     scripts: PathBuf,
-    /// Where the fuzzer may write.
+    /// Directory of the fuzzer's reports.
     reports: PathBuf,
-    /// Where the gate's suite and its reports are.
+    /// Directory of the gate's suite and reports.
     gate: PathBuf,
-    /// Where an agent's own program has its data.
+    /// Data directory of the program that an agent starts.
     agent: PathBuf,
-    /// Where the Python package is installed and tested.
+    /// Directory in which the Python package is installed and tested.
     package: PathBuf,
-    /// Where the Rust client is built.
+    /// Target directory of the Rust client.
     rust_target: PathBuf,
     url: String,
 }
@@ -165,8 +165,8 @@ fn start_server(home: &Path) -> Result<Server> {
     Server::start_command(command, &arguments, &home.join("server.log"))
 }
 
-/// An empty data directory, so that no job of an earlier run waits in it; what compilers were installed
-/// and made is shared with the user's own.
+/// Returns an empty data directory, so that no job of an earlier run waits in it. Installed and
+/// cached compilers are shared with those of the user.
 fn data_directory(home: &Path) -> Result<PathBuf> {
     let data = home.join("data");
     if data.exists() {
@@ -215,7 +215,8 @@ impl Checks {
         }
     }
 
-    /// A script that generates a Python client from the specification and evaluates through it.
+    /// Runs a script that generates a Python client from the specification and evaluates through
+    /// it.
     fn python_script(&self, script: &str) -> Result<()> {
         shell::run(
             self.tools
@@ -236,7 +237,8 @@ impl Checks {
         )
     }
 
-    /// The client is a crate of its own, with its own lock; it is generated while it is built.
+    /// Runs the Rust client, which is a separate crate with its lock file. Its build generates the
+    /// client.
     fn rust(&self) -> Result<()> {
         shell::run(
             shell::cargo()
@@ -251,7 +253,7 @@ impl Checks {
         )
     }
 
-    /// An agent's library: at the server, and with the program that it starts itself.
+    /// Uses a library for agents with the server, and with a program that the library starts.
     fn agent(&self) -> Result<()> {
         let program = product::build(Profile::Test)?;
         let data = data_directory(&self.agent)?;
@@ -305,7 +307,7 @@ impl Checks {
         shell::run(self.tools.python_program("python").arg(script).arg(self.gate.join("ci")))
     }
 
-    /// Has the gate write reports, and reads them as their consumers do.
+    /// Lets the gate write reports, and reads them as their consumers do.
     fn gate_reports(&self) -> Result<()> {
         let chromium = tools::chromium()?;
         let program = product::build(Profile::Test)?;

@@ -1,4 +1,4 @@
-//! The Python package: its lints and tests, from the wheel that holds the program.
+//! The Python package: its lints and tests, on the wheel with the program.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,8 +9,8 @@ use super::tools::is_current;
 use crate::product::{self, Profile};
 use crate::{shell, wheel};
 
-/// Installs the wheel into an environment of its own below `home`, and runs what checks the package.
-/// `data` is a data directory with the compilers.
+/// Installs the wheel into a virtual environment below `home`, and checks the package. `data` is a
+/// data directory with the compilers.
 pub fn check(home: &Path, data: &Path) -> Result<()> {
     let program = product::build(Profile::Test)?;
     let venv = home.join("venv");
@@ -20,7 +20,7 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
     let wheel = wheel::build(python(), &program, &home.join("wheel"))?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     shell::run(python().args(pip).arg(&wheel))?;
-    // The same version again has other content.
+    // pip would skip a wheel of the same version, but the content differs.
     shell::run(python().args(pip).args(["--force-reinstall", "--no-deps"]).arg(&wheel))?;
 
     let package = shell::root().join("python");
@@ -37,7 +37,7 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
         }
         shell::run(command.current_dir(&package))?;
     }
-    // Triton and PyTorch as the server has them; what is not there, the tests say.
+    // The tests use the server's Triton and PyTorch, and report it if these are absent.
     let libraries = ["triton", "torch"].map(|name| data.join("toolchain").join(name));
     let libraries = std::env::join_paths(libraries).context("the data directory has a `:`")?;
     // The command of the wheel is the program.
@@ -53,7 +53,7 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
     )
 }
 
-/// What lints and tests, unless it is there already.
+/// Installs the lints and test tools, unless they are installed.
 fn install_tools(home: &Path, venv: &Path) -> Result<()> {
     let requirements = shell::root().join("xtask/clients/python_package.txt");
     let stamp = venv.join("installed.txt");

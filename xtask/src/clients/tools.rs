@@ -1,4 +1,4 @@
-//! Installing what the checks need: Python and npm packages locally, system packages in CI.
+//! Installs the tools of the checks: Python and npm packages locally, system packages in CI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Installs the pinned packages below `home`, unless they are there already.
+    /// Installs the pinned packages below `home`, unless they are installed already.
     pub fn install(home: &Path) -> Result<Self> {
         ensure_program("javac", "default-jdk-headless")?;
         ensure_program("npm", "npm")?;
@@ -30,21 +30,21 @@ impl Tools {
         Ok(tools)
     }
 
-    /// A program of the Python environment, which finds the others on its path.
+    /// Returns a program of the Python environment, with the environment's programs on its path.
     pub fn python_program(&self, name: &str) -> Command {
         let bin = self.venv.join("bin");
         let mut command = Command::new(bin.join(name));
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let path =
             std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&inherited)));
-        // Only a directory name with `:` in it cannot be joined.
+        // Joining fails only for a directory name with `:`.
         if let Ok(path) = path {
             command.env("PATH", path);
         }
         command
     }
 
-    /// Node, started where it finds the npm packages.
+    /// Returns Node, in the directory of the npm packages.
     pub fn node(&self) -> Command {
         let mut command = Command::new("node");
         command.current_dir(&self.node_home);
@@ -84,13 +84,13 @@ impl Tools {
     }
 }
 
-/// Whether the stamp is a copy of the list of packages: what was installed last.
+/// Returns whether the stamp, a copy of the packages that were installed last, equals the list.
 pub fn is_current(stamp: &Path, list: &Path) -> Result<bool> {
     let wanted = fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
     Ok(fs::read(stamp).is_ok_and(|installed| installed == wanted))
 }
 
-/// The browser, installed in CI if it is missing.
+/// Returns the path of the browser, which is installed in CI if it is absent.
 pub fn chromium() -> Result<PathBuf> {
     if let Some(found) = BROWSERS.iter().find_map(shell::find) {
         return Ok(found);
@@ -99,14 +99,15 @@ pub fn chromium() -> Result<PathBuf> {
     shell::require(BROWSERS[0], "install the package chromium")
 }
 
-/// The annotation with which generated Java marks itself, and which JDKs have no more; installed in CI.
+/// Requires the annotation of generated Java code, which new JDKs lack. In CI its package is
+/// installed.
 pub fn java_annotations() -> Result<()> {
     let (archive, package) =
         ("geronimo-annotation-1.3-spec.jar", "libgeronimo-annotation-1.3-spec-java");
     ensure(archive, package, || Path::new("/usr/share/java").join(archive).is_file())
 }
 
-/// Installs a system package in CI; elsewhere says what to install.
+/// Installs a system package in CI; elsewhere the error names the package.
 fn ensure_program(program: &str, package: &str) -> Result<()> {
     ensure(program, package, || shell::find(program).is_some())
 }

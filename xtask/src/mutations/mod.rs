@@ -1,9 +1,9 @@
-//! `cargo xtask mutations`: is every defence needed? Each is removed in turn, and an exploit must
-//! notice, or a test where no exploit can show it.
+//! `cargo xtask mutations`: checks that every defence is necessary. The task removes each in turn,
+//! and an exploit must notice, or a test where no exploit can.
 //!
-//! All removals are compiled into one copy of the program, each behind a condition on the name that
-//! the program was started by: one build serves them all, and nothing but the condition differs
-//! between two runs. Its workers are started by the same name; of the environment they get little.
+//! All removals are compiled into one copy of the program, each behind a condition on the program's
+//! name. So one build serves all runs, which differ in the condition alone. Workers start under the
+//! same name; they receive little of the environment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,12 +20,12 @@ mod table;
 
 use table::{GPU_ONLY, MUTATIONS, Mutation, Noticed};
 
-/// What the copy of the program decides by, in each of its crates that has a defence: the program is
-/// named `warpgauge.DEFENCE` where that is removed.
+/// Code that each crate with a defence gets. The copy named `warpgauge.DEFENCE` runs without that
+/// defence.
 const SWITCH_CODE: &str = "
-/// Defences that are removed, to see who notices.
+/// Defences that are removed, to find out what notices.
 pub(crate) mod mutation {
-    /// Whether a defence is to be left out.
+    /// Returns whether a defence is left out.
     pub(crate) fn removes(name: &str) -> bool {
         let program = std::env::args_os().next().unwrap_or_default();
         std::path::Path::new(&program).extension().is_some_and(|removed| removed == name)
@@ -45,10 +45,10 @@ pub struct Options {
     all: bool,
 }
 
-/// The test of all exploits.
+/// Name of the test of all exploits.
 const EXPLOITS: &str = "exploits::every_exploit_ends_as_its_row_says";
 
-/// Builds the program with every removal in it and runs the exploits against each.
+/// Builds the program with every removal, and runs the exploits without each defence.
 pub fn run(options: &Options) -> Result<()> {
     let place = product::target_dir()?.join("mutations");
     let program = build_mutants(&place)?;
@@ -86,11 +86,11 @@ pub fn run(options: &Options) -> Result<()> {
     bail!("nobody notices the loss of: {}", survivors.join(", "))
 }
 
-/// A test to run, and the exploits of it; `None`: all.
+/// A test to run and its exploits, or `None` for all exploits.
 type Asked = (&'static str, Option<&'static [&'static str]>);
 
 impl Mutation {
-    /// Who is asked whether the defence is gone.
+    /// Returns the tests and exploits that must notice the removal of the defence.
     fn asked(&self, all: bool) -> Vec<Asked> {
         match self.noticed {
             Noticed::By(exploits) => vec![(EXPLOITS, (!all).then_some(exploits))],
@@ -99,7 +99,7 @@ impl Mutation {
     }
 }
 
-/// Tests other than that of the exploits.
+/// Returns the tests in the table, except that of the exploits.
 fn named_tests() -> impl Iterator<Item = &'static str> {
     MUTATIONS
         .iter()
@@ -110,7 +110,7 @@ fn named_tests() -> impl Iterator<Item = &'static str> {
         .copied()
 }
 
-/// Builds a copy of the sources with every removal in it; returns the program.
+/// Builds a copy of the sources with every removal, and returns the program.
 fn build_mutants(place: &Path) -> Result<PathBuf> {
     let tree = place.join("tree");
     copy_sources(&tree)?;
@@ -123,12 +123,12 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
         write(&path, &(text + SWITCH_CODE))?;
     }
 
-    // In a directory of its own: Cargo takes crates of one name and version, built below the target
+    // The directory is separate: Cargo would take crates of the same names, built below the target
     // directory, for those of the working tree.
     let target = place.join("target");
     let mut cargo = shell::cargo();
     cargo.current_dir(&tree).args(["build", "-p", "warpgauge", "--bin", "warpgauge"]);
-    // Nobody debugs it.
+    // The program is not debugged.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").arg("--target-dir");
     shell::run(cargo.arg(&target))?;
     let programs = place.join("bin");
@@ -143,7 +143,7 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The roots of the crates that have a defence.
+/// Returns the root files of the crates that have a defence.
 fn libraries() -> BTreeSet<String> {
     let root_of = |mutation: &Mutation| {
         let (before, _) = mutation.file.split_once("src/").unwrap_or_default();
@@ -152,7 +152,7 @@ fn libraries() -> BTreeSet<String> {
     MUTATIONS.iter().map(root_of).collect()
 }
 
-/// Copies what git knows or would know. Files that have not changed keep their times, so that the
+/// Copies the files that git tracks or would track. Unchanged files keep their times, so that the
 /// next build is short.
 fn copy_sources(tree: &Path) -> Result<()> {
     let mut git = Command::new("git");
@@ -161,7 +161,7 @@ fn copy_sources(tree: &Path) -> Result<()> {
     let libraries = libraries();
     for file in list.split('\0').filter(|file| !file.is_empty()) {
         let source = shell::root().join(file);
-        // Removed from the working tree, and not yet from the index.
+        // The index may have a file that the working tree lacks.
         if !source.is_file() {
             continue;
         }
@@ -174,7 +174,7 @@ fn copy_sources(tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts one removal behind its condition.
+/// Puts a removal behind its condition.
 fn apply(tree: &Path, mutation: &Mutation) -> Result<()> {
     let Mutation { name, file, text, replacement, .. } = mutation;
     let path = tree.join(file);
@@ -195,13 +195,13 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A program that still runs cannot be written, but removed.
+    // A running program can be removed and not overwritten.
     let _ = fs::remove_file(to);
     fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())
 }
 
-/// Builds the integration tests, of the unchanged sources, and returns their program.
+/// Builds the integration tests from unchanged sources, and returns their program.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--workspace", "--test", "it", "--no-run"]);
@@ -214,8 +214,8 @@ fn build_tests() -> Result<PathBuf> {
         .context("cargo named no test program `it`")
 }
 
-/// Runs a test without a defence; returns the exploits that did not end as they should, or its name if
-/// it has none and failed.
+/// Runs a test without a defence. Returns the exploits that did not end as expected, or the test's
+/// name if it has no exploits and failed.
 fn who_notices(
     program: &Path,
     tests: &Path,

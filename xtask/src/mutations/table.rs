@@ -1,32 +1,32 @@
-//! The defences, and how to remove each.
+//! The defences, and the removal of each.
 
 /// One defence.
 pub struct Mutation {
-    /// Its name, and the extension of the program without it.
+    /// Name of the defence, and extension of the program without it.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Description for people.
     pub what: &'static str,
     /// The file that holds it.
     pub file: &'static str,
-    /// The defence: text that stands once in the file.
+    /// The defence: text that occurs once in the file.
     pub text: &'static str,
-    /// What stands there without it.
+    /// Text in its place when the defence is removed.
     pub replacement: &'static str,
-    /// Who notices that it is gone.
+    /// The exploits or tests that notice the removal.
     pub noticed: Noticed,
 }
 
-/// Who notices that a defence is gone.
+/// The exploits or tests that notice the removal of a defence.
 pub enum Noticed {
-    /// One of these exploits: it does not end as its row says.
+    /// One of these exploits does not end as its row says.
     By(&'static [&'static str]),
-    /// One of these integration tests: it fails.
+    /// One of these integration tests fails.
     ByTest(&'static [&'static str]),
 }
 
 use Noticed::{By, ByTest};
 
-/// Defences that the emulated device can show.
+/// Defences that the emulated device can demonstrate.
 pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "guard_bands",
@@ -274,7 +274,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
 ];
 
-/// Defences that the emulated device cannot show, and why.
+/// Defences that the emulated device cannot demonstrate, with the reason.
 pub const GPU_ONLY: &[(&str, &str)] = &[
     (
         "no time is below the floor of the contract's work",

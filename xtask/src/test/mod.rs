@@ -1,4 +1,5 @@
-//! `cargo xtask test`: every test of the workspace, and at the end what did not run, and why.
+//! `cargo xtask test`: runs every test of the workspace, and prints at the end which tests were
+//! skipped, and why.
 
 use std::path::PathBuf;
 
@@ -26,9 +27,9 @@ pub struct SkippedOptions {
     file: PathBuf,
 }
 
-/// Builds what the tests start, fetches the compiler they need, and runs them.
+/// Builds the programs of the tests, installs their compilers, and runs them.
 pub fn run(options: &Options) -> Result<()> {
-    // The tests start the program, which loads the emulator from beside its executable.
+    // The tests start the program, which loads the emulator from its directory.
     let program = product::build(Profile::Test)?;
     product::ensure_toolchain(&program)?;
     for package in ["triton", "torch", "nvcc"] {
@@ -47,7 +48,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.arguments.iter().any(|argument| argument == "--no-run") {
         return shell::run(&mut runner);
     }
-    // Many tests wait for processes, so that some more of them than there are cores keep these busy.
+    // Many tests wait for processes, so more tests than cores run at once.
     const THREADS: &str = "NEXTEST_TEST_THREADS";
     if std::env::var_os(THREADS).is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -57,7 +58,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(place) = other_triton {
         runner.env("WARPGAUGE_OTHER_TRITON", place);
     }
-    // Kernels that are quick to try for one architecture are tried for all before a change is taken.
+    // In CI, quick kernels are tested for all architectures rather than one.
     if std::env::var_os("CI").is_some() {
         runner.env("WARPGAUGE_TEST_ARCHITECTURES", "all");
     }
@@ -67,7 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
     told
 }
 
-/// Prints what a test program that was started by something else did not test.
+/// Prints which tests were skipped by a test program that another program started.
 pub fn skipped(options: &SkippedOptions) -> Result<()> {
     let text = std::fs::read_to_string(&options.file);
     let text = text.with_context(|| format!("cannot read {}", options.file.display()))?;

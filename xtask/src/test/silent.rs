@@ -1,4 +1,5 @@
-//! No test passes without having tested: one that this machine cannot run says so (`needs!`).
+//! Finds tests that pass without testing. A test that this machine cannot run must say so
+//! (`needs!`).
 
 use std::fs;
 use std::path::Path;
@@ -7,23 +8,23 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// Where tests are.
+/// Folders with tests.
 const ROOTS: [&str; 5] = ["tests", "src", "crates", "xtask", "benches"];
 
-/// What a condition asks that depends on the machine: a helper that returns by it hides it from the
+/// Conditions that depend on the machine. A helper that returns because of one hides that from the
 /// test that called it.
 const MACHINE: [&str; 5] = ["emulated()", "on_gpu()", "device() ", "[\"kind\"]", "is_root()"];
 
-/// A `return` that ends a test as if it had passed.
+/// A `return` that ends a test as passed.
 #[derive(Debug, PartialEq)]
 struct Silent {
-    /// First line is 1.
+    /// Number of the line, from 1.
     line: usize,
     text: String,
 }
 
-/// Finds them in one file. A test may return early in one case: it has started itself again, in a
-/// process of its own.
+/// Finds silent returns in a file. A test may return early after it has started itself again in
+/// another process.
 fn check(text: &str, only_tests: bool) -> Vec<Silent> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -53,7 +54,8 @@ fn is_test(line: &str) -> bool {
     line.starts_with("#[test]") || line.starts_with("#[tokio::test")
 }
 
-/// `return;`, also at the end of a line: `else { return };`. Sources of kernels are no Rust.
+/// Returns whether a line has `return;`, also at its end: `else { return };`. Lines with strings
+/// are sources of kernels.
 fn returns_nothing(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default().trim();
     if code.contains('"') {
@@ -62,7 +64,8 @@ fn returns_nothing(line: &str) -> bool {
     code == "return;" || code.ends_with("{ return; }") || code.ends_with("{ return };")
 }
 
-/// Lines from here to the end of the function: rustfmt closes it where it began.
+/// Returns the number of lines up to the end of the function, whose brace rustfmt aligns with its
+/// beginning.
 fn end_of_item(lines: &[&str]) -> usize {
     let closing = format!("{}}}", &lines[0][..indent(lines[0])]);
     lines.iter().position(|line| line.trim_end() == closing).unwrap_or(lines.len())
@@ -72,7 +75,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The lines of the block that a line is the end of, from its condition on.
+/// Returns the lines of the block that ends in the last line, from its condition on.
 fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     let last = lines.len() - 1;
     let own = indent(lines[last]);
@@ -81,7 +84,7 @@ fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
         return &lines[last..];
     }
     let mut start = lines[..last].iter().rposition(outside).unwrap_or(0);
-    // A condition of several lines ends with a brace alone.
+    // A condition of several lines ends with a line that is only a brace.
     if lines[start].trim() == "{" {
         let level = indent(lines[start]);
         let begins = |line: &&str| line.trim_start().starts_with("if ") && indent(line) == level;
@@ -90,7 +93,7 @@ fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     &lines[start..]
 }
 
-/// Every silent return below a directory, as `path:line: text`.
+/// Adds every silent return below a directory, as `path:line: text`.
 fn below(directory: &Path, found: &mut Vec<String>) -> Result<()> {
     let entries = fs::read_dir(directory)
         .with_context(|| format!("cannot read {}", directory.display()))?
@@ -138,12 +141,12 @@ fn silent_returns_are_found() {
     assert_eq!(lines(&test("    if !there() {\n        return;\n    }"), false), [4]);
     assert_eq!(lines(&test("    let Some(a) = b() else { return };"), false), [3]);
     assert_eq!(lines(&test("    if a {\n        assert!(b);\n        return;\n    }"), false), [5]);
-    // In a module, and of tokio.
+    // The test is in a module and has tokio's attribute.
     let within = "mod tests {\n    #[tokio::test]\n    async fn a() {\n        if b() {\n            return;\n        }\n    }\n}\n";
     assert_eq!(lines(within, false), [5]);
-    // It has started itself again.
+    // The test has started itself again.
     assert_eq!(lines(&test("    if a {\n        again(b);\n        return;\n    }"), false), NONE);
-    // What is no test may return; but not by the kind of device, among tests.
+    // A function that is no test may return, but among tests not because of the kind of device.
     let helper = "fn long() {\n    if device() != \"emulator\" {\n        return;\n    }\n}\n";
     assert_eq!(lines(helper, true), [3]);
     assert_eq!(lines(helper, false), NONE);
@@ -151,6 +154,6 @@ fn silent_returns_are_found() {
         "fn long() {\n    if a\n        || !emulated()\n    {\n        return;\n    }\n}\n";
     assert_eq!(lines(several, true), [5]);
     assert_eq!(lines("fn b() {\n    if c.is_symlink() {\n        return;\n    }\n}\n", true), NONE);
-    // CUDA.
+    // The `return` is in CUDA code.
     assert_eq!(lines(&test("    let a = \"if (i >= n) return;\";"), false), NONE);
 }

@@ -1,4 +1,4 @@
-//! What the tests did not test, as they recorded it (`tests/support/needs.rs`).
+//! The record of skipped tests, which `tests/support/needs.rs` writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,11 +10,11 @@ use anyhow::{Context, Result};
 /// Variable with the file in which tests record skips; `tests/support/needs.rs` reads it.
 pub const VARIABLE: &str = "WARPGAUGE_TESTS_SKIPPED";
 
-/// The record of one run.
+/// The record of one run of the tests.
 pub struct Record(PathBuf);
 
 impl Record {
-    /// An empty record in cargo's target directory.
+    /// Creates an empty record in cargo's target directory.
     pub fn new(target: &Path) -> Result<Self> {
         let directory = target.join("xtask");
         fs::create_dir_all(&directory)
@@ -24,12 +24,12 @@ impl Record {
         Ok(record)
     }
 
-    /// Where tests are to write.
+    /// Returns the path of the file in which tests record skips.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Prints what was recorded.
+    /// Prints the summary of the record.
     pub fn tell(&self) -> Result<()> {
         let text = fs::read_to_string(&self.0)
             .with_context(|| format!("cannot read {}", self.0.display()))?;
@@ -41,11 +41,11 @@ impl Record {
     }
 }
 
-/// How many tests were skipped, whole and in part, by what they need.
+/// Returns how many tests were skipped, whole and in part, by what they need.
 ///
 /// # Errors
 ///
-/// With the line that is no record.
+/// A line is no record; the error has the line.
 pub fn summary(record: &str) -> Result<String> {
     let (mut whole, mut part) = (Needs::new(), Needs::new());
     for (index, line) in record.lines().enumerate() {
@@ -58,7 +58,7 @@ pub fn summary(record: &str) -> Result<String> {
         let [_, test, what] = fields[..] else {
             anyhow::bail!("line {} of the record of skipped tests: {line:?}", index + 1);
         };
-        // A test that was run again is one test.
+        // A repeated test counts once.
         needs.entry(what).or_default().insert(test);
     }
     let mut text = format!("skipped: {}", list(&whole));
@@ -71,9 +71,10 @@ pub fn summary(record: &str) -> Result<String> {
 /// Tests by what they need.
 type Needs<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// `23 tests: 19 need a GPU, 4 need PostgreSQL`: the largest group first.
+/// Returns a text such as `23 tests: 19 need a GPU, 4 need PostgreSQL`, with the largest group
+/// first.
 fn list(needs: &Needs) -> String {
-    // One that lacks several things stands in several groups.
+    // A test that lacks several things is in several groups.
     let all: BTreeSet<&str> = needs.values().flatten().copied().collect();
     let mut groups: Vec<_> = needs.iter().map(|(what, tests)| (tests.len(), *what)).collect();
     groups.sort_by_key(|(count, _)| std::cmp::Reverse(*count));

@@ -1,5 +1,6 @@
-//! The crates of the workspace, lowest first, and the crates that each may use: a crate with fewer edges is
-//! easier to test and to change. Cargo forbids circles; this table forbids edges without a decision.
+//! The crates of the workspace, lowest first, and the crates that each may use. A crate with fewer
+//! edges is easier to test and to change. Cargo forbids circles; this table forbids edges without a
+//! decision.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +9,12 @@ use anyhow::{Context, Result};
 
 use super::Violation;
 
-/// The folders of `crates/`, lowest first: a crate uses crates of its own folder and of lower ones. The emulator is
-/// in none of them: a device loads it as a library, and no crate uses it.
+/// The folders of `crates/`, lowest first. A crate uses crates of its folder and of lower folders.
+/// The emulator is in no folder: a device loads it as a library, and no crate uses it.
 const FOLDERS: [&str; 5] = ["lib", "core", "run", "server", ""];
 
-/// The folder of a crate, its name, and the crates of the workspace that it may use. Dependencies of tests are
-/// free. ARCHITECTURE.md says what each crate is for.
+/// Folder and name of each crate, and the crates of the workspace that it may use. Dependencies of
+/// tests are free. ARCHITECTURE.md has the purpose of each crate.
 const CRATES: [(&str, &str, &[&str]); 33] = [
     ("lib", "document", &[]),
     ("lib", "private-files", &[]),
@@ -167,7 +168,7 @@ const CRATES: [(&str, &str, &[&str]); 33] = [
 /// Crates that may have `unsafe` code: all others forbid it.
 const UNSAFE: [&str; 3] = ["device", "emulator", "sandbox"];
 
-/// Libraries that only these crates may use: what they are for shall be known in one place.
+/// Libraries that only these crates may use, so that knowledge of each library stays in one place.
 const ONLY_IN: [(&str, &[&str]); 13] = [
     ("poem", &["api"]),
     ("poem-openapi", &["api"]),
@@ -217,7 +218,7 @@ pub fn check(root: &Path, violations: &mut Vec<Violation>) -> Result<()> {
     Ok(())
 }
 
-/// The directory and the name of the crate that a source belongs to.
+/// Returns the directory and the name of the crate that contains a source.
 pub fn home(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix("crates/")?;
     let (first, inside) = rest.split_once('/')?;
@@ -228,7 +229,7 @@ pub fn home(path: &str) -> Option<(&str, &str)> {
     Some((&path[.."crates/".len() + first.len() + 1 + name.len()], name))
 }
 
-/// Checks what a manifest's `[dependencies]` name.
+/// Checks the `[dependencies]` of a manifest.
 fn check_manifest(folder: &str, name: &str, text: &str, report: &mut impl FnMut(String)) {
     let used = dependencies(text);
     for (library, homes) in ONLY_IN {
@@ -255,7 +256,7 @@ fn check_manifest(folder: &str, name: &str, text: &str, report: &mut impl FnMut(
     }
 }
 
-/// Names in a manifest's `[dependencies]`.
+/// Returns the names in the `[dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let lines = manifest.lines().skip_while(|line| line.trim() != "[dependencies]").skip(1);
     lines

@@ -1,11 +1,11 @@
-//! Links in Markdown lead somewhere.
+//! Checks the links in Markdown.
 
 use std::fs;
 use std::path::Path;
 
 use super::{Source, Violation};
 
-/// Checks the relative links of one Markdown file: the file exists, and so does the heading.
+/// Checks the relative links of a Markdown file: the file and the heading must exist.
 pub fn check(root: &Path, source: &Source, violations: &mut Vec<Violation>) {
     let own = root.join(&source.path);
     let directory = own.parent().unwrap_or(root);
@@ -35,7 +35,7 @@ pub fn check(root: &Path, source: &Source, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Targets of `[text](target)` in a line.
+/// Returns the targets of `[text](target)` in a line.
 fn links(line: &str) -> Vec<&str> {
     line.match_indices("](")
         .filter_map(|(at, _)| line[at + 2..].split_once(')'))
@@ -51,7 +51,7 @@ fn has_heading(file: &Path, anchor: &str) -> bool {
     })
 }
 
-/// The anchor that a heading gets: lower case, spaces as hyphens, no punctuation.
+/// Returns the anchor of a heading: lower case, hyphens in place of spaces, no punctuation.
 fn anchor_of(heading: &str) -> String {
     heading
         .trim()

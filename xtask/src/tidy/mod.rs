@@ -1,6 +1,6 @@
-//! Rules of the repository that its text can show.
+//! Checks rules of the repository in its text: [`run`].
 //!
-//! Each rule says why it is there; ARCHITECTURE.md has the whole list of invariants.
+//! Each rule has its reason; ARCHITECTURE.md has all invariants.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ mod rooms;
 mod rules;
 mod words;
 
-/// Directories that hold nothing written by hand.
+/// Directories without files that are written by hand.
 const SKIPPED: [&str; 7] =
     ["target", ".git", ".venv", "bundle", "node_modules", "__pycache__", "fixtures"];
 
@@ -28,15 +28,15 @@ struct Source {
     text: String,
 }
 
-/// A rule that is broken somewhere.
+/// A place where a rule is broken.
 struct Violation {
     path: String,
-    /// First line is 1; 0: the file as a whole.
+    /// Number of the line, from 1; 0 means the whole file.
     line: usize,
     message: String,
 }
 
-/// Checks every rule and lists all violations.
+/// Checks every rule and prints all violations.
 pub fn run() -> Result<()> {
     let violations = check(shell::root())?;
     for violation in &violations {

@@ -1,11 +1,10 @@
-//! One convention for modules that have modules: `x/mod.rs`, and not `x.rs` beside `x/`. So a folder is
-//! all of a module, and a move of it is the move of one thing.
+//! Modules that have modules are `x/mod.rs`, and not `x.rs` beside `x/`. So one folder has all of a
+//! module, and moves as a whole.
 
 use std::collections::BTreeSet;
 
 use super::{Source, Violation};
 
-/// Checks every file.
 pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     let folders: BTreeSet<&str> = files
         .iter()
@@ -27,7 +26,7 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Whether the file is a module of a package, and not a program.
+/// Returns whether the file is a module of a package, and not the root of a program.
 fn is_module(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/src/")
         || ["xtask/src/", "src/", "tests/"].iter().any(|root| path.starts_with(root))
@@ -64,7 +63,7 @@ mod tests {
         assert_eq!(reported.len(), 1, "{reported:?}");
         assert!(reported[0].starts_with("crates/a/src/hall.rs: "), "{reported:?}");
         assert!(reported[0].ends_with("crates/a/src/hall/mod.rs"), "{reported:?}");
-        // Also where the folder has but folders.
+        // The folder may contain folders only.
         assert_eq!(messages(&["src/x.rs", "src/x/y/z.rs"]).len(), 1);
     }
 }

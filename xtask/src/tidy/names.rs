@@ -1,24 +1,24 @@
-//! Names of public types: one name means one thing, so that a reader of `Outcome` knows which.
-//! A name that two crates have wants a second word in one of them.
+//! Names of public types: one name has one meaning, so that a reader of `Outcome` knows which. If
+//! two crates have the same name, one of them needs a second word.
 //!
-//! The emulator is left out. Its types mirror CUDA's own objects and have their names (`Context`, `Stream`,
-//! `Event`), as those of `device` have; and no other crate uses it, as a device loads it as a library. So no
-//! file has a type of the emulator and one of another crate.
+//! The emulator is left out. Its types have the names of CUDA's objects (`Context`, `Stream`,
+//! `Event`), as those of `device` do. No crate uses the emulator, because a device loads it as a
+//! library. So no file has a type of the emulator and a type of another crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rooms::{files_of, paths};
 use super::{Source, Violation, crates};
 
-/// What a public type begins with.
+/// Keywords that begin a public type.
 const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 
 /// The crate whose names are not checked.
 const LEFT_OUT: &str = "emulator";
 
-/// Checks the crates in `crates/`, but for the emulator.
+/// Checks the crates in `crates/`, except the emulator.
 pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
-    // By name and crate: a file that defines it.
+    // A file that defines the name, by name and crate.
     let mut homes: BTreeMap<String, BTreeMap<&str, &str>> = BTreeMap::new();
     for name in crates_of(files).into_iter().filter(|&name| name != LEFT_OUT) {
         for file in files_of(name, files) {
@@ -43,7 +43,7 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Names of the directories in `crates/` that have sources.
+/// Returns the names of the crates that have sources.
 fn crates_of(files: &[Source]) -> BTreeSet<&str> {
     let own = files.iter().filter_map(|source| Some((source, crates::home(&source.path)?)));
     let in_sources =
@@ -51,11 +51,11 @@ fn crates_of(files: &[Source]) -> BTreeSet<&str> {
     in_sources.map(|(_, (_, name))| name).collect()
 }
 
-/// Names of the types that a text defines as `pub`, in a module and not in a function.
+/// Returns the names of the types that a text defines as `pub`, in a module and not in a function.
 fn types(text: &str) -> Vec<&str> {
     let words = paths::words(text);
     let mut found = Vec::new();
-    // What is open, and whether it is a module.
+    // For each open bracket, whether it is that of a module.
     let mut open: Vec<bool> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         match *word {

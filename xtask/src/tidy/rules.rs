@@ -2,17 +2,18 @@
 
 use super::{Source, Violation};
 
-/// Most lines of code in one file, comments and blank lines not counted. Tests may be longer.
+/// Maximum number of lines of code in a file, without comments and blank lines. Tests may be
+/// longer.
 const CODE_LINES: usize = 450;
 
-/// Where `unsafe` and the CUDA bindings may stand.
+/// Folders that may have `unsafe` code and the CUDA bindings.
 const UNSAFE_HOMES: [&str; 3] =
     ["crates/run/device/", "crates/emulator/", "crates/lib/sandbox/src/threads/"];
 
-/// Where children are started. What a child gets of us is decided there, for all of them.
+/// The folder that starts children. It decides what all of them receive.
 const CHILD_HOME: &str = "crates/lib/sandbox/src/";
 
-/// Checks one file against every rule.
+/// Checks a file against every rule.
 pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     let product = source.path.starts_with("src/") || source.path.starts_with("crates/");
     let mut code_lines = 0;
@@ -59,26 +60,28 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     }
 }
 
-/// A line without its comment. A `//` in a string ends it too early, which only makes rules laxer.
+/// Returns a line without its comment. A `//` in a string ends the line too early, which only makes
+/// rules laxer.
 fn code_of(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
 }
 
-/// What follows the fence of a block of code in a documentation comment.
+/// Returns the text after the fence of a code block in a documentation comment.
 fn fence_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
     text.trim_start().strip_prefix("```")
 }
 
-/// A marker of unfinished work. The words are put together here so as not to find themselves.
+/// Returns a marker of unfinished work. The markers are concatenated here, so that this file has
+/// none.
 fn unfinished_marker(line: &str) -> Option<&'static str> {
     const MARKERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
     MARKERS.into_iter().find(|marker| has_word(line, marker))
 }
 
-/// Tests never wait for a time; the product may back off, but not block a thread. The command line
-/// has one thread, and nothing else to do while a server asks it to come back later.
+/// Returns whether the code waits for a fixed time. Tests must not; the product may back off, but
+/// not block a thread. The command line has one thread and may wait until a server is ready.
 fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
     let product = path.starts_with("src/") || path.starts_with("crates/");
     if is_test(path) || (in_tests && product) {
@@ -89,14 +92,14 @@ fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
     }
 }
 
-/// A child that is started beside the one place that knows what it may get.
+/// Returns whether the code starts a child outside the folder for that.
 fn starts_a_child(path: &str, in_tests: bool, code: &str) -> bool {
     let product = path.starts_with("src/") || path.starts_with("crates/") && path.contains("/src/");
     let home = path.starts_with(CHILD_HOME);
     product && !home && !in_tests && !is_test(path) && code.contains(concat!("Command::", "new("))
 }
 
-/// Whether a whole file is tests.
+/// Returns whether all of a file is tests.
 pub fn is_test(path: &str) -> bool {
     path.split('/').any(|part| part == "tests") || path.ends_with("tests.rs")
 }
@@ -109,7 +112,7 @@ fn unsafe_word(path: &str, code: &str) -> Option<&'static str> {
     ["unsafe", "cudarc"].into_iter().find(|word| has_word(&code, word))
 }
 
-/// Whether `text` has `word` with no letter, digit or underscore beside it.
+/// Returns whether `text` has `word` without a letter, digit or underscore beside it.
 pub fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !text[..at].ends_with(is_word_character)
@@ -121,7 +124,7 @@ fn is_word_character(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A line with the content of its string literals taken out.
+/// Returns a line without the content of its string literals.
 fn without_strings(code: &str) -> String {
     code.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
 }

@@ -1,4 +1,4 @@
-//! Words that do not stand in comments: docs/contributing/style.md has what to write instead.
+//! Words that comments must not have; docs/contributing/style.md has alternatives.
 
 use super::rules::has_word;
 use super::{Source, Violation};
@@ -8,10 +8,10 @@ const WORDS: [&str; 10] = [
     "tell", "tells", "told", "whoever", "whom", "nobody", "somebody", "someone", "leavings", "news",
 ];
 
-/// Folders whose comments are free of them.
+/// Folders whose comments must not have these words.
 const CLEAN: [&str; 3] = ["crates/", "src/", "xtask/src/"];
 
-/// Checks the comments of one file.
+/// Checks the comments of a file.
 pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     if !CLEAN.iter().any(|folder| source.path.starts_with(folder)) {
         return;
@@ -30,7 +30,7 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The text of a line that is a comment, in small letters, without code in backquotes.
+/// Returns the text of a line that is a comment, in lower case and without code in backquotes.
 fn comment(line: &str) -> Option<String> {
     let text = line.trim_start().strip_prefix("//")?;
     Some(text.split('`').step_by(2).collect::<Vec<_>>().join(" ").to_lowercase())

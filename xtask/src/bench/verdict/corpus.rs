@@ -1,5 +1,5 @@
-//! The files of `tests/verdict`: a problem each, in the language of its kernels. `tests/verdict/README.md`
-//! describes the format.
+//! The files of `tests/verdict`, each with a problem in the language of its kernels: [`Problem`].
+//! `tests/verdict/README.md` describes the format.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::cuda::Signature;
 
-/// What a problem's kernels are written in.
+/// Language of a problem's kernels.
 pub enum Language {
-    /// CUDA, with the arguments of every kernel of the problem.
+    /// CUDA, with the arguments of all kernels of the problem.
     Cuda(Signature),
-    /// PyTorch; with gradients, if it is said so.
+    /// PyTorch, with or without gradients.
     Torch {
         /// Whether each call goes forward and backward.
         backward: bool,
@@ -22,25 +22,25 @@ pub enum Language {
 /// Whether a candidate does the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// It must be called correct.
+    /// The verdict must be `correct`.
     Honest,
-    /// It must not.
+    /// The verdict must not be `correct`.
     Useless,
 }
 
-/// A candidate that the file itself has.
+/// A candidate with a source in the problem's file.
 pub struct Section {
     /// Honest or useless.
     pub class: Class,
     /// Its name, unique in the problem.
     pub name: String,
-    /// A launch of its own, as in the file's `launch`.
+    /// Launch in the form of the file's `launch`, if it differs from that.
     pub launch: Option<String>,
     /// Its source.
     pub source: String,
 }
 
-/// One file of the corpus.
+/// A file of the corpus.
 pub struct Problem {
     /// The file's name.
     pub name: String,
@@ -50,17 +50,17 @@ pub struct Problem {
     pub language: Language,
     /// Source of the reference.
     pub reference: String,
-    /// Candidates with a source of their own.
+    /// Candidates with a source in the file.
     pub sections: Vec<Section>,
-    /// Generic useless candidates that the problem leaves out, with the reason.
+    /// Generic useless candidates that do not apply to the problem, with the reason.
     pub without: Vec<(String, String)>,
-    /// Why the contract is weak, so that no candidate may be called correct.
+    /// Why the contract is weak, in which case no candidate may be `correct`.
     pub weak: Option<String>,
     /// Candidates whose verdict is known to be wrong, with the reason.
     pub findings: Vec<(String, String)>,
 }
 
-/// Reads every problem whose name contains `only`, by name.
+/// Reads every problem whose name contains `only`, in the order of their names.
 pub fn read(folder: &Path, only: &str) -> Result<Vec<Problem>> {
     let mut paths = Vec::new();
     let entries =
@@ -145,7 +145,7 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
     Ok(problem)
 }
 
-/// `name other: reason`, for each name.
+/// Reads `name other: reason` into a pair for each name.
 fn named(text: &str) -> Result<Vec<(String, String)>> {
     let (names, reason) = text.split_once(": ").ok_or_else(|| anyhow!("`{text}` has no reason"))?;
     Ok(names.split(' ').map(|name| (name.to_owned(), reason.to_owned())).collect())

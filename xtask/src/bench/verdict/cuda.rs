@@ -1,12 +1,12 @@
-//! Requests of problems in CUDA: their arguments, the declarations before every kernel, and the useless
-//! candidates that are made of each reference.
+//! Requests of problems in CUDA: their arguments, the declarations before every kernel, and the
+//! useless candidates that are derived from each reference.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value, json};
 
-/// Element types: in the files, in requests, in CUDA.
+/// Names of element types in the files, in requests, and in CUDA.
 const TYPES: [(&str, &str, &str); 11] = [
     ("f32", "float32", "float"),
     ("f64", "float64", "double"),
@@ -21,7 +21,8 @@ const TYPES: [(&str, &str, &str); 11] = [
     ("bool", "bool", "bool"),
 ];
 
-/// What a reference does in place of storing `v`, the right value of element `i` of `size`.
+/// Names of useless candidates, and their code in place of storing `v`, the right value of element
+/// `i` of `size`.
 const VARIANTS: [(&str, &str); 10] = [
     ("zeros", "out[i] = T(0.0f)"),
     ("constant", "out[i] = T(1.0f)"),
@@ -35,7 +36,7 @@ const VARIANTS: [(&str, &str); 10] = [
     ("copy", "out[i] = T(copied[i % COPIED_SIZE])"),
 ];
 
-/// How a right kernel stores `v`.
+/// The store of a right kernel.
 pub const RIGHT: &str = "out[i] = T(v)";
 
 struct Tensor {
@@ -70,7 +71,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Reads the lines of a file's head: field and rest.
+    /// Reads the lines of a file's head, each as its field and the rest.
     pub fn parse(lines: &[(&str, &str)]) -> Result<Self> {
         let mut signature =
             Self { tensors: Vec::new(), scalars: Vec::new(), launch: String::new(), copy: None };
@@ -94,7 +95,7 @@ impl Signature {
         Ok(signature)
     }
 
-    /// `x f32[64,256] randn std=2`.
+    /// Reads a tensor such as `x f32[64,256] randn std=2`.
     fn add(&mut self, role: &'static str, text: &str) -> Result<()> {
         let mut words = text.split(' ');
         let name = words.next().context("an argument has no name")?.to_owned();
@@ -117,7 +118,7 @@ impl Signature {
         Ok(())
     }
 
-    /// Names and stores of the useless candidates that can be made of every reference.
+    /// Returns names and stores of the useless candidates that fit this reference.
     pub fn variants(&self) -> Vec<(&'static str, &'static str)> {
         let outputs: Vec<&Tensor> = self.tensors.iter().filter(|t| t.is_output()).collect();
         let all = |fits: &dyn Fn(&Tensor) -> bool| outputs.iter().all(|t| fits(t));
@@ -131,7 +132,7 @@ impl Signature {
         VARIANTS.into_iter().filter(|(name, _)| fits(name)).collect()
     }
 
-    /// A kernel's whole source: declarations, then `body`. `store` is what `STORE` does.
+    /// Returns a kernel's whole source: declarations, then `body`. `store` is the code of `STORE`.
     pub fn source(&self, body: &str, store: &str) -> Result<String> {
         let mut text = String::from(include_str!("prelude.cu"));
         let mut parameters = Vec::new();
@@ -175,7 +176,7 @@ __device__ inline void store(T* out, int size, int i, V v, const C* copied) {{
         Ok(text)
     }
 
-    /// A request to evaluate one source beside the reference.
+    /// Returns a request to evaluate a source beside the reference.
     pub fn request(&self, source: &str, launch: Option<&str>, reference: &str) -> Result<Value> {
         let mut args = Vec::new();
         let mut expected = Map::new();
@@ -210,7 +211,8 @@ __device__ inline void store(T* out, int size, int i, V v, const C* copied) {{
     }
 }
 
-/// `grid 4 2 block 256`: the extents of the grid and of a block, and with `shared` bytes.
+/// Reads a launch such as `grid 4 2 block 256`: the extents of the grid and of a block, and after
+/// `shared` bytes.
 fn launch_of(text: &str) -> Result<Value> {
     let mut launch = json!({});
     let mut place = "";

@@ -1,5 +1,5 @@
-//! Verdicts where the request gives no tolerance: none of the useless candidates of `tests/verdict` may be
-//! `correct`, and nearly all of the honest ones must be.
+//! Verdicts without a tolerance in the request: no useless candidate of `tests/verdict` may be
+//! `correct`, and nearly all honest candidates must be.
 
 mod corpus;
 mod cuda;
@@ -26,10 +26,10 @@ use crate::shell;
 /// Timed launches of each candidate.
 const TRIALS: u32 = 4;
 
-/// Seconds that a request may take.
+/// Maximum time of a request, seconds.
 const TIMEOUT_S: f64 = 300.0;
 
-/// Most candidates of one comparison.
+/// Maximum number of candidates of a comparison.
 const COMPARED: usize = 6;
 
 /// Options of `bench verdict`.
@@ -63,7 +63,7 @@ struct Candidate {
     source: String,
 }
 
-/// Sends every candidate, prints the table, writes JSON.
+/// Sends every candidate, prints the table and writes JSON.
 pub fn run(options: &Options) -> Result<()> {
     let mut folder = options.corpus.clone();
     if !folder.is_dir() {
@@ -95,7 +95,7 @@ pub fn run(options: &Options) -> Result<()> {
     result.check()
 }
 
-/// Judges all problems, `jobs` at once.
+/// Judges all problems, `jobs` at a time.
 fn judge(problems: &[Problem], client: &Client, jobs: usize) -> Result<Vec<Outcome>> {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Vec::new());
@@ -155,7 +155,8 @@ fn judge_one(problem: &Problem, client: &Client) -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-/// All candidates of a problem: its own ones, the reference itself, and the useless ones that are made of that.
+/// Returns all candidates of a problem: those in its file, the reference, and useless candidates
+/// that are derived from it.
 fn candidates(problem: &Problem) -> Result<Vec<Candidate>> {
     let mut all = Vec::new();
     let source = |body: &str, store: &str| match &problem.language {

@@ -1,4 +1,4 @@
-//! What came of the candidates, as a table and as JSON.
+//! Verdicts on the candidates, as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::corpus::{Class, Problem};
 
-/// Least share of honest candidates that must be called correct.
+/// Minimum share of honest candidates that must be `correct`.
 const HONEST_SHARE: f64 = 0.99;
 
-/// What was said of one candidate.
+/// The verdict on a candidate.
 pub struct Outcome {
     /// Name of the problem.
     pub problem: String,
@@ -23,12 +23,12 @@ pub struct Outcome {
     verdict: String,
     reason: String,
     finding: Option<String>,
-    /// By output: the tolerance that it was held to.
+    /// The tolerance of each output.
     tolerances: Value,
 }
 
 impl Outcome {
-    /// Reads a report, or the error that came in its place.
+    /// Reads a report, or an error in place of it.
     pub fn of(problem: &Problem, class: Class, candidate: &str, report: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let verdict = text(&report["verdict"]).unwrap_or_else(|| "error".to_owned());
@@ -60,7 +60,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the verdict is what the class of the candidate calls for.
+    /// Returns whether the verdict is that which the candidate's class requires.
     pub fn is_right(&self) -> bool {
         match self.class {
             Class::Honest if self.weak => self.verdict == "weak",
@@ -69,13 +69,13 @@ impl Outcome {
         }
     }
 
-    /// Whether the candidate ran, so that its results were judged at all.
+    /// Returns whether the candidate ran, so that its outputs were judged.
     fn is_judged(&self) -> bool {
         ["correct", "wrong", "weak"].contains(&self.verdict.as_str())
     }
 }
 
-/// All verdicts.
+/// Returns all verdicts.
 pub fn json(outcomes: &[Outcome]) -> Value {
     let of = |outcome: &Outcome| {
         json!({
@@ -100,16 +100,16 @@ struct Row {
     honest_correct: usize,
 }
 
-/// Numbers by kind, and every exception.
+/// Counts by kind, and all exceptions.
 pub struct Tally<'a> {
     rows: BTreeMap<&'a str, Row>,
-    /// Problems whose contract is weak, and their honest candidates, which no row counts.
+    /// Number of problems with a weak contract, and of their honest candidates; no row counts
+    /// these.
     weak: (usize, usize),
     exceptions: Vec<&'a Outcome>,
 }
 
 impl<'a> Tally<'a> {
-    /// Counts.
     pub fn of(problems: &'a [Problem], outcomes: &'a [Outcome]) -> Self {
         let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
         for problem in problems {
@@ -151,7 +151,7 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// The table, and below it a line for each exception.
+    /// Returns the table, and below it a line for each exception.
     pub fn markdown(&self) -> String {
         let mut text = String::from(
             "| kind | problems | useless | of them `correct` | honest | of them `correct` |\n\
@@ -190,7 +190,7 @@ impl<'a> Tally<'a> {
         text
     }
 
-    /// Fails where the corpus or the verdicts are not as they must be.
+    /// Fails if the corpus or the verdicts are not as required.
     pub fn check(&self) -> Result<()> {
         let sum = self.sum();
         let not_judged = self.exceptions.iter().filter(|outcome| !outcome.is_judged()).count();

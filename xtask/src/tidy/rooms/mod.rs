@@ -1,6 +1,6 @@
-//! The modules within a crate, lowest first, and what each may use. Cargo forbids circles between
-//! crates and nothing forbids them between modules: these tables do, where a crate is large enough
-//! that one wants to read a part of it alone.
+//! The modules within a crate, lowest first, and the modules that each may use. Cargo forbids
+//! circles between crates, but not between modules. These tables forbid them in large crates, so
+//! that a part can be read alone.
 
 pub mod paths;
 mod tables;
@@ -18,10 +18,10 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     }
 }
 
-/// A file of a crate.
+/// A file of a crate, with its module.
 pub struct File<'a> {
     pub source: &'a Source,
-    /// Its module, from the root of the crate.
+    /// Path of its module from the root of the crate.
     pub module: Vec<&'a str>,
 }
 
@@ -78,7 +78,7 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
     check_rows(table, directory, &used, violations);
 }
 
-/// Checks that the table says no more than there is.
+/// Checks that every row has a module and every edge a use.
 fn check_rows(
     table: &Table,
     directory: &str,
@@ -103,7 +103,7 @@ fn check_rows(
     }
 }
 
-/// The files of a crate's library with their modules, but those that are for tests only.
+/// Returns the files of a crate's library with their modules, except files for tests alone.
 pub fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
     let mut files: Vec<File<'a>> = Vec::new();
     let mut tests: Vec<Vec<String>> = Vec::new();
@@ -145,7 +145,7 @@ mod tests {
     const HALL: Table =
         Table { name: "house", within: &["hall"], rows: &[("door", &[]), ("stairs", &["door"])] };
 
-    /// What the check says of the files of a crate.
+    /// Returns the messages of the check about the files of a crate.
     fn messages(table: &Table, files: &[(&str, &str)]) -> Vec<String> {
         let source = |(path, text): &(&str, &str)| Source {
             path: format!("crates/house/src/{path}"),
@@ -165,7 +165,7 @@ mod tests {
         ("attic.rs", "use crate::cellar::Wine;\nuse crate::hall::Key;\n"),
     ];
 
-    /// The sound files, one of them with another text.
+    /// Returns the files that pass, with another text for one of them.
     fn with(path: &'static str, text: &'static str) -> Vec<(&'static str, &'static str)> {
         let others = SOUND.into_iter().filter(|(other, _)| *other != path);
         others.chain([(path, text)]).collect()

@@ -1,31 +1,31 @@
-//! The paths that a file's text names within its crate: `crate::…`, `super::…` and `self::…`, in
-//! imports and elsewhere.
+//! The paths that a file's text has within its crate: `crate::…`, `super::…` and `self::…`, in
+//! imports and elsewhere ([`used`]).
 //!
-//! Text is read as tokens, not as Rust: that is enough, because these words begin nothing but paths
+//! The text is read as tokens, not as Rust. That is enough, because these words begin only paths
 //! and visibilities.
 
-/// A path from the root of the crate, and the line where it stands; the first is 1.
+/// A path from the root of the crate, and the number of its line, from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Modules and the name in the last one; `*` for all names.
+    /// Modules, and the name in the last of them; `*` means all names.
     pub segments: Vec<String>,
-    /// Where the path begins.
+    /// Number of the line where the path begins.
     pub line: usize,
 }
 
-/// A word or a sign.
+/// A word or a sign, with the number of its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Token<'a> {
     text: &'a str,
     line: usize,
 }
 
-/// Paths within the crate that the text of module `home` names. Items of `#[cfg(test)]` are left out:
-/// tests may use what they like.
+/// Returns the paths within the crate that the text of module `home` has. Items of `#[cfg(test)]`
+/// are left out: tests may use any module.
 pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
     let tokens = without_tests(tokens(text));
     let mut reader = Reader { tokens: &tokens, at: 0, paths: Vec::new() };
-    // Inline modules that are open, each with the braces open around it.
+    // Open inline modules, each with the number of braces open around it.
     let mut inner: Vec<(&str, usize)> = Vec::new();
     let mut braces = 0;
     while let Some(token) = reader.tokens.get(reader.at).copied() {
@@ -39,7 +39,7 @@ pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
                 }
             }
             "mod" if reader.text(2) == "{" => inner.push((reader.text(1), braces)),
-            // `pub(in crate::exec)` uses nothing.
+            // The path in `pub(in crate::exec)` is no use.
             "crate" | "self" | "super" if before != "::" && before != "in" => {
                 let module: Vec<&str> =
                     home.iter().copied().chain(inner.iter().map(|(name, _)| *name)).collect();
@@ -53,7 +53,7 @@ pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
     reader.paths
 }
 
-/// Modules that the text declares for tests only: `#[cfg(test)] mod name;`.
+/// Returns the modules that the text declares for tests alone: `#[cfg(test)] mod name;`.
 pub fn test_modules(text: &str) -> Vec<String> {
     let tokens = tokens(text);
     let starts = (0..tokens.len()).filter(|at| is_test_attribute(&tokens[*at..]));
@@ -66,7 +66,7 @@ pub fn test_modules(text: &str) -> Vec<String> {
     starts.filter_map(module).collect()
 }
 
-/// Words and signs of a text, without what is for tests only.
+/// Returns words and signs of a text, without items for tests.
 pub fn words(text: &str) -> Vec<&str> {
     without_tests(tokens(text)).into_iter().map(|token| token.text).collect()
 }
@@ -78,12 +78,12 @@ struct Reader<'t, 'a> {
 }
 
 impl<'a> Reader<'_, 'a> {
-    /// The token so many further on, or nothing.
+    /// Returns the text of the token `ahead` positions further, or an empty text after the end.
     fn text(&self, ahead: usize) -> &'a str {
         self.tokens.get(self.at + ahead).map_or("", |token| token.text)
     }
 
-    /// Reads the path that begins here, seen from `module`.
+    /// Reads the path that begins here, relative to `module`.
     fn path(&mut self, module: &[&str]) {
         let mut start: Vec<String> = module.iter().map(|&name| name.to_owned()).collect();
         let first = self.text(0);
@@ -100,13 +100,13 @@ impl<'a> Reader<'_, 'a> {
         self.rest(start);
     }
 
-    /// Reads what comes after a `::`: a name and more, or a group of them.
+    /// Reads what follows a `::`: a name and its continuation, or a group.
     fn rest(&mut self, mut segments: Vec<String>) {
         loop {
             let Some(token) = self.tokens.get(self.at).copied() else { return };
             match token.text {
                 "{" => return self.group(&segments),
-                // Of a function: `path::<T>()`.
+                // The arguments belong to a function: `path::<T>()`.
                 "<" => break,
                 "super" => drop(segments.pop()),
                 "self" => {}
@@ -143,7 +143,7 @@ fn is_test_attribute(tokens: &[Token<'_>]) -> bool {
     tokens.len() >= CFG_TEST.len() && tokens.iter().zip(CFG_TEST).all(|(it, want)| it.text == want)
 }
 
-/// Takes out every item of `#[cfg(test)]`: up to its `;`, or to the end of its braces.
+/// Removes every item of `#[cfg(test)]`, up to its `;` or to the end of its braces.
 fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut at = 0;
@@ -170,7 +170,7 @@ fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     kept
 }
 
-/// Words and signs of a text, without comments and literals.
+/// Returns words and signs of a text, without comments and literals.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     let (mut at, mut line) = (0, 1);
@@ -186,7 +186,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     out
 }
 
-/// Length of what begins with `c`, and whether it is a token.
+/// Returns the length of what begins with `c`, and whether it is a token.
 fn token_at(rest: &str, c: char) -> (usize, bool) {
     if rest.starts_with("//") {
         return (rest.find('\n').unwrap_or(rest.len()), false);
@@ -213,7 +213,7 @@ fn token_at(rest: &str, c: char) -> (usize, bool) {
     (c.len_utf8(), !c.is_whitespace())
 }
 
-/// Length of a block comment; they nest.
+/// Returns the length of a block comment, which may contain others.
 fn comment(rest: &str) -> usize {
     let (mut at, mut depth) = (0, 0);
     while at < rest.len() {
@@ -231,7 +231,7 @@ fn comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Length of a raw string, if one begins here.
+/// Returns the length of a raw string, if one begins here.
 fn raw_string(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
     let hashes = after.len() - after.trim_start_matches('#').len();
@@ -241,7 +241,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(body.find(&end).map_or(rest.len(), |at| begin + at + end.len()))
 }
 
-/// Length of a string.
+/// Returns the length of a string.
 fn string(rest: &str) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -255,11 +255,11 @@ fn string(rest: &str) -> usize {
     rest.len()
 }
 
-/// Length of a character, or of the sign of a lifetime.
+/// Returns the length of a character, or of the sign of a lifetime.
 fn quote(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     match (chars.next(), chars.next()) {
-        // The escaped sign may itself be a quote.
+        // The escaped sign may be a quote.
         (Some((_, '\\')), Some(_)) => chars.find(|(_, c)| *c == '\'').map_or(1, |(at, _)| at + 1),
         (Some(_), Some((at, '\''))) => at + 1,
         _ => 1,

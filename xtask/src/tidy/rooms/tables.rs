@@ -1,12 +1,13 @@
-//! The tables: after a change of what a module uses, its row follows, or the change is another one.
+//! The tables of modules. A change of the uses of a module changes its row as well, or must be
+//! another change.
 
-/// A module, and those beside it that it may use.
+/// A module, and its siblings that it may use.
 pub type Row = (&'static str, &'static [&'static str]);
 
-/// The modules of a crate, or of one of its modules. The parent itself (`lib.rs`, `mod.rs`) puts them
-/// together: it may use all of them, and none of them uses what it defines or hands on.
+/// The modules of a crate, or of one of its modules. The parent (`lib.rs`, `mod.rs`) may use all of
+/// them, and none of them uses what the parent defines or re-exports.
 pub struct Table {
-    /// Directory in `crates/`.
+    /// Name of the crate.
     pub name: &'static str,
     /// The parent's path in the crate; empty for the crate itself.
     pub within: &'static [&'static str],
@@ -14,7 +15,7 @@ pub struct Table {
     pub rows: &'static [Row],
 }
 
-/// By crate; a table for a module follows that of its crate.
+/// Tables by crate; the table of a module follows that of its crate.
 pub const TABLES: &[Table] = &[
     Table {
         name: "api",
