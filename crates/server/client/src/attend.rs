@@ -12,7 +12,7 @@ use crate::error::ClientError;
 /// Interval of checking that the working thread is still alive.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Most events in the channel to the waiting caller.
+/// Maximum number of events in the channel to the waiting caller.
 const NEWS: usize = 64;
 
 /// An event before the answer.

@@ -16,7 +16,7 @@ use crate::routes::job_route;
 /// Timeout of short requests.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// Most look-ups of a job that should be cancelled, and the pause between them.
+/// Maximum number of look-ups of a job that is to be cancelled, and the pause between them.
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 

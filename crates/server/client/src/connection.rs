@@ -22,8 +22,8 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Largest response, bytes. It includes outputs.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
-/// Most values in a response. Each takes some 50 bytes while it is parsed. The reports of the
-/// largest sweep have some 6 million.
+/// Maximum number of values in a response. Each takes about 50 bytes while it is parsed. The
+/// reports of the largest sweep have about 6 million.
 const MAX_ANSWER_VALUES: u64 = 1 << 24;
 
 /// Settings of a connection: the address, the key, and the trusted certificates. Clones share them.
@@ -197,7 +197,7 @@ impl Connection {
             .timeout_global(Some(limit))
             .user_agent(concat!("warpgauge/", env!("CARGO_PKG_VERSION")));
         if address::is_loopback(url) {
-            // A proxy cannot reach our loopback.
+            // A proxy cannot reach this machine's loopback.
             config = config.proxy(None);
         }
         Ok(config.build().new_agent())

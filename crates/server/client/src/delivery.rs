@@ -27,7 +27,7 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// First pause before a request is sent again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Longest pause, whatever the server requests.
+/// Maximum pause, even if the server requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A request that waited this long for its answer had reached the server. After that, a failure

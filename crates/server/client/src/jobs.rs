@@ -30,7 +30,7 @@ pub struct JobListQuery<'a> {
     pub label: Option<&'a str>,
     /// Cursor of the previous page.
     pub cursor: Option<&'a str>,
-    /// Most jobs; a server returns at most 200.
+    /// Maximum number of jobs; a server returns at most 200.
     pub limit: u32,
 }
 

@@ -8,7 +8,7 @@ use crate::ClientError;
 /// First wait if the server suggests none; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// Longest single wait, whatever the server suggests.
+/// Maximum single wait, even if the server suggests a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// Waits for a pause. It receives the reason, and returns after that time.

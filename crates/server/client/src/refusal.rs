@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Most problems of one request that are shown.
+/// Maximum number of problems of one request that are shown.
 const MAX_PROBLEMS: usize = 50;
 
 /// Returns the readable part of an error body: `error`, its position, and every problem in it.

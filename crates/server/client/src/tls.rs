@@ -27,9 +27,9 @@ pub struct CertificateFileError {
     problem: String,
 }
 
-/// Trusted authorities of connections. A file that the caller names is used alone. Else those of
-/// `SSL_CERT_FILE` and `SSL_CERT_DIR` are used; else the system's; else Mozilla's, as of this
-/// build.
+/// Trusted authorities of connections. A file that the caller names is used alone. Without a file,
+/// those of `SSL_CERT_FILE` and `SSL_CERT_DIR` are used; without these, the system's; without
+/// these, Mozilla's, as of this build.
 pub(crate) struct Trust {
     named: Option<PathBuf>,
     /// Read once, at the first connection.
@@ -118,8 +118,8 @@ fn usable(found: Vec<CertificateDer<'static>>) -> Vec<Certificate<'static>> {
         .collect()
 }
 
-/// Returns what is wrong with the server's side of a TLS connection, and what to do; `None` if the
-/// error is not of TLS.
+/// Returns what is wrong with the server's side of a TLS connection, and what to do. `None` means
+/// that the error does not come from TLS.
 pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
     let error = match error {
         ureq::Error::Rustls(error) => error,
