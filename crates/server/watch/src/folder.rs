@@ -17,7 +17,7 @@ const OWN: &str = ".warpgauge";
 /// Longest name of a result without `.json`, bytes. File systems allow 255 in all.
 const MAX_STEM: usize = 200;
 
-/// Ending of the names of results, and the one that KRAIT reads.
+/// Ending of the names of results, and that of results for KRAIT.
 const PLAIN: &str = ".json";
 const SUFFIXED: &str = "_result.json";
 

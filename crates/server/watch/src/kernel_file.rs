@@ -361,9 +361,9 @@ fn inferred_kernel(
 /// An inferred contract of a kernel.
 #[derive(Debug, Clone)]
 pub struct InferredContract {
-    /// Type of the kernel, which the file's name alone does not say.
+    /// Type of the kernel, which does not follow from the file's name alone.
     pub kernel_type: KernelType,
-    /// Name of the kernel, as the compiler knows it.
+    /// Name of the kernel in the image.
     pub kernel_name: String,
     /// Names of all kernels in the file.
     pub entries: Vec<String>,

@@ -5,7 +5,7 @@ use warpgauge_contract::KernelType;
 
 use crate::evaluator::FileRejection;
 
-/// Most lines that are read to recognise a language.
+/// Maximum number of lines that are read to recognise a language.
 const MAX_LINES: usize = 400;
 
 /// Language of a file.
@@ -54,7 +54,7 @@ pub(crate) fn of_python_file(text: String) -> String {
     if field(&text, "#", "backend").is_none() { text } else { unindented(&text, "#") }
 }
 
-/// Returns whether the header of a file asks for a compilation alone, as KRAIT writes it.
+/// Returns whether the header of a file requests only a compilation, as KRAIT writes it.
 pub(crate) fn is_compiled_only(text: &str) -> bool {
     ["//", "#"].iter().any(|sign| {
         field(text, sign, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("compile_only"))
@@ -127,7 +127,7 @@ fn recognised(text: &str) -> (Language, String) {
         let shown: String = line.trim().chars().take(60).collect();
         Some((language, format!("as the line `{shown}` shows")))
     });
-    // Either sign may stand in a comment of CUDA code.
+    // Either sign may occur in a comment of CUDA code.
     let is_cuda = ["__global__", "#include", "__device__"].iter().any(|sign| text.contains(sign));
     signs.filter(|_| !is_cuda).unwrap_or((Language::Cuda, String::new()))
 }

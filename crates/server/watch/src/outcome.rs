@@ -1,4 +1,4 @@
-//! Results: the fields of the reference executor's, and our report. The main type is
+//! Results: the fields of the reference executor's results, and the report. The main type is
 //! [`KernelResult`].
 //!
 //! A field of the reference that was not measured is `null`, and `unavailable` has the reason.

@@ -18,10 +18,10 @@ use crate::kernel_file::kernel_type;
 use crate::news::{self, Message};
 use crate::work::{Bench, Done, How, Task};
 
-/// Most waiting messages. If more arrive, the watcher looks at the whole folder.
+/// Maximum number of waiting messages. If more arrive, the watcher looks at the whole folder.
 const INBOX: usize = 4096;
 
-/// Most known files; the watcher finds the others when these are done.
+/// Maximum number of known files; the watcher finds the others when these are done.
 const MAX_KNOWN: usize = 20_000;
 
 /// Interval of looking at the folder in spite of notifications, which may be incomplete.
@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct WatchOptions {
-    /// Most files in work at once.
+    /// Maximum number of files in work at once.
     pub at_once: usize,
     /// Time for which a file must be unchanged if no notification says that it is complete.
     pub settle: Duration,
@@ -206,8 +206,8 @@ struct Watcher<'w> {
     begun: BTreeMap<OsString, (String, Entry)>,
     ready: BTreeSet<OsString>,
     unsettled: BTreeMap<OsString, Unsettled>,
-    /// Files in work. The value is set if a notification arrived meanwhile; it says whether the
-    /// file was complete.
+    /// Files in work. The value is set if a notification arrived meanwhile, and is true if the file
+    /// was complete.
     busy: BTreeMap<OsString, Option<bool>>,
     /// Whether there may be files that are not known.
     more: bool,

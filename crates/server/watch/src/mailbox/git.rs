@@ -50,10 +50,10 @@ const SETTINGS: [&str; 12] = [
     "gc.autoDetach=false",
 ];
 
-/// Timeout of one command. A large repository may come over a slow connection.
+/// Timeout of one command. A large repository may be fetched over a slow connection.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Most output of a command, bytes.
+/// Maximum size of a command's output, bytes.
 const MAX_OUTPUT: u64 = 80 << 20;
 
 /// Longest message of git in an error, characters.

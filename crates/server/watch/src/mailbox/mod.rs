@@ -29,8 +29,8 @@ use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchOptions, WatchStop, watch};
 use warpgauge_contract::CodeForm;
 
-/// Most kernels that one commit answers, so that the first sender does not wait for a thousand
-/// others.
+/// Maximum number of kernels that one commit answers, so that the first sender does not wait for a
+/// thousand others.
 const BATCH: usize = 16;
 
 /// Longest pause after a failure.

@@ -12,7 +12,7 @@ use crate::watcher::WatchStop;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Most attempts to push to a branch that others keep changing.
+/// Maximum number of attempts to push to a branch that others keep changing.
 const MAX_PUSHES: u32 = 20;
 
 /// A kernel to send.
