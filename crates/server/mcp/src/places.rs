@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::backend::JobBackendError;
 
-/// Most calls of all agents, and of one owner. The latter keeps one owner's waiting calls from
-/// blocking all others.
+/// Maximum number of calls of all agents, and of one owner. The latter keeps one owner's waiting
+/// calls from blocking all others.
 const MAX_CALLS: usize = 256;
 const MAX_CALLS_EACH: usize = 64;
 

@@ -18,7 +18,7 @@ use warpgauge_model::{DeviceKind, JobKind, JobState};
 use warpgauge_report::{DeviceReport, ResponseStatus, RuntimeStats};
 use warpgauge_service::{ArtifactKind, DeviceView};
 
-/// Most facts of an answer.
+/// Maximum number of facts of an answer.
 const FACTS: usize = 3;
 
 /// Longest summary, fact, and text of a compiler or a check, bytes.
@@ -231,7 +231,7 @@ pub(crate) fn of_devices(devices: &[DeviceView]) -> (String, serde_json::Value) 
     (text, serde_json::json!({"summary": summary, "devices": shown}))
 }
 
-/// Most devices in a list.
+/// Maximum number of devices in a list.
 const MAX_DEVICES: usize = 64;
 
 /// Returns a text as one line of bounded length without control characters, since kernels and

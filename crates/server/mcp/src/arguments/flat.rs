@@ -79,7 +79,7 @@ fn kernel(
         kernel.insert("io".to_owned(), io);
     }
     if let Some(mut metadata) = arguments.remove(metadata) {
-        // The older server's documentation uses this name, its types use ours.
+        // The older server's documentation has this name, its types have the name of the contract.
         if let Some(fields) = metadata.as_object_mut()
             && let Some(options) = fields.remove("compile_options")
         {
