@@ -48,7 +48,7 @@ impl Admission {
         let most = 2 * devices;
         let mut lanes = Vec::new();
         while lanes.len() + 1 < most && self.pool.free() > self.pool.bounds().places / 2 {
-            // Full or closing: the sweep goes on with the permits that it has.
+            // If the pool is full or closing, the sweep continues with the permits that it has.
             let Ok(lane) = self.admit(owner) else { break };
             lanes.push(lane);
         }

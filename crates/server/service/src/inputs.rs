@@ -34,8 +34,9 @@ impl NamedInputs {
         Arc::new(Self { matrices, tensors, max_bytes })
     }
 
-    /// Bytes of arrays that the inputs of one body may take: the initial value of `left` below. The
-    /// bound keeps a small body (a name, or compressed data) from filling a disk.
+    /// Returns the number of bytes of arrays that the inputs of one body may take: the initial
+    /// value of `left` below. The bound keeps a small body (a name, or compressed data) from
+    /// filling a disk.
     pub(super) fn max_bytes(&self) -> u64 {
         self.max_bytes
     }

@@ -58,7 +58,7 @@ pub struct ServiceStatus {
     pub devices: Vec<DeviceView>,
     /// Evaluations waiting for a device.
     pub queue_depth: usize,
-    /// Most evaluations that may wait.
+    /// Maximum number of evaluations that may wait.
     pub queue_capacity: usize,
     /// Jobs of this process since it started, by state.
     pub jobs_by_state: std::collections::BTreeMap<String, u64>,

@@ -24,7 +24,7 @@ pub(super) async fn in_turn(pool: &Pool, owner: &str) -> Result<PoolPermit, Serv
     pool.take(Owner::named(owner)).await.map_err(queue_full)
 }
 
-/// The error of a pool that takes no more requests.
+/// Returns the error of a pool that takes no more requests.
 pub(super) fn queue_full(full: PoolFull) -> ServiceError {
     let (waiting, own) = match full {
         PoolFull::All(waiting) => (waiting, false),

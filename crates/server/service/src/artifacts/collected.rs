@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::ArtifactKind;
 pub use warpgauge_executor::KeptKernel;
 
-/// Most kernels that a job keeps: a reference and its candidates.
+/// Maximum number of kernels that a job keeps: a reference and its candidates.
 const MAX_KERNELS: usize = 16;
 
 /// Format version of stored kernels.

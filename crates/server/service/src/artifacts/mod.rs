@@ -38,6 +38,6 @@ pub trait ArtifactService: Send + Sync {
 
 /// The jobs that run in this process.
 pub(super) trait RunningJobs: Send + Sync {
-    /// The artifacts of a running job so far; `None` for a job that does not run here.
+    /// Returns the artifacts of a running job so far, or `None` for a job that does not run here.
     fn artifacts(&self, job_id: &str) -> Option<Snapshot>;
 }

@@ -350,7 +350,7 @@ fn on_demand(kernel: &KeptKernel, target: Target) -> Option<String> {
     (kernel.target.emulated && !target.emulated).then(|| EMULATED.to_owned())
 }
 
-/// Returns the named kernel; without a name the job's own kernel, or a comparison's first
+/// Returns the named kernel. Without a name it is the job's kernel, or a comparison's first
 /// candidate.
 fn chosen<'a>(kernels: &'a [Arc<KeptKernel>], name: Option<&str>) -> Option<&'a KeptKernel> {
     match name {

@@ -30,7 +30,7 @@ use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 use warpgauge_store::{Idempotency, NewJob, Store};
 use warpgauge_telemetry::telemetry;
 
-/// Most attempts at a job before it fails.
+/// Maximum number of attempts at a job before it fails.
 const MAX_ATTEMPTS: u8 = 3;
 
 /// Stops a job when its waiting caller disconnects.

@@ -173,7 +173,7 @@ impl LiveJob {
         });
     }
 
-    /// Asks the job to stop. The first reason is kept.
+    /// Requests the stop of the job. The first reason is kept.
     pub(super) fn stop(&self, why: Stop) {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -182,7 +182,7 @@ impl LiveJob {
         });
     }
 
-    /// Waits until the job is asked to stop.
+    /// Waits until a stop of the job is requested.
     pub(super) async fn stopped(&self) -> Stop {
         let mut stop = self.stop.subscribe();
         let why = stop.wait_for(Option::is_some).await.ok().and_then(|why| *why);

@@ -32,7 +32,8 @@ use warpgauge_turns::Pool;
 /// Bytes per read of an upload.
 const READ_BYTES: usize = 1 << 20;
 
-/// Most matrices in use at once, for all callers. Each may take as much memory as a key may have.
+/// Maximum number of matrices in use at once, for all callers. Each may take as much memory as a
+/// key may have.
 const AT_ONCE: usize = 2;
 
 /// A Matrix Market or SPASM file that a caller uploads.

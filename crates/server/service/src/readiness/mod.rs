@@ -33,8 +33,8 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Time after which a check counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Wait for a new check if a recent one found nothing. A check takes milliseconds; on a machine with much to do
-/// the caller gets the recent result instead.
+/// Wait for a new check if a recent one found nothing. A check takes milliseconds; on a busy
+/// machine the caller gets the recent result instead.
 const BRIEFLY: Duration = Duration::from_millis(30);
 
 /// Wait for a new check if a recent one found a reason.

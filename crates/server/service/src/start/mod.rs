@@ -58,7 +58,7 @@ impl Storage {
         Ok(Self { store, run_dir: private_run_dir(config.data_dir())? })
     }
 
-    /// The private directory of this process, which is deleted with the service.
+    /// Returns the private directory of this process, which is deleted with the service.
     pub fn run_dir(&self) -> &Path {
         self.run_dir.path()
     }
@@ -142,7 +142,7 @@ impl LocalService {
         })
     }
 
-    /// The parts of the service.
+    /// Returns the parts of the service.
     pub fn services(&self) -> &Services {
         &self.services
     }

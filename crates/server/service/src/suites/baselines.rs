@@ -12,13 +12,13 @@ use warpgauge_gate::{Baseline, BaselinePin, BaselineSummary, SuiteVerdict, check
 use warpgauge_model::ErrorCode;
 use warpgauge_store::{BaselineRow, NewBaselineRow, Store, StoredBaseline, Visibility};
 
-/// Most versions of baselines that one query reads.
+/// Maximum number of versions of baselines that one query reads.
 const MAX_VERSIONS: usize = 10_000;
 
 /// Older versions of one name that are kept besides the promoted ones.
 const KEPT_VERSIONS: usize = 20;
 
-/// Most baselines in a list.
+/// Maximum number of baselines in a list.
 const MAX_LISTED: usize = 200;
 
 /// The baselines of a store.

@@ -11,7 +11,7 @@ use warpgauge_config::Config;
 use warpgauge_gate::history::{HistoryAnswer, HistoryPoint};
 use warpgauge_store::{HistoryRow, Page, SeriesFilter, StoreView};
 
-/// Most points of a history that one query reads.
+/// Maximum number of points of a history that one query reads.
 pub const MAX_HISTORY: u32 = 20_000;
 
 /// Query of the history.
@@ -23,7 +23,7 @@ pub struct HistoryQuery {
     pub limit: u32,
 }
 
-/// Most series that a query without a case reads.
+/// Maximum number of series that a query without a case reads.
 const MAX_SERIES: usize = 10_000;
 
 /// Longest name of a commit in the store, bytes.

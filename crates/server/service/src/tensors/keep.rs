@@ -53,7 +53,7 @@ impl Drop for KeptTensor {
 
 /// A job whose outputs become tensors.
 pub(crate) trait KeepsOutputs: Sync {
-    /// The owner of the job and of its tensors.
+    /// Returns the owner of the job and of its tensors.
     fn owner(&self) -> &str;
     /// Removes and returns the file of an output, or the reason why there is none. `None`: the
     /// executor sent none.

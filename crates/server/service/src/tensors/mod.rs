@@ -108,8 +108,8 @@ pub trait TensorService: Send + Sync {
 /// Prepares the processes that hold shared tensors, or returns what the machine lacks.
 pub type PrepareHolders = fn(HolderSettings) -> Result<Arc<dyn TensorHolders>, String>;
 
-/// Most requests whose tensors are copied at once, for all callers. Until they are admitted, their
-/// copies take disk space.
+/// Maximum number of requests whose tensors are copied at once, for all callers. Until they are
+/// admitted, their copies take disk space.
 const AT_ONCE: usize = 2;
 
 /// Shared tensors, and copies of them for requests.

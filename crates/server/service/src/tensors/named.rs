@@ -1,6 +1,6 @@
 //! Shared tensors that requests name in place of data. The service copies their content into a
-//! request when it arrives. So a job that waits or is retried keeps the content that its caller
-//! meant, whatever changes meanwhile. Some copies stay on the device ([`super::on_device`]).
+//! request when it arrives. So a job that waits or is retried keeps this content, even if the
+//! tensor changes. Some copies stay on the device ([`super::on_device`]).
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

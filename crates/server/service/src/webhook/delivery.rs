@@ -12,11 +12,11 @@ use super::schedule::delay;
 use warpgauge_store::{Delivery, DeliveryOutcome, Store, StoreError, Visibility};
 use warpgauge_telemetry::telemetry;
 
-/// Most attempts at once; each blocks a thread for at most ten seconds.
+/// Maximum number of attempts at once; each blocks a thread for at most ten seconds.
 const AT_ONCE: usize = 4;
 
-/// Longest time without a look at the store: another process may have entered a webhook, which does
-/// not wake this task.
+/// Maximum time between two polls of the store: another process may have entered a webhook, which
+/// does not wake this task.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Pause after an error of the store, or while another process takes the webhooks that are due.

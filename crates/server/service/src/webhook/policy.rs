@@ -54,7 +54,7 @@ impl WebhookPolicy {
     /// Checks whether this URL may be called.
     ///
     /// # Errors
-    /// Why not, and who can change that.
+    /// Why the URL may not be called, and which setting changes that.
     pub fn check(&self, url: &str) -> Result<(), WebhookRefusal> {
         if self.hosts.is_empty() {
             return Err(WebhookRefusal::Off);

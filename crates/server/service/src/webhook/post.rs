@@ -10,7 +10,7 @@ use super::signature::{SIGNATURE_HEADER, signature};
 /// Timeout from the name look-up to the end of the response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most bytes of a response that are read; its content is ignored.
+/// Maximum number of bytes of a response that are read; its content is ignored.
 const MAX_ANSWER_BYTES: u64 = 4 << 10;
 
 /// Reasons why an attempt failed.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Most attempts per message; the last is about two hours after the first.
+/// Maximum number of attempts per message; the last is about two hours after the first.
 pub const MAX_ATTEMPTS: u32 = 10;
 
 /// Wait after the first attempt; each further wait is three times as long, up to [`LONGEST`].
