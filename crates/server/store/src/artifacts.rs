@@ -10,13 +10,13 @@ use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
 use super::{ArtifactRow, StoreError, StoredArtifact};
 
-/// Most artifacts of one job.
+/// Maximum number of artifacts of one job.
 pub(super) const MAX_OF_JOB: i64 = 256;
 
 /// Stores the artifacts of jobs.
 pub struct ArtifactStore {
     pub(super) access: Access,
-    /// Most bytes of all artifacts together.
+    /// Maximum size of all artifacts together, bytes.
     pub(super) max_bytes: u64,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct PutArtifact {
     pub(super) bytes: i64,
     pub(super) packed: i64,
     pub(super) body: Body,
-    /// Most bytes of all artifacts together.
+    /// Maximum size of all artifacts together, bytes.
     pub(super) budget: i64,
 }
 

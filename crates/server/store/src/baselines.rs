@@ -12,7 +12,7 @@ use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
 use super::{BaselineRow, NewBaselineRow, StoreError, StoredBaseline, Visibility};
 
-/// Most baselines of one owner.
+/// Maximum number of baselines of one owner.
 pub(super) const MAX_OF_OWNER: i64 = 10_000;
 
 /// Checks the lengths of a baseline's texts.

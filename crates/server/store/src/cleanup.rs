@@ -16,8 +16,8 @@ use super::{CleanupCounts, Retention, StoreError, Visibility};
 /// less time.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 
-/// Most transactions of one clean-up that shrink the file, by at most 16 MB in all. The next
-/// clean-up continues.
+/// Maximum number of transactions of one clean-up that shrink the file, by at most 16 MB in all.
+/// The next clean-up continues.
 const SHRINK_STEPS: u32 = 20;
 
 /// Removes jobs, points and files that exceed the retention limits.

@@ -11,7 +11,7 @@ use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection, Executor};
 use super::StoreError;
 use super::condition::OpenedFile;
 
-/// Most connections that read; one further connection writes.
+/// Maximum number of connections that read; one further connection writes.
 const READERS: u32 = 4;
 
 /// Returns the timeout for a connection. It is short for PostgreSQL, since an unreachable server

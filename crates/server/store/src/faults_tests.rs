@@ -83,7 +83,7 @@ async fn a_foreign_database_is_refused(fresh: Fresh) {
     let error = Store::open(&fresh.config).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
     raw(&fresh, "INSERT INTO recipes VALUES ('soup'); DROP TABLE recipes").await;
-    // These databases have a table of versions with our name but another content.
+    // These databases have a table of versions with the same name but another content.
     let others = [
         "CREATE TABLE schema_versions (version TEXT)",
         "CREATE TABLE schema_versions (version BIGINT, name TEXT)",
@@ -112,7 +112,7 @@ async fn kills_lose_nothing(fresh: Fresh) {
         let mut child = child.unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let mut note = |line: &str| {
-            // Output of the test harness may precede our first line.
+            // Output of the test harness may precede the child's first line.
             if let Some((_, id)) = line.split_once("accepted ") {
                 accepted.insert(id.to_owned());
             } else if let Some((_, id)) = line.split_once("finished ") {

@@ -13,7 +13,7 @@ use super::{HistoryRow, Page, PointPage, SeriesFilter, SeriesRow, StoreError};
 /// Longest name of a case, metric, device or method, bytes.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Most bytes of `detail`.
+/// Maximum size of `detail`, bytes.
 const MAX_DETAIL_BYTES: usize = 16 << 10;
 
 /// Checks the lengths and numbers of a point.

@@ -152,11 +152,11 @@ pub struct StoredBaseline {
 pub struct Retention {
     /// Greatest age of ended jobs; `None`: no limit.
     pub max_age: Option<Duration>,
-    /// Most ended jobs; 0: no limit.
+    /// Maximum number of ended jobs; 0: no limit.
     pub max_jobs: u64,
-    /// Most bytes of requests and reports, before compression; 0: no limit.
+    /// Maximum size of requests and reports, before compression, bytes; 0: no limit.
     pub max_bytes: u64,
-    /// Most points of the history; `None`: no limit.
+    /// Maximum number of points of the history; `None`: no limit.
     pub max_points: Option<u64>,
 }
 

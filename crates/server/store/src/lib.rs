@@ -3,7 +3,7 @@
 //!
 //! The store knows no HTTP, stages or requests; it keeps bytes, states and numbers. One code path
 //! serves SQLite (a file in the data directory) and PostgreSQL. The statements differ only where
-//! PostgreSQL must lock rows. docs/store.md argues the design.
+//! PostgreSQL must lock rows. docs/store.md has the reasons for the design.
 //!
 //! - [`Store`] is what callers open. It has a part for each kind of data: [`JobQueue`],
 //!   [`JobReader`], [`ArtifactStore`], [`BaselineStore`], [`MatrixStore`], [`DeliveryQueue`]; and

@@ -13,7 +13,7 @@ use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
 use super::{Bulk, RequestReader, StoreError};
 
-/// Most matrices of one owner.
+/// Maximum number of matrices of one owner.
 const MAX_OF_OWNER: i64 = 10_000;
 
 /// A matrix to store.
@@ -25,7 +25,7 @@ pub struct NewMatrix {
     pub hash: String,
     /// Further data, opaque to the store.
     pub detail: Vec<u8>,
-    /// Most bytes of all matrices of the owner; 0: no limit.
+    /// Maximum size of all matrices of the owner, bytes; 0: no limit.
     pub max_bytes: u64,
 }
 

@@ -127,7 +127,7 @@ pub(super) async fn version(
 }
 
 /// Returns the highest version in the table of versions. Other programs may have a table of that
-/// name, so the names of the steps must match ours.
+/// name, so the names of the steps must be those of this crate.
 async fn found_version(connection: &mut AnyConnection, place: &str) -> Result<i64, StoreError> {
     let foreign = || StoreError::Foreign { place: place.to_owned() };
     let listed = "SELECT version, name FROM schema_versions ORDER BY version LIMIT 1000";

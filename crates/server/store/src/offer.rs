@@ -9,7 +9,7 @@ pub(super) const MAX_OFFER_BYTES: usize = 64 << 10;
 /// Longest text of a job's requirements, bytes.
 pub const MAX_REQUIREMENT_BYTES: usize = 1 << 10;
 
-/// Most different requirements of waiting jobs that one claim reads.
+/// Maximum number of different requirements of waiting jobs that one claim reads.
 pub(super) const MOST_REQUIREMENTS: i64 = 256;
 
 /// Returns whether this process may take a job with these requirements.

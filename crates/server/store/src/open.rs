@@ -46,7 +46,7 @@ pub struct StoreConfig {
     pub durability: Durability,
     /// Limits on the jobs of one owner.
     pub quotas: Quotas,
-    /// Most bytes of the artifacts of all jobs together.
+    /// Maximum size of the artifacts of all jobs together, bytes.
     pub artifacts_max_bytes: u64,
 }
 
@@ -66,9 +66,9 @@ impl StoreConfig {
 /// Limits on the jobs of one owner; 0: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quotas {
-    /// Most jobs that wait in the database.
+    /// Maximum number of jobs that wait in the database.
     pub max_waiting: u64,
-    /// Most jobs that processes hold.
+    /// Maximum number of jobs that processes hold.
     pub max_running: u64,
 }
 

@@ -18,7 +18,7 @@ use super::{Heartbeat, JobError, JobState, Requeued, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// Most jobs of one instance in one transaction.
+/// Maximum number of jobs of one instance in one transaction.
 const MOST: i64 = 1_000;
 
 /// Result of requeueing a job.

@@ -8,17 +8,17 @@ use super::tally::Place;
 use super::writer::{Batch, Write};
 use super::{JobState, StoreError};
 
-/// Most jobs that one transaction removes.
+/// Maximum number of jobs that one transaction removes.
 pub(super) const CHUNK: u64 = 200;
 
-/// Most pages that one transaction returns to the file system.
+/// Maximum number of pages that one transaction returns to the file system.
 pub(super) const PAGES: u64 = 200;
 
 /// Write that removes the oldest ended jobs.
 pub(super) struct TakeDown {
     /// Only jobs that ended before this time, microseconds; `None`: any.
     pub(super) before: Option<i64>,
-    /// Most jobs to remove.
+    /// Maximum number of jobs to remove.
     pub(super) jobs: u64,
     /// Stop once this many bytes are freed.
     pub(super) bytes: u64,

@@ -19,9 +19,9 @@ pub const MAX_ERROR_BYTES: usize = 4_096;
 
 /// Longest stored name of a kernel, bytes.
 pub(super) const MAX_KERNEL_BYTES: usize = 255;
-/// Most jobs that one call may submit.
+/// Maximum number of jobs that one call may submit.
 pub const MAX_BATCH: usize = 1_024;
-/// Most attempts that a job may request.
+/// Maximum number of attempts that a job may request.
 pub const MAX_ATTEMPTS: u8 = 10;
 
 /// Id of a job: a UUID of version 7, so that ids sort by age.
@@ -48,7 +48,7 @@ pub struct NewJob {
     pub label: Option<String>,
     /// URL that is notified of the job's end.
     pub webhook: Option<String>,
-    /// Most attempts, 1 to [`MAX_ATTEMPTS`].
+    /// Maximum number of attempts, 1 to [`MAX_ATTEMPTS`].
     pub max_attempts: u8,
     /// Requirements on the process that takes the job, in the form that
     /// [`super::Membership::offer`] knows; `None`: none.
@@ -266,12 +266,12 @@ pub struct JobFilter<'a> {
 pub struct Page {
     /// `next` of the previous page; `None`: the start.
     pub after: Option<String>,
-    /// Most rows, 1 to [`Page::MAX`].
+    /// Maximum number of rows, 1 to [`Page::MAX`].
     pub limit: usize,
 }
 
 impl Page {
-    /// Most rows of one page.
+    /// Maximum number of rows of one page.
     pub const MAX: usize = 1_000;
 }
 

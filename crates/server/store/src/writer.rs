@@ -21,13 +21,13 @@ use super::log::{LogKeeper, Written};
 use super::submit::Group;
 use super::tally::Tally;
 
-/// Most writes of one transaction.
+/// Maximum number of writes of one transaction.
 const MAX_GROUP: usize = 256;
 
-/// Most callers with a queued write; further callers wait for a permit.
+/// Maximum number of callers with a queued write; further callers wait for a permit.
 const MAX_WAITING: usize = 4_096;
 
-/// Most attempts at a group while others lock the database or the connection is lost.
+/// Maximum number of attempts at a group while others lock the database or the connection is lost.
 const TRIES: u32 = 6;
 
 /// PostgreSQL's channel that announces work to the other processes.
