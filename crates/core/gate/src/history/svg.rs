@@ -5,7 +5,8 @@ use super::{ChangePoint, Series, TrendPoint};
 use crate::GateOutcome;
 use warpgauge_svg::{Axis, Drawing, Linear, Plot, Point, Side, SvgElement, Tick, rounded};
 
-/// Most series in one picture, and most points of each, the latest ones.
+/// Maximum number of series in one picture, and of points of each series; the latest points are
+/// shown.
 const MAX_SERIES: usize = 20;
 const MAX_POINTS: usize = 500;
 /// Sizes in pixels.

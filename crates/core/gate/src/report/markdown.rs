@@ -3,7 +3,7 @@
 use super::{CaseReport, GateReport, words};
 use crate::{GateOutcome, SuiteVerdict};
 
-/// Most cases in the visible table; the others are in a folded section.
+/// Maximum number of cases in the visible table; the others are in a folded section.
 const OPEN_ROWS: usize = 50;
 
 /// Beginning of every comment, by which a later run finds the comment to replace.

@@ -3,7 +3,7 @@
 use super::{CaseReport, words};
 use warpgauge_svg::{Anchor, Axis, Drawing, Linear, Plot, Side, SvgElement, Tick, shortened};
 
-/// Most cases in one drawing.
+/// Maximum number of cases in one drawing.
 const MAX_ROWS: usize = 200;
 /// Longest label, characters. [`LABELS`] reserves the width for it.
 const MAX_LABEL: usize = 34;

@@ -21,7 +21,7 @@ const MAX_PATH_BYTES: usize = 1024;
 /// Longest name of a commit, bytes.
 const MAX_COMMIT_BYTES: usize = 255;
 
-/// Most notes of a request, and the longest of them, bytes.
+/// Maximum number of notes of a request, and maximum length of each, bytes.
 const MAX_NOTES: usize = 16;
 const MAX_NOTE_BYTES: usize = 4096;
 

@@ -16,7 +16,7 @@ use warpgauge_statistics::{COMPARED_COUNTS, Preset};
 /// Largest suite file, bytes.
 pub const MAX_SUITE_BYTES: u64 = 1 << 20;
 
-/// Most cases of one suite.
+/// Maximum number of cases of one suite.
 pub const MAX_CASES: usize = 200;
 
 /// Longest name of a case, bytes.
