@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{Facts, Values};
 use super::roofline::Roofline;
 
-/// Most advice for one launch, so that readers read the whole list.
+/// Maximum number of observations about a launch, so that people read the whole list.
 const MAX_OBSERVATIONS: usize = 6;
 
 /// Observation about a kernel, with advice.

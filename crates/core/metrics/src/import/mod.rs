@@ -15,7 +15,7 @@ use super::types::{Conditions, DeviceMetrics};
 use super::values::CollectedMetrics;
 use warpgauge_model::Unavailable;
 
-/// Most notes about percentages above 100.
+/// Maximum number of notes about percentages above 100.
 const MAX_ABOVE: usize = 20;
 /// Compute capability of a device for which the file has none.
 const UNKNOWN: u32 = 0;

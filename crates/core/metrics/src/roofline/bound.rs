@@ -2,7 +2,7 @@
 //!
 //! The rule is that of the "Speed Of Light" section of Nsight Compute (its rule `SOLBottleneck`). A
 //! unit at 60 % of its peak or more bounds the kernel, the busiest of them first. Without such a
-//! unit, latency does, since warps then wait and no unit is busy. One rule of ours comes first: a
+//! unit, latency does, since warps then wait and no unit is busy. Another rule comes first: a
 //! kernel that takes hardly longer than an empty one is bound by its launch.
 
 use super::{BoundBy, ComputeRoof, Facts, Level, MemoryRoof, Values};

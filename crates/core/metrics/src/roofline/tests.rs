@@ -141,7 +141,7 @@ fn nothing_is_counted_twice_and_nothing_is_made_up() {
     let found = of(&tensor, timed()).unwrap();
     assert_eq!(precision(&found, Precision::Tensor).operations, Some(6.0));
     assert_eq!(precision(&found, Precision::TensorHalf).operations, Some(4.0));
-    // Without the profiled time, the unprofiled one is used, with a note.
+    // Without the profiled time, the unprofiled time is used, with a note.
     assert_eq!(found.time.unwrap().basis, TimeBasis::Unprofiled);
     assert!(found.notes[0].contains("unprofiled median"), "{:?}", found.notes);
     let nothing = of(&[("flop_count_single", 0.0), ("dram_bytes", 5e9)], timed()).unwrap();

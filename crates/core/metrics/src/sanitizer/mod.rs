@@ -11,9 +11,10 @@ mod record;
 
 use record::{Record, records};
 
-/// Most different findings; the same finding at another address or thread is only counted.
+/// Maximum number of different findings; the same finding at another address or thread is only
+/// counted.
 pub const MAX_FINDINGS: usize = 200;
-/// Most characters of a message.
+/// Maximum number of characters of a message.
 const MAX_MESSAGE: usize = 1_000;
 
 /// Content of a log.

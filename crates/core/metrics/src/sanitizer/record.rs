@@ -1,10 +1,10 @@
 //! Records of a log: a head, and indented details. The main type is [`Record`].
 
-/// Most details that are kept of a record: backtraces may be long.
+/// Maximum number of details that are kept of a record: backtraces may be long.
 const MAX_DETAILS: usize = 64;
-/// Most records that are read.
+/// Maximum number of records that are read.
 const MAX_RECORDS: usize = 1_000_000;
-/// Most bytes of a line that are read.
+/// Maximum number of bytes of a line that are read.
 const MAX_LINE: usize = 8 << 10;
 
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::select::Selection;
 use super::types::{DeviceMetrics, KernelMetrics};
 use super::values::{CollectedMetrics, report, told};
 
-/// Most kernels that are listed individually: those that took longest.
+/// Maximum number of kernels that are listed individually: those that took longest.
 pub const MAX_KERNELS: usize = 200;
 
 const DURATION: &str = "gpu__time_duration.sum";

@@ -24,7 +24,7 @@ const BOTTOM: f64 = 132.0;
 /// Area of the marks and roofs.
 const PLOT: Plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom: HEIGHT - BOTTOM };
 
-/// Most marks; there are fewer pairs of precisions and levels.
+/// Maximum number of marks; there are fewer pairs of precisions and levels.
 const MAX_POINTS: usize = 27;
 
 const STYLE: &str = "\

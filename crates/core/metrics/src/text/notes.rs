@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Most notes that are kept.
+/// Maximum number of notes that are kept.
 const MAX_NOTES: usize = 100;
 
 /// Notes in the order of their occurrence. Equal notes about several places are one note.

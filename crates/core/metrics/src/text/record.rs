@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// Longest field, bytes.
 const MAX_FIELD: usize = 64 << 10;
-/// Most lines of a record with quoted line breaks.
+/// Maximum number of lines of a record with quoted line breaks.
 const MAX_LINES: usize = 64;
 
 /// A record with its position.

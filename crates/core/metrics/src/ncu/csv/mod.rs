@@ -9,9 +9,9 @@ use super::merge::Merged;
 use super::page::Page;
 use crate::text::{Conflict, Notes, Record, Records, TooLong};
 
-/// Most columns.
+/// Maximum number of columns.
 pub const MAX_COLUMNS: usize = 20_000;
-/// Most cells of all kernels: 1,800 kernels with every metric of `--set full`.
+/// Maximum number of cells of all kernels: 1,800 kernels with every metric of `--set full`.
 pub const MAX_CELLS: usize = 4_000_000;
 
 /// Parsed pages of a report.

@@ -2,11 +2,11 @@
 
 use warpgauge_model::{Cause, Unavailable};
 
-/// Most lines that are read; the log has a line per profiled kernel.
+/// Maximum number of lines that are read; the log has a line per profiled kernel.
 const MAX_LINES: usize = 200_000;
-/// Most kernels and metrics that are kept.
+/// Maximum number of kernels and metrics that are kept.
 const MAX_KEPT: usize = 10_000;
-/// Most characters that are kept of a line.
+/// Maximum number of characters that are kept of a line.
 const MAX_TEXT: usize = 400;
 
 /// Content of a log.

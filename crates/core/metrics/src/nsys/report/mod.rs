@@ -11,9 +11,9 @@ use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow};
 use crate::text::{Notes, Record, Records, TooLong};
 use warpgauge_model::Unavailable;
 
-/// Most rows of all tables.
+/// Maximum number of rows of all tables.
 pub const MAX_ROWS: usize = 1_000_000;
-/// Most messages that are kept.
+/// Maximum number of messages that are kept.
 const MAX_PROBLEMS: usize = 100;
 
 /// Tables of `nsys stats`.
