@@ -1,6 +1,6 @@
 //! Compressed sparse rows with checked arrays. The main type is [`Csr`].
 
-/// Most rows, columns and non-zeros, since kernels index with signed 32-bit integers.
+/// Maximum number of rows, columns and non-zeros, since kernels index with signed 32-bit integers.
 pub const MAX_EXTENT: u64 = i32::MAX as u64;
 
 /// A matrix as compressed sparse rows: the non-zeros of row `i` are those from `row_ptr[i]` up to

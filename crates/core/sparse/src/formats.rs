@@ -20,7 +20,7 @@ pub enum FormatError {
         elements: u64,
         /// Number of entries of the matrix.
         nnz: u64,
-        /// Most elements allowed.
+        /// Maximum number of elements.
         most: u64,
     },
     /// The block size is not supported.
@@ -28,7 +28,7 @@ pub enum FormatError {
     Block(u32),
 }
 
-/// Most elements of a format with padding.
+/// Maximum number of elements of a format with padding.
 pub const MAX_PADDED: u64 = 1 << 30;
 
 fn padded(format: &'static str, elements: u64, nnz: u32, most: u64) -> Result<usize, FormatError> {

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::{Csr, MAX_EXTENT};
 use warpgauge_tensor::Philox;
 
-/// Most entries of a generated matrix.
+/// Maximum number of entries of a generated matrix.
 const MAX_ENTRIES: u64 = 1 << 28;
 
 /// Generator of a matrix, parsed from `kind:parameter=number,…`.

@@ -30,7 +30,7 @@ const BLOCK: u32 = 4;
 /// Number of cells of a template.
 const CELLS: usize = 4;
 
-/// Most templates, since their index has 4 bits.
+/// Maximum number of templates, since their index has 4 bits.
 const MAX_TEMPLATES: usize = 16;
 
 /// Rows, columns, quadrants and wrapped diagonals of a block. Every block is the union of at most

@@ -92,8 +92,8 @@ fn has_rows(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     Err(SpmvProblem::new(path, FailureCode::InvalidData, message))
 }
 
-/// Checks that the matrix has non-zeros. A contract that names a matrix says itself what shape its
-/// arrays have, and cuSPARSE counts their elements.
+/// Checks that the matrix has non-zeros. A contract that names a matrix has the shapes of its
+/// arrays, and cuSPARSE counts their elements.
 pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     if csr.nnz() > 0 {
         return Ok(());

@@ -21,8 +21,8 @@ const FATBIN: &[u8] = &0xba55_ed50_u32.to_le_bytes();
 
 /// Returns the kernel of a contract.
 ///
-/// The Remote GPU Execution Service hands whatever it gets to the driver, which takes a cubin, a
-/// fat binary and PTX. So PTX in the place of machine code is PTX.
+/// The Remote GPU Execution Service passes all code to the driver, which accepts a cubin, a fat
+/// binary and PTX. So PTX in the place of machine code is PTX.
 pub(crate) fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> KernelCode {
     let said = options.kernel_type.unwrap_or(KernelType::Cubin);
     let (kernel_type, text) = match said.code_form() {

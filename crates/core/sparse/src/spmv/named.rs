@@ -24,7 +24,7 @@ pub struct NamedMatrix<'a> {
     /// Name of the matrix in the contract.
     pub name: &'a str,
     pub csr: &'a Csr,
-    /// Most bytes of memory for a vector or a format with padding.
+    /// Maximum memory of a vector or of a format with padding, bytes.
     pub max_bytes: u64,
 }
 

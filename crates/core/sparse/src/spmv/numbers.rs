@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Most elements reserved before any was read.
+/// Maximum number of elements reserved before any was read.
 const RESERVED: usize = 1 << 16;
 
 /// Array of numbers: a list, or little-endian bytes, as `bin` of MessagePack or as base64 text. Bytes are many times

@@ -67,7 +67,7 @@ pub fn takes_padding(options: &SpmvOptions) -> bool {
 /// A matrix, with the formats that were requested so far.
 pub(crate) struct Parts<'a> {
     csr: &'a Csr,
-    /// Most elements of a format with padding.
+    /// Maximum number of elements of a format with padding.
     most: u64,
     /// Number of bytes that arrays may still take.
     left: u64,
