@@ -1,4 +1,5 @@
-//! Artifacts of jobs, over HTTP: what can be had, when it goes, and what it says then.
+//! Artifacts of jobs over HTTP: which are available, when they are removed, and which errors
+//! follow.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,5 +1,5 @@
-//! `eval`, `compare` and `sweep` at a server: what they show of their job, that it ends with them, and
-//! that they come back to it after the server did.
+//! `eval`, `compare` and `sweep` at a server: their progress, the end of a job with its command,
+//! and the continuation after a restart of the server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Kernels with several configurations: one is chosen, and the report says how.
+//! Kernels with several configurations: the server chooses one, and the report says how.
 
 use serde_json::{Value, json};
 

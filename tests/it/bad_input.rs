@@ -1,4 +1,4 @@
-//! Bad input gets a clear refusal or an honest result, and never harms the server.
+//! Bad input gets a clear error or a correct result, and never harms the server.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

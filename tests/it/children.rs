@@ -1,4 +1,4 @@
-//! What children of the server know of it: the environment and the open files that they are given.
+//! Environment and open files of the server's children.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;

@@ -1,4 +1,4 @@
-//! The command line as its user meets it: the built program, its streams and its exit code.
+//! The command line of the built program: its streams and its exit codes.
 
 use crate::support::{outcome, run, warpgauge};
 

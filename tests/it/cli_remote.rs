@@ -1,4 +1,5 @@
-//! `eval` and `compile` at a server: a stub that answers one request as it is told to.
+//! `eval` and `compile` at a server, which is a stub that answers one request as the test
+//! prescribes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

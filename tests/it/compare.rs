@@ -1,5 +1,5 @@
-//! Comparisons: what is right, how both kernels are told apart, and what it says where the device is
-//! a GPU and where it is emulated.
+//! Comparisons: the correctness of outputs, the names of both kernels, and the verdicts on a GPU
+//! and on the emulated device.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The tables of docs/compatibility/ name the tests that prove each feature of a reference system.
+//! The tables of docs/compatibility/ name tests that exist for each feature of a reference system.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The CUDA Evaluation Server's form of requests and answers, for kernels for a device. `torch/requests.rs` has
-//! the requests of its README.
+//! The CUDA Evaluation Server's form of requests and answers, for kernels for a device.
+//! `torch/requests.rs` has the requests of its README.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Sources that take a compiler more than it may have: each costs its own kernel a result that says
-//! so, and nothing else.
+//! Sources that need too much time or memory to compile. Each costs its request a result with the
+//! reason, and affects no other request.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Counts of known answers, whatever counts them: the hardware of a GPU, or the emulator.
+//! Counts with known values, from the hardware of a GPU or from the emulator.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
-//! Servers and workers that are killed at any moment, under load: whatever was accepted comes to an
-//! end, once, and what a caller was answered is what is kept.
+//! Servers and workers that are killed at any moment, under load. Every accepted job ends once, and
+//! its stored outcome is the one that its caller received.
 //!
-//! `WARPGAUGE_CRASH_KILLS` says how often; `cargo xtask bench crash` asks for 200 on SQLite.
+//! `WARPGAUGE_CRASH_KILLS` is the number of kills; `cargo xtask bench crash` uses 200 on SQLite.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

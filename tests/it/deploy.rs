@@ -1,4 +1,4 @@
-//! The files in `deploy/`, beside what the program has: metrics, settings, commands.
+//! The files in `deploy/` agree with the program's metrics, settings and commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! A disk that is full, and a directory that may not be written to: what is new is refused with what
-//! to do about it, and what was accepted ends once that is done.
+//! A full disk, and a directory without write permission: new requests get an error with a remedy,
+//! and accepted jobs end after the remedy.
 
 use std::fs::{Permissions, set_permissions};
 use std::io::Write;

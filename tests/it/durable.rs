@@ -1,4 +1,4 @@
-//! Jobs that outlive their server, their caller, or neither.
+//! Jobs that survive their server or their caller, and jobs that do not.
 
 use std::time::Duration;
 

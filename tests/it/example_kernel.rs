@@ -1,4 +1,5 @@
-//! `kernel_type: example`, which test builds alone have: the recipe docs/contributing/kernel-type.md holds.
+//! `kernel_type: example`, which only test builds have: the recipe in
+//! docs/contributing/kernel-type.md works.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The document's examples, sent as a documentation page sends them: at one click, and at another.
+//! The examples of the OpenAPI document, sent as a documentation page sends them, twice each.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Kernels that misbehave: each costs its own evaluation an honest result, and the next one nothing.
+//! Kernels that misbehave: each gets a correct result, and the next evaluation works.
 
 use std::time::{Duration, Instant};
 

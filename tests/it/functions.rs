@@ -1,5 +1,5 @@
-//! Functions that callers send: what comes back of those that work, and of those that raise, end, hang, take
-//! what they can, or return what nobody can read. Each costs its own call a result.
+//! Functions that callers send: results of functions that work, raise, end, hang, take too many
+//! resources, or return unreadable values. Each affects its call alone.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `warpgauge import`: files of NVIDIA's tools, as the user meets them.
+//! `warpgauge import` with files of NVIDIA's tools.
 
 use std::io::Write;
 use std::process::Stdio;

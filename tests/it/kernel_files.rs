@@ -1,4 +1,5 @@
-//! Commands that take kernel files in place of contracts, and the flags that complete what is inferred.
+//! Commands that take kernel files in place of contracts, and flags that complete an inferred
+//! contract.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt as _;

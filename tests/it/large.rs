@@ -1,4 +1,4 @@
-//! The kernels that look at large results on the device, beside what the host says of the same elements.
+//! The device kernels that verify large results agree with the host about the same elements.
 
 use warpgauge_device::support::{NearTolerance, Support};
 use warpgauge_device::{DeviceBuffer, Stream};

@@ -1,4 +1,4 @@
-//! A kernel that keeps state is right for as long as it may be used, and not in its first launches alone.
+//! A kernel that keeps state must be right in all of its launches, and not only in the first.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Programs of several launches: loops, memory beside the tensors, and what is found wrong about them.
+//! Lists of launches: loops, memory beside the tensors, and their errors.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Jobs, the queue, keys, and the server's end.
+//! Jobs, the queue, keys, and the server's shutdown.
 
 use std::time::{Duration, Instant};
 

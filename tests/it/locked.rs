@@ -1,4 +1,4 @@
-//! The kernels that lock inputs and hash results, beside ChaCha8 and BLAKE3 on the host.
+//! The device kernels that lock inputs and hash results agree with ChaCha8 and BLAKE3 on the host.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the emulated device lacks is told as that, and not as the fault of a kernel.
+//! A feature that the emulated device lacks is reported as such, and not as a fault of the kernel.
 
 use serde_json::{Value, json};
 

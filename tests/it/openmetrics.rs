@@ -1,4 +1,4 @@
-//! A strict reader of the OpenMetrics text format 1.0: what it takes, Prometheus takes.
+//! A strict parser of the OpenMetrics text format 1.0: Prometheus accepts what it accepts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Files of a server: nobody else's, and where it left them.
+//! Files of a server: other users cannot read them, and the server keeps them in its directories.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Device metrics: exact counts of one launch, and honest absences.
+//! Device metrics: exact counts of one launch, and reasons for absent values.
 
 use serde_json::{Value, json};
 

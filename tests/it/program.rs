@@ -1,4 +1,5 @@
-//! Whole programs: built by nvcc, confined, run as they are, and judged by what they print and return.
+//! Whole programs: nvcc builds them, a confined process runs them, and their output and exit code
+//! decide the verdict.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! `/health` while nothing can be evaluated, and `/live` all along.
+//! `/health` while nothing can be evaluated; `/live` works throughout.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Launches timed under the load of continuous use: what is launched besides, that it is looked at, and
-//! where it is not to be had.
+//! Launches timed under the load of continuous use: the additional launches, their verification,
+//! and the error if the regime is not available.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Contracts say what their device must be, and what must be installed beside it.
+//! Contracts require properties of their device and of the installed software.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Whole numbers that follow from whole numbers by way of floating point: what is next to a tie of rounding may be
-//! off by one, and nothing else.
+//! Integers computed from integers through floating point: a value next to a tie may be off by one,
+//! any other value may not.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `warpgauge schema`: what editors know of contract files.
+//! `warpgauge schema`: the JSON Schema of contract files, for editors.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Launches that are judged by a process in which the kernel never runs: all of them where a contract
-//! says so, and some of every timed run.
+//! Sealed launches: all of them if the contract requests that, and some in every timed run.
 
 use std::sync::mpsc;
 use std::thread;

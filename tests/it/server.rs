@@ -1,8 +1,8 @@
-//! A server for one test, and HTTP to talk to it.
+//! A server for one test, and HTTP requests to it.
 //!
-//! By default the program under test is the one cargo built, on the emulator. On a GPU host without
-//! Rust the environment says where things are: `WARPGAUGE_BIN` (the program), `WARPGAUGE_TEST_ROOT`
-//! (a directory with `kernels/` and `openapi/`), `WARPGAUGE_TEST_DEVICE` (what `--device` gets).
+//! By default the program under test is that which cargo built, on the emulator. On a GPU host
+//! without Rust the environment has its place: `WARPGAUGE_BIN` (the program), `WARPGAUGE_TEST_ROOT`
+//! (a directory with `kernels/` and `openapi/`), `WARPGAUGE_TEST_DEVICE` (the value of `--device`).
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What one key may have of a service that others use too: quotas, and turns.
+//! What one key may use of a shared service: quotas, and turns.
 
 use serde_json::{Value, json};
 

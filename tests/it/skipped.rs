@@ -1,7 +1,7 @@
-//! Tests that do not test tell so: what `needs!` and its like do, seen from outside.
+//! Tests that do not test record that: the effects of `needs!` and its like, seen from outside.
 //!
-//! Each test here starts itself again and plays, in that process, a test that something is missing
-//! for. Nothing of it is in the record of this run.
+//! Each test here starts itself again. The new process plays a test that lacks something on this
+//! machine. The record of this run has nothing of it.
 
 use std::path::Path;
 use std::process::{Command, Output};

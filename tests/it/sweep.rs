@@ -1,4 +1,4 @@
-//! Sweeps: every point has its row, whatever becomes of the others.
+//! Sweeps: every point has its row, even if others fail.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! What each command shows where: progress on standard error, redrawn on a terminal and in plain
-//! lines elsewhere, nothing of it with `--quiet`; and with `--json`, JSON alone on standard output.
+//! Output of each command: progress on standard error, redrawn on a terminal and in plain lines
+//! elsewhere, and none with `--quiet`. With `--json` standard output has JSON alone.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

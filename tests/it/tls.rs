@@ -1,4 +1,4 @@
-//! Commands at a server behind TLS: a proxy, with certificates of its own making, before a real server.
+//! Commands at a server behind TLS: a proxy with generated certificates, in front of a real server.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

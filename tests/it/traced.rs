@@ -1,4 +1,4 @@
-//! The real worker under a tool, on the emulated device: one job, as the tool is to see it.
+//! The real worker under a tool, on the emulated device: one job, as the tool sees it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

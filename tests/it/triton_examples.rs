@@ -1,5 +1,5 @@
-//! The examples in Triton, and the reference system's request: right as they are, and wrong when they
-//! are made wrong.
+//! The examples in Triton, and the reference system's request: correct as they are, and wrong after
+//! a change.
 
 use serde_json::{Value, json};
 

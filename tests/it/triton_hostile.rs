@@ -1,5 +1,5 @@
-//! Triton sources that are no kernel, or that do what a compiler's guest must not: each costs its own
-//! request a result that says why, leaves nothing behind, and the next one is as well as ever.
+//! Triton sources that are no kernel, or that attack the compiler. Each costs its request a result
+//! with the reason, leaves nothing behind, and does not affect the next request.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What many requests of one key cost another: its turn comes all the same. In each test one key has all of
-//! something, and still has it when the other one is served.
+//! Many requests of one key do not block another key. In each test one key uses all of a resource
+//! and still does so when the other key is served.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! What a kernel's modules keep between launches on the same inputs: all of it is found and put back, or
-//! the time has no rank.
+//! State that a kernel's modules keep between launches on the same inputs: the worker finds and
+//! restores all of it, or the time has no rank.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `wait=false` on every operation that makes a job, and what contradicts it.
+//! `wait=false` on every operation that creates a job, and parameters that contradict it.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Kernels that pass, though a useless one would pass too: the verdict is `weak`, and nothing that
-//! rests on a right kernel is said of them, unless the request allows it.
+//! Kernels that pass although a useless kernel would pass too. The verdict is `weak`, and
+//! conclusions that require a correct kernel are absent unless the request allows it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Webhooks: delivered, signed, tried again, kept over a restart, and sent nowhere else.
+//! Webhooks: delivered, signed, retried, kept over a restart, and sent to no other URL.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

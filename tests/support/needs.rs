@@ -1,11 +1,11 @@
-//! Tests tell when they do not test.
+//! Records tests that do not test: [`needs!`] is the main macro.
 //!
-//! What a machine lacks — a GPU, PostgreSQL, nvcc — keeps some tests from running there. Such a test
-//! ends with [`needs!`], or half-way with [`the_rest_needs!`], and never with a bare `return`: it would
-//! count as passed, and nobody would know. `cargo xtask test` and the bundle's `run.sh` name a file in
-//! [`RECORD`], and print at the end what was skipped and why; in any case it is on standard error.
+//! A machine may lack what some tests need: a GPU, PostgreSQL, nvcc. Such a test ends with
+//! [`needs!`], or half-way with [`the_rest_needs!`], and never with a bare `return`: that would
+//! count as passed. `cargo xtask test` and the bundle's `run.sh` name a file in [`RECORD`], and
+//! print at its end what was skipped and why. The reasons are also on standard error.
 //!
-//! Each test program that uses it has this file at its root, before everything else:
+//! Each test program that uses this file has it at its root, before everything else:
 //!
 //! ```text
 //! #[macro_use]

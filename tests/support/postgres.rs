@@ -1,4 +1,4 @@
-//! A PostgreSQL server of one's own: Debian's programs, or those on `PATH`.
+//! A PostgreSQL server for the tests: Debian's programs, or those on `PATH`.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;

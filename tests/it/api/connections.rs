@@ -1,4 +1,4 @@
-//! Clients that take a connection and let it lie, drip, or do not read.
+//! Clients that open a connection and stay idle, send slowly, or do not read.
 
 use std::time::Duration;
 

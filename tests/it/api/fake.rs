@@ -1,4 +1,5 @@
-//! A service without devices. It answers from the request alone; the name of the kernel says how.
+//! A service without devices. It answers from the request alone; the name of the kernel selects the
+//! answer.
 
 #[path = "fake_functions.rs"]
 mod functions;

@@ -1,4 +1,4 @@
-//! Shared tensors of the service without devices: one, whose id everybody knows.
+//! Shared tensors of the service without devices: one, whose id is known.
 
 use futures_util::{FutureExt, StreamExt};
 use warpgauge_service::{

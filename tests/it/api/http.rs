@@ -1,4 +1,4 @@
-//! A server on a free port, and just enough of an HTTP client to send it anything.
+//! A server on a free port, and a minimal HTTP client that can send anything.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `/mcp` as a hostile or clumsy client sees it. `crate::mcp` has what agents do with it.
+//! `/mcp` with hostile or faulty clients. `crate::mcp` has the work of agents.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;

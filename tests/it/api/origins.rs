@@ -1,4 +1,4 @@
-//! What the web page of another site can have a browser send to a server without keys.
+//! Requests that the web page of another site can have a browser send to a server without keys.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,4 +1,4 @@
-//! What one key may have of bodies while there are others.
+//! The share of bodies that one key may have beside others.
 
 use super::fake::{FakeService, HANG};
 use super::http::{CONTRACT, Server, config, contract_named};

@@ -1,4 +1,4 @@
-//! The action and the GitLab job, as their runners would carry them out.
+//! The action and the GitLab job, run as their runners would run them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Commits of a repository against one another.
+//! Commits of a repository, compared with one another.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Counts that never flake.
+//! Counts are the same in every run.
 
 use std::path::PathBuf;
 

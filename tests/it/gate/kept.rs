@@ -1,4 +1,4 @@
-//! Baselines that are kept, from the command line: at a server, and on this machine.
+//! Stored baselines from the command line: at a server, and on this machine.
 
 use serde_json::json;
 use sqlx::Connection;

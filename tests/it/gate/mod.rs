@@ -1,6 +1,6 @@
 //! The gate on the emulated device: real repositories, real commits, exact counts.
 //!
-//! On a GPU host these tests have nothing to say: they are about counts, git, files and servers.
+//! These tests do not run on a GPU: they concern counts, git, files and servers.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Cases that there is nothing to compare with: they are compiled, run and checked on their own.
+//! Cases without a baseline: the gate compiles, runs and checks them alone.
 
 use serde_json::json;
 use warpgauge_contract::{BodyFormat, parse};

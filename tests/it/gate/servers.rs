@@ -1,4 +1,4 @@
-//! The gate at a server: one that is there, one that is full, one that goes away.
+//! The gate at a server that works, is full, or becomes unreachable.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! The gate over HTTP: suites that travel, baselines that are kept, and the history.
+//! The gate over HTTP: suites in requests, stored baselines, and the history.
 
 use serde_json::json;
 use warpgauge_contract::{BodyFormat, parse};

@@ -1,4 +1,4 @@
-//! Torch kernels in a suite: they are gated on being right, and the report says that it is all.
+//! Torch kernels in a suite: the gate checks only their correctness, and the report says so.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! An agent's end of the protocol: just enough of it.
+//! A minimal agent for the protocol.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

@@ -1,5 +1,5 @@
-//! Functions of NVIDIA's libraries in place of kernels, and kernels beside them. What they compute is tried
-//! on a GPU; that they are refused where they cannot be called, anywhere.
+//! Functions of NVIDIA's libraries in place of kernels, and kernels beside them. Their results are
+//! tested on a GPU; their rejection elsewhere is tested on any machine.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Requests that are no product: a clear error that names the place, and nothing is run.
+//! Requests that are no product: the error names the place, and nothing runs.
 
 use serde_json::{Value, json};
 

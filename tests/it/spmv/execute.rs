@@ -1,4 +1,4 @@
-//! Products that succeed, and kernels that are wrong.
+//! Products that succeed, and products of wrong kernels.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! SPASM files, and matrices as files: in, out, and in again.
+//! SPASM files, and matrices as files: uploaded, downloaded, and uploaded again.
 
 use serde_json::{Value, json};
 

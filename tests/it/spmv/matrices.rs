@@ -1,4 +1,4 @@
-//! Matrices that are uploaded: kept for their key, replaced whole, and multiplied by name.
+//! Uploaded matrices: stored for their key, replaced as a whole, and multiplied by name.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Sparse matrix times vector, as the Remote GPU Execution Service takes it, and more.
+//! Sparse matrix times vector in the form of the Remote GPU Execution Service, with extensions.
 
 mod against;
 mod bad_input;

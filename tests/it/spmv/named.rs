@@ -1,5 +1,5 @@
-//! Contracts that name matrices: uploaded ones of the caller's and generated ones, in every request that
-//! takes a contract.
+//! Contracts that name matrices of the caller, or generated matrices, in every request that takes a
+//! contract.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Uploads and requests that are wrong: each is told why, and nothing is kept of it.
+//! Invalid uploads and requests: each gets an error with the reason, and nothing is stored.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

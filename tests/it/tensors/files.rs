@@ -1,4 +1,4 @@
-//! What files become, and what becomes of them again.
+//! Tensors from files, and files from tensors.
 
 use serde_json::json;
 

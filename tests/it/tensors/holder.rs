@@ -1,4 +1,4 @@
-//! Holders that die.
+//! Processes that hold shared tensors and die.
 
 use std::thread;
 

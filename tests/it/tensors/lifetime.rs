@@ -1,4 +1,4 @@
-//! Whose tensors are, how many, and how long.
+//! Owners, quotas and lifetimes of shared tensors.
 
 use serde_json::json;
 

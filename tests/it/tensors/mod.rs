@@ -1,5 +1,5 @@
-//! Shared tensors, as the GPU Tensor Server promises them: uploaded once, opened by other processes, and
-//! changed in place for all of them.
+//! Shared tensors in the form of the GPU Tensor Server: uploaded once, opened by other processes,
+//! and changed in place for all of them.
 
 mod bad_input;
 mod files;

@@ -1,4 +1,4 @@
-//! Copies of shared tensors that stay on their device, for callers who wait for the answer.
+//! Copies of shared tensors that stay on their device, for callers that wait for the answer.
 
 use std::io::Write;
 use std::net::TcpStream;

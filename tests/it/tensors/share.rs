@@ -1,4 +1,4 @@
-//! Other processes change a tensor in place, and all see it.
+//! Other processes change a tensor in place, and all processes see the change.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -1,4 +1,5 @@
-//! A runner that a tool is round: it is confined before it is an interpreter, and serves as a fork does.
+//! A runner inside a tool: it confines itself before it becomes an interpreter, and serves like a
+//! fork.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

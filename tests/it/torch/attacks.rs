@@ -1,6 +1,6 @@
-//! Attacks on the verdict and on the time, each a kernel of its own: none is called right that is not, and none
-//! is faster than it was. [`hostile`](super::hostile) has those that end processes, speak for the runner, or
-//! take what they can get.
+//! Attacks on the verdict and on the time, each a kernel. No wrong kernel is correct, and no kernel
+//! is faster than it was. [`hostile`](super::hostile) has attacks that end processes, imitate the
+//! runner, or take resources.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Forward and backward: gradients are computed from what the judge draws, and compared.
+//! Forward and backward: the kernels compute gradients from the judge's random values, and the
+//! judge compares them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Which of two torch kernels is faster on a GPU, by the judge's clock.
+//! Comparisons of two torch kernels on a GPU by the judge's clock.
 
 use serde_json::{Value, json};
 

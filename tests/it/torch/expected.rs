@@ -1,4 +1,4 @@
-//! Torch kernels that say what kernels for devices must leave.
+//! Torch kernels that define the expected outputs of kernels for a device.
 
 use serde_json::{Value, json};
 

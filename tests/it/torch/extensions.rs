@@ -1,5 +1,5 @@
-//! Extensions of torch kernels: `load_inline` compiles where the submission is not, and what it costs or
-//! breaks is its own.
+//! Extensions of torch kernels: `load_inline` compiles outside the submission's process, and a
+//! failure affects that submission alone.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Torch kernels that crash, hang, take what they can, or say what is not so: each costs its own request a
-//! result that says why, leaves nothing behind, and the next one is as well as ever.
+//! Torch kernels that crash, hang, take resources, or report false results. Each costs its request
+//! a result with the reason, leaves nothing behind, and does not affect the next request.
 
 use std::time::{Duration, Instant};
 

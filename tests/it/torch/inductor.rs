@@ -1,4 +1,4 @@
-//! `torch.compile` with Inductor: its files are memory, and its compilers are asked for outside.
+//! `torch.compile` with Inductor: its files are in memory, and its compilers run outside the fork.
 
 use serde_json::{Value, json};
 

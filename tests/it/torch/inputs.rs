@@ -1,4 +1,4 @@
-//! Inputs of torch kernels whose contract does not say what they are.
+//! Inputs of torch kernels whose contract does not define them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Torch kernels are judged in a process of their own: what they return costs the server nothing, and a
+//! Torch kernels are judged in a separate process. What they return costs the server nothing, and a
 //! judge that ends gives no verdict.
 
 use std::time::{Duration, Instant};

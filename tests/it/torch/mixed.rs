@@ -1,4 +1,5 @@
-//! Torch kernels beside kernels for a device: each side gets a verdict, and no times are compared.
+//! Torch kernels beside kernels for a device: each side gets a verdict, and their times are not
+//! compared.
 
 use serde_json::{Value, json};
 

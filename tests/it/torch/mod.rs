@@ -1,5 +1,5 @@
-//! Torch kernels: what a Python process computed, judged from outside it. Each test has one server for all
-//! that it asks, since the first torch kernel waits for PyTorch to be imported.
+//! Torch kernels: a Python process computes, and the judge verifies from outside. Each test uses
+//! one server, because the first torch kernel waits for the import of PyTorch.
 
 use serde_json::{Value, json};
 

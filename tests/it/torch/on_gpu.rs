@@ -1,4 +1,4 @@
-//! Torch kernels on a GPU: inputs and clock are the judge's there too.
+//! Torch kernels on a GPU: the judge's inputs and clock count there, too.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Requests as the CUDA Evaluation Server's README has them, to the letter; and what Python asks for that is
-//! not beside it.
+//! The requests of the CUDA Evaluation Server's README, unchanged; and imports in Python that the
+//! request does not contain.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A torch kernel requires an executor that has PyTorch, and is not what is asked for everywhere.
+//! A torch kernel requires an executor with PyTorch; other kernels do not.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Torch kernels that compute while they are to be stopped: none gets a time that is shorter than the truth.
-//! And kernels whose process ends because its parent does: they are run once more, or are answered 503.
+//! Torch kernels that compute while they must be stopped: none gets a time below the true one.
+//! Kernels whose process ends with its parent run once more, or are answered with 503.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What torch kernels get is what `get_inputs()` gives: strides, classes and arrays, on both sides.
+//! Torch kernels receive what `get_inputs()` returns: strides, classes and arrays, on both sides.
 
 use super::verdicts::verdict;
 use super::{available, bare, on_cpu};

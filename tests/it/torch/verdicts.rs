@@ -1,4 +1,5 @@
-//! What is said of torch kernels where no tolerance is given: useless ones are not correct, and sound ones are.
+//! Verdicts on torch kernels without a tolerance: useless kernels are not correct, and sound
+//! kernels are.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is left of a Triton kernel: everything that its compiler made of it.
+//! Artifacts of a Triton kernel: all stages of its compilation.
 
 use serde_json::{Value, json};
 

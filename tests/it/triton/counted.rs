@@ -1,4 +1,4 @@
-//! Counts of a Triton kernel, whatever counts them: the hardware of a GPU, or the emulated device.
+//! Counts of a Triton kernel, from the hardware of a GPU or from the emulated device.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Dependent launches: here nothing runs beside what comes before it.
+//! Dependent launches: here each launch runs after the launch before it.
 
 use serde_json::{Value, json};
 

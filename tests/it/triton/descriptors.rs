@@ -1,6 +1,7 @@
-//! Tensor descriptors that host code would make: parts of them where a device has no copy engine for
-//! tensors, and maps for the engine from compute capability 9.0 on. A map holds the address of a buffer,
-//! so everything that moves buffers is tried: other inputs, other processes, two kernels by turns.
+//! Tensor descriptors that host code would create. Devices without a copy engine for tensors get
+//! their parts; from compute capability 9.0 on the engine gets maps. A map has the address of a
+//! buffer, so the tests move buffers in all ways: other inputs, other processes, two kernels in
+//! turns.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Triton kernels in everything that is not the evaluation itself: artifacts, comparisons, the command
-//! line, gates, sweeps, lines in findings, and what orders require.
+//! Triton kernels outside single evaluations: artifacts, comparisons, the command line, gates,
+//! sweeps, lines in findings, and requirements of orders.
 
 use std::path::Path;
 

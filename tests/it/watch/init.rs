@@ -1,5 +1,5 @@
-//! Contracts that are guessed: kernels in the style of public repositories, and how many of them run at the
-//! first try.
+//! Inferred contracts: kernels in the style of public repositories, and how many of them run at the
+//! first attempt.
 
 use std::fs;
 use std::process::Stdio;

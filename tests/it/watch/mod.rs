@@ -1,4 +1,4 @@
-//! Kernels that are put into a folder, or sent to a repository.
+//! Kernels in a watched folder, and kernels sent to a repository.
 
 mod folder;
 mod init;

@@ -1,4 +1,4 @@
-//! What a schema and serde are asked, and where they must agree.
+//! Values on which a schema and serde must agree.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

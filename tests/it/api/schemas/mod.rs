@@ -1,4 +1,4 @@
-//! The schemas against serde: what one says of a type, the other does.
+//! The schemas agree with serde about each type.
 
 mod check;
 mod reports;

@@ -1,4 +1,4 @@
-//! An evaluation's report with everything in it that it can have, and one with as little.
+//! An evaluation's report with all of its fields, and one with as few as possible.
 
 use serde_json::{Value, json};
 
