@@ -1,7 +1,7 @@
-"""Evaluate GPU kernels: does it compile, is it right, how fast is it.
+"""Evaluates GPU kernels: whether they compile, whether they are correct, and how fast they are.
 
-`Client` and `AsyncClient` talk to a server, `serve()` starts one. Names are imported when they are first
-used, so that ``import warpgauge`` costs next to nothing.
+`Client` and `AsyncClient` use a server, `serve()` starts one. Names are imported at their first use, so that ``import
+warpgauge`` takes hardly any time.
 """
 
 from __future__ import annotations

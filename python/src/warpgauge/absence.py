@@ -1,4 +1,4 @@
-"""A server that cannot be connected to: why, and what to do about it."""
+"""Errors of servers that cannot be connected to: the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     import httpx
 
 _LOG = logging.getLogger("warpgauge")
-# Most errors that are followed from one to its cause.
+# Maximum number of errors that are followed from an error to its causes.
 _MOST_CAUSES = 20
 
 
 class Presence:
-    """Whether a server is known to exist, and for how long it is waited for while it refuses connections.
+    """Whether a server is known to exist, and how long the client waits while it refuses connections.
 
-    A server that has never answered is waited for `wait_s` seconds, 0 by default. One that has answered within the
-    last `patience_s` seconds may restart, so that it gets `patience_s`.
+    For a server that has never answered the client waits `wait_s` seconds, 0 by default. A server that has answered
+    within the last `patience_s` seconds may restart, so the client waits `patience_s` seconds for it.
     """
 
     def __init__(self, url: str, patience_s: float, wait_s: float) -> None:
@@ -30,11 +30,11 @@ class Presence:
         self._seen: float | None = None
 
     def saw(self) -> None:
-        """Notes that the server accepted a connection just now."""
+        """Records that the server accepted a connection just now."""
         self._seen = time.monotonic()
 
     def seconds(self, since: float) -> float:
-        """Longest time to wait, in seconds, from `since` on (`time.monotonic`), while connections fail."""
+        """Returns the maximum wait in seconds from `since` on (`time.monotonic`) while connections fail."""
         if self._seen is not None and since - self._seen <= self._patience_s:
             return max(self._patience_s, self._wait_s)
         return self._wait_s
@@ -44,12 +44,12 @@ class Presence:
         _LOG.warning("%s refuses connections (%s); waiting for it, up to %g s", self._url, reason(problem), seconds)
 
     def error(self, problem: httpx.TransportError, waited_s: float = 0.0) -> ServerUnavailableError:
-        """The error of a server that cannot be connected to."""
+        """Returns the error of a server that cannot be connected to."""
         return absent(self._url, problem, waited_s)
 
 
 def absent(url: str, problem: BaseException, waited_s: float = 0.0) -> ServerUnavailableError:
-    """The error of a server that cannot be connected to, with what to do about it."""
+    """Returns the error of a server that cannot be connected to, with a remedy."""
     waited = f" within {waited_s:g} s" if waited_s > 0 else ""
     return ServerUnavailableError(
         f"no server of warpgauge answers at {url}{waited} ({reason(problem)}); {_advice(problem)}"
@@ -57,7 +57,7 @@ def absent(url: str, problem: BaseException, waited_s: float = 0.0) -> ServerUna
 
 
 def reason(problem: BaseException) -> str:
-    """Why a connection failed, in a few words."""
+    """Returns why a connection failed, in a few words."""
     cause = _cause(problem)
     if isinstance(cause, ConnectionRefusedError):
         return "connection refused"
@@ -85,7 +85,7 @@ def _advice(problem: BaseException) -> str:
 
 
 def _cause(problem: BaseException) -> BaseException | None:
-    """The error of the operating system below those of the libraries; a refusal before others."""
+    """Returns the error of the operating system below the errors of libraries. A refused connection precedes others."""
     found: BaseException | None = None
     todo: list[BaseException] = [problem]
     for _ in range(_MOST_CAUSES):

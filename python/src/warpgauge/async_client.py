@@ -1,4 +1,4 @@
-"""The client, for asyncio."""
+"""The client for asyncio: `AsyncClient`."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ if TYPE_CHECKING:
 
     from .keywords import CompareFields, EvaluateFields, FunctionFields, MapFields, SubmitFields, SweepFields
 
-# Longest time that a call which is cancelled takes to cancel its job.
+# Maximum time in which a cancelled call cancels its job.
 _CANCEL_S = 5.0
-# Time between two looks for the job whose progress is shown.
+# Interval of looking up the job whose progress is shown.
 _LOOK_S = 0.5
 
 
 class AsyncClient:
-    """A server of warpgauge. One client serves any number of tasks, and of event loops.
+    """A server of warpgauge. One client serves any number of tasks and event loops.
 
-    `url` and `api_key` default to the variables WARPGAUGE_SERVER (else http://127.0.0.1:8000) and
-    WARPGAUGE_API_KEY. An address where no server answers is an error at once, or after `wait_for_server` seconds.
-    A server that has answered before and is full, away or restarts is asked again for `patience` seconds; what was
-    sent is the same job then, and runs once. An answer may have `max_answer_bytes`.
-    `progress` shows bars of tqdm for calls that take longer than half a second; by default in notebooks and terminals
-    where tqdm is installed.
+    `url` and `api_key` default to the variables WARPGAUGE_SERVER (else http://127.0.0.1:8000) and WARPGAUGE_API_KEY.
+    If no server answers at the address, a call fails at once, or after `wait_for_server` seconds. A server that has
+    answered before may be full, absent or restarting; then the client retries for `patience` seconds. A retry refers
+    to the same job, which runs once. An answer may have `max_answer_bytes`.
+
+    `progress` shows bars of tqdm for calls that take longer than half a second. By default it does so in notebooks and
+    terminals where tqdm is installed.
     """
 
     def __init__(
@@ -90,12 +91,13 @@ class AsyncClient:
     ) -> Report:
         """Compiles, runs, checks and times a kernel.
 
-        `kernel` is source, a path, a `@triton.jit` function, a `Kernel`, or a whole contract (a dict, or the
-        path of a YAML or JSON file). `args` are arrays and scalars by name, in the order of the parameters; those
-        named in `outputs`, or wrapped in `Out` or `InOut`, are written, and come back in `report.outputs`.
-        `launch` is one launch, or the list of steps of a program of several launches, which `setup` may come before.
-        `expected` has arrays or kernels by output; `reference` is a kernel that computes all of them. Any field
-        of a contract may be given as well: `tolerance`, `num_trials`, `work`, `profile`, `timeout`, …
+        `kernel` is source, a path, a `@triton.jit` function, a `Kernel`, or a whole contract (a dict, or the path of a
+        YAML or JSON file). `args` are arrays and scalars by name, in the order of the parameters. Arguments that are
+        named in `outputs`, or wrapped in `Out` or `InOut`, are written, and `report.outputs` has them afterwards.
+
+        `launch` is one launch, or a list of steps for several launches, which `setup` may precede. `expected` has
+        arrays or kernels by output; `reference` is a kernel that computes all of them. Any field of a contract may be
+        given as well: `tolerance`, `num_trials`, `work`, `profile`, `timeout`, …
         """
         return await self._evaluate(
             kernel, args, self._progress, launch=launch, outputs=outputs, constants=constants, expected=expected,
@@ -130,9 +132,9 @@ class AsyncClient:
     ) -> ComparisonReport:
         """Times kernels side by side with a reference: one, a list, or a dict by name; at most six.
 
-        `reference` may be a contract as for `evaluate`. Its kernel is the reference then, its outputs are what is
-        expected of the others, and candidates that are code are called and compiled as it is. A candidate may be
-        a contract, too, whose kernel is taken with its own launch. Files are named as they are.
+        `reference` may be a contract as for `evaluate`. Then its kernel is the reference, and its outputs are expected
+        of the others. Candidates that are only code get the launch and options of the reference. A candidate may be a
+        contract, too; then its kernel keeps its launch. The names of candidates in files are those of the files.
         """
         request = compare_request(reference, candidates, args, launch=launch, outputs=outputs,
                                   constants=constants, **more)  # fmt: skip
@@ -149,7 +151,7 @@ class AsyncClient:
         priority: int | None = None,
         **more: Unpack[SweepFields],
     ) -> SweepReport:
-        """Evaluates a contract at every combination of the values of `axes`; texts refer to them as `$name`."""
+        """Evaluates a contract at every combination of the values of `axes`; texts refer to the axes as `$name`."""
         request = sweep_request(kernel, args, axes=axes, **more)
         answer = await self._job("/sweep", request.body, label, priority, self._progress)
         return SweepReport(cast(Any, answer))
@@ -169,9 +171,9 @@ class AsyncClient:
         idempotency_key: str | None = None,
         **more: Unpack[SubmitFields],
     ) -> AsyncJob:
-        """Hands a job in, and does not wait for it. What it takes is what `evaluate` takes.
+        """Submits a job without waiting for it. The arguments are those of `evaluate`.
 
-        For a comparison or a sweep give `kind`, and a whole request in place of the kernel.
+        For a comparison or a sweep, give `kind`, and a whole request in place of the kernel.
         """
         evaluated = kind == "evaluate"
         request = build(kernel, args, **more) if evaluated else Request({**load(kernel), **more}, {})
@@ -183,7 +185,7 @@ class AsyncClient:
         return AsyncJob(self._transport, job_id, request.kinds, self._progress)
 
     def job(self, job_id: str) -> AsyncJob:
-        """A job that was handed in before."""
+        """Returns a job that was submitted before."""
         if not job_id or not all(c.isalnum() or c in "-_" for c in job_id):
             raise ArgumentError(f"{job_id!r} is no job's id")
         return AsyncJob(self._transport, job_id, {}, self._progress)
@@ -230,15 +232,15 @@ class AsyncClient:
         errors: Literal["raise", "return"] = "raise",
         **common: Any,
     ) -> AsyncIterator[Any]:
-        """Evaluates kernels, or whole contracts, at most `concurrency` at once; reports come in order.
+        """Evaluates kernels, or whole contracts, at most `concurrency` at once, and yields reports in order.
 
-        Kernels are taken from the iterable as they are needed: at most four times `concurrency` are under way or
-        wait to be taken. An error ends it, or stands in the report's place with `errors="return"`. Whoever stops
-        early cancels what is under way.
+        Kernels are taken from the iterable as needed: at most four times `concurrency` are in progress or wait to be
+        read. An error ends the iteration; with `errors="return"` it takes the place of the report. A caller that stops
+        early cancels the evaluations in progress.
 
-        With a function in place of kernels it gives the function's results for the items that come second, computed
-        on the server's places (docs/cluster.md). `common` may be `cores`, `memory`, `timeout`, `seed`, `pickles`,
-        `stand_in` then.
+        With a function in place of kernels this yields the function's results for the items in the second argument,
+        computed on the server's places (docs/cluster.md). Then `common` may be `cores`, `memory`, `timeout`, `seed`,
+        `pickles`, `stand_in`.
         """
         if callable(kernels) and not isinstance(kernels, Iterable):
             for value in await self._map_function(kernels, args, concurrency, errors, common):
@@ -274,8 +276,8 @@ class AsyncClient:
                     except StopIteration:
                         more = False
                 if tasks:
-                    # Not awaited itself: whoever cancels this would cancel that one alone, and give
-                    # its turn to the next, before the others are told.
+                    # This does not await the task itself: a cancellation would cancel that task alone, and give its
+                    # turn to the next before the others are cancelled.
                     await asyncio.wait({tasks[0]})
                     yield tasks.popleft().result()
         finally:
@@ -286,7 +288,8 @@ class AsyncClient:
                 bar.close()
 
     async def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        """One operation of the HTTP API, for those that have no method here. It must be one that may be repeated."""
+        """Calls an operation of the HTTP API that has no method here. The operation must be one that may be
+        repeated."""
         return await self._transport.call(method, path, body)
 
     async def _map_function(
@@ -316,7 +319,7 @@ class AsyncClient:
 
     @property
     def _remote(self) -> Any:
-        """Functions on the server."""
+        """Returns the access to functions on the server."""
         if self._functions is None:
             from .remote import Remote
 
@@ -324,11 +327,11 @@ class AsyncClient:
         return self._functions
 
     async def info(self) -> dict[str, Any]:
-        """The server: version, devices, compilers, queue."""
+        """Returns facts about the server: version, devices, compilers, queue."""
         return await self._transport.call("GET", "/info")
 
     async def capabilities(self) -> dict[str, Any]:
-        """What the server can do, and what not and why."""
+        """Returns what the server can do, and the reasons for what it cannot do."""
         return await self._transport.call("GET", "/capabilities")
 
     async def _job(
@@ -340,7 +343,7 @@ class AsyncClient:
         progress: Progress | None,
         needed: str = "status",
     ) -> Any:
-        """An operation that is waited for, as one job however often it is sent."""
+        """Sends an operation and waits for its answer. Repeated requests refer to the same job."""
         key = str(uuid.uuid4())
         params, headers = _params(label, priority), {"Idempotency-Key": key}
         call = self._transport.call("POST", path, body, params=params, headers=headers)
@@ -350,7 +353,7 @@ class AsyncClient:
         try:
             answer = await call
         except asyncio.CancelledError:
-            # A job with a key goes on without its caller, so it has to be told.
+            # A job with a key continues without its caller, so this cancels it.
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(self._cancel(key), _CANCEL_S)
             raise
@@ -362,7 +365,7 @@ class AsyncClient:
         return answer
 
     async def _events_of(self, key: str) -> AsyncIterator[Event]:
-        """News of the job that a request with this key has become, once it has."""
+        """Yields events of the job with this key, once the server has it."""
         while True:
             listed = await self._transport.call("GET", "/jobs", params={"idempotency_key": key})
             if jobs := listed.get("jobs"):
@@ -372,7 +375,7 @@ class AsyncClient:
             yield event
 
     async def _cancel(self, key: str) -> None:
-        # The request may still be on its way when its caller is cancelled.
+        # The request may still be in transit when its caller is cancelled.
         for delay in (0.0, 0.02, 0.1, 0.5):
             await asyncio.sleep(delay)
             listed = await self._transport.call("GET", "/jobs", params={"idempotency_key": key})
@@ -393,7 +396,7 @@ def sweep_request(
     axes: Mapping[str, Sequence[object]] | None,
     **more: Any,
 ) -> Request:
-    """The body of a sweep. Outputs of sweeps do not travel."""
+    """Returns the body of a sweep. Sweeps return no outputs."""
     body = dict(build(kernel, args, **more).body)
     body.pop("return_outputs", None)
     if axes is not None:

@@ -1,4 +1,4 @@
-"""A job at the server, that is not waited for until somebody asks."""
+"""A job at the server, for asyncio: `AsyncJob`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDED = ("completed", "failed", "cancelled", "timed_out")
 
 
 class AsyncJob:
-    """One job. It goes on, and comes to an end, whatever becomes of this object."""
+    """A job at the server. It runs to its end, independently of this object."""
 
     def __init__(self, transport: Transport, job_id: str, kinds: Mapping[str, str], progress: Progress) -> None:
         self.id = job_id
@@ -28,14 +28,14 @@ class AsyncJob:
         return f"{type(self).__name__}({self.id!r})"
 
     async def status(self) -> JobView:
-        """Where it stands, with the report once it has ended."""
+        """Returns the state of the job, with the report once it has ended."""
         view = await self._transport.call("GET", f"/jobs/{self.id}")
         if "state" not in view:
             raise ProtocolError(f"/jobs/{self.id}: an answer without `state`: is the server of another version?")
         return cast(JobView, view)
 
     async def events(self) -> AsyncIterator[Event]:
-        """News until the end, the last one being `end`; over restarts of the server, too."""
+        """Yields events up to the last, whose name is `end`, and continues after restarts of the server."""
         import httpx
 
         parser, patience = EventParser(), Patience(self._transport.settings.patience_s)
@@ -63,7 +63,7 @@ class AsyncJob:
             await self._transport._pause(patience, retry_after, problem)
 
     async def wait(self, timeout: float | None = None) -> Report | ComparisonReport | SweepReport:
-        """The report, once there is one. `TimeoutError` after `timeout` seconds; the job goes on."""
+        """Returns the report, once there is one. Raises `TimeoutError` after `timeout` seconds; the job continues."""
         waited = self._progress.along(self._wait(), f"job {self.id}", None, self.events)
         return cast("Report | ComparisonReport | SweepReport", await asyncio.wait_for(waited, timeout))
 
@@ -76,12 +76,12 @@ class AsyncJob:
         return report_of(view, self._kinds)
 
     async def cancel(self) -> CancelReport:
-        """Ends it: what runs of it is killed. After the end this changes nothing."""
+        """Cancels the job and kills its processes. After the job's end this has no effect."""
         return cast(CancelReport, await self._transport.call("DELETE", f"/jobs/{self.id}"))
 
 
 def report_of(view: JobView, kinds: Mapping[str, str]) -> Report | ComparisonReport | SweepReport:
-    """The report of a job that ended; `JobFailedError` if it left none."""
+    """Returns the report of a job that has ended. Raises `JobFailedError` if it has none."""
     if comparison := view.get("comparison"):
         return ComparisonReport(comparison, kinds)
     if sweep := view.get("sweep", {}).get("result"):

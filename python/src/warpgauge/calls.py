@@ -1,4 +1,4 @@
-"""Calls of functions on a server: where they can run, how one is sent, and what comes back."""
+"""Calls of functions on a server: places, requests and answers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .errors import ApiError, ArgumentError, ProtocolError
 from .transport import Transport
 from .values import NotData, ValueReader
 
-# Time beyond a call's own that its answer may take: its turn on a busy server, and the way.
+# Maximum time beyond a call's timeout until its answer arrives: its turn on a busy server, and the transfer.
 _WAIT_S = 900.0
 
 
 @dataclass(frozen=True)
 class Seat:
-    """One call at a time, on a GPU or on the CPU."""
+    """A place for one call at a time, on a GPU or on the CPU."""
 
     # The GPU's uuid; `None`: the CPU.
     device: str | None
@@ -28,16 +28,16 @@ class Seat:
 
 @dataclass(frozen=True)
 class Seats:
-    """Where calls of one function go."""
+    """The places for calls of a function."""
 
     seats: tuple[Seat, ...]
-    # The CPU stands in for GPUs.
+    # Whether the CPU replaces GPUs.
     stand_in: bool
     limits: Mapping[str, Any]
 
 
 async def seats_of(transport: Transport, most: int) -> Seats:
-    """The GPUs that the server has and CUDA_VISIBLE_DEVICES names; without any the CPU."""
+    """Returns the GPUs that the server has and CUDA_VISIBLE_DEVICES names, or the CPU if there is none."""
     told = await transport.call("GET", "/functions/places")
     try:
         if told["allowed"] is not True:
@@ -58,7 +58,8 @@ async def seats_of(transport: Transport, most: int) -> Seats:
 
 
 def visible(gpus: Sequence[Any], named: str | None) -> list[Any]:
-    """The GPUs of a server that a value of CUDA_VISIBLE_DEVICES names, in its order; all if it is empty or not set."""
+    """Returns the GPUs of a server that a value of CUDA_VISIBLE_DEVICES names, in its order; all if it is empty or not
+    set."""
     if not named or not named.strip():
         return list(gpus)
     found = []
@@ -67,7 +68,7 @@ def visible(gpus: Sequence[Any], named: str | None) -> list[Any]:
         fits = [gpu for gpu in gpus if str(gpu["ordinal"]) == name or (name.startswith("GPU-") and
                 str(gpu["uuid"]).startswith(name))]  # fmt: skip
         if len(fits) != 1:
-            # As CUDA has it: what comes after a name that is none does not count.
+            # As in CUDA, names after an invalid name do not count.
             break
         found += [gpu for gpu in fits if gpu not in found]
     return found
@@ -75,7 +76,7 @@ def visible(gpus: Sequence[Any], named: str | None) -> list[Any]:
 
 @dataclass
 class Call:
-    """What every call of a function has."""
+    """Options that all calls of a function share."""
 
     head: dict[str, Any]
     timeout: float
@@ -83,7 +84,7 @@ class Call:
 
 @dataclass
 class Answer:
-    """What came of one call."""
+    """The answer to one call."""
 
     status: str
     reason: str
@@ -95,7 +96,7 @@ class Answer:
 
 
 async def call(transport: Transport, seat: Seat, wanted: Call, program: bytes) -> Answer:
-    """Sends one call, and reads what comes of it."""
+    """Sends one call and returns its answer."""
     head = {**wanted.head, **({"device": seat.device} if seat.device else {})}
     encoded = json.dumps(head).encode()
     body = b"".join([struct.pack("<I", len(encoded)), encoded, program])
@@ -104,7 +105,7 @@ async def call(transport: Transport, seat: Seat, wanted: Call, program: bytes) -
 
 
 def parsed(raw: bytes) -> Answer:
-    """The answer of bytes that a server sent."""
+    """Parses an answer of the server."""
     view = memoryview(raw)
     try:
         (length,) = struct.unpack_from("<I", view)

@@ -1,7 +1,7 @@
-"""A function with what it uses, as it is sent to a server: sources, names of modules, and data.
+"""A function with what it uses, in the form that is sent to a server: sources, names of modules, and data.
 
-Nothing is executed to find out. Functions and classes of one's own go by their source, what libraries define by
-its name, everything else as data; pickled objects are made only where the caller wants that.
+Nothing is executed to find this out. Functions and classes of the user are sent as source, those of libraries as
+names, and everything else as data. Objects are pickled only if the caller allows that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .errors import ArgumentError
 from .sources import closure_of, source_of
 from .values import NotData, ValueWriter
 
-# What cannot be anywhere but here, with what to do instead.
+# Objects that are bound to this process, with alternatives.
 _BOUND_HERE = {
     "socket.socket": "open the connection where it is used; functions on a server have no network",
     "io.TextIOWrapper": "read the file first, and pass what is in it",
@@ -41,7 +41,7 @@ Source = Callable[[ast.FunctionDef], tuple[ast.FunctionDef, Mapping[str, object]
 
 
 class Capture:
-    """Objects that a function needs, each once."""
+    """The objects that a function needs, each of them once."""
 
     def __init__(self, pickles: bool = False) -> None:
         self.objects: list[dict[str, Any]] = []
@@ -50,22 +50,22 @@ class Capture:
         self.changes_globals: list[str] = []
         self._pickles = pickles
         self._known: dict[int, int] = {}
-        # Kept so that no other object gets an address that stands in `_known`.
+        # The reference keeps each object alive, so that no other object gets an address in `_known`.
         self._kept: list[object] = []
 
     def tree(self, value: object, place: str) -> Any:
-        """The tree of a value; an `ArgumentError` says what of it cannot be sent."""
+        """Returns the tree of a value. Raises `ArgumentError` for a part that cannot be sent."""
         try:
             return self.writer.tree(value, place)
         except NotData as error:
             raise ArgumentError(f"cannot send {error}") from None
 
     def packed(self, root: Mapping[str, Any]) -> bytes:
-        """The program, with these trees beside its objects."""
+        """Returns the program, with these trees beside its objects."""
         return self.writer.packed({"objects": self.objects, **root})
 
     def entry(self, function: object, change: Source | None = None) -> list[Any]:
-        """The tree of the function that is called, whose definition may be changed before."""
+        """Returns the tree of the function that is called. `change` may replace its definition."""
         own = _function_of(function)
         if own is None:
             if not callable(function):
@@ -147,11 +147,11 @@ class Capture:
         if change is not None:
             definition, more = change(definition)
             if any(isinstance(node, ast.Name) and node.id == definition.name for node in ast.walk(definition)):
-                # What calls itself means the function as it was.
+                # A recursive call means the original function.
                 definition = copy.copy(definition)
                 definition.name = f"_{definition.name}_in_parts"
         described: dict[str, Any] = {"kind": "source", "name": definition.name}
-        # Known before its globals are looked at: it may be one of them, as it was.
+        # It is registered before its globals are examined, because it may be one of them, in its original form.
         reference = self._add(described if change is not None else function, described)
         found.describe(described, definition)
         self._look_for_globals(definition)
@@ -177,7 +177,7 @@ class Capture:
 
     def _instance(self, value: Any, place: str) -> list[Any]:
         described: dict[str, Any] = {"kind": "instance"}
-        # Known before its attributes are looked at: they may refer to it.
+        # It is registered before its attributes are examined, because they may refer to it.
         reference = self._add(value, described)
         described["class"] = self.writer.tree(type(value), f"the class of {place}")
         described["state"] = {
@@ -194,7 +194,7 @@ class Capture:
     def _globals(self, source: str, visible: Mapping[str, Any], name: str) -> Any:
         for used in names_of(source):
             if used not in visible:
-                # A builtin; or what the server will say is not defined.
+                # The name is a builtin, or the server reports that it is not defined.
                 continue
             value, place = visible[used], f"`{used}`, which {name} uses"
             if isinstance(value, ModuleType) and not _is_library(value.__name__):
@@ -203,7 +203,7 @@ class Capture:
                 yield used, self.writer.tree(value, place)
 
     def _namespace(self, module: ModuleType, source: str, name: str) -> list[Any]:
-        """A module of one's own, with those of its attributes that a source uses."""
+        """Describes a module of the user, with those of its attributes that a source uses."""
         used = {
             node.attr
             for node in ast.walk(ast.parse(source))
@@ -221,7 +221,7 @@ class Capture:
 
 
 def names_of(source: str) -> list[str]:
-    """Names that a source finds outside itself."""
+    """Returns the names that a source reads from outside itself."""
     found: set[str] = set()
 
     def look(table: symtable.SymbolTable) -> None:
@@ -242,7 +242,7 @@ def names_of(source: str) -> list[str]:
 
 
 def _function_of(value: Any) -> FunctionType | None:
-    """The function that a decorator may have wrapped."""
+    """Returns the function inside a decorator's wrapper."""
     inner = getattr(value, "_warpgauge_function", value)
     if not isinstance(inner, FunctionType):
         wrapped = getattr(inner, "__wrapped__", None)
@@ -257,7 +257,7 @@ def _function_of(value: Any) -> FunctionType | None:
 
 
 def _is_library(module: str) -> bool:
-    """Whether a module is of Python or installed, so that a server may have it."""
+    """Returns whether a module belongs to Python or is installed, so that a server may have it."""
     if module.partition(".")[0] in sys.stdlib_module_names and module != "__main__":
         return True
     file = getattr(sys.modules.get(module), "__file__", None)
@@ -271,7 +271,7 @@ def _is_library(module: str) -> bool:
 
 
 def _installed(module: str, file: str) -> bool:
-    """Whether it lies where packages are installed: beside descriptions of them."""
+    """Returns whether a module is in a directory of installed packages, which also has their metadata."""
     place = os.path.dirname(file)
     deeper = module.count(".") + (os.path.basename(file).startswith("__init__."))
     for _ in range(deeper):
@@ -287,13 +287,14 @@ def _has_packages(place: str) -> bool:
         return False
 
 
-# What decides how an instance is made, or what it consists of.
+# Attributes that decide how an instance is created, or what its state is.
 _OF_INSTANCES = ("__new__", "__slots__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
                  "__getnewargs__", "__getnewargs_ex__")  # fmt: skip
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether an instance consists of its attributes: all of its classes are one's own, and none decides that."""
+    """Returns whether the state of an instance is its attributes. Its classes must be the user's and must not change
+    that."""
     own = type(value).__mro__[:-1]
     return (
         type(type(value)) is type
@@ -303,7 +304,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _named_in_library(value: Any) -> tuple[str, str] | None:
-    """Module and name of what a library defines."""
+    """Returns module and name of an object that a library defines."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     module = getattr(value, "__module__", None)
     if isinstance(value, BuiltinFunctionType) and not isinstance(module, str):

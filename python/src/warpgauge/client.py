@@ -1,4 +1,4 @@
-"""The client for programs without asyncio: the same one, on an event loop in a thread of its own."""
+"""The client for programs without asyncio, which runs `AsyncClient` on an event loop in a thread."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Longest wait for what is under way to be cancelled, after Ctrl-C.
+# Maximum wait for the cancellation of pending calls, after Ctrl-C.
 _CANCEL_S = 10.0
 
 
 class _Loop:
-    """An event loop in a daemon thread. Notebooks have one of their own in the main thread, so this is apart."""
+    """An event loop in a daemon thread. Notebooks have a loop in the main thread, so this one is separate."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -41,7 +41,7 @@ class _Loop:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result. Interrupted, the task is cancelled and has come to its end when this raises."""
+        """Returns the result. After an interruption the task is cancelled and has ended when this raises."""
         if self._loop.is_closed():
             coroutine.close()
             raise RuntimeError("the client is closed")
@@ -67,7 +67,7 @@ class _Loop:
         return self._loop.is_closed()
 
     def close(self) -> None:
-        """Cancels what is still under way, and ends the thread."""
+        """Cancels pending calls and ends the thread."""
         if self.closed:
             return
         self.run(_cancel_others())
@@ -87,7 +87,7 @@ async def _cancel_others() -> None:
 class Client:
     """A server of warpgauge, for programs without asyncio. See `AsyncClient` for every argument.
 
-    Threads may share a client. A child of `fork` needs one of its own.
+    Threads may share a client. A child of `fork` needs a new client.
     """
 
     def __init__(
@@ -198,14 +198,14 @@ class Client:
         idempotency_key: str | None = None,
         **more: Unpack[SubmitFields],
     ) -> Job:
-        """Hands a job in, and does not wait for it."""
+        """Submits a job without waiting for it."""
         submitted = self._client.submit(
             kernel, args, kind=kind, label=label, priority=priority, idempotency_key=idempotency_key, **more
         )
         return Job(self._loop, self._loop.run(submitted))
 
     def job(self, job_id: str) -> Job:
-        """A job that was handed in before."""
+        """Returns a job that was submitted before."""
         return Job(self._loop, self._client.job(job_id))
 
     @overload
@@ -250,9 +250,10 @@ class Client:
         errors: Literal["raise", "return"] = "raise",
         **common: Any,
     ) -> Iterator[Any]:
-        """Evaluates kernels, at most `concurrency` at once; reports come in order.
+        """Evaluates kernels, at most `concurrency` at once, and yields reports in order.
 
-        With a function in place of kernels: its results for the items that come second, computed on the server.
+        With a function in place of kernels it yields the function's results for the items in the second argument,
+        computed on the server.
         """
         reports: AsyncIterator[Any] = self._client.map(
             cast(Any, kernels), args, concurrency=concurrency, errors=cast(Any, errors), **common
@@ -260,24 +261,25 @@ class Client:
         return _drain(self._loop, reports)
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        """One operation of the HTTP API, for those that have no method here. It must be one that may be repeated."""
+        """Calls an operation of the HTTP API that has no method here. The operation must be one that may be
+        repeated."""
         return self._loop.run(self._client.call(method, path, body))
 
     def _run_function(self, function: Any, plan: Any, options: Any, args: Any, kwargs: Any) -> Any:
-        """For `@cluster`."""
+        """Runs a function for `@cluster`."""
         return self._loop.run(self._client._remote.run(function, plan, options, args, kwargs))
 
     def info(self) -> dict[str, Any]:
-        """The server: version, devices, compilers, queue."""
+        """Returns facts about the server: version, devices, compilers, queue."""
         return self._loop.run(self._client.info())
 
     def capabilities(self) -> dict[str, Any]:
-        """What the server can do, and what not and why."""
+        """Returns what the server can do, and the reasons for what it cannot do."""
         return self._loop.run(self._client.capabilities())
 
 
 def _drain(loop: _Loop, source: AsyncIterator[T]) -> Iterator[T]:
-    """An iterator over an asynchronous one; however it ends, the other end is told."""
+    """Returns an iterator over an asynchronous iterator, which is closed when the iterator ends for any reason."""
 
     async def step() -> tuple[bool, Any]:
         try:
@@ -300,7 +302,7 @@ def _drain(loop: _Loop, source: AsyncIterator[T]) -> Iterator[T]:
 
 
 class Job:
-    """One job. It goes on, and comes to an end, whatever becomes of this object."""
+    """A job at the server. It runs to its end, independently of this object."""
 
     def __init__(self, loop: _Loop, job: AsyncJob) -> None:
         self._loop, self._job, self.id = loop, job, job.id
@@ -309,17 +311,17 @@ class Job:
         return f"Job({self.id!r})"
 
     def status(self) -> JobView:
-        """Where it stands, with the report once it has ended."""
+        """Returns the state of the job, with the report once it has ended."""
         return self._loop.run(self._job.status())
 
     def wait(self, timeout: float | None = None) -> Report | ComparisonReport | SweepReport:
-        """The report, once there is one. `TimeoutError` after `timeout` seconds; the job goes on."""
+        """Returns the report, once there is one. Raises `TimeoutError` after `timeout` seconds; the job continues."""
         return self._loop.run(self._job.wait(timeout))
 
     def events(self) -> Iterator[Event]:
-        """News until the end, the last one being `end`."""
+        """Yields events up to the last, whose name is `end`."""
         return _drain(self._loop, self._job.events())
 
     def cancel(self) -> CancelReport:
-        """Ends it: what runs of it is killed."""
+        """Cancels the job and kills its processes."""
         return self._loop.run(self._job.cancel())

@@ -1,7 +1,7 @@
-"""Options of ClustriX: those that mean something here, and what the others mean.
+"""Options of ClustriX: those that have an effect here, and the meaning of the others.
 
-There is no cluster here, but one server that runs functions at once: no queue is chosen, no machine is rented and no
-environment is made. A program keeps such options, and is shown what becomes of them.
+There is no cluster here, but one server that runs functions at once. So no queue is chosen, no machine is rented and
+no environment is created. A program may keep such options, and a note says what they mean here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLACES = "functions run on the server of `server=` or WARPGAUGE_SERVER"
 _FILES = "nothing of a call is kept at the server, and no files are written"
 _SECRETS = f"{_PLACES}, whose key is `api_key=` or WARPGAUGE_API_KEY"
 
-# By the beginning or the whole of a name.
+# Options by their name or its beginning.
 _OF_CLUSTER = {
     "partition": _QUEUES, "queue": _QUEUES, "environment": _ENVIRONMENTS, "provider": _MACHINES,
     "instance_type": _MACHINES, "region": _MACHINES, "platform": _MACHINES, "auto_provision": _MACHINES,
@@ -44,7 +44,7 @@ _PREFIXES = ("k8s_", "aws_", "azure_", "gcp_", "lambda_", "hf_", "eks_", "aks_",
 
 
 def notes_of(call: str, given: Mapping[str, Any], known: list[str]) -> tuple[str, ...]:
-    """What options without an effect mean here; each is a warning, too. An unknown one is an error."""
+    """Returns notes on options without an effect; each is a warning, too. An unknown option is an error."""
     meanings = _OF_CLUSTER if call == "cluster" else _OF_CONFIGURE
     notes = []
     for name, value in given.items():
@@ -61,7 +61,8 @@ def notes_of(call: str, given: Mapping[str, Any], known: list[str]) -> tuple[str
 
 
 def seconds_of(time: str | int | float) -> float:
-    """Seconds of a time limit as batch systems write it: `"01:00:00"`, `"1-12:00:00"`, `"90:00"`, or minutes."""
+    """Returns the seconds of a time limit in the form of batch systems: `"01:00:00"`, `"1-12:00:00"`, `"90:00"`, or
+    minutes."""
     if isinstance(time, (int, float)):
         found = float(time) * 60
     else:

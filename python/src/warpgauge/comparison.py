@@ -1,4 +1,4 @@
-"""The request of a comparison, from kernels and arguments or from a contract, as `warpgauge compare` makes it."""
+"""The request of a comparison, from kernels and arguments or from a contract, as in `warpgauge compare`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .errors import ArgumentError
 from .kernels import Kernel, code_of, is_contract
 from .models import KernelCode
 
-# Fields that an evaluation and a comparison have in common, by the same name.
+# Fields that have the same name in an evaluation and a comparison.
 _SHARED = ("num_trials", "timeout", "allow_weak", "compare_as", "work", "measure", "profile", "isolation", "requires")
 _WHOLE = ("ref_kernel", "ref_code")
 _CANDIDATES = ("custom_kernel", "candidates", "custom_code")
 _REFERENCE_NAME = "reference"
-# Longest name of a candidate that a request may have, bytes.
+# Maximum length of a candidate's name in a request, bytes.
 _MAX_NAME = 128
 _PYTHON = ("triton", "torch")
-# Most characters between `__global__` and the name of its kernel.
+# Maximum number of characters between `__global__` and the name of its kernel.
 _MAX_HEAD = 2000
 
 
@@ -32,7 +32,7 @@ def compare_request(
     args: Mapping[str, object] | Sequence[object] | None,
     **more: Any,
 ) -> Request:
-    """The body of a comparison. `Request.notes` names what of a contract it leaves out."""
+    """Returns the body of a comparison. `Request.notes` names the fields of a contract that it leaves out."""
     if is_contract(reference):
         return _of_contract(reference, candidates, args, more)
     if candidates is None:
@@ -45,7 +45,7 @@ def compare_request(
 
 
 def _of_contract(reference: object, candidates: object, args: object, more: Mapping[str, Any]) -> Request:
-    """A comparison whose reference is the kernel of a contract, or that is whole already."""
+    """Returns a comparison whose reference is the kernel of a contract, or a contract that already is a comparison."""
     own = {name: more[name] for name in ("launch", "outputs", "constants") if more.get(name)}
     if extra := [*(["args"] if args else []), *own]:
         raise ArgumentError(f"a contract brings its own {', '.join(extra)}: put them there, or give a kernel")
@@ -70,16 +70,16 @@ def _of_contract(reference: object, candidates: object, args: object, more: Mapp
 
 
 def _flat(more: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a comparison: those of `tolerance` are its own."""
+    """Returns the fields of a comparison, which has the fields of `tolerance` directly."""
     fields = dict(more)
     tolerance = fields.pop("tolerance", None) or {}
     return {**{name: value for name, value in tolerance.items() if value is not None}, **fields}
 
 
 def _without_expectation(contract: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The fields of a comparison with a contract's kernel, and a note of what they leave out.
+    """Returns the fields of a comparison with a contract's kernel, and a note on those that it leaves out.
 
-    What the reference computes is what is expected.
+    The reference defines the expected outputs.
     """
     fields = {name: contract[name] for name in _SHARED if name in contract}
     fields["ref_kernel"] = contract.get("kernel")
@@ -97,14 +97,14 @@ def _without_expectation(contract: Mapping[str, Any]) -> tuple[dict[str, Any], t
 
 
 def _asks(value: object) -> bool:
-    """Whether a field with this value asks for something."""
+    """Returns whether a field with this value asks for something."""
     if value is None or value is False:
         return False
     return len(value) > 0 if isinstance(value, (Mapping, list)) else True
 
 
 def _add(body: dict[str, Any], reference: object, candidates: object, like: KernelCode | None) -> None:
-    """Puts the candidates into a body, which is without any. Code without a contract is called as `like` is."""
+    """Puts the candidates into a body without any. A candidate that is only code gets the launch of `like`."""
     one = not isinstance(candidates, (Mapping, list, tuple))
     if isinstance(candidates, Mapping):
         one = "kernel_type" in candidates or (is_contract(candidates) and isinstance(candidates.get("kernel"), Mapping))
@@ -122,7 +122,7 @@ def _add(body: dict[str, Any], reference: object, candidates: object, like: Kern
 
 
 def _candidate(kernel: object, like: KernelCode | None) -> KernelCode:
-    """The kernel of one candidate."""
+    """Returns the kernel of one candidate."""
     if is_contract(kernel):
         code = load(kernel).get("kernel")
         if not isinstance(code, Mapping):
@@ -133,7 +133,7 @@ def _candidate(kernel: object, like: KernelCode | None) -> KernelCode:
 
 
 def _called_like(code: KernelCode, kernel: object, like: KernelCode) -> KernelCode:
-    """Code that is called and compiled as the reference is, but for what `Kernel` says of it."""
+    """Returns code with the launch and options of the reference, except for what `Kernel` sets."""
     source, of_reference = code.get("source_code", ""), str(like.get("kernel_type"))
     own_type = kernel.type if isinstance(kernel, Kernel) else None
     is_torch = of_reference.startswith("torch") and ("triton.jit" not in source or "class Model" in source)
@@ -141,13 +141,13 @@ def _called_like(code: KernelCode, kernel: object, like: KernelCode) -> KernelCo
         code["kernel_type"] = "torch"
     kind = code["kernel_type"]
     same = kind == of_reference if kind in _PYTHON else not of_reference.startswith(_PYTHON)
-    # Names and options of C++ mean nothing in Python, and the other way round.
+    # Names and options of C++ have no meaning in Python, and the reverse.
     metadata: dict[str, Any] = dict(like.get("metadata") or {}) if same else {}
     metadata.pop("description", None)
     own = dict(code.get("metadata") or {})
     named = metadata.get("kernel_name")
     if "kernel_name" in own:
-        # The reference's instantiations are not this kernel's.
+        # Template instantiations of the reference are not kernels of this source.
         metadata.pop("name_expressions", None)
     elif named and (only := _only_kernel(kind, source)) and re.split(r"[<(]", named)[0] != only:
         metadata["kernel_name"] = only
@@ -157,7 +157,7 @@ def _called_like(code: KernelCode, kernel: object, like: KernelCode) -> KernelCo
 
 
 def _only_kernel(kind: str, source: str) -> str | None:
-    """The name of the only kernel of a source; `None` if there are several, or none is found."""
+    """Returns the name of the source's kernel, or `None` unless exactly one is found."""
     if kind == "cuda":
         plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
         heads = [plain[at.end() : at.end() + _MAX_HEAD] for at in re.finditer(r"\b__global__\b", plain)]
@@ -173,7 +173,7 @@ def _only_kernel(kind: str, source: str) -> str | None:
 
 
 def _is_file(kernel: object) -> bool:
-    """Whether a kernel is given as the path of a file."""
+    """Returns whether a kernel is given as the path of a file."""
     if isinstance(kernel, Kernel):
         kernel = kernel.code
     if isinstance(kernel, os.PathLike):
@@ -188,7 +188,7 @@ def _has_suffix(text: str) -> bool:
 
 
 def _names(reference: object, kernels: Sequence[object]) -> list[str]:
-    """Names of candidates: those of their files or, where two are equal, their paths."""
+    """Returns names of candidates: those of their files or, if two are equal, their paths."""
 
     def path(kernel: object) -> Path | None:
         code = kernel.code if isinstance(kernel, Kernel) else kernel
@@ -206,7 +206,7 @@ def _names(reference: object, kernels: Sequence[object]) -> list[str]:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """A name like this one that a request may have and that is not taken; it is taken then."""
+    """Returns a valid name that is not taken, this name or this name with a number, and marks it as taken."""
     name = "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in name)
     number = 1
     while (found := _ended(name, "" if number == 1 else f" ({number})")) in taken:
@@ -216,6 +216,6 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _ended(name: str, ending: str) -> str:
-    """The last part of a name that fits with this ending: the end of a path says most."""
+    """Returns the end of the name with this ending, within the limit. The end of a path says most."""
     room = _MAX_NAME - len(ending)
     return name.encode()[-room:].decode("utf-8", "ignore") + ending

@@ -1,15 +1,15 @@
-"""Comprehensions as the loops that they stand for."""
+"""Replaces comprehensions by equivalent loops."""
 
 from __future__ import annotations
 
 import ast
 
-# What the loop of a comprehension fills.
+# Name of the variable that a comprehension's loop fills.
 RESULT = "_result"
 
 
 def unrolled(statements: list[ast.stmt], taken: set[str]) -> list[ast.stmt]:
-    """The statements, with a loop before each whose value is a comprehension, or a call of one."""
+    """Returns the statements, with a loop before each whose value is a comprehension or a call with one."""
     made: list[ast.stmt] = []
     for statement in statements:
         if isinstance(statement, (ast.With, ast.If)):
@@ -37,7 +37,7 @@ def unrolled(statements: list[ast.stmt], taken: set[str]) -> list[ast.stmt]:
 
 
 def _loop_of(value: ast.expr, name: str, taken: set[str]) -> tuple[list[ast.stmt], ast.expr]:
-    """The loop of the comprehension that is evaluated first in an expression, and the rest of that."""
+    """Returns the loop of the comprehension that an expression evaluates first, and the rest of the expression."""
     result = ast.Name(name, ast.Load())
     if isinstance(value, (ast.ListComp, ast.DictComp)):
         return _statements(value, name, taken), result
@@ -78,7 +78,7 @@ def _statements(
     targets = {
         node.id for part in comprehension.generators for node in ast.walk(part.target) if isinstance(node, ast.Name)
     }
-    # Names of a comprehension are its own.
+    # Names of a comprehension are local to it.
     renamed = _Renamed({target: f"_{target}_in_loop" for target in targets})
     result = ast.Name(name, ast.Load())
     inner: ast.stmt

@@ -1,4 +1,4 @@
-"""Makes the request of an evaluation from a kernel and its arguments, or from a contract."""
+"""Builds the request of an evaluation from a kernel and its arguments, or from a contract."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MAX_CONTRACT = 64 << 20
 
 @dataclass(frozen=True)
 class Request:
-    """A body for the server, and of which library the arrays of its outputs are to be."""
+    """A body for the server, and the library of each output's array."""
 
     body: dict[str, Any]
     kinds: Mapping[str, str]
-    #: Remarks on what a contract holds and the request does not.
+    #: Notes on fields of a contract that the request lacks.
     notes: tuple[str, ...] = ()
 
 
@@ -40,7 +40,7 @@ def build(
     setup: Sequence[Mapping[str, object]] = (),
     **more: object,
 ) -> Request:
-    """A request from whatever `Client.evaluate` takes."""
+    """Returns a request for any kernel that `Client.evaluate` accepts."""
     if is_contract(kernel):
         own = {"args": args, "launch": launch, "outputs": outputs, "constants": constants,
                  "expected": expected, "reference": reference, "setup": setup}  # fmt: skip
@@ -74,7 +74,7 @@ def build(
 
 
 def given(more: Mapping[str, object]) -> dict[str, object]:
-    """Fields without those that are `None`."""
+    """Returns the fields that are not `None`."""
     return {name: value for name, value in more.items() if value is not None}
 
 
@@ -95,7 +95,7 @@ def _arguments(
     specs: list[ArgSpec] = []
     arrays = {n: getattr(v, "array", v) if isinstance(v, (Out, InOut)) else v for n, v in named.items()}
     found = {name: kind for name, value in arrays.items() if (kind := library(value))}
-    # An output that is only described comes back as the other arguments came.
+    # An output that is only described becomes an array of the same library as the other arguments.
     usual = next(iter(found.values()), "numpy")
     kinds: dict[str, str] = {}
     for name, value in named.items():
@@ -125,7 +125,7 @@ def _tensor(name: str, value: object, is_output: bool, where: str) -> ArgSpec:
             named["shape"] = list(value.shape)
         if value.dtype is not None:
             named["dtype"] = value.dtype
-        # What it holds is read, so an output of it is one that is read, too.
+        # The content of the argument is read, so an output of this kind is an input, too.
         role = "inout" if is_output and value.role == "input" else value.role
         return cast(ArgSpec, {"name": name, "type": "tensor", "role": role, "tensor_spec": named})
     role = "inout" if isinstance(value, InOut) else "output" if isinstance(value, Out) or is_output else "input"
@@ -135,7 +135,7 @@ def _tensor(name: str, value: object, is_output: bool, where: str) -> ArgSpec:
 
 
 def _scalar(name: str, value: object) -> ArgSpec:
-    # NumPy's scalars, and arrays of no dimension of PyTorch's, are not met here: those have `item`.
+    # NumPy's scalars, and PyTorch's arrays without dimensions, do not reach this: they have `item`.
     if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, Mapping):
@@ -168,7 +168,8 @@ def _scalar(name: str, value: object) -> ArgSpec:
 
 
 def _field(name: str, value: object) -> object:
-    """A field of a structure: a number, the name of an argument, None, a list, or the fields of a structure in it."""
+    """Returns a field of a structure: a number, the name of an argument, None, a list, or the fields of a nested
+    structure."""
     if isinstance(value, Mapping):
         return {key: _field(name, one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -184,7 +185,7 @@ def _field(name: str, value: object) -> object:
 
 
 def _pointer(name: str, value: object) -> object:
-    """An entry of an array of pointers: the name of an argument that is a tensor, None, or a dict."""
+    """Returns an entry of an array of pointers: the name of an argument that is a tensor, None, or a dict."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -196,7 +197,7 @@ def _pointer(name: str, value: object) -> object:
 
 
 def launch_of(launch: Mapping[str, object]) -> Launch:
-    """A launch whose dimensions may be numbers, expressions, tuples or dicts."""
+    """Returns a launch whose dimensions may be numbers, expressions, tuples or dicts."""
     dimensions = ("grid", "block", "cluster")
     return cast(
         Launch,
@@ -205,7 +206,7 @@ def launch_of(launch: Mapping[str, object]) -> Launch:
 
 
 def steps_of(steps: Sequence[Mapping[str, object]]) -> list[LaunchStep]:
-    """The steps of a program of several launches, with dimensions as for one launch."""
+    """Returns the steps of several launches, with dimensions as for one launch."""
     made = []
     for step in steps:
         whole = dict(launch_of(step))
@@ -245,7 +246,7 @@ def _expected(expected: Mapping[str, object] | None, reference: object, written:
 
 
 def load(contract: object) -> dict[str, Any]:
-    """A contract as a dict. Of a file, the sources that it names are read."""
+    """Returns a contract as a dict. For a file, the sources that it names are read."""
     if isinstance(contract, Mapping):
         return dict(contract)
     path = Path(os.fspath(cast(Any, contract)))
@@ -271,7 +272,7 @@ def load(contract: object) -> dict[str, Any]:
 
 
 def _inline(contract: dict[str, Any], path: Path) -> None:
-    """Puts the content of `source_file` into the kernels that name one."""
+    """Puts the content of `source_file` into the kernels that have one."""
     kernels = [contract.get(name) for name in ("kernel", "ref_kernel", "custom_kernel")]
     expected = contract.get("expected")
     if isinstance(expected, dict):

@@ -1,4 +1,4 @@
-"""Device memory of another process, through the CUDA driver and nothing else."""
+"""Device memory of another process, opened through the CUDA driver alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HANDLE_BYTES = 64
 _LAZY_PEER_ACCESS = 1
 _EMULATOR_IPC_DIR = "WARPGAUGE_EMULATOR_IPC_DIR"
-# As the array interface writes element types. What NumPy has no name for are integers of the same size.
+# Element types in the notation of the array interface. Types that NumPy lacks are integers of the same size.
 _TYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "float8_e4m3": "|u1",
           "float8_e5m2": "|u1", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint8": "|u1",
           "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1",
@@ -29,7 +29,7 @@ _TYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2
 
 
 class CudaError(WarpgaugeError):
-    """The driver refused a call."""
+    """The driver rejected a call."""
 
 
 class _Handle(ctypes.Structure):
@@ -41,26 +41,27 @@ class _Uuid(ctypes.Structure):
 
 
 class CudaMemory:
-    """A tensor in device memory, opened by its handle and closed when this is collected.
+    """A tensor in device memory, opened by its handle and closed when this object is collected.
 
-    `as_torch` and `as_cupy` are arrays of theirs over the same memory, and whatever knows
-    `__cuda_array_interface__` takes it as one. `read` and `write` copy. Processes that work on it in turn have
-    their streams wait for each other with `record` and `wait`, and the host waits for nothing.
+    `as_torch` and `as_cupy` return arrays over the same memory. Any library with `__cuda_array_interface__` accepts
+    this object as an array. `read` and `write` copy. Processes that work on the memory in turn synchronise their
+    streams with `record` and `wait`, without blocking the host.
     """
 
     def __init__(self, handle: TensorHandle, done: Callable[[], None]) -> None:
         raw = _raw(handle["ipc_handle"])
-        # Servers before this field have no events, and neither have some drivers.
+        # Older servers have no such field, and some drivers have no events.
         told = handle.get("event_handle")
         self._event_handle = None if told is None else _raw(told)
-        # Opened for the first who needs it: who shares memory alone may have another /dev/shm than its holder.
+        # The event is opened at its first use: a process that only shares memory may have another /dev/shm than the
+        # holder.
         self._event, self._opening = ctypes.c_void_p(), threading.Lock()
         self._driver = _driver(handle)
         self._emulated = "emulator_library" in handle
         self.ordinal = _ordinal(self._driver, handle["device_uuid"] or "")
         device, context = ctypes.c_int(), ctypes.c_void_p()
         _check(self._driver.cuDeviceGet(ctypes.byref(device), self.ordinal), "cuDeviceGet")
-        # The one that PyTorch and CuPy use, too. It stays as long as the process.
+        # PyTorch and CuPy use the same context. It lives as long as the process.
         _check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
         self._context = context
         address = ctypes.c_uint64()
@@ -86,41 +87,41 @@ class CudaMemory:
         }
 
     def as_torch(self) -> Any:
-        """A tensor of PyTorch over the same memory: of a GPU, or where the device is emulated, of the CPU."""
+        """Returns a tensor of PyTorch over the same memory: on the GPU or, for an emulated device, on the CPU."""
         torch = import_module("torch")
         if self._emulated:
-            # The device's addresses are this process's own. The buffer keeps the memory open.
+            # The device's addresses are those of this process. The buffer keeps the memory open.
             buffer = (ctypes.c_char * self.nbytes).from_address(self.address)
             weakref.finalize(buffer, lambda memory: None, self)
             dtype = getattr(torch, THEIRS.get(self.element_type, self.element_type))
             return torch.frombuffer(buffer, dtype=dtype).view(self.shape)
-        # Where PyTorch counts devices otherwise, the UUID has found the right one.
+        # PyTorch may number devices differently; the UUID has found the right one.
         plain = torch.as_tensor(self, device=f"cuda:{self.ordinal}")
         return plain.view(getattr(torch, THEIRS.get(self.element_type, self.element_type)))
 
     def as_cupy(self) -> Any:
-        """An array of CuPy over the same memory."""
+        """Returns an array of CuPy over the same memory."""
         if self._emulated:
             raise ArgumentError("the tensor is on an emulated device, which is no memory of CuPy; use `as_torch`")
         return import_module("cupy").asarray(self)
 
     def record(self, stream: object = 0) -> None:
-        """Says that the work which `stream` has so far is what others wait for with `wait`, in all processes.
+        """Records the present work of `stream`, for which `wait` waits in all processes.
 
-        `stream` is one of PyTorch or CuPy, or the driver's handle of one; 0 is the default stream.
+        `stream` is a stream of PyTorch or CuPy, or the driver's handle of one; 0 is the default stream.
         """
         with _Current(self._driver, self._context):
             recorded = self._driver.cuEventRecord(self._shared_event(), _stream(stream))
         _check(recorded, "cuEventRecord")
 
     def wait(self, stream: object = 0) -> None:
-        """Has `stream` wait for what was last recorded, in whichever process. Without that it waits for nothing."""
+        """Lets `stream` wait for the work that any process recorded last. Without a record it does not wait."""
         with _Current(self._driver, self._context):
             waiting = self._driver.cuStreamWaitEvent(_stream(stream), self._shared_event(), ctypes.c_uint(0))
         _check(waiting, "cuStreamWaitEvent")
 
     def _shared_event(self) -> ctypes.c_void_p:
-        """The event, opened. The context must be current."""
+        """Returns the opened event. The context must be current."""
         if self._event_handle is None:
             raise CudaError(
                 "no event came with this tensor's handle: the driver that holds it has none between processes (the "
@@ -139,7 +140,7 @@ class CudaMemory:
             return self._event
 
     def read(self) -> bytes:
-        """A copy of the content."""
+        """Returns a copy of the content."""
         into = ctypes.create_string_buffer(self.nbytes)
         with _Current(self._driver, self._context):
             copied = self._driver.cuMemcpyDtoH_v2(into, ctypes.c_uint64(self.address), ctypes.c_size_t(self.nbytes))
@@ -147,21 +148,21 @@ class CudaMemory:
         return into.raw
 
     def write(self, data: object) -> None:
-        """Replaces the content, in all processes, by bytes or by the elements of an array in C order."""
+        """Replaces the content, for all processes, by bytes or by the elements of an array in C order."""
         data = _bytes_of(data)
         if len(data) != self.nbytes:
             raise ArgumentError(f"{len(data)} bytes for a tensor of {self.nbytes} bytes")
         with _Current(self._driver, self._context):
             copied = self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(self.address), data, ctypes.c_size_t(self.nbytes))
-            # A copy from pageable memory may return before it has reached the device, and others wait for no stream
-            # of this process.
+            # A copy from pageable memory may return before it has reached the device, and other processes wait for no
+            # stream of this process.
             waited = copied or self._driver.cuCtxSynchronize()
         _check(copied, "cuMemcpyHtoD")
         _check(waited, "cuCtxSynchronize")
 
 
 class _Current:
-    """Makes a context this thread's for a while."""
+    """Makes a context current in this thread, as a context manager."""
 
     def __init__(self, driver: Any, context: ctypes.c_void_p) -> None:
         self._driver, self._context = driver, context
@@ -203,7 +204,7 @@ def _raw(handle: str | None) -> bytes:
 
 
 def _stream(stream: object) -> ctypes.c_void_p:
-    """PyTorch's streams have their handle as `cuda_stream`, CuPy's as `ptr`."""
+    """Returns the handle of a stream. PyTorch's streams have it as `cuda_stream`, CuPy's as `ptr`."""
     handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
     if not isinstance(handle, int):
         raise ArgumentError(f"a {type(stream).__name__} is no CUDA stream; give one of PyTorch or CuPy, or its handle")
@@ -214,7 +215,7 @@ def _driver(handle: TensorHandle) -> Any:
     library = handle.get("emulator_library")
     if library is not None:
         wanted = handle["emulator_ipc_dir"]
-        # The library reads it once, at its start.
+        # The library reads the variable once, at its start.
         if os.environ.setdefault(_EMULATOR_IPC_DIR, wanted) != wanted:
             raise ArgumentError(
                 f"this process has opened tensors of another emulated device ({os.environ[_EMULATOR_IPC_DIR]}); "
@@ -231,7 +232,7 @@ def _driver(handle: TensorHandle) -> Any:
 
 
 def _ordinal(driver: Any, uuid: str) -> int:
-    """The device's number in this process, which may be another one than at the server."""
+    """Returns the device's number in this process, which may differ from that at the server."""
     count = ctypes.c_int()
     _check(driver.cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
     for ordinal in range(count.value):

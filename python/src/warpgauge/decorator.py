@@ -1,4 +1,4 @@
-"""`@cluster`: functions that run on a server, their loops on all of its devices."""
+"""`@cluster`: runs functions on a server, and their loops on all of its devices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 
 
 class _Settings:
-    """What `configure` sets, for all functions of this process."""
+    """Settings of `configure`, for all functions of this process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -52,12 +52,12 @@ def configure(
     default_time: str | float | None = None,
     **others: Any,
 ) -> None:
-    """Sets for all functions what is given; the rest stays as it is.
+    """Sets options for all functions. Options that are not given keep their values.
 
-    `server` and `api_key` are those of `Client`. `timeout`: seconds that one call may take. `seed`: from it and the
-    number of an iteration its random numbers follow. `pickles`: whether objects that are no data travel pickled,
-    which the server must allow. `stand_in`: whether, on a server without GPUs, tensors that are sent to one stay on
-    the CPU. `auto_parallel` and `async_submit` are `parallel` and `async_submit` of `cluster`, `default_…` its `cores`,
+    `server` and `api_key` are those of `Client`. `timeout` is the maximum time of a call, seconds. The random numbers
+    of an iteration follow from `seed` and its number. `pickles` allows pickled objects in place of data, which the
+    server must allow, too. `stand_in` is whether, on a server without GPUs, tensors that are sent to a GPU stay on the
+    CPU. `auto_parallel` and `async_submit` are `parallel` and `async_submit` of `cluster`, `default_…` its `cores`,
     `memory` and `time`. Other options of ClustriX's configuration are accepted, and a warning says what they mean.
     """
     known = ["server", "api_key", "auto_gpu_parallel", "max_gpu_parallel_jobs", "timeout", "seed", "pickles",
@@ -88,7 +88,7 @@ def configure(
 
 
 def _parallel(*given: bool | None) -> bool | None:
-    """A loop is split unless one of the options that decide it is false."""
+    """Returns whether a loop is split: unless an option that decides it is false."""
     said = [one for one in given if one is not None]
     return all(said) if said else None
 
@@ -103,7 +103,7 @@ def _client() -> Any:
 
 
 class ClusterFunction(Generic[P, R]):
-    """A function that runs on a server. Calling it waits for its value, unless it is submitted (`async_submit`)."""
+    """A function that runs on a server. A call waits for its value, except with `async_submit`."""
 
     def __init__(self, function: Callable[P, R], given: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -116,18 +116,18 @@ class ClusterFunction(Generic[P, R]):
         return with_options(common, **{**self._given, "notes": (*common.notes, *self._given["notes"])})
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        """As a method it gets the instance, which goes to the server as an argument does."""
+        """Binds the instance of a method, which is sent to the server like an argument."""
         return self if instance is None else ClusterMethod(self, instance)
 
     @property
     def plan(self) -> Plan:
-        """What becomes of the function, and what came of its last call."""
+        """Returns how the function is run, and how its last call went."""
         if self._plan is None:
             self._plan = plan_of(self._warpgauge_function, self._options())
         return self._plan
 
     def explain(self) -> str:
-        """The plan in words: whether the loop is split and, if not, why."""
+        """Returns the plan in words: whether the loop is split and, if not, why."""
         return str(self.plan)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -142,12 +142,12 @@ class ClusterFunction(Generic[P, R]):
             value: R = _client()._run_function(self._warpgauge_function, plan, options, args, kwargs)
             return value
         finally:
-            # What it printed there is printed here, also if it raised.
+            # The output of the function is printed here, even if it raised.
             if plan.tally is not None:
                 sys.stdout.write(plan.tally.output())
 
     def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Calls it here, as if it were not decorated."""
+        """Calls the function in this process, without the server."""
         return self._warpgauge_function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -155,7 +155,7 @@ class ClusterFunction(Generic[P, R]):
 
 
 class ClusterMethod:
-    """A method that runs on a server, of one instance."""
+    """A method that runs on a server, bound to an instance."""
 
     def __init__(self, function: ClusterFunction[Any, Any], instance: object) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -163,18 +163,18 @@ class ClusterMethod:
 
     @property
     def plan(self) -> Plan:
-        """What becomes of the method, and what came of its last call."""
+        """Returns how the method is run, and how its last call went."""
         return self._function.plan
 
     def explain(self) -> str:
-        """The plan in words."""
+        """Returns the plan in words."""
         return self._function.explain()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(self._instance, *args, **kwargs)
 
     def local(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it here, as if it were not decorated."""
+        """Calls the method in this process, without the server."""
         return self._function.local(self._instance, *args, **kwargs)
 
 
@@ -211,13 +211,13 @@ def cluster(
     async_submit: bool | None = None,
     **others: Any,
 ) -> Any:
-    """Has a function run on a server, and the iterations of its loop on all of the server's devices.
+    """Runs a function on a server, and the iterations of its loop on all of the server's devices.
 
-    `cores`: threads of each call; `memory`: what each may allocate (`"8GB"`, or bytes). `time` is a `timeout` as batch
-    systems write it (`"01:00:00"`). `parallel=False`, as `auto_gpu_parallel=False`, leaves the loop whole. With
-    `async_submit` a call returns an `AsyncJobResult` at once. Other options of ClustriX (`partition`, `queue`,
-    `environment`, …) are accepted, and a warning says what they mean. The rest are those of `configure`, for this
-    function alone.
+    `cores` is the number of threads of each call, and `memory` what each may allocate (`"8GB"`, or bytes). `time` is a
+    `timeout` in the form of batch systems (`"01:00:00"`). `parallel=False`, like `auto_gpu_parallel=False`, leaves the
+    loop whole. With `async_submit` a call returns an `AsyncJobResult` at once. Other options of ClustriX (`partition`,
+    `queue`, `environment`, …) are accepted, and a warning says what they mean. All other options are those of
+    `configure`, for this function alone.
     """
     known = ["cores", "memory", "auto_gpu_parallel", "max_gpu_parallel_jobs", "timeout", "seed", "pickles", "time",
              "parallel", "async_submit"]  # fmt: skip
@@ -242,7 +242,7 @@ cluster._is_warpgauge_cluster = True  # type: ignore[attr-defined]
 
 
 def bytes_of(memory: int | str) -> int:
-    """Bytes of `"8GB"`, `"512 MiB"` or a number."""
+    """Returns the bytes of `"8GB"`, `"512 MiB"` or a number."""
     if isinstance(memory, int):
         found = memory
     else:

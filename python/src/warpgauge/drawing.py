@@ -12,13 +12,13 @@ from .readable import duration_ms, finite
 from .report import plain
 
 _WIDTH, _HEIGHT, _HEAD, _FOOT = 320, 120, 14, 16
-# Bars at most, and samples that make a histogram at least: as on the command line.
+# Maximum number of bars, and minimum number of samples of a histogram, as on the command line.
 _BINS, _LEAST = 24, 8
 _MAX_POINTS = 50
 
 
 def vector(inside: str, label: str, size: tuple[int, int] = (_WIDTH, _HEIGHT)) -> str:
-    """A drawing of this width and height, with what it shows for those who do not see it."""
+    """Returns a drawing of this width and height, with a description for readers who cannot see it."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" role="img" '
         f'aria-label="{escape(label)}" font-family="sans-serif" font-size="10">{inside}</svg>'
@@ -26,21 +26,21 @@ def vector(inside: str, label: str, size: tuple[int, int] = (_WIDTH, _HEIGHT)) -
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", colour: str = "currentColor") -> str:
-    """A text whose start, middle or end is at a place."""
+    """Returns a text whose start, middle or end is at a position."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
 
 
 def distribution(samples_ms: Sequence[float], stats: Mapping[str, Any] | None = None) -> str:
-    """A histogram of launch times, with the smallest, the largest and the median: those of `stats` where it has them.
+    """Returns a histogram of launch times, with the minimum, the maximum and the median, which `stats` may have.
 
-    It has the bars of the command line's. Nothing for fewer than eight samples, or where all are equal.
+    Its bars are those of the command line. The result is empty for fewer than eight samples, or if all are equal.
     """
     said = stats or {}
     samples = [s for value in samples_ms if (s := finite(value)) is not None]
     low, high = finite(said.get("min")), finite(said.get("max"))
     low = min(samples, default=0.0) if low is None else low
     high = max(samples, default=0.0) if high is None else high
-    # Samples travel in binary32.
+    # Samples are sent in binary32.
     samples = [s for s in samples if low - 1e-6 * high <= s <= high + 1e-6 * high]
     if len(samples) < _LEAST or low >= high:
         return ""
@@ -69,7 +69,7 @@ def distribution(samples_ms: Sequence[float], stats: Mapping[str, Any] | None = 
 
 
 def roofline(roof: Mapping[str, Any] | None) -> str:
-    """Rates over intensities, both logarithmic, below what is attainable; nothing without points."""
+    """Returns rates by intensity, both logarithmic, below the attainable rates; empty without points."""
     points = []
     for point in (roof or {}).get("points", [])[:_MAX_POINTS]:
         x, rate = finite(point.get("intensity")), finite(point.get("rate"))
@@ -110,7 +110,7 @@ def roofline(roof: Mapping[str, Any] | None) -> str:
                     f"<title>{escape(plain(name[:100]))}</title></circle>"
                 )
     ends = text(0, _HEIGHT - 3, f"1e{left} op/B") + text(_WIDTH, _HEIGHT - 3, f"1e{right} op/B", "end")
-    # Roofs go beyond the picture; what lies there is not drawn.
+    # Roofs extend beyond the picture, which clips them.
     clipped = f'<svg width="{_WIDTH}" height="{tall}" overflow="hidden">{"".join(parts)}</svg>'
     return vector(clipped + ends, "roofline")
 

@@ -1,5 +1,5 @@
-"""What the iterations of a loop may do to what lies outside it, so that others can make them: append to a list,
-set an item, add to a sum, take a minimum. Each is written down, and done again in order where all are."""
+"""Changes that iterations of a loop may make outside it although other processes run them: append to a list, set an
+item, add to a sum, take a minimum. Each change is recorded, and repeated in order where all records arrive."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from .flow import within
 
-# How the processes that run parts of loops, and the source that they run, call what stands in for a loop.
+# Name of the object that replaces a loop, in the processes that run its parts and in the source that they run.
 LOOP = "__warpgauge_loop"
 
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 
 
 def effect_of(statement: ast.stmt) -> tuple[str, ast.stmt] | None:
-    """The name that a statement changes, and what it becomes, if it is one of these."""
+    """Returns the name that a statement changes, and the statement's replacement, if it is such a change."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         method = call.func
@@ -46,7 +46,7 @@ def effect_of(statement: ast.stmt) -> tuple[str, ast.stmt] | None:
 
 
 def _extreme(statement: ast.stmt, name: str, value: ast.expr) -> tuple[str, ast.stmt] | None:
-    """`best = max(best, x)`, either way round."""
+    """Recognises `best = max(best, x)`, with the arguments in either order."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.keywords:
         return None
     if value.func.id not in ("min", "max") or len(value.args) != 2:
@@ -59,7 +59,7 @@ def _extreme(statement: ast.stmt, name: str, value: ast.expr) -> tuple[str, ast.
 
 
 def _key(target: ast.Subscript) -> ast.expr:
-    """The key as a value: slices stand in brackets alone, by themselves or in a tuple."""
+    """Returns the key as a value. Slices are valid in brackets only, alone or in a tuple."""
     key = target.slice
     if isinstance(key, ast.Tuple):
         return ast.Tuple([_part(part) for part in key.elts], ast.Load())
@@ -80,7 +80,8 @@ def _noted(statement: ast.stmt, name: str, method: str, *arguments: ast.expr) ->
 
 
 def effects_in(body: list[ast.stmt]) -> dict[str, int]:
-    """Names that statements change in one of these ways, each with how often it stands in such statements."""
+    """Returns the names that statements change in these ways, each with its number of occurrences in such
+    statements."""
     found: dict[str, int] = {}
     for node in within(body):
         effect = effect_of(node) if isinstance(node, ast.stmt) else None
@@ -92,7 +93,7 @@ def effects_in(body: list[ast.stmt]) -> dict[str, int]:
 
 
 def operands_in(body: list[ast.stmt], names: set[str]) -> Iterator[ast.expr]:
-    """What such statements put into what these names stand for: elements and items, not summands."""
+    """Yields what such statements store in the objects of these names: elements and items, not summands."""
     for node in within(body):
         effect = effect_of(node) if isinstance(node, ast.stmt) else None
         if effect is None or effect[0] not in names:
@@ -104,7 +105,7 @@ def operands_in(body: list[ast.stmt], names: set[str]) -> Iterator[ast.expr]:
 
 
 class Noted(ast.NodeTransformer):
-    """Has statements that change these names write down what they would do."""
+    """Replaces statements that change these names by records of the changes."""
 
     def __init__(self, names: set[str]) -> None:
         self._names = names

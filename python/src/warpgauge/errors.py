@@ -1,4 +1,4 @@
-"""What can go wrong, each with what to do about it."""
+"""Errors of this package, each with a remedy."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ if TYPE_CHECKING:
 
 
 class WarpgaugeError(Exception):
-    """All errors of this package. A kernel that is wrong is none of them: that is a report."""
+    """Base of all errors of this package. A wrong kernel is a report and no error."""
 
 
 class ArgumentError(WarpgaugeError, ValueError):
-    """What was given here makes no request: an element type, a shape, a kernel of no known kind."""
+    """The arguments do not make a request: an element type, a shape, or a kernel of unknown kind."""
 
 
 class ServerUnavailableError(WarpgaugeError, ConnectionError):
-    """No server answers at the address, or one that did was away, full or going down for longer than `patience`."""
+    """No server answers at the address, or a server was absent, full or shutting down for longer than `patience`."""
 
 
 class ProtocolError(WarpgaugeError):
-    """An answer that no server of this version gives: another version, or another program."""
+    """No server of this version gives such an answer: it comes from another version or another program."""
 
 
 class AnswerTooLargeError(WarpgaugeError):
-    """An answer of more bytes than the client takes (`max_answer_bytes`)."""
+    """The answer has more bytes than the client accepts (`max_answer_bytes`)."""
 
 
 class JobFailedError(WarpgaugeError):
-    """A job ended without a report: `state` is `failed` or `cancelled`, `code` says why."""
+    """The job ended without a report: `state` is `failed` or `cancelled`, `code` has the reason."""
 
     def __init__(self, job_id: str, state: str, code: str | None, message: str | None) -> None:
         self.job_id, self.state, self.code = job_id, state, code
@@ -41,19 +41,20 @@ class JobFailedError(WarpgaugeError):
 class Failure(NamedTuple):
     """Why a function, or one iteration of a loop, has no result."""
 
-    #: Which iteration; `None`: the function as a whole.
+    #: Number of the iteration; `None`: the function as a whole.
     iteration: int | None
     #: `raised`, `died`, `timed_out`, `too_large`, `out_of_memory`, `not_data`, `broken`, `unavailable`.
     code: str
     message: str
-    #: The traceback on the server, with lines of the caller's own files.
+    #: The traceback on the server, with lines of the caller's files.
     traceback: str = ""
 
 
 class FunctionError(WarpgaugeError):
-    """A function on a server raised, or came to no end there: `failures` says which iterations, and why.
+    """A function on a server raised or did not end: `failures` has the iterations with their reasons.
 
-    Results of other iterations are kept: the same call again makes what is missing. `completed` counts them.
+    Results of other iterations are kept, and a repeated call computes only those that are missing. `completed` is
+    their number.
     """
 
     def __init__(self, name: str, failures: Sequence[Failure], completed: int, count: int | None) -> None:
@@ -85,10 +86,10 @@ _ADVICE = {
 
 
 class ApiError(WarpgaugeError):
-    """The server refused a request.
+    """The server rejected a request.
 
-    `status` is HTTP's, `code` is stable, `path` names the field (`kernel.io.args[0].name`), `message` is for
-    people, `advice` says what to do, `validation_errors` has every problem of a contract.
+    `status` is that of HTTP, `code` is stable, `path` names the field (`kernel.io.args[0].name`), `message` is for
+    people, `advice` is the remedy, and `validation_errors` has every problem of a contract.
     """
 
     def __init__(self, status: int, body: ErrorBody) -> None:

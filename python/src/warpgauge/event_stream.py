@@ -1,4 +1,4 @@
-"""Server-sent events: a text that comes in pieces becomes news."""
+"""Parses server-sent events from the pieces of a stream."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import cast
 from .errors import ProtocolError
 from .models import Event
 
-# Most characters of one event. News are a few hundred.
+# Maximum length of an event, characters. Typical events have a few hundred.
 MAX_EVENT = 1 << 20
 
 
 @dataclass
 class EventParser:
-    """Takes pieces of a stream, gives whole events, and remembers the last one's `id`."""
+    """Takes pieces of a stream, returns whole events, and remembers the `id` of the last."""
 
     last_id: str | None = None
     _rest: str = ""
@@ -25,9 +25,9 @@ class EventParser:
     _size: int = 0
 
     def feed(self, piece: str) -> list[Event]:
-        """The events that are complete with this piece."""
+        """Returns the events that are complete with this piece."""
         text = self._rest + piece
-        # A `\r` at the very end may be half of `\r\n`.
+        # A `\r` at the end may be half of `\r\n`.
         held = text.endswith("\r")
         lines = (text[:-1] if held else text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
         self._rest = lines.pop() + ("\r" if held else "")
@@ -52,7 +52,7 @@ class EventParser:
         return None
 
     def _complete(self) -> Event | None:
-        # Only an event that is whole counts as told.
+        # Only a complete event counts as delivered.
         self.last_id = self._id or self.last_id
         data, name = "\n".join(self._data), self._name
         self._data, self._name, self._size = [], "", 0

@@ -1,4 +1,4 @@
-"""What the statements of a loop read and assign, and in which order: whether an iteration needs another one."""
+"""What the statements of a loop read and assign, and in which order: whether an iteration depends on another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def within(node: ast.AST | Iterable[ast.AST], *, functions: bool = False) -> Iterator[ast.AST]:
-    """Nodes of a tree, without those of functions and classes that are defined there."""
+    """Yields the nodes of a tree, without those of nested functions and classes."""
     todo = [node] if isinstance(node, ast.AST) else list(node)
     while todo:
         one = todo.pop()
@@ -20,7 +20,7 @@ def within(node: ast.AST | Iterable[ast.AST], *, functions: bool = False) -> Ite
 
 
 def bound(node: ast.AST | Iterable[ast.AST]) -> set[str]:
-    """Names that statements bind in their function."""
+    """Returns the names that statements bind in their function."""
     found: set[str] = set()
     hidden: set[int] = set()
     for one in within(node):
@@ -41,7 +41,8 @@ def bound(node: ast.AST | Iterable[ast.AST]) -> set[str]:
 
 
 def reads(node: ast.AST | None) -> Iterator[ast.Name]:
-    """Names that an expression reads from around it, in no order; a function reads what it needs at once."""
+    """Yields the names that an expression reads from outside, in any order. A function counts as reading its names at
+    once."""
     if node is None:
         return
     if isinstance(node, ast.Name):
@@ -59,14 +60,14 @@ def reads(node: ast.AST | None) -> Iterator[ast.Name]:
 
 
 class Flow:
-    """Follows statements, and finds reads of names that may not have been assigned there before."""
+    """Follows statements, and finds reads of names that may not have been assigned before."""
 
     def __init__(self, names: set[str]) -> None:
         self._names = names
         self.early: list[ast.Name] = []
 
     def follow(self, statements: Iterable[ast.stmt], assigned: set[str]) -> set[str] | None:
-        """Names that are assigned in any case after the statements; `None`: nothing comes after them."""
+        """Returns the names that are certainly assigned after the statements, or `None` if nothing follows them."""
         now: set[str] | None = set(assigned)
         for statement in statements:
             if now is None:

@@ -1,5 +1,5 @@
-"""What a function does that parts of its loop would do in another way, though no iteration reads what another one
-made: seeds that all draw from, names asked for by their texts, objects that several results are."""
+"""Hazards of a function whose loop is split although no iteration reads what another assigned: seeds from which all
+iterations draw, names that are looked up by text, and objects that several results share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from .effects import operands_in
 from .flow import bound, reads, within
 
-# What gives a generator of random numbers its state.
+# Functions that set the state of a generator of random numbers.
 _SEEDS = {
     "seed",
     "manual_seed",
@@ -21,10 +21,10 @@ _SEEDS = {
     "setstate",
 }
 
-# What reads or changes names that the source does not show.
+# Functions that read or change names that the source does not show.
 _BY_TEXT = {"eval", "exec", "globals", "locals"}
 
-# Methods that change the object that they are called of.
+# Methods that change their object.
 CHANGE = {
     "__next__", "add", "append", "appendleft", "backward", "clear", "discard", "extend", "extendleft", "fill", "insert",
     "intersection_update", "pop", "popitem", "popleft", "push", "put", "put_nowait", "remove", "resize", "reverse",
@@ -34,7 +34,7 @@ CHANGE = {
 
 
 def seeded(before: Iterable[ast.stmt]) -> ast.Call | None:
-    """A call that seeds random numbers before the loop: its iterations then draw them one after the other."""
+    """Returns a call that seeds random numbers before the loop, whose iterations then draw them in sequence."""
     for node in within(before):
         if isinstance(node, ast.Call) and _called(node) in _SEEDS:
             return node
@@ -42,7 +42,7 @@ def seeded(before: Iterable[ast.stmt]) -> ast.Call | None:
 
 
 def by_text(function: ast.FunctionDef) -> ast.Call | None:
-    """A call that may read or change any name."""
+    """Returns a call that may read or change any name."""
     for node in within(function.body, functions=True):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _BY_TEXT:
             return node
@@ -56,7 +56,7 @@ def _called(call: ast.Call) -> str | None:
 
 
 def root_of(node: ast.expr) -> str | None:
-    """The name that an expression is a part of, or a view of."""
+    """Returns the name whose object an expression is a part or a view of."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -65,8 +65,8 @@ def root_of(node: ast.expr) -> str | None:
 def shared_and_changed(
     loop: ast.For, after: Iterable[ast.stmt], results: set[str], foreign: set[str], own: set[str]
 ) -> ast.AST | None:
-    """What changes, after the loop, an object that iterations kept without having made it, or kept twice: each of
-    its places would hold a copy. `foreign`: names of iterations that stand for what is not theirs."""
+    """Returns what changes, after the loop, an object that iterations kept without creating it, or kept twice: each
+    place would hold a copy. `foreign` are names of iterations whose objects are not theirs."""
     kept = [name for operand in operands_in(loop.body, results) for name in _whole(operand)]
     shared = {name for name in kept if name not in own or name in foreign or kept.count(name) > 1}
     if not shared:
@@ -74,7 +74,7 @@ def shared_and_changed(
     if shared & foreign:
         shared |= {name.id for name in reads(loop.iter)}
     after = list(after)
-    # Names that stand for parts of results, or for what they hold.
+    # Names of parts of results, or of what they hold.
     parts: set[str] = set()
     for _ in range(len(after) + 1):
         more = {name for statement in after for name in _made_of(statement, results | shared | parts)}
@@ -89,7 +89,7 @@ def shared_and_changed(
 
 
 def _whole(operand: ast.expr) -> Iterator[str]:
-    """Names whose objects an operand keeps as they are."""
+    """Yields the names whose objects an operand keeps unchanged."""
     if isinstance(operand, (ast.Tuple, ast.List)):
         for item in operand.elts:
             yield from _whole(item)
@@ -115,7 +115,8 @@ def _made_of(statement: ast.stmt, names: set[str]) -> set[str]:
 
 
 def _changes(statements: Iterable[ast.stmt]) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """What is changed in place, with what does so: an item or attribute counts as a change of what has it."""
+    """Yields what is changed in place, with the node that does so. A change of an item or attribute changes its
+    owner."""
     for node in within(statements, functions=True):
         if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
             yield node, node.value

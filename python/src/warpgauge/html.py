@@ -1,4 +1,4 @@
-"""Reports in notebooks. Everything that comes from a server is escaped, bounded, or a number."""
+"""Reports in notebooks. Everything from a server is escaped, bounded, or a number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOURS = {
     "failed": "#cf222e",
     "not_compiled": "#cf222e",
 }
-# Columns of a sweep's table as people call them.
+# Columns of a sweep's table, with names for people.
 _COLUMNS = {
     "median_ms": "median",
     "ci_low_ms": "interval from",
@@ -31,17 +31,17 @@ _COLUMNS = {
     "warp_instructions": "warp instructions",
     "global_sectors": "global sectors",
 }
-# Most rows of a table.
+# Maximum number of rows of a table.
 _MAX_ROWS = 200
 
 
 def text(value: object) -> str:
-    """A server's text as HTML."""
+    """Returns a server's text as HTML."""
     return escape(plain(value), quote=True)
 
 
 def report_html(report: Report) -> str:
-    """Verdict, distribution of the times, and roofline where there is one."""
+    """Returns the verdict, the distribution of the times, and the roofline if there is one."""
     colour = _COLOURS.get(report.verdict, "#57606a")
     head, *rest = report.explain().splitlines()
     pictures = distribution(report.samples_ms, report.runtime) + roofline(report.roofline)
@@ -54,7 +54,7 @@ def report_html(report: Report) -> str:
 
 
 def comparison_html(report: ComparisonReport) -> str:
-    """A report for each kernel, below the verdict on each candidate."""
+    """Returns a report for each kernel, below the verdict on each candidate."""
     parts = ["".join(f"<p><b>{text(line)}</b></p>" for line in report.verdicts()[:_MAX_ROWS])]
     for name, one in [("reference", report.reference), *report.candidates.items()]:
         parts.append(f"<p>{text(name)}</p>{report_html(one)}")
@@ -63,7 +63,7 @@ def comparison_html(report: ComparisonReport) -> str:
 
 
 def sweep_html(report: SweepReport) -> str:
-    """The plot and the table, without columns that are empty."""
+    """Returns the plot and the table, without empty columns."""
     from .sweep_plot import sweep_plot
 
     columns, rows = report.raw["table"]["columns"], report.raw["table"]["rows"]

@@ -1,7 +1,8 @@
 """Source of a `@triton.jit` function, with what it needs of its module.
 
-Triton is never imported: functions are known by their form. Constants are written with the value that they have
-now; modules, imported names and other kernels as they are reached; anything else by the statement of its module.
+Triton is never imported: functions are recognised by their form. Constants are written with their present values.
+Modules, imported names and other kernels are written in the way in which they are reached, and anything else by the
+statement of its module.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from typing import Any
 
 from .errors import ArgumentError
 
-# Functions and statements that one kernel may need.
+# Maximum number of functions and statements that one kernel may need.
 _MAX_PIECES = 1000
 
 
 def is_jit(value: object) -> bool:
-    """Whether this is a function of Triton's, autotuned or not."""
+    """Returns whether this is a function of Triton, autotuned or not."""
     return _function(value) is not None and not isinstance(value, FunctionType)
 
 
 def _function(value: object) -> FunctionType | None:
-    """The plain function under Triton's decorators."""
+    """Returns the plain function inside Triton's decorators."""
     for _ in range(16):
         if isinstance(value, FunctionType):
             return value
@@ -46,7 +47,7 @@ def _plain(value: object) -> FunctionType:
 
 
 def parameters_of(kernel: object) -> tuple[tuple[str, ...], frozenset[str], str]:
-    """Names of the parameters, those that are `tl.constexpr`, and the function's own name."""
+    """Returns the names of the parameters, those that are `tl.constexpr`, and the function's name."""
     function = _plain(kernel)
     definition = _definition(function)
     arguments = definition.args
@@ -56,7 +57,7 @@ def parameters_of(kernel: object) -> tuple[tuple[str, ...], frozenset[str], str]
 
 
 def source_of(kernel: object) -> str:
-    """A module that defines the kernel and all that it uses."""
+    """Returns a module that defines the kernel and all that it uses."""
     return _Collector().module(_plain(kernel))
 
 
@@ -78,7 +79,7 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
 
 
 def _names(tree: ast.AST) -> list[str]:
-    """Names that are read anywhere in a piece of source, in order."""
+    """Returns the names that a piece of source reads, in order."""
     found: dict[str, None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -92,7 +93,7 @@ class _Collector:
     def __init__(self) -> None:
         self.imports: dict[str, None] = {}
         self.pieces: list[str] = []
-        # What each name was bound to: two modules may mean different things by one name.
+        # Object of each name: two modules may bind different objects to a name.
         self.bound: dict[str, object] = {}
 
     def module(self, function: FunctionType) -> str:
@@ -115,7 +116,7 @@ class _Collector:
         elif name in user.__globals__:
             value = user.__globals__[name]
         else:
-            # A local name, a builtin, or an error that the server's compiler tells better.
+            # The name is local or a builtin, or the server's compiler reports the error better.
             return
         if getattr(builtins, name, None) is value:
             return
@@ -149,7 +150,7 @@ class _Collector:
             self.by_statement(name, user)
 
     def by_statement(self, name: str, user: FunctionType) -> None:
-        """Takes the statement of the module that binds the name."""
+        """Adds the statement of the module that binds the name."""
         module = sys.modules.get(user.__module__)
         try:
             tree = ast.parse(inspect.getsource(module)) if module else None
@@ -175,7 +176,7 @@ class _Collector:
 
 
 def _outside(definition: ast.FunctionDef) -> set[str]:
-    """Names that decorators, defaults and annotations read: they are looked up outside of the function."""
+    """Returns the names in decorators, defaults and annotations, which are looked up outside the function."""
     arguments = definition.args
     everything = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     trees: list[ast.AST | None] = [
@@ -208,7 +209,7 @@ def _binds(statement: ast.stmt) -> set[str]:
 
 
 def _constant(value: object) -> str | None:
-    """Source of a plain value."""
+    """Returns the source of a plain value."""
     if value is None or type(value) in (bool, int, str):
         return repr(value)
     if isinstance(value, float):
@@ -229,7 +230,7 @@ def _constant(value: object) -> str | None:
 
 
 def _importable(value: object, home: str) -> str | None:
-    """The name under which the value's module has it."""
+    """Returns the name under which the value's module has it."""
     own = getattr(value, "__name__", None)
     module = sys.modules.get(home)
     return own if isinstance(own, str) and getattr(module, own, None) is value else None

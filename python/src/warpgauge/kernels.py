@@ -1,4 +1,4 @@
-"""What may stand for a kernel: text, a path, a `@triton.jit` function, or a `Kernel` that says more."""
+"""Kernels as arguments: text, a path, a `@triton.jit` function, or a `Kernel` with options."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SUFFIXES: dict[str, KernelType] = {
     ".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".cubin": "cubin", ".fatbin": "fatbin", ".py": "triton",
 }  # fmt: skip
 _BINARY = ("cubin", "fatbin")
-# Longest source that is read from a file. The server's own limit is below it.
+# Maximum size of a source that is read from a file, bytes. The server's limit is lower.
 _MAX_SOURCE = 256 << 20
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, with what its code does not tell.
+    """A kernel, with properties that its code does not show.
 
-    `code` is source, machine code, a path or a `@triton.jit` function; `name` the entry point where there are
-    several; `type` its language where that is not plain; `options` go to the compiler.
+    `code` is source, machine code, a path or a `@triton.jit` function. `name` is the entry point, if there are
+    several. `type` is the language, if the code does not show it. `options` are for the compiler.
     """
 
     code: object
@@ -38,14 +38,14 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Names that a kernel of Python gives its parameters, and which of them are constants."""
+    """Names of the parameters of a kernel in Python, and which of them are constants."""
 
     names: tuple[str, ...]
     constants: frozenset[str]
 
 
 def code_of(kernel: object) -> tuple[KernelCode, Parameters | None]:
-    """The kernel as the server takes it, without arguments."""
+    """Returns the kernel in the form of a request, without arguments."""
     if isinstance(kernel, Mapping):
         if "kernel_type" not in kernel:
             raise ArgumentError("a kernel as a dict needs `kernel_type` and `source_code` or `binary_b64`")
@@ -87,7 +87,7 @@ def _from_text_or_file(kernel: Kernel) -> KernelCode:
 
 
 def _as_path(text: str) -> Path | None:
-    """A short text of one line that ends like a kernel's file is the file's path."""
+    """Returns a short text of one line as a path if it ends like the file of a kernel, else `None`."""
     one_line = "\n" not in text and len(text) < 4096
     return Path(text) if one_line and Path(text).suffix in _SUFFIXES else None
 
@@ -128,7 +128,7 @@ def _language(source: str) -> KernelType:
 
 
 def is_contract(value: object) -> bool:
-    """Whether a value is a whole contract: a dict with `kernel`, or the path of a YAML or JSON file."""
+    """Returns whether a value is a whole contract: a dict with `kernel`, or the path of a YAML or JSON file."""
     if isinstance(value, Mapping):
         return "kernel" in value or "ref_kernel" in value
     if isinstance(value, (str, os.PathLike)):

@@ -1,4 +1,4 @@
-"""Keywords of the clients' methods, so that type checkers find a misspelt one.
+"""Keywords of the clients' methods, with which type checkers find misspelt keywords.
 
 A test compares every keyword with the fields of the request in the specification. `None` leaves a field out.
 """
@@ -96,7 +96,7 @@ class EvaluateFields(CheckFields, total=False):
 
 
 class CompareFields(CommonFields, total=False):
-    """Fields of `CompareRequest`, without kernels. `tolerance` stands for its own four fields."""
+    """Fields of `CompareRequest`, without kernels. `tolerance` replaces its four fields."""
 
     allow_non_finite: bool | None
     atol: float | None
@@ -107,7 +107,7 @@ class CompareFields(CommonFields, total=False):
 
 
 class KernelKeywords(TypedDict, total=False):
-    """What `build` takes beside a kernel and its arguments."""
+    """Keywords of `build`, beside a kernel and its arguments."""
 
     launch: Mapping[str, object] | Sequence[Mapping[str, object]] | None
     outputs: Sequence[str]

@@ -1,6 +1,6 @@
-"""The parts of requests and answers that users touch, as `openapi/warpgauge.yaml` has them.
+"""The parts of requests and answers that users see, as in `openapi/warpgauge.yaml`.
 
-A test compares every field with the specification. Answers may hold more than is named here.
+A test compares every field with the specification. Answers may have more fields.
 """
 
 from __future__ import annotations
@@ -457,7 +457,7 @@ class _EventHead(TypedDict):
 
 
 class Event(_EventHead, total=False):
-    """One piece of news of a job; `event` is `progress` or `end`. Not a schema of its own there."""
+    """An event of a job; `event` is `progress` or `end`. The specification has no schema with this name."""
 
     stage: str
     error: str

@@ -1,4 +1,4 @@
-"""The program itself: where it is, and starting it as the command line."""
+"""The program: finds it, and starts it as the command line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from .errors import ArgumentError
 
-# As a wheel has it, and a test of a program that was built elsewhere.
+# Place of the program in a wheel, and the variable that names a program elsewhere.
 _INSTALLED = Path(__file__).with_name("_program") / "warpgauge"
 _VARIABLE = "WARPGAUGE_BIN"
 
 
 def find() -> Path:
-    """The program that WARPGAUGE_BIN names, else that of this package, else the first on the PATH."""
+    """Returns the program that WARPGAUGE_BIN names, else that of this package, else the first on the PATH."""
     if named := os.environ.get(_VARIABLE):
         if not os.access(named, os.X_OK) or Path(named).is_dir():
             raise ArgumentError(f"{_VARIABLE}={named} is no program")
@@ -43,7 +43,7 @@ def _is_script(path: Path) -> bool:
 
 
 def main() -> None:
-    """The command `warpgauge`: becomes the program."""
+    """Implements the command `warpgauge`: replaces this process by the program."""
     try:
         program = find()
     except ArgumentError as error:

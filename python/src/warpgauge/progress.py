@@ -1,4 +1,4 @@
-"""Progress of long calls, as bars of tqdm where that is installed."""
+"""Progress of long calls, as bars of tqdm if that is installed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .errors import ArgumentError
 from .models import Event
 from .report import plain
 
-# A call that ends before this time has no bar, seconds.
+# Calls that end before this time have no bar, seconds.
 _AFTER_S = 0.5
 _MOST_LETTERS = 40
 
 
 class Bar:
-    """One bar, which is removed at the end."""
+    """A bar, which is removed at the end."""
 
     def __init__(self, tqdm: Callable[..., Any], what: str, total: int | None) -> None:
         self._what = plain(what)[:_MOST_LETTERS]
         self._bar = tqdm(total=total, desc=self._what, leave=False, dynamic_ncols=True)
 
     def show(self, event: Event) -> None:
-        """Shows where a job stands: points of a sweep, else launches, and the median so far."""
+        """Shows the progress of a job: points of a sweep, else launches, and the median so far."""
         from .readable import duration_ms, finite
 
         points = event.get("points")
@@ -41,7 +41,7 @@ class Bar:
         self._bar.refresh()
 
     def step(self) -> None:
-        """Counts one more that is done."""
+        """Counts one more step as done."""
         self._bar.update(1)
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class Bar:
 
 
 class Progress:
-    """Makes bars; none where they are not wanted."""
+    """Creates bars, or none if they are not wanted."""
 
     def __init__(self, wanted: bool | None) -> None:
         self._tqdm: Callable[..., Any] | None = None
@@ -60,13 +60,13 @@ class Progress:
                 raise ArgumentError("progress=True needs tqdm, which is not installed: pip install tqdm")
 
     def bar(self, what: str, total: int | None) -> Bar | None:
-        """A bar; `None` where none is wanted."""
+        """Returns a bar, or `None` if bars are not wanted."""
         return None if self._tqdm is None else Bar(self._tqdm, what, total)
 
     async def along(
         self, call: Awaitable[Any], what: str, total: int | None, events: Callable[[], AsyncIterator[Event]]
     ) -> Any:
-        """The result of a call, with a bar for it that follows `events` while the call lasts."""
+        """Returns the result of a call, and shows a bar that follows `events` meanwhile."""
         if self._tqdm is None:
             return await call
         watcher = asyncio.create_task(self._watch(what, total, events))
@@ -74,7 +74,7 @@ class Progress:
             return await call
         finally:
             watcher.cancel()
-            # The call reports its own errors; what the watcher meets has no other consequence than a missing bar.
+            # The call reports its errors; an error of the watcher only means that there is no bar.
             await asyncio.gather(watcher, return_exceptions=True)
 
     async def _watch(self, what: str, total: int | None, events: Callable[[], AsyncIterator[Event]]) -> None:
@@ -90,13 +90,13 @@ class Progress:
 
 
 def trials_of(body: Mapping[str, object]) -> int | None:
-    """Launches that a request asks for, if it says how many."""
+    """Returns the number of launches that a request asks for, if it has one."""
     trials = body.get("num_trials")
     return trials if isinstance(trials, int) else None
 
 
 def interactive() -> bool:
-    """Whether a person sees the output: in a notebook, or with a terminal on standard error."""
+    """Returns whether a person sees the output: in a notebook, or with a terminal on standard error."""
     shell = sys.modules.get("IPython")
     if shell is not None and shell.get_ipython() is not None:
         return True

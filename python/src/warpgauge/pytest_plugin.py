@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def warpgauge_client(request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A client of the server that the options name, or of one that is started."""
+    """Provides a client of the server that the options name, or of a server that it starts."""
     import os
 
     from .client import Client
@@ -65,7 +65,7 @@ def warpgauge_client(request: pytest.FixtureRequest) -> Iterator[Client]:
 
 @pytest.fixture
 def warpgauge_check(warpgauge_client: Client, request: pytest.FixtureRequest) -> Any:
-    """`check(contract, baseline=None, …)`, which fails the test as the marker does, and gives the report."""
+    """Provides `check(contract, baseline=None, …)`, which fails the test like the marker, and returns the report."""
 
     def check_here(contract: object, **more: Any) -> Any:
         return check(warpgauge_client, request.node.nodeid, request.node.path.parent, contract, **more)
@@ -83,7 +83,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Runs the marker's check; then the test itself."""
+    """Runs the marker's check before the test."""
     marker = pyfuncitem.get_closest_marker("warpgauge")
     if marker is not None:
         client = pyfuncitem.funcargs["warpgauge_client"]
@@ -116,7 +116,7 @@ def check(
     suite: dict[str, Any] = {"cases": [case], "suite": "pytest"}
     if isinstance(baseline, str) and baseline.startswith(_STORED):
         suite["baseline"] = baseline.removeprefix(_STORED)
-        # The name under which the suite of the stored baseline has it.
+        # The name of the case in the suite of the stored baseline.
         case["name"] = policy.pop("case", case["name"])
     else:
         case["baseline"] = load(_beside(baseline, directory))

@@ -1,4 +1,4 @@
-"""Numbers as people read them, formatted as on the command line."""
+"""Numbers in a form for people, formatted as on the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def duration_ms(ms: float) -> str:
-    """A time in milliseconds in a suitable unit, with four significant digits."""
+    """Returns a time in milliseconds as text in a suitable unit, with four significant digits."""
     size = abs(ms)
     if size == 0:
         return "0 ms"
@@ -17,7 +17,7 @@ def duration_ms(ms: float) -> str:
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits and no exponent."""
+    """Returns a number with this many significant digits and no exponent."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     magnitude = math.floor(math.log10(abs(value)))
@@ -25,7 +25,7 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def count(value: float) -> str:
-    """A count in thousands, millions and so on, with three significant digits."""
+    """Returns a count in thousands, millions and so on, with three significant digits."""
     for factor, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor:
             return f"{significant(value / factor, 3)} {unit}"
@@ -33,7 +33,7 @@ def count(value: float) -> str:
 
 
 def finite(value: object) -> float | None:
-    """A positive finite number, or nothing."""
+    """Returns the value if it is a positive finite number, else `None`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""A function on a server: as a whole, or its loop in parts that are put together again."""
+"""Runs a function on a server, as a whole or with its loop in parts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .spread import Chunk, Made, RunWhole, Spread, Tally, failure_of
 from .transport import Transport
 from .values import applied
 
-# Calls whose results are kept for another attempt, and bytes of these.
+# Maximum number of calls whose results are kept for another attempt, and of their bytes.
 _MOST_KEPT, _MOST_KEPT_BYTES = 16, 1 << 30
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a function runs."""
+    """Options of a function's calls."""
 
     cores: int | None = None
     memory: int | None = None
@@ -38,25 +38,25 @@ class Options:
     pickles: bool = False
     stand_in: bool = True
     asynchronous: bool = False
-    # What options of other systems mean here.
+    # Notes on options of other systems.
     notes: tuple[str, ...] = ()
 
 
 @dataclass
 class Plan:
-    """What becomes of a function: whether its loop is split, and if not, why."""
+    """How a function is run: whether its loop is split, and if not, why."""
 
     name: str
     split: Split | None
     reason: str | None
-    # Of the last run.
+    # Places of the last run.
     places: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
     tally: Tally | None = None
 
     @property
     def parallel(self) -> bool:
-        """Whether the loop is split."""
+        """Returns whether the loop is split."""
         return self.split is not None and self.reason is None
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Plan:
 
 
 class Kept:
-    """Results of calls that did not come to their end, for another attempt. The oldest go."""
+    """Results of calls that did not complete, for another attempt. The oldest are dropped."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[str, Made] = OrderedDict()
@@ -89,7 +89,7 @@ class Kept:
 
 
 def plan_of(function: Any, options: Options) -> Plan:
-    """What the source alone tells; the server is not asked."""
+    """Returns the plan that follows from the source alone, without a request to the server."""
     plan = _plan_of(function, options)
     plan.notes = list(options.notes)
     return plan
@@ -114,17 +114,17 @@ def _plan_of(function: Any, options: Options) -> Plan:
 
 
 class Remote:
-    """Functions on one server."""
+    """Runs functions on one server."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.kept = Kept()
-        # Nobody else knows it.
+        # The secret keeps names of functions unpredictable for other clients.
         self._secret = secrets.token_bytes(16)
 
     def _wanted(self, function: Any, options: Options, places: Seats, pickled: bool, notes: list[str]) -> Call:
-        """What every call of a function has: also the name under which its processes wait for the next one, at
-        servers that know of that."""
+        """Returns the options of a function's calls. On servers that support it they have the name under which idle
+        processes wait for the function's next call."""
         wanted = _wanted(options, places, pickled, notes)
         if places.limits.get("max_idle_s"):
             name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
@@ -133,9 +133,9 @@ class Remote:
         return wanted
 
     async def run(self, function: Any, plan: Plan, options: Options, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """Calls a function, and notes in the plan what came of it."""
+        """Calls a function, and records the course of the call in the plan."""
         plan.notes, plan.tally = list(options.notes), None
-        # Before anybody is asked: what cannot be sent is an error here.
+        # This precedes all requests, so that unsendable values are reported first.
         whole = _program(function, None, options, args, kwargs)
         places = await seats_of(self._transport, options.most_jobs)
         plan.places = tuple(seat.name for seat in places.seats)
@@ -185,7 +185,7 @@ class Remote:
         return await self._value(plan, wanted, places.seats[0], program)
 
     async def map(self, function: Any, items: Iterable[Any], options: Options, plan: Plan) -> list[Any]:
-        """Results of a function for items, in order; a `FunctionError` in place of those that there are none of."""
+        """Returns the results of a function for items, in order. An item without a result has a `FunctionError`."""
         capture = Capture(options.pickles)
         entry = capture.entry(function)
         trees = [[index, capture.tree(item, f"item {index}")] for index, item in enumerate(items)]
@@ -238,7 +238,7 @@ class Remote:
         return made, spread.failures
 
     async def _value(self, plan: Plan, wanted: Call, seat: Any, program: bytes) -> Any:
-        """What the function returns, in one call, which is tried again where the server went away."""
+        """Returns the value of the function from one call, which is retried once if the server became unreachable."""
         for attempt in (0, 1):
             try:
                 answer = await call(self._transport, seat, wanted, program)
@@ -311,14 +311,14 @@ def _key(program: bytes) -> str:
 
 
 def _joined(found: Split, effects: list[Any]) -> Any:
-    """What the function returns, made of what the iterations did."""
+    """Returns the function's value, computed from the effects of the iterations."""
     values = copy.deepcopy(found.begins)
     try:
         for iteration in effects:
             for name, operation, *operands in iteration:
                 values[name] = applied(values[name], operation, operands)
     except Exception as error:
-        # The iteration may be one that handles this.
+        # The iteration may be one that handles this error itself.
         raise RunWhole(f"the results cannot be joined: {type(error).__name__}: {error}") from None
 
     def made(node: ast.expr) -> Any:
@@ -335,5 +335,5 @@ def _joined(found: Split, effects: list[Any]) -> Any:
 
 
 def with_options(options: Options, **changes: Any) -> Options:
-    """The options with those changes that are given."""
+    """Returns the options with those changes that are not `None`."""
     return replace(options, **{name: value for name, value in changes.items() if value is not None})

@@ -27,15 +27,15 @@ _FLOATS = ("values", "x")
 _INTEGERS = ("col_indices", "row_ptr")
 
 
-# How long a check of the server's health waits for it, as in that service's client.
+# Maximum wait for a check of the server's health, seconds, as in that service's client.
 _HEALTH_S = 5.0
 
 
 class SpmvError(WarpgaugeError, RuntimeError):
-    """A product that was not made: the kernel does not compile, crashed, or gave another one.
+    """A product was not computed: the kernel does not compile, crashed, or computed a wrong product.
 
-    `answer` is the service's whole answer; its `job_id` names the job with the report. `y` is what a kernel gave
-    whose product is wrong.
+    `answer` is the service's whole answer; its `job_id` names the job with the report. `y` is the wrong product of a
+    kernel.
     """
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
@@ -46,11 +46,11 @@ class SpmvError(WarpgaugeError, RuntimeError):
 
 
 class RemoteGPUClient:
-    """A server, as the Remote GPU Execution Service's client sees it.
+    """A server, with the interface of the Remote GPU Execution Service's client.
 
-    `server_url` and `api_key` default to the variables WARPGAUGE_SERVER and WARPGAUGE_API_KEY, or else
-    GPU_SERVER_URL and GPU_API_KEY. `timeout` is how long, in seconds, a server that restarts or is full is asked again;
-    an address where no server answers is an error at once.
+    `server_url` and `api_key` default to the variables WARPGAUGE_SERVER and WARPGAUGE_API_KEY, or else GPU_SERVER_URL
+    and GPU_API_KEY. `timeout` is how long the client retries while a server restarts or is full, seconds. If no server
+    answers at the address, calls fail at once.
     """
 
     def __init__(self, server_url: str | None = None, api_key: str | None = None, *, timeout: float = 120.0) -> None:
@@ -58,7 +58,7 @@ class RemoteGPUClient:
         key = api_key or _variable("WARPGAUGE_API_KEY", "GPU_API_KEY")
         self._client = Client(url, api_key=key, patience=timeout)
         self._impatient = Client(url, api_key=key, patience=min(timeout, _HEALTH_S))
-        # What this client uploaded, by path: the file's state and the hash of the content at the server.
+        # Uploads of this client by path: the file's state, and the hash of the content at the server.
         self._uploaded: dict[Path, tuple[tuple[int, int], str]] = {}
 
     def __enter__(self) -> RemoteGPUClient:
@@ -73,29 +73,29 @@ class RemoteGPUClient:
         self._impatient.close()
 
     def health(self) -> dict[str, Any]:
-        """What `GET /health` says."""
+        """Returns the answer of `GET /health`."""
         return self._call("GET", "/health")
 
     def health_check(self) -> bool:
-        """Whether the server answers within five seconds, and is healthy."""
+        """Returns whether the server answers within five seconds, and is healthy."""
         try:
             return self._impatient.call("GET", "/health").get("status") == "healthy"
         except WarpgaugeError:
             return False
 
     def get_info(self) -> dict[str, Any]:
-        """What `GET /info` says."""
+        """Returns the answer of `GET /info`."""
         return self._call("GET", "/info")
 
     def get_gpu_info(self) -> dict[str, Any]:
-        """The device that kernels run on: `device_name`, `compute_capability` and more."""
+        """Returns the device that kernels run on: `device_name`, `compute_capability` and more."""
         info = self.get_info().get("info")
         if not isinstance(info, dict):
             raise WarpgaugeError("the server has no device; see `get_info()`")
         return info
 
     def get_server_arch(self) -> str | None:
-        """The architecture of the device, such as `sm_90`; `None` where the server has no device."""
+        """Returns the architecture of the device, such as `sm_90`, or `None` if the server has no device."""
         info = self.get_info().get("info")
         if not isinstance(info, dict):
             return None
@@ -105,10 +105,10 @@ class RemoteGPUClient:
     def compile_cuda_kernel(
         self, cu_file: str | Path, output_cubin: str | Path | None = None, arch: str | None = None
     ) -> str:
-        """Has the server compile a kernel, and gives the path of the image: `cu_file` with the ending `.cubin`, if
-        `output_cubin` is not given.
+        """Compiles a kernel at the server and returns the path of the image. The default is `cu_file` with the ending
+        `.cubin`.
 
-        Without `arch` the image is for the server's own device. For an emulated device it is PTX.
+        Without `arch` the image is for the server's device. For an emulated device it is PTX.
         """
         source = Path(cu_file)
         body: dict[str, Any] = {
@@ -133,7 +133,7 @@ class RemoteGPUClient:
         *,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As `execute_spmv`."""
+        """Does the same as `execute_spmv`."""
         return self.execute_spmv(cubin_file, matrix_data, num_runs, options=options)
 
     def execute_spmv(
@@ -144,7 +144,7 @@ class RemoteGPUClient:
         *,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Multiplies a matrix in CSR form by a vector; gives `y`, `execution_time_ms` and more.
+        """Multiplies a matrix in CSR form by a vector. Returns `y`, `execution_time_ms` and more.
 
         `kernel` is a path (`.cubin`, `.fatbin`, `.cu`, `.ptx`, `.py`), the bytes of a cubin, a fat binary or PTX, or,
         as `str` with `options={"kernel_type": "cuda"}`, source text. `matrix_data` has `num_rows`, `num_cols`, `nnz`,
@@ -166,9 +166,9 @@ class RemoteGPUClient:
         *,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """As `execute_spmv`, of a kernel in CUDA C++ that the server compiles for its own device.
+        """Does the same as `execute_spmv` with a kernel in CUDA C++, which the server compiles for its device.
 
-        `arch` is what that device is taken for; a warning tells where it is another.
+        `arch` is the expected architecture of that device; a warning reports another one.
         """
         if arch is not None:
             self._warn_of(arch)
@@ -177,29 +177,29 @@ class RemoteGPUClient:
         return self.execute_spmv(source, matrix_data, num_runs, options=more)
 
     def upload_mtx(self, path: str | Path, filename: str | None = None) -> dict[str, Any]:
-        """Uploads a Matrix Market file; its name there is the file's own, or `filename`."""
+        """Uploads a Matrix Market file. Its name at the server is that of the file, or `filename`."""
         path = Path(path)
         content = base64.b64encode(path.read_bytes()).decode()
         return self._call("POST", "/upload_mtx", {"filename": filename or path.name, "content": content})
 
     def upload_mtx_file(self, mtx_file_path: str | Path) -> dict[str, Any]:
-        """As `upload_mtx`, under the file's own name."""
+        """Uploads a file under its name, like `upload_mtx`."""
         return self.upload_mtx(mtx_file_path)
 
     def check_mtx_exists(self, mtx_filename: str) -> dict[str, Any]:
-        """As `check_mtx`."""
+        """Does the same as `check_mtx`."""
         return self.check_mtx(mtx_filename)
 
     def list_mtx_files(self) -> list[dict[str, Any]]:
-        """What one's matrices are: `filename`, `num_rows`, `num_cols`, `nnz` and more of each."""
+        """Returns the caller's matrices: `filename`, `num_rows`, `num_cols`, `nnz` and more of each."""
         return list(self.list_mtx()["matrices"])
 
     def check_mtx(self, filename: str) -> dict[str, Any]:
-        """Whether there is such a matrix (`exists`), and what it consists of (`matrix`)."""
+        """Returns whether there is such a matrix (`exists`), and its properties (`matrix`)."""
         return self._call("GET", f"/check_mtx/{quote(filename, safe='')}")
 
     def list_mtx(self) -> dict[str, Any]:
-        """The names of one's matrices (`files`), and what they are (`matrices`)."""
+        """Returns the names of the caller's matrices (`files`), and their properties (`matrices`)."""
         return self._call("GET", "/list_mtx")
 
     def execute_spmv_mtx(
@@ -215,9 +215,9 @@ class RemoteGPUClient:
     ) -> dict[str, Any]:
         """Multiplies an uploaded matrix, or a generated one such as `poisson2d:nx=512`, by `x` (default: ones).
 
-        The kernel is as in `execute_spmv`. Kernel and matrix may change places, where their names say which is
-        which; `kernel` is another name of `cubin_file`. `method="cusparse"` takes no kernel, and needs a server with
-        a GPU and cuSPARSE.
+        The kernel is as in `execute_spmv`. Kernel and matrix may be in either order if their names distinguish them;
+        `kernel` is another name of `cubin_file`. `method="cusparse"` takes no kernel, and needs a server with a GPU
+        and cuSPARSE.
         """
         kernel, mtx_filename = _kernel_and_matrix(cubin_file, mtx_filename, kernel)
         body: dict[str, Any] = {"mtx_filename": mtx_filename, "method": method}
@@ -243,9 +243,8 @@ class RemoteGPUClient:
         *,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Uploads a matrix, unless this client has uploaded the same file already and it is still there; compiles a
-        kernel, and multiplies. Without `x` the vector is random.
-        """
+        """Uploads a matrix, compiles a kernel, and multiplies. A file that this client uploaded before is not uploaded
+        again if the server still has it. Without `x` the vector is random."""
         path = Path(mtx_file)
         info = self._uploaded_matrix(path)
         if x is None:
@@ -264,7 +263,7 @@ class RemoteGPUClient:
         state = path.stat()
         now = (state.st_mtime_ns, state.st_size)
         matrix = self.check_mtx(path.name).get("matrix")
-        # Another file of this name at the server is another matrix.
+        # A file at the server with this name and another content is another matrix.
         if matrix is None or self._uploaded.get(path) != (now, matrix["blake3"]):
             matrix = self.upload_mtx(path)["matrix"]
             self._uploaded[path] = (now, matrix["blake3"])
@@ -280,7 +279,7 @@ class RemoteGPUClient:
 
 
 class _Packed:
-    """Numbers that travel as bytes, of whatever element type the request has."""
+    """Numbers that are sent as bytes, in the element type of the request."""
 
     def __init__(self, numbers: Iterable[float]) -> None:
         self._numbers = list(numbers)
@@ -291,16 +290,16 @@ class _Packed:
 
 
 def _variable(*names: str) -> str | None:
-    """The first of these variables that is set and not empty."""
+    """Returns the first of these variables that is set and not empty."""
     return next((value for name in names if (value := os.environ.get(name))), None)
 
 
-# The server looks at what a cubin is: it may be a fat binary, or PTX.
+# The server examines the content of a `.cubin` file, which may be a fat binary or PTX.
 _TYPES = {".cubin": "cubin", ".fatbin": "fatbin", ".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".py": "triton"}
 
 
 def _kernel(kernel: bytes | str | Path, options: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """A kernel as it travels, and the options with its type."""
+    """Returns a kernel in the form of a request, and the options with its type."""
     options = dict(options or {})
     if isinstance(kernel, str) and "kernel_type" not in options:
         kernel = Path(kernel)
@@ -318,11 +317,11 @@ def _kernel(kernel: bytes | str | Path, options: Mapping[str, Any] | None) -> tu
 def _kernel_and_matrix(
     first: bytes | str | Path | None, second: bytes | str | Path | None, kernel: bytes | str | Path | None
 ) -> tuple[bytes | str | Path | None, str]:
-    """Which is the kernel and which the name of the matrix; the client's earlier versions had the matrix first."""
+    """Returns the kernel and the name of the matrix. Earlier versions of the client had the matrix first."""
     given = [one for one in (first, second, kernel) if one is not None]
     if kernel is None:
         kernel = next((one for one in given if _is_kernel(one)), None)
-        # Source text is nothing that a name shows.
+        # The name of source text does not show that it is a kernel.
         if kernel is None and len(given) == 2:
             kernel = first
     names = [one for one in given if one is not kernel]
@@ -341,7 +340,7 @@ def _matrix(data: Mapping[str, Any], double: bool) -> dict[str, Any]:
 
 
 def _numbers(name: str, value: object, dtype: str) -> object:
-    """A list as it is; an array as base64 of its bytes."""
+    """Returns a list unchanged, and an array as base64 of its bytes."""
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, _Packed):
@@ -351,7 +350,7 @@ def _numbers(name: str, value: object, dtype: str) -> object:
     array = np.asarray(value)
     if array.ndim != 1:
         raise ArgumentError(f"{name}: expected one dimension, not {array.ndim}")
-    # Integers that do not fit are no other integers.
+    # Integers that do not fit must not become other integers.
     if dtype == "<i4" and (array.dtype.kind not in "iu" or (array.size and not _fits(array))):
         raise ArgumentError(f"{name}: expected integers of 32 bits, not {array.dtype}")
     if dtype != "<i4" and array.dtype.kind not in "fiu":

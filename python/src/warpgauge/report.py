@@ -1,4 +1,4 @@
-"""Reports as objects. `raw` has everything that the server said."""
+"""Reports as objects. `raw` has the server's whole answer."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .models import CompareResponse, EvaluateResponse, RuntimeStats, SweepPoint,
 from .readable import duration_ms, finite, significant
 from .tensors import Outputs
 
-# Most lines of each kind in an explanation.
+# Maximum number of lines of each kind in an explanation.
 _MOST = 10
 
 
 def plain(text: object) -> str:
-    """Text of a server for people: bounded, and without control characters."""
+    """Returns a server's text for people: bounded, and without control characters."""
     shown = str(text)[:2000]
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in shown)
 
@@ -45,8 +45,8 @@ class Report:
 
     @property
     def correct(self) -> bool | None:
-        """Whether all is right; `None` where nothing was checked, a useless kernel would pass too (`weak`), or
-        the machine lacked something."""
+        """Whether all outputs are right. `None` means that nothing was checked, that a useless kernel would pass too
+        (`weak`), or that the machine lacked something."""
         value = self._result.get("correctness")
         if value is None and self.raw.get("status") == "success" and not self.compiled:
             return False
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def runtime(self) -> RuntimeStats | None:
-        """Statistics of the launch times, milliseconds; on the emulated device they say nothing of a GPU."""
+        """Statistics of the launch times, milliseconds. On the emulated device they say nothing about a GPU."""
         return cast("RuntimeStats | None", self._result.get("runtime_stats"))
 
     @property
@@ -70,7 +70,7 @@ class Report:
 
     @property
     def roofline(self) -> dict[str, Any] | None:
-        """Where the kernel stands below what the device can do, if `profile` was asked for."""
+        """The kernel's place below the limits of the device, if `profile` was requested."""
         metrics = self._result.get("metadata", {}).get("device_metrics") or {}
         return cast("dict[str, Any] | None", metrics.get("roofline"))
 
@@ -79,7 +79,7 @@ class Report:
         """`correct`, `not_checked`, `weak`, `wrong`, `failed`, `not_compiled` or `error`."""
         if (said := self.raw.get("verdict")) is not None:
             return str(said)
-        # A report that an earlier version stored.
+        # The report was stored by an earlier version.
         if self.raw.get("status") == "error":
             return "error"
         if not self.compiled:
@@ -89,12 +89,12 @@ class Report:
         return {True: "correct", False: "wrong", None: "not_checked"}[self.correct]
 
     def explain(self) -> str:
-        """The verdict and what speaks for and against it, in a few lines."""
+        """Returns the verdict and the evidence for and against the kernel, in a few lines."""
         lines = [self._headline()]
         if failure := self.raw.get("failure"):
             lines.append(f"  {failure.get('code')}: {failure.get('message')}")
         for key in ("compilation_error", "validation_error"):
-            # The reasons say the same of outputs, each for itself.
+            # The reasons have the same content for each output.
             said = key == "validation_error" and self._validation.get("reasons")
             if (text := self._result.get(key)) and not said:
                 lines += [f"  {line}" for line in str(text).splitlines()[:_MOST]]
@@ -130,13 +130,13 @@ class Report:
 
 
 class ComparisonReport:
-    """The report of a comparison; the first candidate's where nothing else is said."""
+    """The report of a comparison. Properties are those of the first candidate unless stated otherwise."""
 
     def __init__(
         self, raw: CompareResponse, kinds: Mapping[str, str] | None = None, notes: tuple[str, ...] = ()
     ) -> None:
         self.raw = raw
-        #: What of a contract the comparison did not use.
+        #: Notes on fields of a contract that the comparison did not use.
         self.notes = notes
         self.reference = Report(raw["reference"], kinds)
         self.candidates = {
@@ -150,22 +150,22 @@ class ComparisonReport:
 
     @property
     def kernel_verdict(self) -> str | None:
-        """The worst verdict on any candidate, whichever is faster; `None` in what earlier versions stored."""
+        """The worst verdict on any candidate, independent of times; `None` in reports of earlier versions."""
         return self.raw.get("verdict")
 
     @property
     def verdict(self) -> str | None:
-        """`faster`, `slower`, `same`, `inconclusive`; on the emulated device `less_work`, `more_work`, …"""
+        """`faster`, `slower`, `same` or `inconclusive`; on the emulated device `less_work`, `more_work`, …"""
         compared = self.raw.get("comparison") or self.raw.get("counted")
         return compared["verdict"] if compared else None
 
     @property
     def speedup(self) -> float | None:
-        """Time of the reference over the candidate's; `None` where times are not compared."""
+        """Time of the reference over that of the candidate; `None` if times are not compared."""
         return self.raw.get("comparison", {}).get("speedup")
 
     def verdicts(self) -> list[str]:
-        """A line for each candidate: its verdict beside the reference, and the speed-up with its interval."""
+        """Returns a line for each candidate: its verdict beside the reference, and the speed-up with its interval."""
         lines = []
         for one in self.raw.get("candidates", []):
             compared: Any = one.get("comparison") or one.get("counted") or {}
@@ -178,7 +178,7 @@ class ComparisonReport:
         return lines
 
     def explain(self) -> str:
-        """The verdict on each candidate, in a few lines."""
+        """Returns the verdict on each candidate, in a few lines."""
         lines = [f"reference: {self.reference.explain()}"]
         candidates = zip(self.verdicts(), self.raw.get("candidates", []), self.candidates.values(), strict=True)
         for verdict, one, report in candidates:
@@ -211,7 +211,7 @@ class SweepReport:
 
     @property
     def verdict(self) -> str | None:
-        """The worst verdict on any point; `None` where no point has one."""
+        """The worst verdict on any point; `None` if no point has a verdict."""
         return self.raw.get("verdict")
 
     @property
@@ -221,17 +221,17 @@ class SweepReport:
 
     @property
     def best(self) -> dict[str, Any]:
-        """The best points, by what they are best in; `not_ranked` says why there are none by time."""
+        """The best points by each criterion; `not_ranked` is the reason if they are not ranked by time."""
         return cast(dict[str, Any], cast(Any, self.raw).get("best", {}))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Rows by the names of the columns."""
+        """Yields the rows as dicts by the names of the columns."""
         table = self.raw["table"]
         for row in table["rows"]:
             yield dict(zip(table["columns"], row, strict=True))
 
     def explain(self) -> str:
-        """How many points came out how."""
+        """Returns the number of points by their status."""
         counts = ", ".join(f"{n} {status}" for status, n in self.raw.get("counts", {}).items() if n)
         return plain(f"{len(self.points)} points: {counts}")
 

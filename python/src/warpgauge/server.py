@@ -1,4 +1,4 @@
-"""A server of one's own, for as long as a block of code."""
+"""A server that runs for the duration of a block of code."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from . import program
 from .errors import ServerUnavailableError
 
 _START_S = 120.0
-# A server that was told to stop lets running evaluations finish; then it is killed.
+# Maximum time in which a stopped server lets running evaluations finish, seconds; then it is killed.
 _STOP_S = 40.0
 _ANNOUNCED = re.compile(r"listens on (https?://[^\s\x1b]+)")
-# What of its output is kept, to tell why it did not start.
+# Maximum number of output lines that are kept, to explain a failed start, and of their characters.
 _LINES_KEPT, _LONGEST_LINE = 200, 4096
 
 
 class Server:
-    """A running server: `url` is where."""
+    """A running server; `url` is its address."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -42,11 +42,11 @@ class Server:
 
     @property
     def log(self) -> str:
-        """The last lines of what it said."""
+        """Returns the last lines of the server's output."""
         return "\n".join(self._lines)
 
     def _read(self, stream: IO[bytes], found: queue.Queue[str | None]) -> None:
-        # To the end, since a pipe that nobody reads would stop the server.
+        # The thread reads to the end, because a full pipe would block the server.
         while raw := stream.readline(_LONGEST_LINE):
             line = raw.decode("utf-8", "replace").rstrip()
             self._lines.append(line)
@@ -56,7 +56,7 @@ class Server:
 
     def _first(self, found: queue.Queue[str | None]) -> str:
         try:
-            # Both streams end when it dies.
+            # Both streams end when the server dies.
             for _ in range(2):
                 if url := found.get(timeout=_START_S):
                     return url
@@ -70,7 +70,7 @@ class Server:
         raise ServerUnavailableError(f"the server did not start: {why}; it said:\n{self.log}")
 
     def stop(self) -> None:
-        """Ends it, gently first."""
+        """Stops the server: with SIGTERM, and after a while with SIGKILL."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -80,7 +80,7 @@ class Server:
         self._process.wait()
 
     def kill(self) -> None:
-        """Ends it as a crash does: nothing of it is finished."""
+        """Kills the server, as in a crash: nothing is finished."""
         self._process.kill()
         self._process.wait()
 
@@ -104,10 +104,10 @@ def serve(
     env: Mapping[str, str] | None = None,
     program_path: str | Path | None = None,
 ) -> Server:
-    """Starts a server on this machine, on a free port if none is given; `with` stops it at the end.
+    """Starts a server on this machine, by default on a free port. `with` stops it at the end.
 
-    `device` is `auto`, `emulator` or ordinals such as `0,1`; `args` go to `warpgauge serve`; `env` is added to
-    the environment (`WARPGAUGE_DATA_DIR` is where its jobs are kept).
+    `device` is `auto`, `emulator` or ordinals such as `0,1`. `args` are arguments of `warpgauge serve`, and `env` is
+    added to the environment (`WARPGAUGE_DATA_DIR` is the directory of its jobs).
     """
     import os
 
@@ -120,7 +120,7 @@ def serve(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "NO_COLOR": "1", **(env or {})},
-            # Ctrl-C is for the program that started it, which stops it in order.
+            # Ctrl-C goes to this program alone, which then stops the server.
             start_new_session=True,
         )
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Mapping a shared tensor into this process, by the handle that the server gave."""
+"""Maps a shared tensor into this process, by a handle of the server."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .models import TensorHandle
     from .tensor_client import Library
 
-# Element types that NumPy has no name for, and integers that stand for them while they change hands.
+# Element types that NumPy lacks, with integers that replace them during transfers.
 _STAND_INS = {
     "bfloat16": "uint16",
     "float8_e4m3": "uint8",
     "float8_e5m2": "uint8",
     "float8_e8m0fnu": "uint8",
-    # Two numbers in a byte, which NumPy has no element type for.
+    # Each byte has two numbers, for which NumPy has no element type.
     "float4_e2m1fn_x2": "uint8",
     "int4x2": "uint8",
     "uint4x2": "uint8",
@@ -38,7 +38,7 @@ def opened(handle: TensorHandle, library: Library, done: Callable[[], None]) -> 
 
 
 def _check(handle: TensorHandle) -> None:
-    """What is mapped is what the handle says, so that no array reaches beyond it."""
+    """Checks that the sizes in the handle agree, so that no array extends beyond the memory."""
     numel = math.prod(handle["shape"])
     if numel != handle["numel"] or numel * handle["element_size"] != handle["nbytes"]:
         raise ProtocolError(f"the handle of {handle['tensor_id']} contradicts itself: {handle['shape']}")
@@ -58,7 +58,7 @@ def _host(handle: TensorHandle, library: Library, done: Callable[[], None]) -> A
         raise ProtocolError("a handle of shared memory without a file")
     with open(path, "r+b") as file:
         view = mmap.mmap(file.fileno(), handle["allocation_bytes"])
-    # Arrays refer to the mapping; when the last of them is gone, it is.
+    # Arrays refer to the mapping, which is removed after the last of them.
     weakref.finalize(view, done)
     wants_torch = library == "torch" or (library == "auto" and _there("torch"))
     element = handle["element_type"]

@@ -1,4 +1,4 @@
-"""Definitions of functions and classes, as they stand in files, with where they stand there."""
+"""Definitions of functions and classes in files, with their positions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .values import NotData
 
 
 class FoundSource:
-    """The definition of a function or a class, with where it stands."""
+    """The definition of a function or a class, with its position."""
 
     def __init__(self, text: str, file: str, first_line: int, definition: Any) -> None:
         self.text, self.file, self.first_line, self.definition = text, file, first_line, definition
 
     def describe(self, described: dict[str, Any], definition: Any) -> None:
-        """Writes down the definition, which may have been changed, and which lines it has here."""
+        """Adds the definition, which may have been changed, and the lines of its parts in the user's file."""
         source = ast.unparse(ast.Module([definition], []))
         lines = [self.first_line] * (source.count("\n") + 1)
         # Both trees have the same nodes, in the same order.
@@ -31,11 +31,11 @@ class FoundSource:
                 lines[new.lineno - 1] = self.first_line + old.lineno - 1
         described.update(source=source, lines=lines, shown=self.text, first_line=self.first_line, file=self.file)
         if [type(node) for node in written] == [type(node) for node in here]:
-            # Servers before this field have the lines alone, which an expression of several lines has one of.
+            # Older servers read only the lines, which cannot locate the parts of an expression of several lines.
             described["places"] = [self._place(node) for node in here]
 
     def _place(self, node: ast.AST) -> list[int] | None:
-        """First and last line, first and last column of a node; a node that was made has none."""
+        """Returns first and last line, first and last column of a node, or `None` for a created node."""
         first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
         begin, end = getattr(node, "col_offset", None), getattr(node, "end_col_offset", None)
         if first is None or last is None or begin is None or end is None:
@@ -44,7 +44,8 @@ class FoundSource:
 
 
 def source_of(thing: FunctionType | type) -> FoundSource:
-    """Its source, without annotations, defaults and the decorator `cluster`; raises `NotData` where there is none."""
+    """Returns the source without annotations, defaults and the decorator `cluster`. Raises `NotData` without a
+    source."""
     try:
         lines, first = inspect.getsourcelines(thing)
         text = "".join(lines)
@@ -69,7 +70,7 @@ def source_of(thing: FunctionType | type) -> FoundSource:
 
 
 def _parsed(text: str) -> Any:
-    """The definition of a text, which may be indented; texts and comments in it may be further to the left."""
+    """Returns the definition in a text that may be indented. Strings and comments in it may be further to the left."""
     if not text[:1].isspace():
         return ast.parse(text).body[0]
     block = ast.parse(f"if True:\n{text}").body[0]
@@ -79,7 +80,7 @@ def _parsed(text: str) -> Any:
 
 
 def _take_out_of_class(definition: Any, function: FunctionType) -> None:
-    """Has a method mean the same outside its class, where names are not mangled and `super()` finds no class."""
+    """Rewrites a method so that it works outside its class: mangled names, and `super()` with its arguments."""
     *_, owner, _ = ["", *function.__qualname__.split(".")]
     if not owner or owner == "<locals>":
         return
@@ -93,7 +94,7 @@ def _take_out_of_class(definition: Any, function: FunctionType) -> None:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super":
             first = next(iter([*definition.args.posonlyargs, *definition.args.args]), None)
             if not node.args and first is not None:
-                # The class is in a closure, by this name.
+                # The class is in a closure under this name.
                 node.args = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in ("__class__", first.arg)]
 
 
@@ -110,7 +111,7 @@ def _strip(definition: Any, thing: Any) -> None:
                 if isinstance(argument, ast.arg):
                     argument.annotation = None
     if isinstance(definition, ast.ClassDef):
-        # Methods run as they were written: the call has come to the server already.
+        # Methods run without their decorators, because the call is already at the server.
         visible = vars(sys.modules[thing.__module__]) if thing.__module__ in sys.modules else {}
         for method in definition.body:
             if isinstance(method, ast.FunctionDef):
@@ -119,7 +120,7 @@ def _strip(definition: Any, thing: Any) -> None:
         return
     if not isinstance(definition, ast.FunctionDef):
         return
-    # Values that they have are sent.
+    # The values of defaults are sent separately.
     nothing = [ast.Constant(None, lineno=definition.lineno, col_offset=0) for _ in definition.args.defaults]
     definition.args.defaults = list(nothing)
     definition.args.kw_defaults = [
@@ -130,12 +131,13 @@ def _strip(definition: Any, thing: Any) -> None:
 
 
 def _without_cluster(definition: ast.FunctionDef, visible: Mapping[str, Any], made_here: bool) -> None:
-    """Leaves the decorators below `cluster`. `made_here`: it is one of them, also where its name is not visible."""
+    """Leaves the decorators below `cluster`. `made_here` is whether one of them is `cluster`, even if its name is not
+    visible."""
     kept = []
     for decorator in definition.decorator_list:
         kept.append(decorator)
         if _is_cluster(decorator, visible, made_here):
-            # What stands above it is done with what it makes, here.
+            # Decorators above `cluster` apply to its result, in this process.
             kept.clear()
     definition.decorator_list = kept
 
@@ -157,9 +159,9 @@ def _is_cluster(decorator: ast.expr, visible: Mapping[str, Any], made_here: bool
 
 
 def _lambda(function: FunctionType, text: str) -> ast.FunctionDef:
-    """A lambda as a function, if it is the only one of its lines."""
+    """Returns a lambda as a function, if its lines have no other lambda."""
     tree = None
-    # Its lines may begin or end in the middle of a statement.
+    # The lines may begin or end in the middle of a statement.
     for candidate in (text, f"({text})", text.strip().rstrip(","), f"({text.strip().rstrip(',')}", f"_({text.strip()}"):
         try:
             tree = ast.parse(candidate)
@@ -190,12 +192,12 @@ def _count(function: FunctionType) -> int:
 
 
 def closure_of(function: FunctionType) -> dict[str, Any]:
-    """Values of the variables around a function that it uses."""
+    """Returns the values of the enclosing variables that a function uses."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             found[name] = cell.cell_contents
         except ValueError:
-            # It has no value yet: the server says so if it is used.
+            # The variable has no value yet; the server reports that if it is used.
             continue
     return found

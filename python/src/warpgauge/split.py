@@ -1,7 +1,7 @@
-"""Looks for the loop of a function whose iterations can be made anywhere, and writes the function anew.
+"""Finds a loop in a function whose iterations can run anywhere, and splits the function.
 
-Two functions come of it: one that makes some of the iterations and notes what they do to what lies outside the
-loop, and one that goes on after it. Where an iteration may need another one, there is no split, but a reason.
+The result is two functions. One runs some of the iterations and records their effects outside the loop; the other
+continues after the loop. If an iteration may depend on another, there is a reason in place of a split.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from .hazards import CHANGE, by_text, root_of, seeded, shared_and_changed
 
 
 class NotSplit(Exception):
-    """The loop is not split, and why."""
+    """The loop is not split; the message has the reason."""
 
 
 @dataclass
 class Split:
-    """A function in two."""
+    """A function in two parts."""
 
-    # The loop, as messages name it.
+    # Name of the loop in messages.
     loop: str
-    # How many iterations, where the source says so.
+    # Number of iterations, if the source shows it.
     count: int | None
     part: ast.FunctionDef
     finish: ast.FunctionDef
-    # What the function returns, where nothing else comes after the loop, and what its names begin as.
+    # The value of the function and the initial values of its names, if nothing but `return` follows the loop.
     returned: ast.expr | None
     begins: dict[str, object]
 
 
 def split(definition: ast.FunctionDef) -> Split:
-    """The first loop whose iterations need nothing of each other; raises `NotSplit`."""
+    """Returns the split at the first loop with independent iterations. Raises `NotSplit` without one."""
     for node in within(definition.body):
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)):
             raise NotSplit(f"line {node.lineno}: a function with `{type(node).__name__.lower()}` runs as a whole")
@@ -47,7 +47,7 @@ def split(definition: ast.FunctionDef) -> Split:
     definition = copy.deepcopy(definition)
     definition.body = unrolled(definition.body, bound(definition) | {name.id for name in reads(definition)})
     reasons = []
-    # Whether a branch is taken shows when it runs: loops that are come to in any case are better.
+    # Only a run shows whether a branch is taken, so loops outside branches are preferred.
     places = [*_loops(definition.body, []), *_loops(definition.body, [], branches=True)]
     for before, block, index, after in places:
         loop = block[index]
@@ -71,8 +71,8 @@ _Place = tuple[list[ast.stmt], list[ast.stmt], int, list[ast.stmt]]
 def _loops(
     body: list[ast.stmt], before: list[ast.stmt], after: tuple[ast.stmt, ...] = (), branches: bool = False
 ) -> Iterator[_Place]:
-    """Outermost loops: statements before each, its block and place there, and statements after it. `branches`: those
-    below an `if`, else those below none."""
+    """Yields outermost loops: the statements before each, its block and position, and the statements after it.
+    `branches` selects loops below an `if`, otherwise loops outside."""
     for index, statement in enumerate(body):
         earlier, later = [*before, *body[:index]], (*body[index + 1 :], *after)
         if isinstance(statement, ast.For):
@@ -96,7 +96,7 @@ def _loops(
 
 
 class _Candidate:
-    """One loop."""
+    """A loop that may be split."""
 
     def __init__(
         self,
@@ -143,13 +143,13 @@ class _Candidate:
                 raise NotSplit(f"line {node.lineno} deletes something")
 
     def _find_results(self) -> None:
-        """Names that iterations add to, and do nothing else with."""
+        """Finds the names to which iterations add, and which they use in no other way."""
         effects = effects_in(self._loop.body)
         counts: dict[str, int] = {}
         for node in within(self._loop.body, functions=True):
             if isinstance(node, ast.Name):
                 counts[node.id] = counts.get(node.id, 0) + 1
-        # Also those that stand in the head of the loop, or are made anew in each iteration, are others.
+        # Names in the head of the loop, and names that each iteration assigns, are excluded.
         in_head = {name.id for part in (self._loop.iter, self._loop.target) for name in ast.walk(part)
                    if isinstance(name, ast.Name)}  # fmt: skip
         made = {name for name, often in effects.items() if counts[name] != often}
@@ -178,7 +178,7 @@ class _Candidate:
             )
 
     def _check_changes(self) -> set[str]:
-        """Refuses what may change things that other iterations see. Gives names that stand for such things."""
+        """Rejects changes of objects that other iterations see. Returns names of such objects."""
         ranged = isinstance(self._loop.iter, ast.Call) and ast.unparse(self._loop.iter.func) in ("range", "enumerate")
         foreign = set() if ranged else bound(self._loop.target)
         for node in within(self._loop.body):
@@ -236,7 +236,7 @@ class _Candidate:
         return None
 
     def _returned(self) -> tuple[ast.expr | None, dict[str, object]]:
-        """What the function returns, if that is made of nothing but what the loop adds to, and simple beginnings."""
+        """Returns the function's value, if it consists only of what the loop adds to and of simple initial values."""
         if len(self._after) != 1 or not isinstance(self._after[0], ast.Return) or self._after[0].value is None:
             return None, {}
         value = self._after[0].value
@@ -279,7 +279,7 @@ class _Candidate:
         return self._with([ast.Assign([target], call)])
 
     def _with(self, statements: list[ast.stmt]) -> ast.FunctionDef:
-        """The function, with these in place of the loop."""
+        """Returns the function with these statements in place of the loop."""
         for statement in statements:
             ast.copy_location(statement, self._loop)
             ast.fix_missing_locations(statement)
@@ -290,14 +290,14 @@ class _Candidate:
 
 
 def reads_of(statement: ast.stmt) -> Iterator[ast.Name]:
-    """Names that a statement reads."""
+    """Yields the names that a statement reads."""
     for node in within(statement, functions=True):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node
 
 
 def _by_name(names: list[str]) -> ast.Dict:
-    """A dictionary of what these names stand for."""
+    """Returns a dictionary of the values of these names."""
     return ast.Dict([ast.Constant(name) for name in names], [ast.Name(name, ast.Load()) for name in names])
 
 
@@ -307,7 +307,7 @@ def _names(node: ast.Assign | ast.AnnAssign) -> list[str]:
 
 
 def _of_this_loop(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Nodes of a loop's body, without those of loops and functions within."""
+    """Yields the nodes of a loop's body, without those of nested loops and functions."""
     for statement in body:
         if isinstance(statement, (ast.For, ast.While, ast.AsyncFor)):
             yield from _of_this_loop(statement.orelse)

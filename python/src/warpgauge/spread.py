@@ -1,4 +1,4 @@
-"""Iterations of a loop, dealt to the places of a server by who is free, until all are made or cannot be."""
+"""Distributes iterations of a loop to the free places of a server, until all have run or failed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .calls import Answer, Call, Seat, call
 from .errors import ApiError, Failure, FunctionError, ProtocolError, ServerUnavailableError
 from .transport import Transport
 
-# What a call costs beside what it computes, seconds: the way there and back.
+# Time of a call beside its computation, seconds: the transfer.
 _OVERHEAD_S = 0.01
-# How much longer than that a chunk shall take.
+# Minimum ratio of a chunk's time to the overhead.
 _WORTH = 5.0
-# After so many failed iterations no more are dealt.
+# Number of failed iterations after which no more are started.
 _MOST_FAILURES = 20
 
 Ranges = list[tuple[int, int]]
 
 
 class RunWhole(Exception):
-    """The loop turned out to be none that can be split: the function is to run as a whole, and why."""
+    """The loop cannot be split after all, for the given reason: the function must run as a whole."""
 
 
 @dataclass
@@ -32,11 +32,11 @@ class Chunk:
     """Iterations that one call makes, in order."""
 
     iterations: list[int]
-    # A place that failed with it.
+    # A place where the chunk failed.
     avoid: Seat | None = None
 
     def ranges(self) -> Ranges:
-        """As few ranges as there are."""
+        """Returns the iterations as the least number of ranges."""
         found: Ranges = []
         for iteration in self.iterations:
             if found and found[-1][1] == iteration:
@@ -48,7 +48,7 @@ class Chunk:
 
 @dataclass
 class Made:
-    """What was made so far; kept for the next call where something is missing."""
+    """Results so far, which are kept for the next call if some are missing."""
 
     results: dict[int, Any] = field(default_factory=dict)
     count: int | None = None
@@ -57,7 +57,7 @@ class Made:
 
 @dataclass
 class Tally:
-    """What a spread came to, for whoever wants to know."""
+    """Counts of a distributed loop, for display."""
 
     calls: int = 0
     retries: int = 0
@@ -65,13 +65,13 @@ class Tally:
     printed: list[str] = field(default_factory=list)
 
     def output(self) -> str:
-        """What the function printed, without what would control a terminal."""
+        """Returns the output of the function, without control characters."""
         shown = (letter for text in self.printed for letter in text)
         return "".join(letter for letter in shown if letter.isprintable() or letter in "\n\t")
 
 
 class Spread:
-    """One loop, or one function for many items: that is no `loop`."""
+    """One loop or, without `loop`, one function for many items."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Spread:
         self._next: deque[int] = deque()
         self._attempts: dict[int, int] = {}
         self._largest = 1 << 30
-        # Seconds of an iteration, and of a call beside them, once they are known.
+        # Time of an iteration, and of a call beside its iterations, seconds; once they are known.
         self._each: float | None = None
         self._before = 0.0
         self._under_way = 0
@@ -104,13 +104,13 @@ class Spread:
         if self.made.count is not None:
             self._next = deque(i for i in range(self.made.count) if i not in self.made.results)
         else:
-            # The first iteration tells how many there are. As many as can be made beside it are made meanwhile: most
-            # loops have them, and every place has its process by then.
+            # The first iteration shows how many there are. As many as there are places run beside it: most loops have
+            # that many, and every place has a process then.
             self.made.results.clear()
             self._next = deque(range(len(self._seats)))
 
     async def run(self) -> None:
-        """Makes what is missing. What could not be is in `failures`."""
+        """Runs the missing iterations. `failures` has those that failed."""
         tasks = [asyncio.create_task(self._work(seat)) for seat in self._seats]
         try:
             await asyncio.gather(*tasks)
@@ -151,7 +151,7 @@ class Spread:
         if self._each is None:
             return 1
         left, each = len(self._next), max(self._each, 1e-7)
-        # Smaller towards the end, so that all end together; but never so small that it is not worth a call.
+        # Chunks shrink towards the end, so that all places end together, but each stays worth a call.
         fair = math.ceil(left / (2 * len(self._seats)))
         worth = math.ceil(_WORTH * (_OVERHEAD_S + self._before) / each)
         in_time = max(1, int(self._wanted.timeout / 4 / each))
@@ -185,7 +185,7 @@ class Spread:
     def _read(self, seat: Seat, chunk: Chunk, answer: Answer) -> None:
         if answer.printed:
             self._printed.append((chunk.iterations[0], answer.printed))
-            # In the order of the loop, and not in that of the answers.
+            # The output is in the order of the loop, not in that of the answers.
             self.tally.printed = [text for _, text in sorted(self._printed, key=lambda one: one[0])]
         wanted, came = set(chunk.iterations), 0
         count: object = None
@@ -197,7 +197,7 @@ class Spread:
             if "error" in record:
                 failure = failure_of(record["error"], iteration if isinstance(iteration, int) else None)
                 if failure.code == "not_data" and self._loop and failure.iteration is not None:
-                    # Within the function it may be used without travelling.
+                    # Within the function the value may be used without being sent.
                     raise RunWhole(f"iteration {failure.iteration} leaves what does not travel: {failure.message}")
                 if failure.iteration is None:
                     raise FunctionError(self._name, [failure], len(self.made.results), self.made.count)
@@ -227,19 +227,19 @@ class Spread:
     def _learn(self, answer: Answer, chunk: Chunk, count: object, loop_s: float | None) -> None:
         if self.made.count is None and isinstance(count, int):
             self.made.count = count
-            # Those that were begun beside the first one may be none.
+            # Iterations that were started beside the first may not exist.
             self._next = deque([i for i in self._next if i < count] + list(range(len(self._seats), count)))
             self.failures = {i: failure for i, failure in self.failures.items() if i < count}
         if answer.status == "ended" and loop_s is not None:
-            # The last chunk is as good a guess as any: iterations may take longer and longer.
+            # The last chunk is the best estimate: iterations may take longer and longer.
             self._each = loop_s / len(chunk.iterations)
             self._before = max(answer.run_ms / 1e3 - loop_s, 0.0)
         elif self._each is None:
             self._each = self._wanted.timeout
 
     def _blame(self, seat: Seat, missing: list[int], answer: Answer) -> None:
-        """The call came to no end. The first iteration that is missing was being made: it is tried once more, alone
-        and elsewhere; those after it were not begun."""
+        """Handles a call that did not end. The first missing iteration was running: it is retried once, alone and at
+        another place. Those after it were not started."""
         if answer.status == "too_large" and len(missing) > 1:
             self._largest = max(1, len(missing) // 2)
             for begin in range(0, len(missing), self._largest):
@@ -259,7 +259,7 @@ class Spread:
 
 
 def failure_of(told: Any, iteration: int | None) -> Failure:
-    """A failure as a process told it."""
+    """Converts a failure that a process reported."""
     told = told if isinstance(told, dict) else {}
     return Failure(
         iteration, str(told.get("code", "raised")), str(told.get("message", "?")), str(told.get("traceback", ""))

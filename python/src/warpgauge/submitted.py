@@ -1,4 +1,4 @@
-"""Calls that are not waited for, by the names of ClustriX's results."""
+"""Calls without waiting, with the names of ClustriX's results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class AsyncJobResult:
-    """The result of a call with `async_submit=True`, which runs meanwhile."""
+    """The result of a call with `async_submit=True`, which runs in the background."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._future: Future[Any] = Future()
         self._future.set_running_or_notify_cancel()
         self._began = time.monotonic()
         self._ended: float | None = None
-        # A daemon: a program that ends does not wait for it.
+        # The thread is a daemon, so that the end of the program does not wait for it.
         self._thread = threading.Thread(target=self._run, args=(call,), name="warpgauge-call", daemon=True)
         self._thread.start()
 
@@ -32,23 +32,23 @@ class AsyncJobResult:
             self._future.set_result(value)
 
     def is_complete(self) -> bool:
-        """Whether it has come to its end."""
+        """Returns whether the call has ended."""
         return self._future.done()
 
     def get_status(self) -> str:
-        """`running`, `completed` or `failed`."""
+        """Returns `running`, `completed` or `failed`."""
         if not self._future.done():
             return "running"
         return "failed" if self._future.exception() is not None else "completed"
 
     def get_result(self, timeout: float | None = None) -> Any:
-        """What the function returns, or what it raised; a `TimeoutError` after so many seconds."""
+        """Returns the function's value or raises its error. Raises `TimeoutError` after `timeout` seconds."""
         return self._future.result(timeout)
 
     def wait(self, timeout: float | None = None) -> Any:
-        """As `get_result`."""
+        """Does the same as `get_result`."""
         return self.get_result(timeout)
 
     def get_runtime(self) -> float:
-        """Seconds since the call, or until its end."""
+        """Returns the seconds since the call, or until its end."""
         return (self._ended or time.monotonic()) - self._began

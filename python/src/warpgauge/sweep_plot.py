@@ -1,4 +1,5 @@
-"""A sweep as a plot: times, or counts of the emulated device, over one axis, a line for each combination of others."""
+"""A sweep as a plot: times, or counts of the emulated device, over one axis, with a line for each combination of
+others."""
 
 from __future__ import annotations
 
@@ -16,28 +17,28 @@ if TYPE_CHECKING:
     from .report import SweepReport
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _FOOT = 480, 240, 70, 12, 16, 28
-# Room for the names of the lines, and most letters of one there.
+# Width of the legend, and maximum length of a name in it.
 _LEGEND, _LEGEND_LETTERS = 140, 22
 _COLOURS = ("#0969da", "#cf222e", "#1a7f37", "#9a6700", "#8250df", "#bf3989", "#57606a", "#0a7b83")
 _MAX_POINTS = 2000
-# Most labels below the plot.
+# Maximum number of labels below the plot.
 _MAX_TICKS = 8
 _MOST_LETTERS = 60
 
 
 @dataclass
 class _Line:
-    """Points of one combination of the other axes: where on the axis, value, and whether the kernel is correct."""
+    """Points of one combination of the other axes: position, value, and whether the kernel is correct."""
 
     name: str
     points: list[tuple[float, float, bool]]
 
 
 def sweep_plot(report: SweepReport) -> str:
-    """The plot as SVG; nothing where fewer than two points of the axis have a value."""
+    """Returns the plot as SVG, or nothing if fewer than two points of the axis have a value."""
     rows = [row for _, row in zip(range(_MAX_POINTS), report.rows(), strict=False)]
     axes = _axes(report, rows)
-    # Times of the emulation say nothing about a GPU, so that the server ranks by counts.
+    # Times of the emulator say nothing about a GPU, so the server ranks by counts.
     column = "warp_instructions" if "not_ranked" in report.best else "median_ms"
     found = [(row, value) for row in rows if (value := finite(row.get(column))) is not None]
     if not axes or not found:
@@ -52,7 +53,7 @@ def sweep_plot(report: SweepReport) -> str:
 
 
 def _axes(report: SweepReport, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Values of each axis, in order."""
+    """Returns the values of each axis, in order."""
     listed = report.raw.get("axes", [])
     names = [axis.get("name") for axis in listed if isinstance(axis, Mapping)]
     axes: dict[str, list[Any]] = {}
@@ -64,7 +65,7 @@ def _axes(report: SweepReport, rows: Sequence[Mapping[str, Any]]) -> dict[str, l
 
 
 def _fitness(values: Sequence[Any]) -> tuple[bool, int, float]:
-    """How well an axis goes across: numbers, many of them, and far apart."""
+    """Rates how suitable an axis is as the horizontal one: numbers, many of them, and far apart."""
     numeric = _numeric(values)
     return numeric, len(values), round(math.log(values[-1] / values[0]), 6) if numeric else 0.0
 
@@ -91,7 +92,7 @@ def _lines(found: Sequence[tuple[Mapping[str, Any], float]], axis: str, axes: Ma
 
 
 class _Scale:
-    """Where a value stands between two ends, linear or, where the values differ much, logarithmic."""
+    """The position of a value between two ends: linear or, if the values differ much, logarithmic."""
 
     def __init__(self, values: Sequence[float], start: float, end: float, ratio: float) -> None:
         low, high = min(values), max(values)

@@ -1,4 +1,4 @@
-"""Tensors that live at the server and are open in any number of processes at once.
+"""Tensors that a server holds and that any number of processes have open.
 
 `TensorClient` has the methods of the GPU Tensor Server's client, and a few more.
 """
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from .models import SharedTensor, TensorHandle, TensorList
 
 _TIMEOUT_S = 300.0
-# Heartbeats come three times in the life of a lease, so that one may be late.
+# Number of heartbeats in the duration of a lease, so that one may be late.
 _BEATS = 3
-# Stands for no lease: somebody only looks again.
+# Represents no lease: the thread only computes the time of its next heartbeat.
 _LOOK = ""
 
 Library = Literal["auto", "numpy", "torch", "cupy", "memory"]
 
 
 class TensorClient:
-    """A client of a server's shared tensors, for programs without asyncio. Threads may share one.
+    """A client of a server's shared tensors, for programs without asyncio. Threads may share a client.
 
-    `host` (a name, or a whole URL) and `port` say where the server is, or `url`, else the variable
-    WARPGAUGE_SERVER. What it has open is given back when the array is collected, or with `close`; a thread sends
-    heartbeats meanwhile. A process that ends without either gives back by being silent.
+    `host` (a name, or a whole URL) and `port` are the server's address, or `url`, or else the variable
+    WARPGAUGE_SERVER. A thread sends heartbeats for open tensors. Their leases are released when the arrays are
+    collected, or by `close`. If a process ends without either, its leases expire.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class TensorClient:
             timeout=httpx.Timeout(_TIMEOUT_S, connect=10.0),
             verify=verify,
         )
-        # By lease, for how many seconds one holds.
+        # Duration of each lease, seconds.
         self._leases: dict[str, float] = {}
-        # Leases to give back, and None at the end. Also from finalizers, which may run amid anything: such a queue
-        # takes that.
+        # Leases to release, and None at the end. Finalizers also use the queue, at any moment, which this class of
+        # queue supports.
         self._told: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
@@ -91,7 +91,7 @@ class TensorClient:
         self.close()
 
     def close(self) -> None:
-        """Gives back all leases and closes the connections. Arrays that are still used may lose their memory."""
+        """Releases all leases and closes the connections. Arrays in use may lose their memory."""
         with self._lock:
             if self._closed:
                 return
@@ -104,18 +104,18 @@ class TensorClient:
             self.release(lease)
         self._http.close()
 
-    # What the GPU Tensor Server's client has.
+    # Methods of the GPU Tensor Server's client.
 
     def upload_wav_file(self, path: str | Path, cuda_device: int = 0, **options: Any) -> str:
         """Uploads a WAV file and returns the tensor's id. Options are those of `upload_file`."""
         return self.upload_file(path, cuda_device, **options)
 
     def access_shared_tensor(self, tensor_id: str, library: Library = "auto") -> Any:
-        """The tensor itself, without a copy: what is changed in it, all processes see.
+        """Returns the tensor without a copy: all processes see changes of it.
 
-        In the host's memory `auto` is a tensor of PyTorch where that is installed, else an array of NumPy. On a GPU
-        it is a tensor of PyTorch, or else an array of CuPy. On an emulated device it is a tensor of PyTorch for the
-        CPU, or else `memory`: an object that reads and writes device memory through the driver alone (`CudaMemory`).
+        In the host's memory `auto` is a tensor of PyTorch if that is installed, else an array of NumPy. On a GPU it is
+        a tensor of PyTorch, or else an array of CuPy. On an emulated device it is a tensor of PyTorch for the CPU, or
+        else `memory`: an object that reads and writes device memory through the driver alone (`CudaMemory`).
         """
         from .shared_memory import opened
 
@@ -128,17 +128,17 @@ class TensorClient:
             raise
 
     def get_tensor_handle(self, tensor_id: str) -> TensorHandle:
-        """As `get_handle`."""
+        """Does the same as `get_handle`."""
         return self.get_handle(tensor_id)
 
     def upload_cpu_tensor(self, tensor: object, sample_rate: int | None = None, cuda_device: int = 0) -> str:
-        """Uploads a tensor of PyTorch, of the CPU or a GPU, and returns its id here."""
+        """Uploads a tensor of PyTorch, from the CPU or a GPU, and returns the id of the shared tensor."""
         if getattr(tensor, "is_cuda", False):
             tensor = tensor.cpu()  # type: ignore[attr-defined]
         return self.upload_array(tensor, cuda_device, sample_rate=sample_rate)
 
     def delete_tensor(self, tensor_id: str) -> Mapping[str, Any] | Literal[False]:
-        """Deletes a tensor; false where it is gone already. Its memory stays until nobody has it open."""
+        """Deletes a tensor. Returns false if it is absent already. Its memory stays until no process has it open."""
         try:
             return self._json("DELETE", f"/tensors/{tensor_id}")
         except ApiError as error:
@@ -147,21 +147,21 @@ class TensorClient:
             return False
 
     def get_tensor_info(self, tensor_id: str) -> SharedTensor:
-        """What is known of a tensor."""
+        """Returns the properties of a tensor."""
         return cast("SharedTensor", self._json("GET", f"/tensors/{tensor_id}"))
 
     def list_tensors(self) -> list[SharedTensor]:
-        """This key's tensors."""
+        """Returns the tensors of this key."""
         return self.tensor_list()["tensors"]
 
     def get_cuda_info(self) -> Mapping[str, Any]:
-        """The CUDA GPUs of the server."""
+        """Returns the CUDA GPUs of the server."""
         return self._json("GET", "/cuda/info")
 
-    # More.
+    # Further methods.
 
     def tensor_list(self) -> TensorList:
-        """The whole answer of `GET /tensors`: `tensors`, their number, and the bytes that they hold."""
+        """Returns the whole answer of `GET /tensors`: `tensors`, their number, and their bytes."""
         return cast("TensorList", self._json("GET", "/tensors"))
 
     def upload_file(
@@ -208,12 +208,12 @@ class TensorClient:
         return cast(str, self._json("POST", "/tensors/from-array", json=body)["tensor_id"])
 
     def get_data(self, tensor_id: str, format: Literal["npy", "safetensors", "raw"] = "npy") -> bytes:
-        """A copy of the content as it is now, as a file."""
+        """Returns a copy of the present content, as a file."""
         answer = self._send("GET", f"/tensors/{tensor_id}/data", params={"format": format})
         return answer.content
 
     def get_handle(self, tensor_id: str) -> TensorHandle:
-        """What opens the tensor, with a lease that this client keeps alive until `release`."""
+        """Returns the handle that opens the tensor, with a lease that this client renews until `release`."""
         handle = cast("TensorHandle", self._json("GET", f"/tensors/{tensor_id}/handle"))
         with self._lock:
             if self._closed:
@@ -222,17 +222,17 @@ class TensorClient:
             if self._heart is None:
                 self._heart = threading.Thread(target=self._beat, name="warpgauge-leases", daemon=True)
                 self._heart.start()
-        # It looks at how soon the next heartbeat is due.
+        # The thread computes the time of its next heartbeat anew.
         self._told.put(_LOOK)
         return handle
 
     def release(self, lease_id: str) -> None:
-        """Gives a lease back, if this client still has it. The tensor must not be used any more."""
+        """Releases a lease, if this client still has it. The tensor must not be used any more."""
         import httpx
 
         if self._leases.pop(lease_id, None) is None:
             return
-        # A server that is away, or has forgotten the lease, has nothing to be told.
+        # A server that is absent, or no longer has the lease, needs no release.
         with contextlib.suppress(httpx.HTTPError, RuntimeError):
             self._http.delete(f"/tensor-leases/{lease_id}")
 
@@ -255,7 +255,7 @@ class TensorClient:
     def _renew(self, lease: str) -> None:
         import httpx
 
-        # A server that does not answer is asked again at the next beat.
+        # If the server does not answer, the next heartbeat retries.
         with contextlib.suppress(httpx.HTTPError, RuntimeError):
             if self._http.put(f"/tensor-leases/{lease}").status_code == 404:
                 self._leases.pop(lease, None)

@@ -1,6 +1,6 @@
-"""Arguments of kernels: arrays of NumPy and PyTorch become specifications, and outputs arrays again.
+"""Arguments of kernels: converts arrays of NumPy and PyTorch to specifications, and outputs to arrays.
 
-Neither library is imported here unless one of its arrays was given.
+Either library is imported only if one of its arrays is given.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .models import Dtype, OutputReport, Role, TensorData, TensorInit, TensorSpe
 
 DTYPES: tuple[str, ...] = get_args(Dtype)
 
-# Bytes of an element.
+# Size of an element, bytes.
 _SIZES = {"complex128": 16, "complex64": 8, "float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4,
           "uint32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,
           "float8_e4m3": 1, "float8_e5m2": 1, "float8_e8m0fnu": 1,
           "float4_e2m1fn_x2": 1, "int4x2": 1, "uint4x2": 1, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
 
-# NumPy (with ml_dtypes) and PyTorch call the format of the finite values only `e4m3fn`.
+# NumPy (with ml_dtypes) and PyTorch name the format with finite values only `e4m3fn`.
 _OURS = {"float8_e4m3fn": "float8_e4m3"}
-# Two of these of ml_dtypes, which has a number in each byte, make one element of the server's.
+# ml_dtypes has a number in each byte. Two of its numbers are one element of the server.
 _UNPACKED = {"float4_e2m1fn": "float4_e2m1fn_x2", "int4": "int4x2", "uint4": "uint4x2"}
 PACKED = {ours: theirs for theirs, ours in _UNPACKED.items()}
 THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
@@ -37,13 +37,13 @@ THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor without content here: an output, or an input that the server generates (`init`)."""
+    """A tensor without content: an output, or an input that the server generates (`init`)."""
 
     shape: Sequence[int | str]
     dtype: str = "float32"
     role: Role = "input"
     init: TensorInit | None = None
-    # The `__constant__` or `__device__` variable that holds it, in place of a parameter.
+    # The `__constant__` or `__device__` variable with the tensor, in place of a parameter.
     symbol: str | None = None
 
 
@@ -57,11 +57,11 @@ class Texture:
     filter: Literal["point", "linear"] = "point"
     # Whether coordinates are fractions of the extents.
     normalized: bool = False
-    # Whether integers are read as they are, or as fractions of their range.
+    # Whether integers are read unchanged, or as fractions of their range.
     read: Literal["element", "normalized"] = "element"
     # Whether the first of three extents is the number of layers.
     layered: bool = False
-    # Whether it is in a CUDA array, though the memory of the tensor would do, as `tex1D` needs it.
+    # Whether the texture is in a CUDA array even if the tensor's memory would suffice; `tex1D` requires that.
     array: bool = False
 
 
@@ -77,9 +77,9 @@ class Surface:
 
 @dataclass(frozen=True)
 class Shared:
-    """A tensor that the server holds (`TensorClient`), by its id. Its content is copied there, and not sent.
+    """A tensor that the server holds (`TensorClient`), by its id. The server copies its content, which is not sent.
 
-    Shape and element type are the tensor's unless they are given. An output is not written back to it.
+    Shape and element type are those of the tensor unless they are given. An output is not written back to it.
     """
 
     tensor_id: str
@@ -90,7 +90,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Out:
-    """An array whose shape and element type are an output's. Its content is not sent."""
+    """An array with the shape and element type of an output. Its content is not sent."""
 
     array: Any
 
@@ -103,7 +103,7 @@ class InOut:
 
 
 def library(value: object) -> str | None:
-    """`numpy` or `torch`, if the value is an array of theirs."""
+    """Returns `numpy` or `torch` for an array of that library, else `None`."""
     for kind in type(value).__mro__:
         module, name = kind.__module__.partition(".")[0], kind.__name__
         if (module, name) in {("numpy", "ndarray"), ("torch", "Tensor")}:
@@ -112,7 +112,7 @@ def library(value: object) -> str | None:
 
 
 def spec_of(array: object, where: str, with_data: bool = True) -> TensorSpec:
-    """Shape, element type and, if wished, content of an array."""
+    """Returns shape, element type and, unless `with_data` is false, content of an array."""
     kind = library(array)
     if kind is None:
         raise ArgumentError(
@@ -135,7 +135,7 @@ def spec_of(array: object, where: str, with_data: bool = True) -> TensorSpec:
 
 
 def _packed_spec(array: Any, where: str, with_data: bool) -> TensorSpec:
-    """An array of ml_dtypes' numbers of four bits, two in a byte, the first in the low half."""
+    """Returns the specification of an array of ml_dtypes' 4-bit numbers: two in a byte, the first in the low half."""
     name = array.dtype.name
     if array.ndim == 0 or array.size == 0 or array.shape[-1] % 2:
         raise ArgumentError(
@@ -152,7 +152,7 @@ def _packed_spec(array: Any, where: str, with_data: bool) -> TensorSpec:
 
 
 def data_of(array: object, where: str) -> TensorData:
-    """Content of an array, with its shape and element type."""
+    """Returns the content of an array, with its shape and element type."""
     spec = spec_of(array, where)
     shape = [int(n) for n in spec["shape"]]
     return {"data_b64": spec["data"]["data_b64"], "dtype": spec["dtype"], "shape": shape}
@@ -174,7 +174,7 @@ def _dtype_of(array: Any, kind: str, where: str) -> Dtype:
 
 
 def _numpy_bytes(array: Any) -> bytes:
-    """Elements in C order, little-endian, wherever and however they lie."""
+    """Returns the elements in C order, little-endian, for any memory layout."""
     if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
         array = array.astype(array.dtype.newbyteorder("<"))
     return cast(bytes, array.tobytes(order="C"))
@@ -184,12 +184,12 @@ def _torch_bytes(array: Any, where: str) -> bytes:
     if array.device.type == "meta":
         raise ArgumentError(f"{where}: a tensor on the device `meta` has no content; give `Out` or `Tensor`")
     array = array.detach().resolve_conj().resolve_neg().cpu().contiguous()
-    # By address, since PyTorch hands bfloat16 to nobody, and NumPy may be missing.
+    # The elements are read by address, because PyTorch exports no bfloat16, and NumPy may be missing.
     return ctypes.string_at(array.data_ptr(), array.numel() * array.element_size())
 
 
 class Outputs(Mapping[str, Any]):
-    """Outputs by name. Content is decoded when it is asked for."""
+    """Outputs by name. Content is decoded at its first use."""
 
     def __init__(self, reports: Mapping[str, OutputReport], kinds: Mapping[str, str]) -> None:
         self._reports, self._kinds = reports, kinds
@@ -212,7 +212,7 @@ class Outputs(Mapping[str, Any]):
 
 
 def array_of(report: OutputReport, name: str, kind: str) -> Any:
-    """The array of an output: NumPy's, or PyTorch's if the argument was."""
+    """Returns the array of an output: NumPy's, or PyTorch's if the argument was PyTorch's."""
     if "data_b64" not in report:
         raise KeyError(f"{name}: its content did not travel; ask for it with return_outputs='all'")
     dtype, shape = report["dtype"], report["shape"]
@@ -224,7 +224,7 @@ def array_of(report: OutputReport, name: str, kind: str) -> Any:
     theirs = THEIRS.get(dtype, dtype)
     if kind == "torch":
         torch = import_module("torch")
-        # PyTorch has no integers of this kind: their bytes are what it gets.
+        # PyTorch has no integers of this kind, so the array has their bytes.
         element = getattr(torch, theirs) if dtype not in ("int4x2", "uint4x2") else torch.uint8
         return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(element).reshape(shape)
     numpy = import_module("numpy")
@@ -244,7 +244,7 @@ def array_of(report: OutputReport, name: str, kind: str) -> Any:
 
 
 def _unpacked(packed: Any, dtype: str, element: Any) -> Any:
-    """The numbers of bytes of two, with a last dimension that is twice as long."""
+    """Returns the numbers of bytes with two numbers each; the last dimension is twice as long."""
     numpy = import_module("numpy")
     codes = numpy.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:-1], -1)
     if dtype == "float4_e2m1fn_x2":
@@ -264,7 +264,7 @@ def _content(report: OutputReport, name: str) -> bytes:
     if compress != "zlib":
         raise ProtocolError(f"output {name}: compression {compress} is not known here; ask for zlib")
     limit = math.prod(report["shape"]) * _SIZES[report["dtype"]]
-    # One byte more than there may be shows that there is more; a small text never fills the memory.
+    # One byte more than the limit shows that the content is too long; a small text cannot fill the memory.
     try:
         return zlib.decompressobj().decompress(raw, limit + 1)
     except zlib.error as error:

@@ -1,4 +1,4 @@
-"""HTTP with one server: what is asked again, for how long, and how much of an answer is read."""
+"""HTTP with one server: which requests are retried, for how long, and how much of an answer is read."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from .models import ErrorBody
 if TYPE_CHECKING:
     import httpx
 
-# The server may come back: it is full, restarts, or something on the way does not answer.
+# Statuses of a server that is full or restarts, or of a proxy without an answer.
 _AGAIN_STATUS = (429, 502, 504)
-# 503 with another code is about what the server lacks, which waiting does not change.
+# A 503 with another code means that the server lacks something, which waiting does not change.
 _AGAIN_CODES = ("shutting_down", "queue_full", "quota_exceeded", "unavailable")
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.1, 5.0
-# Longest time that a server's Retry-After is obeyed at once.
+# Maximum time for which a server's Retry-After is obeyed.
 _LONGEST_RETRY_AFTER_S = 60.0
-# An answer that does not come is asked for again on a new connection, as the same job.
+# After this time without an answer the client sends the request again on a new connection, as the same job.
 _READ_TIMEOUT_S = 300.0
 _CONNECT_TIMEOUT_S = 10.0
-# Errors are small; more of one is not read.
+# Maximum size of an error's body that is read, bytes.
 _MAX_ERROR_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the server is, and how patient the client."""
+    """The server's address, and limits of the client."""
 
     url: str
     api_key: str | None
     patience_s: float
     max_answer_bytes: int
     connections: int
-    #: How long a server that has not answered before is waited for, seconds.
+    #: Maximum wait for a server that has not answered before, seconds.
     wait_s: float = 0.0
 
 
 class Patience:
-    """How long a server that is away, full or going down is asked again."""
+    """How long the client retries while a server is absent, full or shutting down."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -58,22 +58,22 @@ class Patience:
         self.announced = False
 
     def reset(self) -> None:
-        """The server was reached after all."""
+        """Records that the server was reached."""
         self._since, self._delay = None, _FIRST_DELAY_S
 
     def begin(self, now: float) -> float:
-        """The time of the first failure in a row: `now`, if there was none."""
+        """Returns the time of the first failure in a row, which is `now` if there was none."""
         if self._since is None:
             self._since = now
         return self._since
 
     def next_delay(self, now: float, retry_after: float | None, at_most: float | None = None) -> float | None:
-        """Seconds to wait before the next attempt; `None` if there is to be none.
+        """Returns the seconds to wait before the next attempt, or `None` if there is none.
 
-        `at_most` replaces the whole time of waiting, in seconds, for this attempt.
+        `at_most` replaces the total waiting time, in seconds, for this attempt.
         """
         since = self.begin(now)
-        # Many clients of one server do not come back at the same moment.
+        # The random factor keeps clients of one server from retrying at the same moment.
         own = self._delay * random.uniform(0.5, 1.0)
         delay = own if retry_after is None else min(retry_after, _LONGEST_RETRY_AFTER_S) + own
         self._delay = min(self._delay * 2, _LONGEST_DELAY_S)
@@ -82,10 +82,10 @@ class Patience:
 
 
 class _Lines:
-    """Connections of one event loop, each a client of its own with one connection.
+    """Connections of one event loop, each of them a client with one connection.
 
-    A pool looks at all of its connections whenever it gives one out, which costs more than the rest of a small
-    request where there are many.
+    A pool examines all of its connections whenever it returns one. With many connections that takes longer than the
+    rest of a small request.
     """
 
     def __init__(self, connections: int) -> None:
@@ -94,7 +94,7 @@ class _Lines:
 
 
 class Transport:
-    """Sends requests. Connections are kept for each event loop apart, since they belong to it."""
+    """Sends requests. Each event loop has its connections, because they belong to it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -112,13 +112,14 @@ class Transport:
 
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[httpx.AsyncClient]:
-        """A connection for one exchange; the one that was used last is the likeliest to be open still."""
+        """Yields a connection for one exchange. The connection that was used last is the likeliest to be open."""
         lines = self._of_this_loop()
         client = lines.idle.pop() if lines.idle else self._new_client()
         try:
             yield client
         except BaseException:
-            # Given up at some moments, an exchange keeps the only connection for good; whoever came next would wait.
+            # An exchange that is cancelled at some moments keeps the only connection for good, and the next would
+            # wait.
             await client.aclose()
             raise
         lines.idle.append(client)
@@ -126,8 +127,8 @@ class Transport:
     def _new_client(self) -> httpx.AsyncClient:
         import httpx
 
-        # Compressed answers are not asked for: what arrives is what is counted.
-        # Fields without a value are null in reports, where others get placeholders.
+        # Compressed answers are not requested, so that the received bytes are those that count. Fields without a
+        # value are null in reports with this preference, and have placeholders otherwise.
         headers = {
             "Accept-Encoding": "identity",
             "Prefer": "return=minimal",
@@ -144,10 +145,11 @@ class Transport:
         )
 
     def _authorities(self) -> Any:
-        """Whom TLS trusts, read once: that takes as long as some evaluations."""
+        """Returns the authorities that TLS trusts. They are read once, because that takes as long as some
+        evaluations."""
         if self._verify is None:
             if self.settings.url.startswith("http://"):
-                # No TLS at all; redirections, which could lead there, are not followed.
+                # There is no TLS; redirections, which could lead to it, are not followed.
                 self._verify = False
             else:
                 import ssl
@@ -173,7 +175,8 @@ class Transport:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """One operation, asked again while the server is away. It must be one that may be repeated."""
+        """Sends an operation, and retries while the server is absent. The operation must be one that may be
+        repeated."""
         import httpx
 
         content = encode(body) if body is not None else None
@@ -191,7 +194,7 @@ class Transport:
                 problem: Exception = error
                 retry_after = told
             except httpx.ReadTimeout as timeout:
-                # It took the request. Whether it is still there, the next connection shows.
+                # The server received the request. The next connection shows whether it still runs.
                 patience.reset()
                 problem = timeout
             except httpx.TransportError as failure:
@@ -199,7 +202,7 @@ class Transport:
             await self._pause(patience, retry_after, problem)
 
     async def exchange(self, path: str, content: bytes, timeout_s: float) -> bytes:
-        """Sends bytes and gives those of the answer, once: whoever asks decides whether to ask again."""
+        """Sends bytes once and returns those of the answer. The caller decides about a retry."""
         import httpx
 
         headers = {"Content-Type": "application/octet-stream"}
@@ -222,7 +225,7 @@ class Transport:
         if isinstance(problem, (httpx.ConnectError, httpx.ConnectTimeout)):
             limit = self._presence.seconds(patience.begin(now))
             if (delay := patience.next_delay(now, None, limit)) is None:
-                # The causes are several pages of other libraries' calls, and the message has what they say.
+                # The causes are long tracebacks of other libraries, and the message has their content.
                 raise self._presence.error(problem, limit) from None
             if not patience.announced:
                 patience.announced = True
@@ -252,7 +255,7 @@ class Transport:
         headers: Mapping[str, str],
         timeout: Any = None,
     ) -> tuple[int, bytes, float | None]:
-        # The client's own where none is given.
+        # Without a timeout that of the client applies.
         bounded = {} if timeout is None else {"timeout": timeout}
         async with (
             self._of_this_loop().turn,
@@ -266,13 +269,13 @@ class Transport:
 
     @asynccontextmanager
     async def events(self, path: str, last_id: str | None) -> AsyncIterator[AsyncIterator[str]]:
-        """A stream of server-sent events, as text. Errors of HTTP are those of httpx."""
+        """Yields a stream of server-sent events as text. Errors of HTTP are those of httpx."""
         import httpx
 
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
         # The server sends a comment every 15 s.
         timeout = httpx.Timeout(60.0, connect=_CONNECT_TIMEOUT_S)
-        # Streams take no turn: however many there are, calls go on.
+        # Streams take no permit, so any number of them leaves calls possible.
         async with (
             self._line() as client,
             client.stream("GET", path, headers=headers, timeout=timeout) as answer,
@@ -300,7 +303,7 @@ async def _read(answer: httpx.Response, limit: int, path: str) -> bytes:
 
 
 def encode(body: object) -> bytes:
-    """JSON. What it cannot hold is an error here, and not a text that the server misreads."""
+    """Returns a body as JSON. A value that JSON lacks is an error here, and no text that the server misreads."""
     from .errors import ArgumentError
 
     try:
@@ -313,7 +316,7 @@ def encode(body: object) -> bytes:
 
 
 def parse_object(raw: bytes, path: str) -> dict[str, Any]:
-    """A JSON object, or an error that says that this is not our server."""
+    """Parses a JSON object. The error asks whether this is a server of warpgauge."""
     try:
         value = json.loads(raw, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -328,7 +331,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def error_of(status: int, raw: bytes) -> ApiError:
-    """The error of a body, or of a body that somebody on the way wrote."""
+    """Returns the error of a body, which a proxy may have written."""
     try:
         body = json.loads(raw)
         if isinstance(body, dict) and isinstance(body.get("error"), str):
@@ -346,5 +349,5 @@ def _worth_another(status: int, code: str) -> bool:
 
 
 def _seconds(text: str | None) -> float | None:
-    """`Retry-After` as seconds; a date, or anything else, is as if there were none."""
+    """Returns `Retry-After` in seconds, or `None` for a date or anything else."""
     return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else None

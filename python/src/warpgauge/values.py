@@ -1,9 +1,10 @@
-"""Values as data: a tree in JSON, and the elements of arrays behind it. Nothing that is read runs code.
+"""Values as data: a tree in JSON, followed by the elements of arrays. Reading a value runs no code.
 
-The processes that run functions have this file too, so it imports nothing of the package. What is written is the
+The processes that run functions have this file too, so it imports nothing of the package. The written form is the
 length of the JSON (four bytes, little endian), the JSON ``{"tree": …, "segments": [lengths]}``, and the segments.
-Numbers, texts, `True`, `False` and `None` stand for themselves in a tree; everything else is a list that begins
-with the kind.
+
+Numbers, texts, `True`, `False` and `None` are themselves in a tree; everything else is a list that begins with the
+kind.
 """
 
 import ctypes
@@ -15,13 +16,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# How deep values may nest.
+# Maximum depth of nested values.
 DEEPEST_VALUE = 64
 
-# Kinds of numpy's element types that are nothing but bytes.
+# Kinds of numpy's element types that are plain bytes.
 PLAIN_KINDS = "biufcSUmM"
 
-# PyTorch's element types, with those of numpy for whoever has no PyTorch.
+# PyTorch's element types, with those of numpy for readers without PyTorch.
 TORCH_DTYPES: dict[str, "str | None"] = {
     "float64": "f8", "float32": "f4", "float16": "f2", "bfloat16": None, "float8_e5m2": None, "float8_e4m3fn": None,
     "float8_e8m0fnu": None, "float4_e2m1fn_x2": None,
@@ -31,23 +32,24 @@ TORCH_DTYPES: dict[str, "str | None"] = {
 
 
 class NotData(Exception):
-    """A value that is no data, or bytes that are no value: where, and why."""
+    """The value is no data, or the bytes are no value. The message has the place and the reason."""
 
 
 class ValueWriter:
-    """Writes values. `to_cpu`: tensors of devices are copied. `other` may give the tree of what is no data."""
+    """Writes values. With `to_cpu`, tensors of devices are copied. `other` may return the tree of a value that is no
+    data."""
 
     def __init__(self, to_cpu: bool = False, other: "Callable[[Any, str], Any] | None" = None) -> None:
         self.segments: list[bytes] = []
         self._to_cpu, self._other = to_cpu, other
 
     def packed(self, tree: Any) -> bytes:
-        """Everything so far, as it travels."""
+        """Returns everything written so far, in the form that is sent."""
         head = json.dumps({"tree": tree, "segments": [len(segment) for segment in self.segments]}).encode()
         return b"".join([struct.pack("<I", len(head)), head, *self.segments])
 
     def tree(self, value: Any, place: str = "the value", depth: int = 0) -> Any:
-        """The tree of a value; raises `NotData` with the place of what is none."""
+        """Returns the tree of a value. Raises `NotData` with the place of a part that is no data."""
         if depth > DEEPEST_VALUE:
             raise NotData(f"{place} nests deeper than {DEEPEST_VALUE}, or holds itself")
         kind = type(value)
@@ -136,7 +138,7 @@ _SEQUENCES: dict[Any, str] = {list: "l", tuple: "t", set: "s", frozenset: "z"}
 
 
 class ValueReader:
-    """Reads what was written. `other` makes the values of kinds that are not known here."""
+    """Reads written values. `other` creates the values of kinds that are unknown here."""
 
     def __init__(self, data: "bytes | memoryview", other: "Callable[[list[Any]], Any] | None" = None) -> None:
         self._other = other
@@ -158,11 +160,11 @@ class ValueReader:
             raise NotData(f"a value that cannot be read: {error}") from None
 
     def value(self) -> Any:
-        """The value of the whole tree."""
+        """Returns the value of the whole tree."""
         return self.of(self.root)
 
     def of(self, tree: Any) -> Any:
-        """The value of a tree; raises `NotData` for what is none."""
+        """Returns the value of a tree. Raises `NotData` if the tree has none."""
         try:
             return self._of(tree)
         except NotData:
@@ -250,7 +252,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-# What an iteration may do to what was there, with what it computed.
+# What an iteration may do to an object outside the loop, with the value that it computed.
 EFFECTS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.iadd,
     "-": operator.isub,
@@ -263,7 +265,7 @@ EFFECTS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def applied(value: Any, operation: str, operands: Any) -> Any:
-    """What becomes of a value outside of a loop by what an iteration did to it."""
+    """Returns a value outside a loop after the effect of an iteration."""
     if operation == "append":
         value.append(operands[0])
     elif operation == "extend":

@@ -1,6 +1,6 @@
-"""YAML as the server reads it (the core schema of YAML 1.2), on top of PyYAML.
+"""Parses YAML like the server (the core schema of YAML 1.2), on top of PyYAML.
 
-PyYAML itself takes `1e-5` for a text and `on` for a boolean.
+PyYAML itself reads `1e-5` as a text and `on` as a boolean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _integer(loader: Any, node: Any) -> int:
 
 
 def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
-    """A mapping; a key that comes twice is a mistake, of which nobody would be told."""
+    """Returns a mapping. A repeated key is an error, which would otherwise stay unnoticed."""
     read: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
@@ -48,7 +48,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 def parse(text: str) -> Any:
-    """The document. Raises `ValueError` with the place of what is wrong."""
+    """Returns the document. Raises `ValueError` with the place of the error."""
     try:
         return yaml.load(text, Loader=_Loader)  # a safe loader
     except (yaml.YAMLError, RecursionError) as error:
