@@ -186,7 +186,6 @@ pub(super) fn add_examples(document: &mut Value, submissions: &[&str]) {
 /// A stored matrix.
 const MATRIX: &str = include_str!("../../../../../openapi/examples/matrix.json");
 
-/// An upload.
 /// A stored tensor, and a handle that opens it.
 const TENSOR: &str = include_str!("../../../../../openapi/examples/tensor.json");
 const HANDLE: &str = include_str!("../../../../../openapi/examples/tensor_handle.json");
