@@ -13,18 +13,18 @@
 //! mod needs;
 //! ```
 
-// Not every test program uses all of it.
+// Some test programs use only a part of this file.
 #![allow(dead_code, unused_macros)]
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Variable with the file that collects what was skipped: `skipped|in part`, test and need in a line,
-/// with tabs between them.
+/// Variable with the path of the record. Each line has `skipped` or `in part`, the test and the
+/// need, separated by tabs.
 pub const RECORD: &str = "WARPGAUGE_TESTS_SKIPPED";
 
-/// Ends the test as skipped where something is not there: `needs!("PostgreSQL", installed())`.
+/// Ends the test as skipped if a need is not met: `needs!("PostgreSQL", installed())`.
 macro_rules! needs {
     ($what:expr, $there:expr $(,)?) => {
         if !$there {
@@ -34,7 +34,7 @@ macro_rules! needs {
     };
 }
 
-/// The same, for a test that has checked something: it is skipped in part.
+/// Ends a test that has checked something as skipped in part.
 macro_rules! the_rest_needs {
     ($what:expr, $there:expr $(,)?) => {
         if !$there {
@@ -44,7 +44,7 @@ macro_rules! the_rest_needs {
     };
 }
 
-/// What an option holds; where it holds nothing, the test ends, skipped in part.
+/// Returns the value of an option, or ends the test as skipped in part.
 macro_rules! the_rest_needs_some {
     ($what:expr, $found:expr $(,)?) => {{
         let found = $found;
@@ -53,14 +53,14 @@ macro_rules! the_rest_needs_some {
     }};
 }
 
-/// Says that something is not checked here, and goes on.
+/// Records that a part is not checked here, and continues.
 macro_rules! in_part {
     ($what:expr) => {
         $crate::needs::tell("in part", &$crate::needs::this_test!(), $what)
     };
 }
 
-/// The name of the test that runs, with its program: `it::disk::a_full_disk_…`.
+/// Returns the name of the present test, with its program: `it::disk::a_full_disk_…`.
 macro_rules! this_test {
     () => {{
         fn here() {}
@@ -70,8 +70,9 @@ macro_rules! this_test {
 
 pub(crate) use this_test;
 
-/// Test runners name the thread of each test for it. On the main thread, where a test program may run
-/// tests one after the other, `here` tells: the path of something within the test.
+/// Returns the name of the present test. Test runners name the thread of each test after the test.
+/// On the main thread, where a program may run tests in sequence, `here` has the path of an item
+/// within the test.
 pub fn name_of(here: &str) -> String {
     match std::thread::current().name() {
         Some(name) if name != "main" => format!("{}::{name}", env!("CARGO_CRATE_NAME")),
@@ -79,20 +80,20 @@ pub fn name_of(here: &str) -> String {
     }
 }
 
-/// Tells that a test, or a part of it, does not run for want of something.
+/// Records that a test, or a part of it, does not run because a need is not met.
 ///
 /// # Panics
 ///
-/// Where it cannot be recorded: the test fails rather than pass unnoticed.
+/// If the record cannot be written: the test fails rather than pass unnoticed.
 pub fn tell(how: &str, test: &str, what: &str) {
-    // Not `eprintln!`, which runners capture of tests that pass.
+    // Runners capture the output of `eprintln!` in tests that pass.
     let told = std::io::stderr().write_all(format!("{how}: {test} needs {what}\n").as_bytes());
     let record = std::env::var_os(RECORD).map(PathBuf::from);
     let told = told.and_then(|()| record.map_or(Ok(()), |file| append(&file, how, test, what)));
     told.unwrap_or_else(|error| panic!("cannot tell in {RECORD} what {test} needs: {error}"));
 }
 
-/// Tests run side by side, in one process or in many: a line is written at once.
+/// Appends a line in one write, because tests run side by side, in one process or in several.
 fn append(file: &Path, how: &str, test: &str, what: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(file)?;
     file.write_all(format!("{how}\t{test}\t{what}\n").as_bytes())

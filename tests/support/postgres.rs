@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-/// Where `initdb` and `postgres` are.
+/// Returns the directory of `initdb` and `postgres`.
 fn programs() -> Option<PathBuf> {
     let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = debian.map(|version| version.path().join("bin")).collect();
@@ -16,16 +16,16 @@ fn programs() -> Option<PathBuf> {
     found.into_iter().rev().find(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())
 }
 
-/// Whether PostgreSQL is installed: what starts a server needs it.
+/// Returns whether PostgreSQL is installed.
 #[allow(dead_code)] // The benchmark asks before it starts.
 pub fn installed() -> bool {
     programs().is_some()
 }
 
-/// A server, until it is dropped.
+/// A running server. Dropping it stops the server.
 pub struct Server {
     child: Child,
-    /// Reads what it says, until nobody is there who could say anything.
+    /// Reads the server's output until all of its processes have ended.
     reader: Option<JoinHandle<()>>,
     directory: PathBuf,
 }
@@ -34,24 +34,24 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The processes of its connections, which have its standard error, go on until they notice, and
-        // answer meanwhile.
+        // The processes of connections hold standard error. They continue until they notice the
+        // end, and answer until then.
         self.reader.take().map(JoinHandle::join);
     }
 }
 
 impl Server {
-    /// The URL of its database.
+    /// Returns the URL of the database.
     pub fn url(&self) -> String {
         format!("postgres://warpgauge@localhost/postgres?host={}", self.directory.display())
     }
 
-    /// Starts a server on a socket in `directory`, with the database that an earlier one left there,
-    /// or with an empty one.
+    /// Starts a server on a socket in `directory`, with the database of an earlier server there, or
+    /// with an empty one.
     ///
     /// # Panics
     ///
-    /// Where PostgreSQL is not installed, or does not start.
+    /// PostgreSQL is not installed, or does not start.
     pub fn start(directory: &Path) -> Self {
         let programs = programs().expect("PostgreSQL is not installed (package `postgresql`)");
         let data = directory.join("postgres");
@@ -91,7 +91,7 @@ impl Server {
         for line in ready {
             log.push(line);
             if log.last().unwrap().contains("ready to accept connections") {
-                // A pipe that nobody reads would stop it.
+                // A full pipe would block the server.
                 let reader = Some(std::thread::spawn(move || lines.for_each(drop)));
                 return Self { child, reader, directory: directory.to_owned() };
             }
@@ -102,7 +102,7 @@ impl Server {
     }
 }
 
-/// A user without rights, where this is root: PostgreSQL refuses to run as root.
+/// Returns a user without rights if this process is root: PostgreSQL refuses to run as root.
 fn unprivileged() -> Option<(u32, u32)> {
     if !rustix::process::geteuid().is_root() {
         return None;
