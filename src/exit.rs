@@ -197,7 +197,7 @@ impl Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum GateExit {
-    /// No case is slower, wrong or undecided.
+    /// No case fails the suite.
     Pass = 0,
     /// The gate could not do its work: usage, suite, baseline, device, server, a case missing.
     ToolError = 1,

@@ -271,7 +271,7 @@ impl Target {
     /// Returns the client of the named server, or `None` without a name.
     ///
     /// # Errors
-    /// The address, the key or the file of authorities is not valid.
+    /// The address is not that of a server, or contains a login.
     pub(super) fn client(&self) -> Result<Option<Client>, ClientError> {
         let Some(server) = &self.server else { return Ok(None) };
         client(server, self.api_key.as_ref(), self.ca_cert.as_ref()).map(Some)

@@ -23,8 +23,8 @@ impl SourceView {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Names the file in messages about the source. An error also gets the source line, with a mark
-    /// below its column.
+    /// Puts the file's name into messages about the source. An error also gets the source line,
+    /// with a mark below its column.
     pub(super) fn explain(&self, diagnostics: &mut [Diagnostic]) {
         let is_own = |one: &&mut Diagnostic| {
             one.file.as_deref().is_some_and(|file| SUBMITTED.contains(&file))

@@ -15,7 +15,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Names each kernel by its file's name or, if two names are equal, by its path.
+    /// Returns a name for each kernel: that of its file or, if two are equal, the file's path.
     pub(super) fn of(reference: &Path, candidates: &[PathBuf]) -> Self {
         // A comparison with its own candidates has no kernel files, and standard input has no name.
         let is_kernel = !candidates.is_empty() && reference != Path::new("-");

@@ -53,7 +53,7 @@ impl ServerArgs {
     /// Returns the client of the named server.
     ///
     /// # Errors
-    /// No server is named, or its address, the key or the file of authorities is not valid.
+    /// No server is named, or the address is not that of a server or contains a login.
     pub(super) fn client(&self) -> Result<Client, CliError> {
         let named = self.named()?;
         named.ok_or_else(|| CliError::Usage(NO_SERVER.to_owned()))
@@ -62,7 +62,7 @@ impl ServerArgs {
     /// Returns the client of the named server, or `None` without a name.
     ///
     /// # Errors
-    /// The address, the key or the file of authorities is not valid.
+    /// The address is not that of a server, or contains a login.
     pub(super) fn named(&self) -> Result<Option<Client>, CliError> {
         let server = self.server.as_deref().filter(|server| !server.is_empty());
         let client =

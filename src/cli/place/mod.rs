@@ -93,7 +93,7 @@ pub(super) trait Place {
 /// started yet.
 ///
 /// # Errors
-/// The server's address, the key or the file of authorities is not valid.
+/// The server's address is not valid, or contains a login.
 pub(super) fn open<'c>(
     target: &Target,
     patience_s: f64,
