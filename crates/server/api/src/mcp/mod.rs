@@ -1,8 +1,8 @@
 //! `/mcp`: the Model Context Protocol over HTTP, for agents ([`Mcp`]).
 //!
 //! `rmcp` implements the protocol. This module enforces the rules of all operations: the owner of a
-//! request, the size and speed of its body, the number of open streams, and when they end. Sessions
-//! are bounded ([`sessions`]), and each belongs to the key that began it.
+//! request, limits on its body, and the number and end of open streams. Sessions are bounded
+//! ([`sessions`]), and each belongs to the key that began it.
 
 mod sessions;
 

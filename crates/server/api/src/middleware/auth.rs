@@ -117,7 +117,7 @@ fn owner(hash: &blake3::Hash) -> String {
 }
 
 impl Keys {
-    /// A key in several lists has the rights of all.
+    /// Collects the configured keys. A key in several lists has the rights of all.
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let none = Rights::default();
         let lists = [

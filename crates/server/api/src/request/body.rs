@@ -55,7 +55,7 @@ pub(crate) struct BodyLimits {
 
 impl BodyLimits {
     /// `shared` is whether several callers with keys may exist. Then each may use a share of the
-    /// memory of all bodies, and of the room of all uploads, but at least that of one body.
+    /// memory and of the disk, but at least that of one body.
     pub(crate) fn new(
         limit_bytes: u64,
         upload_bytes: u64,

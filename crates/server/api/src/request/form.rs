@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use warpgauge_model::FailureCode;
 
 /// Maximum number of bytes without content. A connection delivers up to half of this at once, with
-/// the end of a field and part of the next head, and as much again with the rest of the head.
+/// the end of a field and part of the next head. The rest of the head may need as much again.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// Media type of forms.
