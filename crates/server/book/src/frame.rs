@@ -24,7 +24,7 @@ pub(super) fn framed(root: &str, index: usize, body: &str) -> String {
     )
 }
 
-/// The list of all pages by part.
+/// Returns the list of all pages by part.
 fn contents(root: &str, current: usize) -> String {
     let mut html = String::new();
     let mut part = None;

@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// The documents of all pages.
+    /// Returns the documents of all pages.
     fn rendered() -> Vec<(&'static str, String)> {
         paths().map(|path| (path, page("/book", path).unwrap())).collect()
     }

@@ -88,8 +88,8 @@ struct Anchors {
 }
 
 impl Anchors {
-    /// Returns the anchor of a heading, as GitHub makes it: lower case, hyphens for spaces, no punctuation, and a
-    /// number from the second heading of the same text on.
+    /// Returns the anchor of a heading in the form of GitHub: lower case, hyphens for spaces, no
+    /// punctuation. From the second heading of the same text on it has a number.
     fn of(&mut self, heading: &str) -> String {
         let kept = heading.trim().chars().filter_map(|c| match c {
             ' ' => Some('-'),
