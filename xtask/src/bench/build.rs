@@ -1,5 +1,5 @@
-//! Times that a developer waits: from a fresh clone to the demo's verdict and to the end of the
-//! tests, and after a change in one file. It also measures the size of the program.
+//! Measures how long a developer waits: from a fresh clone to the demo's verdict and to the end of
+//! the tests, and after a change in one file. The last figure is the size of the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -73,7 +73,7 @@ fn install_tools(home: &Path, venv: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program that the wheel brought.
+/// Returns the path of the program in the installed wheel.
 fn installed(venv: &Path) -> Result<String> {
     let script = "import warpgauge.program as p; print(p._INSTALLED)";
     let mut python = Command::new(venv.join("bin/python"));

@@ -15,12 +15,12 @@ pub struct Unready {
 }
 
 impl Unready {
-    /// A reason by its stable code.
+    /// Returns a reason with this stable code.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into() }
     }
 
-    /// The server goes down.
+    /// Returns the reason of a server that is shutting down.
     pub fn shutting_down() -> Self {
         Self::new("shutting_down", "the server is shutting down; ask another one, or the next")
     }

@@ -42,8 +42,8 @@ impl Admission {
     }
 
     /// Returns extra permits for a sweep, which already has one. It gets them only while the queue
-    /// is at most half full, up to two points per device in all: one point runs while the next
-    /// compiles or waits. So a sweep never holds more than one place in the queue per device.
+    /// is at most half full. The limit is two points per device: one runs while the next compiles
+    /// or waits. So a sweep never holds more than one place in the queue per device.
     pub(super) fn more_lanes(&self, owner: &str, devices: usize) -> Vec<Admitted> {
         let most = 2 * devices;
         let mut lanes = Vec::new();

@@ -16,7 +16,7 @@ pub const STATES: [JobState; 9] = [
     JobState::TimedOut,
 ];
 
-/// Name of a state, in the database as on the wire.
+/// Returns the name of a state, in the database and on the wire.
 pub fn name(state: JobState) -> &'static str {
     match state {
         JobState::Submitted => "submitted",

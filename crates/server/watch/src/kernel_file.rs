@@ -49,7 +49,7 @@ pub enum ContractFrom {
 }
 
 impl ContractFrom {
-    /// Name in a result.
+    /// Returns the name in a result.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",

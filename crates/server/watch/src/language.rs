@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(kind(text), Ok((KernelType::Triton, python.to_owned())));
     }
 
-    /// The files of KRAIT, to the letter: all lines of the header but the first are indented, and
-    /// so is the first line of the code.
+    /// The files are those of KRAIT. All lines of the header but the first are indented, and so is
+    /// the first line of the code.
     #[test]
     fn the_first_line_after_a_header_may_be_indented() {
         let code = "import triton\n\n@triton.jit\ndef k(x):\n    pass\n";

@@ -280,7 +280,7 @@ pub enum SuiteVerdict {
 }
 
 impl SuiteVerdict {
-    /// Name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             SuiteVerdict::Pass => "PASS",

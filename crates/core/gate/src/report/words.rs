@@ -108,7 +108,7 @@ pub(super) fn detectable(case: &CaseReport) -> Option<String> {
     Some(format!("{:.2} %", 100.0 * effect))
 }
 
-/// Names the baseline.
+/// Returns the name of the baseline for people.
 pub(super) fn baseline(report: &GateReport) -> String {
     match &report.baseline.commit {
         Some(commit) => {
@@ -119,7 +119,7 @@ pub(super) fn baseline(report: &GateReport) -> String {
     }
 }
 
-/// Names the device.
+/// Returns the name of the device for people.
 pub(super) fn device(report: &GateReport) -> String {
     report.device.as_ref().map_or("no device".to_owned(), |device| device.name.clone())
 }

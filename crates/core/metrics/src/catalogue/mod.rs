@@ -194,7 +194,7 @@ pub enum MetricUnit {
 }
 
 impl MetricUnit {
-    /// Name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             MetricUnit::Percent => "%",
@@ -243,7 +243,7 @@ pub enum MetricGroup {
 }
 
 impl MetricGroup {
-    /// Name in contracts.
+    /// Returns the name in contracts.
     pub fn name(self) -> &'static str {
         match self {
             MetricGroup::SpeedOfLight => "speed_of_light",

@@ -35,7 +35,7 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
-    /// Name in errors.
+    /// Returns the name in errors.
     pub(super) fn name(self) -> &'static str {
         match self {
             Quantity::Time => "time",

@@ -244,8 +244,8 @@ pub fn contract_of(
     })
 }
 
-/// Returns the least work of the product in CSR form: the matrix and the vector are read once, the
-/// result is written once, and each non-zero takes a multiplication and an addition.
+/// Returns the least work of the product in CSR form. The matrix and the vector are read once, and
+/// the result is written once. Each non-zero takes a multiplication and an addition.
 pub(crate) fn work(csr: &Csr, dtype: Dtype) -> Work {
     let (rows, cols, nnz) = (f64::from(csr.rows()), f64::from(csr.cols()), f64::from(csr.nnz()));
     let element = dtype.size() as f64;

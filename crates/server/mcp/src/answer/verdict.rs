@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// Name at the beginning of an answer.
+    /// Returns the name at the beginning of an answer.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Correct => "CORRECT",

@@ -50,7 +50,7 @@ impl ToolName {
     pub(crate) const ALL: [Self; 5] =
         [Self::Evaluate, Self::Compare, Self::Profile, Self::GetJob, Self::ListDevices];
 
-    /// The first two names are those of the CUDA Evaluation Server.
+    /// Returns the tool's name. The first two names are those of the CUDA Evaluation Server.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Evaluate => "evaluate_kernel",

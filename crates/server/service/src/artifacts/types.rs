@@ -40,7 +40,7 @@ impl ArtifactKind {
         Self::NsysRep,
     ];
 
-    /// Name in paths.
+    /// Returns the name in paths.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ttir => "ttir",

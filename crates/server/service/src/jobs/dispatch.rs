@@ -1,6 +1,6 @@
 //! Claims jobs that wait in the store. It claims as many as the devices can run, and one more per
 //! device, which compiles meanwhile. While all these slots are taken, as many extra slots serve
-//! owners that have no job in a slot: such a job may not need the resource that the others wait
+//! owners that have no job in a slot. Their jobs may not need the resource that the others wait
 //! for. The main type is [`Dispatcher`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

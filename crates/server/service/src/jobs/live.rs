@@ -289,7 +289,7 @@ impl LiveJobs {
         (by_state, if jobs.is_empty() { 0.0 } else { ages / jobs.len() as f64 })
     }
 
-    /// The lock is held for look-ups and moves only; a panic inside leaves the table consistent.
+    /// Locks the table for look-ups and moves only. A panic inside leaves the table consistent.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
