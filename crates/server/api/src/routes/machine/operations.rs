@@ -165,7 +165,7 @@ impl Machine {
     async fn capabilities(
         &self,
         sees: Data<&Sees>,
-        /// Whether to look for tools again.
+        /// Whether to probe tools again.
         #[oai(default)]
         refresh: Query<bool>,
     ) -> Result<JsonReply<Capabilities>, OperationError<KeyErrors>> {
