@@ -39,8 +39,8 @@ pub struct Options {
     /// Remove only the defences whose name contains this.
     #[arg(long)]
     only: Option<String>,
-    /// Run all exploits without each defence, to see who else notices; otherwise those that the table
-    /// names, which takes a tenth of the time.
+    /// Run all exploits without each defence, to see which others fail; otherwise those that the
+    /// table names, which takes a tenth of the time.
     #[arg(long)]
     all: bool,
 }

@@ -43,7 +43,7 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Mean, seconds; 0 if it never happened.
+    /// Returns the mean in seconds, or 0 if `count` is 0.
     pub fn mean_s(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.total_s / self.count as f64 }
     }

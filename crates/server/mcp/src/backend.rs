@@ -14,7 +14,7 @@ pub type JobBackendFuture<'a, T> = BoxFuture<'a, Result<T, JobBackendError>>;
 
 /// Submits and reads the jobs of one caller. Other callers do not see them.
 pub trait JobBackend: Send + Sync + 'static {
-    /// Id of the caller; empty if there is only one.
+    /// Returns the id of the caller, which is empty if there is only one caller.
     fn owner(&self) -> &str {
         ""
     }

@@ -35,7 +35,7 @@ impl Part {
         Ok(Self::Artifact { kind, kernel })
     }
 
-    /// Media type of its content.
+    /// Returns the media type of the content.
     pub(crate) fn media_type(&self) -> &'static str {
         match self {
             Self::Report => "application/json",
@@ -43,7 +43,7 @@ impl Part {
         }
     }
 
-    /// Path of the whole part in the HTTP API.
+    /// Returns the path of the whole part in the HTTP API.
     pub(crate) fn http_path(&self, job_id: &str) -> String {
         match self {
             Self::Report => format!("/jobs/{job_id}"),

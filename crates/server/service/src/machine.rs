@@ -32,8 +32,8 @@ pub trait MachineService: Send + Sync {
     /// Returns counters of the service. Its job counts cover the jobs that the caller may see.
     fn statistics<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, ServiceStatistics>;
 
-    /// Directory of the server's data, which responses to callers do not show. `None` if it has
-    /// none.
+    /// Returns the directory of the server's data, or `None` if the server has none. Responses to
+    /// callers do not show the directory.
     fn data_dir(&self) -> Option<PathBuf> {
         None
     }

@@ -22,7 +22,7 @@ const PIECES_AHEAD: usize = 2;
 
 /// A part of a body. It is read once, while the body is written to its file.
 pub trait Bulk: Debug + Send + Sync {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     fn bytes(&self) -> u64;
 
     /// Returns the content. A blocking thread reads it.

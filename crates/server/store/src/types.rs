@@ -79,7 +79,7 @@ impl NewJob {
 pub struct Idempotency {
     /// The caller's key for the request.
     pub key: String,
-    /// Distinguishes the request from another one under the same key.
+    /// Distinguishes the request from other requests under the same key.
     pub request_hash: [u8; 32],
 }
 

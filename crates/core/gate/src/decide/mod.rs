@@ -291,7 +291,7 @@ impl SuiteVerdict {
         }
     }
 
-    /// Exit code of the command.
+    /// Returns the exit code of the command.
     pub const fn exit_code(self) -> u8 {
         match self {
             SuiteVerdict::Pass => 0,

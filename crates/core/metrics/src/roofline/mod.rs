@@ -294,7 +294,7 @@ fn note_on_time(time: &RatesOver) -> Option<String> {
 const CLOCKS_DIFFER: f64 = 0.03;
 
 impl BoundBy {
-    /// Phrase for people.
+    /// Returns a phrase for people.
     pub fn sentence(self) -> &'static str {
         match self {
             BoundBy::Compute => "bound by arithmetic",
@@ -308,7 +308,7 @@ impl BoundBy {
 }
 
 impl Precision {
-    /// Label for people.
+    /// Returns a label for people.
     pub fn label(self) -> &'static str {
         match self {
             Precision::Fp64 => "FP64",
@@ -324,7 +324,7 @@ impl Precision {
 }
 
 impl Level {
-    /// Label for people.
+    /// Returns a label for people.
     pub fn label(self) -> &'static str {
         match self {
             Level::L1 => "L1",

@@ -86,7 +86,7 @@ pub(super) fn compiler(outcome: &mut Outcome, response: &EvaluateResponse) {
     }
 }
 
-/// `file:line:column: severity: message`.
+/// Formats a diagnostic as `file:line:column: severity: message`.
 fn located(diagnostic: &Diagnostic) -> String {
     let mut place = diagnostic.file.clone().unwrap_or_default();
     for number in [diagnostic.line, diagnostic.column].into_iter().flatten() {

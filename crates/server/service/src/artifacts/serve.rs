@@ -338,7 +338,7 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
     }
 }
 
-/// Source of an intermediate text of a Triton kernel.
+/// Returns the source of an intermediate text of a Triton kernel.
 fn stage<'a>(kernel: &KeptKernel, built: &'a BuiltImage, kind: ArtifactKind) -> Way<'a> {
     match built.stage(kind.name()) {
         Some(text) => Way::Kept(text.as_bytes()),

@@ -121,17 +121,17 @@ impl LiveJob {
         }
     }
 
-    /// The right to work on the job.
+    /// Locks the right to work on the job.
     pub(super) fn lease(&self) -> MutexGuard<'_, Option<JobLease>> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Artifacts of the job so far.
+    /// Locks the artifacts that the job has so far.
     pub(super) fn collected(&self) -> MutexGuard<'_, CollectedArtifacts> {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes and returns the tensors created from its outputs so far.
+    /// Removes and returns the tensors that were created from the job's outputs so far.
     pub(super) fn kept_tensors(&self) -> Vec<KeptTensor> {
         std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -143,7 +143,7 @@ impl LiveJob {
         event
     }
 
-    /// Time since this process has the job.
+    /// Returns the time since this process took the job.
     pub(super) fn age(&self) -> Duration {
         self.born.elapsed()
     }

@@ -25,7 +25,7 @@ pub enum MatrixFileFormat {
 }
 
 impl MatrixFileFormat {
-    /// Extension of such files.
+    /// Returns the extension of files in this format.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Market => "mtx",
