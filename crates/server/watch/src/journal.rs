@@ -167,7 +167,7 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
         } else if Version::at(&folder.kernels().join(entry.name())) == Some(entry.version) {
             unfinished.push((key, entry));
         } else {
-            // The file was replaced or removed meanwhile. A file that is present is a later version.
+            // The file was replaced or removed meanwhile. A present file is a later version.
             fs::remove_file(&path).map_err(failed("remove", &path))?;
         }
     }

@@ -3,8 +3,8 @@
 //!
 //! A template is a 16-bit mask; bit `4 · row + column` is that cell of a block. A block is written
 //! with the fewest templates that cover it. Each template has a *position* and four values, for its
-//! cells in the order of their bits, with 0 for cells that are not in the block. Positions are
-//! grouped by tile, within a tile by row of blocks, then by column.
+//! cells in the order of their bits. The value is 0 for cells that are not in the block. Positions
+//! are grouped by tile, within a tile by row of blocks, then by column.
 //!
 //! A position is a 32-bit word. From the lowest bit it contains: the column of the block within its
 //! tile (13 bits); CE (1 for the last position of its block); the row of the block within its tile
