@@ -169,6 +169,9 @@ fn finding(found: &SanitizerFinding) -> String {
     if let Some(source) = &found.source {
         place.push_str(&format!(" at {}", plain(source)));
     }
+    if let Some(other) = &found.other {
+        place.push_str(&format!(", against {}", plain(other)));
+    }
     if let (Some(thread), Some(block)) = (found.thread, found.block) {
         place.push_str(&format!(", thread {thread:?} of block {block:?}"));
     }

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::text::Notes;
 use warpgauge_model::Cause;
 
+mod place;
 mod record;
 
+use place::{after, extent, frames, hazards, hexadecimal, number, places};
 use record::{Record, records};
 
 /// Maximum number of different findings; the same finding at another address or thread is only
@@ -16,6 +19,10 @@ use record::{Record, records};
 pub const MAX_FINDINGS: usize = 200;
 /// Maximum number of characters of a message.
 const MAX_MESSAGE: usize = 1_000;
+/// Most other accesses of a hazard that are named.
+const MAX_SIDES: usize = 8;
+/// What stands between a source line and those of its callers.
+const CALLED_FROM: &str = " (called from ";
 
 /// Content of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -48,8 +55,12 @@ pub struct SanitizerFinding {
     pub block: Option<[u32; 3]>,
     /// Thread index of the first occurrence.
     pub thread: Option<[u32; 3]>,
-    /// Source file without directories, and line.
+    /// Source file without directories, and line; then the lines of its callers on the device:
+    /// `a.cu:4 (called from a.cu:60)`.
     pub source: Option<String>,
+    /// The other accesses of a hazard: source and line, or the function if the line is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<String>,
     /// Address of the first occurrence.
     pub address: Option<u64>,
     /// Size of the access, bytes.
@@ -60,14 +71,23 @@ pub struct SanitizerFinding {
     pub count: u64,
 }
 
+impl SanitizerFinding {
+    /// Returns the source file and line of the access, without its callers.
+    pub fn line(&self) -> Option<&str> {
+        let source = self.source.as_deref()?;
+        Some(source.split_once(CALLED_FROM).map_or(source, |(line, _)| line))
+    }
+}
+
 /// Parses a log. It must be the tool's own file (`--log-file`), since a program could forge the
 /// tool's lines in a shared stream.
 pub fn parse_log(text: &str) -> SanitizerLog {
     let mut log = SanitizerLog::default();
     let mut places = BTreeMap::new();
-    let mut left_out = 0u64;
+    let (mut left_out, mut reported) = (0u64, 0u64);
     let (mut runs, mut summaries) = (0, 0);
     let mut before = SanitizerLog::default();
+    let mut notes = Notes::default();
     for record in records(text) {
         if record.head == "COMPUTE-SANITIZER" {
             runs += 1;
@@ -78,8 +98,21 @@ pub fn parse_log(text: &str) -> SanitizerLog {
         if log.summary(record.head, &mut left_out) || record.is_status() {
             continue;
         }
+        if !record.is_known() && record.details.is_empty() {
+            let begin: String = record.head.chars().take(40).collect();
+            let text = format!("`{begin}` is no finding of a known version: it is left out");
+            notes.add(format!("line {}", record.line), text);
+            continue;
+        }
+        reported += 1;
         let finding = finding(&record);
-        let key = (finding.check, finding.kernel.clone(), finding.source.clone(), finding.bytes);
+        let key = (
+            finding.check,
+            finding.kernel.clone(),
+            finding.source.clone(),
+            finding.other.clone(),
+            finding.bytes,
+        );
         match places.get(&key) {
             Some(&place) => {
                 let seen: &mut SanitizerFinding = &mut log.findings[place];
@@ -89,12 +122,13 @@ pub fn parse_log(text: &str) -> SanitizerLog {
                 places.insert(key, log.findings.len());
                 log.findings.push(finding);
             }
-            None => left_out = left_out.saturating_add(finding.count),
+            None => log.left_out = Some(log.left_out.unwrap_or(0).saturating_add(finding.count)),
         }
     }
+    let beyond = log.left_out.take().unwrap_or(0);
     let all = before.with(&log);
     (log.errors, log.warnings, log.leaked) = (all.errors, all.warnings, all.leaked);
-    log.left_out = (left_out > 0).then_some(left_out);
+    log.left_out = Some(left_out.saturating_add(beyond)).filter(|count| *count > 0);
     if runs > 1 {
         log.notes.push(format!("the log has {runs} runs of the tool; their errors are added"));
     }
@@ -105,6 +139,10 @@ pub fn parse_log(text: &str) -> SanitizerLog {
             runs - summaries
         ));
     }
+    if runs <= summaries {
+        log.notes.extend(log.difference(reported, left_out));
+    }
+    log.notes.extend(notes.into_texts());
     log
 }
 
@@ -115,10 +153,15 @@ fn is_last_summary(head: &str) -> bool {
         .any(|mark| head.strip_prefix(mark).is_some_and(|rest| !rest.contains("not printed")))
 }
 
-/// Returns whether a text looks like a log of this kind.
+/// Returns whether a text looks like a log of this kind. Its beginning or its end may be missing.
 pub(super) fn looks_like_log(text: &str) -> bool {
-    records(text)
-        .any(|record| record.head == "COMPUTE-SANITIZER" || record.head.contains("ERROR SUMMARY: "))
+    records(text).any(|record| {
+        record.head == "COMPUTE-SANITIZER"
+            || record.head == "CUDA-MEMCHECK"
+            || is_last_summary(record.head)
+            || record.head.contains("ERROR SUMMARY: ")
+            || record.is_known() && !record.details.is_empty()
+    })
 }
 
 /// Returns why the tool did no work, if the log has a reason.
@@ -147,6 +190,18 @@ impl SanitizerLog {
     /// Returns whether the tool finished its work.
     pub fn complete(&self) -> bool {
         self.errors.is_some()
+    }
+
+    /// Returns a note if the summary counts other records than the log has.
+    fn difference(&self, reported: u64, unprinted: u64) -> Option<String> {
+        let counted = self.errors?.saturating_add(self.warnings.unwrap_or(0));
+        let found = reported.saturating_add(unprinted);
+        (counted != found).then(|| {
+            format!(
+                "the tool's own summary counts {counted} errors and warnings, and the log has \
+                 {found} records: part of the log is missing, or it is of another run"
+            )
+        })
     }
 
     /// Adds the counts of another run.
@@ -202,31 +257,37 @@ fn added(so_far: Option<u64>, more: Option<u64>) -> Option<u64> {
 }
 
 fn finding(record: &Record<'_>) -> SanitizerFinding {
-    let details = || record.details.iter().copied();
-    let at = details().chain([record.head]).find_map(location);
-    let frame = details()
-        .filter_map(|line| line.strip_prefix("Device Frame:"))
-        .filter_map(|line| function(line.trim()))
-        .next_back();
-    let address = details().chain([record.head]).find_map(|line| {
-        ["Access to ", "Address ", "access to ", "at __shared__ "]
+    let lines = || std::iter::once(record.head).chain(record.details.iter().copied());
+    let address = record.details.iter().copied().chain([record.head]).find_map(|line| {
+        ["Access to ", "Access at ", "Address ", "access to ", "at __shared__ "]
             .iter()
             .find_map(|mark| hexadecimal(after(line, mark)?))
     });
-    let hazards = details().chain([record.head]).find_map(hazards);
-    let (kernel, source) = at.unwrap_or_default();
+    let mut places = places(record).into_iter();
+    let frames = frames(record);
+    let place = places.next().unwrap_or_default();
+    let calls: Vec<&str> = frames.iter().filter_map(|frame| frame.source.as_deref()).collect();
+    let source = place.source.map(|source| match calls.is_empty() {
+        true => source,
+        false => format!("{source}{CALLED_FROM}{})", calls.join(", ")),
+    });
+    let others = places.take(MAX_SIDES).map(|other| other.source.unwrap_or(other.function));
+    let others: Vec<String> = others.collect();
+    let counts: Vec<u64> = lines().filter_map(hazards).collect();
+    let count = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
     SanitizerFinding {
         check: check(record),
-        kernel: frame.unwrap_or(kernel),
-        block: details().chain([record.head]).find_map(|line| extent(after(line, "in block ")?)),
-        thread: details().find_map(|line| {
+        kernel: frames.into_iter().next_back().map_or(place.function, |frame| frame.function),
+        block: lines().find_map(|line| extent(after(line, "in block ")?)),
+        thread: lines().find_map(|line| {
             extent(after(line, "by thread ").or_else(|| after(line, " Thread "))?)
         }),
         source,
+        other: (!others.is_empty()).then(|| others.join(", ")),
         address,
         bytes: after(record.head, "of size ").and_then(|size| number(size.split(' ').next()?)),
         message: message(record),
-        count: hazards.unwrap_or(1),
+        count: if counts.is_empty() { 1 } else { count },
     }
 }
 
@@ -234,7 +295,7 @@ fn check(record: &Record<'_>) -> &'static str {
     let head = record.head;
     let says = |text: &str| record.details.iter().any(|line| line.contains(text));
     let begins = |text: &str| head.starts_with(text);
-    if begins("Invalid __") || begins("Misaligned ") || begins("Out-of-range ") {
+    if begins("Invalid ") || begins("Misaligned ") || begins("Out-of-range ") {
         return match () {
             () if says("misaligned") || begins("Misaligned ") => "misaligned",
             () if says("freed") => "use_after_free",
@@ -244,7 +305,7 @@ fn check(record: &Record<'_>) -> &'static str {
     }
     match () {
         () if begins("Uninitialized ") => "uninitialised_read",
-        () if begins("Host API memory access error") => "host_access",
+        () if begins("Host API ") => "host_access",
         () if begins("Unused memory") => "unused_memory",
         () if head.contains("Race reported") || head.contains(" hazard detected at ") => {
             "shared_race"
@@ -261,7 +322,7 @@ fn check(record: &Record<'_>) -> &'static str {
 /// Returns the head, with the details other than locations.
 fn message(record: &Record<'_>) -> String {
     let elsewhere = |line: &&&str| {
-        !["at ", "by thread ", "Saved host backtrace", "Host Frame", "Device Frame", "in /"]
+        !["at ", "by thread ", "Saved ", "Host Frame", "Device Frame", "in /"]
             .iter()
             .any(|start| line.starts_with(start))
     };
@@ -273,84 +334,6 @@ fn message(record: &Record<'_>) -> String {
         text.push_str(line);
     }
     text.chars().take(MAX_MESSAGE).collect()
-}
-
-/// Returns the function and source of `… at f(int *)+0xe0 in k.cu:9`, `… at 0x70 in /d/k.cu:9:f(int
-/// *)`, or `… at 0x70 in f(int *)`; versions differ.
-fn location(line: &str) -> Option<(String, Option<String>)> {
-    let line = line.split(" [").next().unwrap_or(line);
-    let place = line.strip_prefix("at ").or_else(|| {
-        let at = line.find(" access at ").map(|at| at + " access at ".len());
-        let at = at.or_else(|| line.find(") at ").map(|at| at + ") at ".len()))?;
-        Some(&line[at..])
-    })?;
-    if place.starts_with("__") && place.contains(" in block ") {
-        return None;
-    }
-    let Some(rest) = place.strip_prefix("0x") else {
-        let source = place.rsplit_once(" in ").and_then(|(_, source)| file_and_line(source));
-        return Some((function(place)?, source));
-    };
-    let (_, rest) = rest.split_once(" in ")?;
-    let mut parts = rest.splitn(3, ':');
-    let (file, line, function) = (parts.next()?, parts.next(), parts.next());
-    match (line.filter(|line| line.bytes().all(|b| b.is_ascii_digit())), function) {
-        (Some(line), Some(function)) => {
-            Some((cut(function), file_and_line(&format!("{file}:{line}"))))
-        }
-        _ => Some((cut(rest), None)),
-    }
-}
-
-/// Returns the function of `f(int *)+0xe0 in k.cu:9`.
-fn function(place: &str) -> Option<String> {
-    let end = place.rfind("+0x").or_else(|| place.rfind(" in ")).unwrap_or(place.len());
-    let name = place[..end].trim();
-    (!name.is_empty()).then(|| cut(name))
-}
-
-/// Returns `k.cu:9` for a path and a line; directories are left out, since readers should not see
-/// them.
-fn file_and_line(text: &str) -> Option<String> {
-    let (path, line) = text.trim().rsplit_once(':')?;
-    let line: u32 = line.parse().ok()?;
-    let name = path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())?;
-    Some(format!("{}:{line}", cut(name)))
-}
-
-fn cut(text: &str) -> String {
-    text.trim().chars().take(400).collect()
-}
-
-fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
-    text.find(mark).map(|at| &text[at + mark.len()..])
-}
-
-/// Parses `1,024`.
-fn number(text: &str) -> Option<u64> {
-    let digits: String = text.chars().filter(|c| *c != ',').collect();
-    digits.parse().ok()
-}
-
-fn hexadecimal(text: &str) -> Option<u64> {
-    let digits = text.strip_prefix("0x")?;
-    let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
-    u64::from_str_radix(&digits[..end], 16).ok()
-}
-
-/// Parses `(5,0,0)`, also with spaces.
-fn extent(text: &str) -> Option<[u32; 3]> {
-    let inner = text.strip_prefix('(')?.split(')').next()?;
-    let mut parts = inner.split(',').map(|part| part.trim().parse::<u32>().ok());
-    let extent = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(extent)
-}
-
-/// Returns the number in `… [256 hazards]`.
-fn hazards(line: &str) -> Option<u64> {
-    let inner = line.trim_end().strip_suffix(']')?.rsplit_once('[')?.1;
-    let (count, word) = inner.split_once(' ')?;
-    word.starts_with("hazard").then(|| number(count)).flatten()
 }
 
 #[cfg(test)]

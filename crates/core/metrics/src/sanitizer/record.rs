@@ -1,4 +1,4 @@
-//! Records of a log: a head, and indented details. The main type is [`Record`].
+//! Records of a log: a head, and details. The main type is [`Record`].
 
 /// Maximum number of details that are kept of a record: backtraces may be long.
 const MAX_DETAILS: usize = 64;
@@ -7,13 +7,68 @@ const MAX_RECORDS: usize = 1_000_000;
 /// Maximum number of bytes of a line that are read.
 const MAX_LINE: usize = 8 << 10;
 
+/// Beginnings of details in all versions. Pages and forums lose the indentation that marks them.
+const DETAILS: [&str; 21] = [
+    "at ",
+    "by thread ",
+    "Address 0x",
+    "Access at ",
+    "Access to ",
+    "and is ",
+    "and Read access ",
+    "and Write access ",
+    "Read Thread (",
+    "Write Thread (",
+    "Current Value ",
+    "Incoming Value ",
+    "Uninitialized access to ",
+    "Saved host backtrace",
+    "Host Frame",
+    "Device Frame",
+    "Saved device backtrace",
+    "in /",
+    "Not written ",
+    "ERROR : ",
+    "Barrier expected ",
+];
+
+/// Beginnings of the heads of findings in all versions.
+const FINDINGS: [&str; 15] = [
+    "Invalid __",
+    "Invalid cp.",
+    "Misaligned ",
+    "Out-of-range ",
+    "Uninitialized ",
+    "Host API memory access error",
+    "Host API uninitialized memory access",
+    "Unused memory",
+    "Barrier error",
+    "Malloc/Free error",
+    "Leaked ",
+    "Program hit ",
+    "Fatal UVM ",
+    "Stack overflow",
+    "Missing wgmma fence",
+];
+
 #[derive(Debug)]
 pub(super) struct Record<'a> {
+    /// Line of the head, from 1.
+    pub(super) line: usize,
     pub(super) head: &'a str,
     pub(super) details: Vec<&'a str>,
 }
 
 impl Record<'_> {
+    /// Returns whether the head is that of a finding of some version.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_race() || FINDINGS.iter().any(|begin| self.head.starts_with(begin))
+    }
+
+    fn is_race(&self) -> bool {
+        self.head.contains("Race reported") || self.head.contains(" hazard detected at ")
+    }
+
     /// Returns whether the record is about the tool's own progress, and not a finding.
     pub(super) fn is_status(&self) -> bool {
         const STATUS: [&str; 9] = [
@@ -27,27 +82,27 @@ impl Record<'_> {
             "Using ",
             "Tracking kernel",
         ];
-        let is_race = self.head.contains("Race reported") || self.head.contains(" hazard ");
         let is_failure = self.head.starts_with("Error: ");
-        !is_race && (is_failure || STATUS.iter().any(|status| self.head.starts_with(status)))
+        !self.is_race() && (is_failure || STATUS.iter().any(|status| self.head.starts_with(status)))
     }
 }
 
 /// Returns the records of a text.
 pub(super) fn records(text: &str) -> impl Iterator<Item = Record<'_>> {
-    let mut lines = text.lines().filter_map(tool_line).peekable();
+    let lines = text.lines().enumerate();
+    let mut lines = lines.filter_map(|(at, line)| Some((at + 1, tool_line(line)?))).peekable();
     std::iter::from_fn(move || {
         // Details without a head belong to a truncated record.
-        let head = lines.find(|line| matches!(line, Line::Head(_)))?;
+        let (line, head) = lines.find(|(_, line)| matches!(line, Line::Head(_)))?;
         let Line::Head(head) = head else { return None };
         let mut details = Vec::new();
-        while let Some(Line::Detail(detail)) = lines.next_if(|line| matches!(line, Line::Detail(_)))
-        {
+        let is_detail = |line: &(usize, Line<'_>)| matches!(line.1, Line::Detail(_));
+        while let Some((_, Line::Detail(detail))) = lines.next_if(is_detail) {
             if details.len() < MAX_DETAILS {
                 details.push(detail);
             }
         }
-        Some(Record { head, details })
+        Some(Record { line, head, details })
     })
     .take(MAX_RECORDS)
 }
@@ -71,8 +126,9 @@ fn tool_line(line: &str) -> Option<Line<'_>> {
     Some(match () {
         () if text.is_empty() => Line::Empty,
         // A longer rule is not a line of the tool.
-        () if !rest.starts_with(' ') => return None,
-        () if rest.starts_with("   ") => Line::Detail(text),
+        () if !rest.starts_with([' ', '\t', '\u{a0}']) => return None,
+        () if rest.starts_with("   ") || rest.starts_with('\t') => Line::Detail(text),
+        () if DETAILS.iter().any(|begin| text.starts_with(begin)) => Line::Detail(text),
         () => Line::Head(text),
     })
 }

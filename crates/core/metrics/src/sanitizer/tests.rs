@@ -87,14 +87,13 @@ fn forms_of_other_versions() {
     assert_eq!(
         found,
         [
-            ("misaligned", "outer_kernel(float *)", Some("fa.cu:97")),
+            ("misaligned", "outer_kernel(float *)", Some("fa.cu:97 (called from fa.cu:214)")),
             ("uninitialised_read", "sum(const int *, int *)", Some("sum.cl:30")),
             ("divergent_barrier", "test(int*, int*)", None),
             ("invalid_barrier", "__syncwarp(unsigned int)", Some("sm_30_intrinsics.hpp:110")),
             ("shared_race", "prefix", None),
             ("leak", "", None),
             ("bad_free", "k(int *)", None),
-            ("other", "", None),
         ]
     );
     assert_eq!(log.findings[0].block, Some([0, 2, 0]));
@@ -103,6 +102,15 @@ fn forms_of_other_versions() {
     assert_eq!((race.block, race.thread), (Some([11, 0, 0]), Some([127, 0, 0])));
     assert_eq!(race.address, Some(0x410));
     assert_eq!((log.errors, log.left_out, log.leaked), (Some(257), Some(157), Some((1024, 1))));
+    assert_eq!(log.findings[0].line(), Some("fa.cu:97"));
+    assert!(
+        log.notes[0].contains("counts 257 errors and warnings, and the log has 164"),
+        "{log:?}"
+    );
+    assert_eq!(
+        log.notes[1],
+        "line 24: `something that no version had` is no finding of a known version: it is left out"
+    );
 }
 
 #[test]
@@ -191,5 +199,82 @@ fn errors_of_all_runs_are_added() {
         log.notes[0].contains("13 runs") && log.notes[1].contains("3 of 13"),
         "{:?}",
         log.notes
+    );
+}
+
+/// A web page lost the indentation, and a program printed after the tool's mark.
+#[test]
+fn details_without_indentation() {
+    let log = parse_log(
+        "========= COMPUTE-SANITIZER\n\
+         ========= Invalid __global__ write of size 4 bytes\n\
+         ========= at scatter()+0x100 in demo.cu:34\n\
+         ========= by thread (0,0,0) in block (0,0,0)\n\
+         ========= Address 0x7cc43aa00001 is misaligned\n\
+         ========= and is inside the nearest allocation at 0x7cc43aa00000 of size 4 bytes\n\
+         ========= Saved host backtrace up to driver entry point at kernel launch time\n\
+         ========= Host Frame: main [0xae61] in demo\n\
+         ========= Running scatter: no error\n\
+         ========= Invalid __global__ write of size 4 bytes\n\
+         ========= at put(int)+0xb0 in demo.cu:39\n\
+         ========= Address 0x87654320 is out of bounds\n\
+         ========= Device Frame: outer()+0x30 in demo.cu:44\n\
+         ========= ERROR SUMMARY: 2 errors\n",
+    );
+    assert_eq!(checks(&log), [("misaligned", 1), ("out_of_bounds", 1)]);
+    assert_eq!(log.findings[0].source.as_deref(), Some("demo.cu:34"));
+    assert_eq!(log.findings[1].kernel, "outer()");
+    assert_eq!(log.findings[1].source.as_deref(), Some("demo.cu:39 (called from demo.cu:44)"));
+    assert_eq!(log.notes.len(), 1, "{:?}", log.notes);
+    assert!(log.notes[0].contains("Running scatter"));
+}
+
+#[test]
+fn both_sides_of_a_hazard_in_the_tail_of_a_log() {
+    let text = "========= Error: Race reported between Write access at k(int *)+0x90 in a.cu:4\n\
+                =========     and Read access at k(int *)+0x100 in a.cu:5 [4 hazards]\n\
+                =========     and Write access at k(int *)+0x120 in b.cu:6 [3 hazards]\n\
+                =========\n\
+                ========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n";
+    assert!(looks_like_log(text));
+    let log = parse_log(text);
+    assert_eq!(checks(&log), [("shared_race", 7)]);
+    let race = &log.findings[0];
+    assert_eq!((race.kernel.as_str(), race.source.as_deref()), ("k(int *)", Some("a.cu:4")));
+    assert_eq!(race.other.as_deref(), Some("a.cu:5, b.cu:6"));
+    assert_eq!(log.notes, Vec::<String>::new());
+}
+
+#[test]
+fn clones_callers_and_namespaces() {
+    let of = |lines: &str| {
+        let text =
+            format!("========= Barrier error detected. Divergent thread(s) in block.\n{lines}");
+        let found = parse_log(&text).findings.remove(0);
+        (found.kernel, found.source)
+    };
+    let pair = |kernel: &str, source: Option<&str>| (kernel.to_owned(), source.map(str::to_owned));
+    assert_eq!(
+        of("=========     at [clone top(int *)] inner()+0x11f0 in t.cu:42\n\
+            =========     by thread (32,0,0) in block (0,0,0)\n\
+            =========         Device Frame: top(int *)+0xe40 in t.cu:60\n"),
+        pair("top(int *)", Some("t.cu:42 (called from t.cu:60)"))
+    );
+    assert_eq!(
+        of("=========     at [clone top(int *)] inner()+0x11f0\n"),
+        pair("top(int *)", None)
+    );
+    assert_eq!(
+        of("=========     at 0x150 in a::b::run<int>(int *)\n"),
+        pair("a::b::run<int>(int *)", None)
+    );
+    assert_eq!(
+        of("=========     at 0x150 in /d/k.cu:9:a::run(int *)\n\
+            =========     Device Frame:/d/k.cu:30:a::top(int *) [0x30]\n"),
+        pair("a::top(int *)", Some("k.cu:9 (called from k.cu:30)"))
+    );
+    assert_eq!(
+        of("=========     at 0x150 in C:\\d\\k.cu:9:a::run(int *)\n"),
+        pair("a::run(int *)", Some("k.cu:9"))
     );
 }

@@ -159,12 +159,13 @@ pub(crate) fn fault(report: Option<&SanitizeReport>) -> Option<String> {
 }
 
 fn of_sanitizer(found: SanitizerFinding) -> Finding {
+    let source = found.line().map(str::to_owned);
     Finding {
         check: found.check.to_owned(),
         kernel: found.kernel,
         block: found.block,
         thread: found.thread,
-        source: found.source,
+        source,
         message: found.message,
         count: found.count,
     }
