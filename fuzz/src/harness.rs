@@ -38,7 +38,7 @@ fn metrics(metrics: &DeviceMetrics) {
 /// # Panics
 /// What must hold does not.
 pub fn ncu_csv(bytes: &[u8]) {
-    let text = decode(bytes);
+    let text = decode(bytes.to_vec());
     match ncu::parse_csv(&text) {
         Ok(report) => {
             assert!(!report.kernels.is_empty());
@@ -63,7 +63,7 @@ pub fn ncu_csv(bytes: &[u8]) {
 /// # Panics
 /// What must hold does not.
 pub fn ncu_log(bytes: &[u8]) {
-    let text = decode(bytes);
+    let text = decode(bytes.to_vec());
     let log = ncu::parse_log(&text);
     log.problems.iter().for_each(problem);
     assert_eq!(ncu::cause(&text).is_some(), !log.problems.is_empty());
@@ -75,7 +75,7 @@ pub fn ncu_log(bytes: &[u8]) {
 /// # Panics
 /// What must hold does not.
 pub fn nsys(bytes: &[u8]) {
-    let text = decode(bytes);
+    let text = decode(bytes.to_vec());
     let report = match nsys::parse_stats(&text) {
         Ok(report) => report,
         Err(refused) => return error(&refused),
@@ -98,7 +98,7 @@ pub fn nsys(bytes: &[u8]) {
 /// # Panics
 /// What must hold does not.
 pub fn sanitizer(bytes: &[u8]) {
-    let text = decode(bytes);
+    let text = decode(bytes.to_vec());
     let log = sanitizer::parse_log(&text);
     assert!(log.findings.len() <= sanitizer::MAX_FINDINGS);
     for finding in &log.findings {

@@ -9,8 +9,8 @@ use super::terminal::Terminal;
 use super::{CliError, import_table, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_metrics::import::{self, ImportError};
-use warpgauge_metrics::{select, unknown_name};
+use warpgauge_metrics::import::{self, ImportError, Imported};
+use warpgauge_metrics::{Selection, select, unknown_name};
 use warpgauge_model::Unavailable;
 use warpgauge_nsight::{ToolSearch, Tools};
 
@@ -27,15 +27,7 @@ pub(super) fn run(
         let text = format!("--metrics: {}", unknown_name(name));
         return Err(CliError::Usage(text));
     }
-    let bytes = read(&args.file)?;
-    let own_format = import::is_ncu_report(&bytes);
-    let text = if own_format { exported(&bytes, config)? } else { import::decode(&bytes) };
-    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
-    let imported =
-        import::import_file(&text, &name, &selection).map_err(|error| match own_format {
-            true => unreadable(&format!("it made no page of this one ({error})")),
-            false => refused(&args.file, &error),
-        })?;
+    let imported = imported(&args.file, &selection, config)?;
     let shown = if args.json {
         let json = serde_json::to_string(&imported)
             .map_err(|error| CliError::Internal(format!("import to JSON: {error}")))?;
@@ -47,25 +39,49 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
+/// The content of a file under this program's names.
+fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Imported, CliError> {
+    let bytes = read(path)?;
+    if import::is_ncu_report(&bytes) {
+        let text = exported(&bytes, config)?;
+        return import::import(&text, selection)
+            .map_err(|error| unreadable(&format!("it made no page of this one ({error})")));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    import::import_bytes(bytes, &name, selection).map_err(|error| refused(path, &error))
+}
+
 fn refused(path: &Path, error: &ImportError) -> CliError {
     CliError::Usage(format!("{}: {error}", path.display()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    let unreadable = |error| CliError::Usage(format!("could not read {}: {error}", path.display()));
     let mut bytes = Vec::new();
-    let result = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes),
-        false => File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)),
-    };
-    match result {
-        Err(error) => Err(CliError::Usage(format!("could not read {}: {error}", path.display()))),
-        Ok(_) if bytes.len() as u64 > MAX_BYTES => Err(CliError::Usage(format!(
-            "{} is longer than {} MiB; export fewer kernels or fewer tables",
-            path.display(),
-            MAX_BYTES >> 20
-        ))),
-        Ok(_) => Ok(bytes),
+    if path.as_os_str() == "-" {
+        let mut input = std::io::stdin().lock().take(MAX_BYTES + 1);
+        input.read_to_end(&mut bytes).map_err(unreadable)?;
+    } else {
+        let file = File::open(path).map_err(unreadable)?;
+        // The size is known before anything is read.
+        if file.metadata().map_err(unreadable)?.len() > MAX_BYTES {
+            return Err(too_long(path));
+        }
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     }
+    match bytes.len() as u64 > MAX_BYTES {
+        true => Err(too_long(path)),
+        false => Ok(bytes),
+    }
+}
+
+fn too_long(path: &Path) -> CliError {
+    CliError::Usage(format!(
+        "{} is longer than {} MiB; export fewer kernels (`--launch-count`), fewer metrics \
+         (`--metrics`) or fewer tables (`--report`)",
+        path.display(),
+        MAX_BYTES >> 20
+    ))
 }
 
 /// Returns the raw page of a `.ncu-rep` file, as CSV. Nsight Compute exports it.

@@ -5,6 +5,7 @@ use super::terminal::plain;
 use warpgauge_compile::readable;
 use warpgauge_metrics::catalogue::CATALOGUE;
 use warpgauge_metrics::import::{DeviceTimeline, Imported, KernelRule};
+use warpgauge_metrics::ncu::{SourceKernel, SourceLine};
 use warpgauge_metrics::nsys::{NsysLaunch, NsysReport, NsysRow};
 use warpgauge_metrics::sanitizer::{SanitizerFinding, SanitizerLog};
 use warpgauge_metrics::{DeviceMetrics, KernelMetrics, Metric};
@@ -19,6 +20,7 @@ pub(super) fn table(imported: &Imported) -> String {
         Imported::Ncu { device_metrics, rules, notes: told } => {
             notes(told) + &metrics(device_metrics, rules)
         }
+        Imported::NcuSource(page) => notes(&page.notes) + &rows(&page.kernels, source),
         Imported::Nsys { report, timelines } => notes(&report.notes) + &timeline(report, timelines),
         Imported::Sanitizer(log) => notes(&log.notes) + &findings(log),
     }
@@ -72,6 +74,26 @@ fn metrics(metrics: &DeviceMetrics, rules: &[KernelRule]) -> String {
         }));
     }
     text
+}
+
+/// The lines of a kernel with most samples, or in their order where the page has none.
+fn source(kernel: &SourceKernel) -> String {
+    let of = |line: &SourceLine| {
+        let samples = line.counters.iter().find(|(name, _)| name.contains("Sampl"));
+        samples.map(|(name, count)| (name.clone(), *count))
+    };
+    let title = kernel.lines.iter().find_map(of).map_or_else(String::new, |(name, _)| name);
+    let mut lines: Vec<(f64, &SourceLine)> =
+        kernel.lines.iter().map(|line| (of(line).map_or(0.0, |(_, count)| count), line)).collect();
+    lines.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let line = |(count, line): &(f64, &SourceLine)| {
+        let place = line
+            .number
+            .map_or_else(|| line.address.clone().unwrap_or_default(), |number| number.to_string());
+        format!("  {count:>12.0}  {:>16}  {}\n", plain(&place), name(&line.source))
+    };
+    format!("{}: {} lines, by {}\n", name(&kernel.kernel), lines.len(), plain(&title))
+        + &rows(&lines, line)
 }
 
 fn kernel(kernel: &KernelMetrics) -> String {

@@ -84,6 +84,9 @@ causes! {
     /// The tool's export is older than its report.
     StaleExport, "stale_export",
         "export again with --force-export=true";
+    /// A newer version of the tool made the report.
+    NewerReport, "newer_report",
+        "export with the version of the tool that made the report, or a newer one";
     /// The report has no such data.
     NoData, "no_data",
         "the program did nothing of the kind while it was traced: trace all of it";

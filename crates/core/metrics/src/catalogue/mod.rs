@@ -37,6 +37,17 @@ impl MetricInfo {
     }
 }
 
+/// Returns whether this program can read counters of a chip of this compute capability (times 10).
+/// Pages of Nsight Compute from other chips can be imported.
+pub fn has_counters(capability: u32) -> bool {
+    capability == UNKNOWN || (capability >= VOLTA && capability != XAVIER)
+}
+
+/// Returns today's number of a chip: Thor had 10.1 before CUDA 13.
+fn same_chip(capability: u32) -> u32 {
+    if capability == 101 { 110 } else { capability }
+}
+
 /// Computation of a metric from NVIDIA's metrics on some chips.
 #[derive(Debug, Clone, Copy)]
 pub struct ChipFormula {
@@ -51,20 +62,32 @@ pub struct ChipFormula {
 const SHARES_MEMORY: [u32; 3] = [87, 110, 121];
 /// Compute capability of an unknown chip, which may have any source.
 const UNKNOWN: u32 = 0;
-/// Compute capability of a chip without such metrics.
-const NONE: u32 = 72;
+/// Compute capability of Xavier, which CUPTI cannot read and Nsight Compute can: a Volta.
+const XAVIER: u32 = 72;
+/// Compute capability of the first chip that CUPTI's Range Profiler reads.
+const VOLTA: u32 = 70;
 
 impl ChipFormula {
     /// Returns whether chips of this compute capability (times 10) have the source; 0 means
     /// unknown.
     pub fn fits(&self, capability: u32) -> bool {
         if capability == UNKNOWN {
-            return true;
+            return self.has(capability);
         }
-        // Thor had the number 10.1 before CUDA 13.
-        let capability = if capability == 101 { 110 } else { capability };
-        let fits = (self.chips.0..=self.chips.1).contains(&capability) && capability != NONE;
-        fits && !(self.discrete && SHARES_MEMORY.contains(&capability))
+        let shares_memory = SHARES_MEMORY.contains(&same_chip(capability));
+        self.has(capability) && !(self.discrete && shares_memory)
+    }
+
+    /// Like [`ChipFormula::fits`], whether or not the chip has memory of its own.
+    pub fn has(&self, capability: u32) -> bool {
+        let capability = match same_chip(capability) {
+            UNKNOWN => return self.chips.1 >= VOLTA,
+            XAVIER => VOLTA,
+            // Pascal has Volta's names as far as it has the metric.
+            1..VOLTA if self.chips.1 >= VOLTA => VOLTA,
+            capability => capability,
+        };
+        (self.chips.0..=self.chips.1).contains(&capability)
     }
 
     /// Returns the NVIDIA metrics that the source needs.

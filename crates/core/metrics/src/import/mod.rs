@@ -1,18 +1,23 @@
 //! Imports files that users made with NVIDIA's tools. The content identifies the tool. The main
 //! type is [`Imported`].
 
+mod format;
+mod text;
+
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use super::catalogue::MetricUnit;
-use super::ncu::{self, NcuCsvError, NcuReport, NcuRule};
+use super::ncu::{self, NcuCsvError, NcuReport, NcuRule, SourcePage};
 use super::nsys::{self, NsysError, NsysReport, Timeline, timeline};
 use super::sanitizer::{self, SanitizerLog};
 use super::select::Selection;
 use super::several::{ProfiledLaunch, several_metrics};
 use super::types::{Conditions, DeviceMetrics};
 use super::values::CollectedMetrics;
+pub use format::is_ncu_report;
+pub use text::decode;
 use warpgauge_model::Unavailable;
 
 /// Maximum number of notes about percentages above 100.
@@ -33,6 +38,8 @@ pub enum Imported {
         /// Lines that were left out, and caveats.
         notes: Vec<String>,
     },
+    /// Counters of each line of code: a source page of Nsight Compute.
+    NcuSource(SourcePage),
     /// Tables of Nsight Systems.
     Nsys {
         #[serde(flatten)]
@@ -66,12 +73,9 @@ pub struct DeviceTimeline {
 /// Reasons why a file cannot be imported.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum ImportError {
-    /// The file is a report in NVIDIA's own format.
-    #[error(
-        "this is a report of Nsight Systems; export its tables with `nsys stats --format csv \
-         --force-export=true FILE` and import those"
-    )]
-    NsysReport,
+    /// The file has a known format that is not read, with what helps.
+    #[error("this is {what}; {help}")]
+    OtherFormat { what: &'static str, help: &'static str },
     /// The file has concatenated output of several tools.
     #[error(
         "the file holds {first} and {second}: import each from a file of its own, since one of \
@@ -80,8 +84,9 @@ pub enum ImportError {
     SeveralTools { first: &'static str, second: &'static str },
     /// The file is something else.
     #[error(
-        "this is neither a CSV page of Nsight Compute, nor tables of `nsys stats`, nor a log of \
-         compute-sanitizer"
+        "this is neither a page of Nsight Compute, nor tables of `nsys stats`, nor a log of \
+         compute-sanitizer; export with `ncu --import FILE --csv --page raw --print-units base`, \
+         or `nsys stats --format csv FILE`"
     )]
     UnknownContent,
     /// The tool reported why it has no data.
@@ -95,32 +100,21 @@ pub enum ImportError {
     Nsys(#[from] NsysError),
 }
 
-/// Decodes the text of a file: UTF-8, or UTF-16 as shells on Windows write it. Line endings are
-/// normalised.
-pub fn decode(bytes: &[u8]) -> String {
-    let wide = |rest: &[u8], of: fn([u8; 2]) -> u16| {
-        let (units, _) = rest.as_chunks::<2>();
-        char::decode_utf16(units.iter().copied().map(of))
-            .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect()
-    };
-    let text: String = match bytes {
-        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        // Without a byte order mark, the zeros in the first letters show the encoding.
-        [first, 0, second, 0, ..] if *first > 0 && *second > 0 => wide(bytes, u16::from_le_bytes),
-        [0, first, 0, second, ..] if *first > 0 && *second > 0 => wide(bytes, u16::from_be_bytes),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
-    };
-    match text.contains('\r') && !text.contains('\n') {
-        true => text.replace('\r', "\n"),
-        false => text,
+/// Parses a file. Its content identifies the tool; its name may identify the report of Nsight
+/// Systems.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_bytes(
+    bytes: Vec<u8>,
+    name: &str,
+    selection: &Selection,
+) -> Result<Imported, ImportError> {
+    if let Some((what, help)) = format::of_bytes(&bytes, name) {
+        return Err(ImportError::OtherFormat { what, help });
     }
-}
-
-/// Returns whether a file is a report that only Nsight Compute itself can read.
-pub fn is_ncu_report(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"NVR\0")
+    let text = text::without_prefixes(decode(bytes));
+    import_file(&text, name, selection)
 }
 
 /// Parses the output of one of the tools. A page of Nsight Compute gives the selected metrics.
@@ -136,11 +130,11 @@ pub fn import(text: &str, selection: &Selection) -> Result<Imported, ImportError
 /// # Errors
 /// See [`ImportError`].
 pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Imported, ImportError> {
-    if text.starts_with("SQLite format 3") {
-        return Err(ImportError::NsysReport);
-    }
+    let page = ncu::looks_like_page(text);
     let kinds = [
-        (ncu::looks_like_page(text), "a page of Nsight Compute"),
+        (page, "a page of Nsight Compute"),
+        (!page && ncu::looks_like_source(text), "a source page of Nsight Compute"),
+        (!page && ncu::looks_like_console(text), "what Nsight Compute prints"),
         (sanitizer::looks_like_log(text), "a log of compute-sanitizer"),
         (nsys::looks_like_stats(text), "tables of Nsight Systems"),
     ];
@@ -148,21 +142,26 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
     if let (Some(first), Some(second)) = (found.next(), found.next()) {
         return Err(ImportError::SeveralTools { first, second });
     }
-    match kinds {
-        [(true, _), ..] => ncu_page(ncu::parse_csv(text)?, text, selection),
-        [_, (true, _), _] => match sanitizer::cause(text) {
+    match kinds.iter().position(|(is, _)| *is) {
+        Some(0) => ncu_page(ncu::parse_csv(text)?, text, selection),
+        Some(1) => Ok(Imported::NcuSource(ncu::parse_source(text)?)),
+        Some(2) => ncu_page(ncu::parse_console(text)?, text, selection),
+        Some(3) => match sanitizer::cause(text) {
             Some(cause) => {
                 Err(ImportError::Nothing(cause.because("compute-sanitizer checked nothing")))
             }
             None => Ok(Imported::Sanitizer(sanitizer::parse_log(text))),
         },
-        [.., (true, _)] => Ok(nsys_tables(nsys::parse_stats_of(text, name)?)),
-        _ => Err(nothing(text)),
+        Some(_) => Ok(nsys_tables(nsys::parse_stats_of(text, name)?)),
+        None => Err(nothing(text)),
     }
 }
 
 /// Returns why a text has no output of the tools.
 fn nothing(text: &str) -> ImportError {
+    if let Some((what, help)) = format::of_text(text) {
+        return ImportError::OtherFormat { what, help };
+    }
     if let Err(summary @ NcuCsvError::Summary { .. }) = ncu::parse_csv(text) {
         return summary.into();
     }

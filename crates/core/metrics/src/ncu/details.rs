@@ -123,13 +123,28 @@ fn cells<'a>(columns: &'a Columns<'_>, row: &'a Record<'_>) -> impl Iterator<Ite
 fn name<'r>(columns: &Columns<'_>, row: &'r Record<'_>) -> Cow<'r, str> {
     let field = |name: &str| columns.field(row, name).unwrap_or_default();
     let (section, label) = (field("Section Name"), field("Metric Name"));
-    let known = LABELS.iter().find(|known| (known.0, known.1) == (section, label));
+    if let Some(name) = named(label) {
+        return Cow::Borrowed(name);
+    }
+    // With `--print-details all` charts and tables repeat labels with other meanings.
+    let item = field("Body Item Label");
+    let known =
+        LABELS.iter().find(|known| item.is_empty() && (known.0, known.1) == (section, label));
     match known {
         Some((_, _, name)) => Cow::Borrowed(name),
-        None if label.contains("__") => Cow::Borrowed(label),
         // No metric name has a slash with spaces, so labels and names stay distinct.
-        None => Cow::Owned(format!("{section} / {label}")),
+        None if item.is_empty() => Cow::Owned(format!("{section} / {label}")),
+        None => Cow::Owned(format!("{section} / {item} / {label}")),
     }
+}
+
+/// Returns NVIDIA's name in `gpu__time_duration.sum` or `Duration (gpu__time_duration.sum)`, which
+/// `--print-metric-name` selects.
+fn named(label: &str) -> Option<&str> {
+    let inner = label.strip_suffix(')').and_then(|label| label.rsplit_once('('));
+    let name = inner.map_or(label, |(_, name)| name);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':');
+    (name.contains("__") && name.chars().all(plain)).then_some(name)
 }
 
 /// Relative difference above which two values of a launch are not the same value in two roundings.

@@ -91,6 +91,11 @@ static USED: LazyLock<BTreeMap<&'static str, Option<Kind>>> = LazyLock::new(|| {
     used
 });
 
+/// Returns NVIDIA's metrics that the catalogue uses.
+pub(super) fn used_names() -> impl Iterator<Item = &'static str> {
+    USED.keys().copied()
+}
+
 /// Returns the expected properties of the metric of this name.
 pub(super) fn expected(name: &str) -> Expected {
     let used = USED.get(name);

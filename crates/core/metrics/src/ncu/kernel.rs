@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::csv::Columns;
+use super::derived;
 use super::expected::Expected;
 use crate::text::{Convention, OUT_OF_BOUNDS, Record, Value, unit, value};
 use crate::types::{Conditions, MetricSource};
@@ -13,6 +14,9 @@ use crate::values::CollectedMetrics;
 
 /// The number of passes as a metric.
 const PASSES: &str = "profiler__replayer_passes";
+
+const BLOCK_SIZE: &str = "launch__block_size";
+const GRID_SIZE: &str = "launch__grid_size";
 
 /// Columns that describe the kernel; all others of a raw page are metrics.
 const DESCRIPTION: [&str; 13] = [
@@ -171,17 +175,20 @@ impl NcuKernel {
         Put::Refused(why)
     }
 
+    /// Returns the sizes of the launch that follow from the columns that describe it.
+    fn sizes(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+        let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
+        let sizes = [(BLOCK_SIZE, self.block.map(product)), (GRID_SIZE, self.grid.map(product))];
+        sizes.into_iter().filter_map(|(name, size)| Some((name, size?)))
+    }
+
     /// Removes metrics that contradict the columns that describe the launch. Returns these metrics
     /// and the reasons.
     pub(super) fn contradictions(&mut self) -> Vec<(&'static str, String)> {
-        let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
-        let told: [(&str, &str, Option<f64>); 2] = [
-            ("launch__block_size", "Block Size", self.block.map(product)),
-            ("launch__grid_size", "Grid Size", self.grid.map(product)),
-        ];
         let mut found = Vec::new();
-        for (name, column, product) in told {
-            let (Some(product), Some(&value)) = (product, self.values.get(name)) else { continue };
+        for (name, product) in self.sizes() {
+            let Some(&value) = self.values.get(name) else { continue };
+            let column = if name == BLOCK_SIZE { "Block Size" } else { "Grid Size" };
             // Scaled units have six digits.
             if (value - product).abs() > 1e-5 * product {
                 let why = format!("it says {value}, and the column {column} {product}");
@@ -215,12 +222,19 @@ impl NcuKernel {
             };
             missing.insert((*name).to_owned(), reason.to_owned());
         }
+        let mut values = self.values.clone();
+        for (name, product) in self.sizes() {
+            if !missing.contains_key(name) {
+                values.entry(name.to_owned()).or_insert(product);
+            }
+        }
+        derived::add(&mut values, &mut missing);
         let passes = self.values.get(PASSES).map(|passes| *passes as u32);
         CollectedMetrics {
             source: MetricSource::Ncu,
             tool: tool.to_owned(),
             kernel: self.name.clone(),
-            values: self.values.clone(),
+            values,
             missing,
             conditions: Conditions { passes: conditions.passes.or(passes), ..conditions.clone() },
             note: None,

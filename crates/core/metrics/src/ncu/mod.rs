@@ -4,7 +4,9 @@
 //! Values are converted to base units. The text should be the tool's own (`--import … --csv`, or
 //! `--log-file`). A program's output in the same stream could forge the tool's.
 
+mod console;
 mod csv;
+mod derived;
 mod details;
 mod expected;
 mod kernel;
@@ -12,8 +14,11 @@ mod log;
 mod merge;
 mod page;
 mod raw;
+mod source;
 
+pub use console::{looks_like_console, parse_console};
 pub use csv::looks_like_page;
 pub use csv::{MAX_CELLS, MAX_COLUMNS, NcuCsvError, NcuPage, NcuReport, parse_csv};
 pub use kernel::{NcuKernel, NcuRule};
 pub use log::{NcuLog, cause, parse_log};
+pub use source::{SourceKernel, SourceLine, SourcePage, looks_like_source, parse_source};

@@ -113,11 +113,13 @@ impl<'a> Page<'a> {
             // Rows of metrics and rows of rules end at different columns.
             NcuPage::Details => {
                 let metric = self.columns.field(record, "Metric Name");
-                let last = match metric.is_some_and(|name| !name.is_empty()) {
-                    true => "Metric Value",
-                    false => "Metric Name",
+                let rule = self.columns.index("Rule Description");
+                let last = match (metric.is_some_and(|name| !name.is_empty()), rule) {
+                    (false, Some(rule)) => Some(rule),
+                    // A page without rules has rows of metrics only.
+                    _ => self.columns.index("Metric Value"),
                 };
-                self.columns.index(last).map_or(0, |index| index + 1)
+                last.map_or(0, |index| index + 1)
             }
         };
         if record.fields.len() < needed {

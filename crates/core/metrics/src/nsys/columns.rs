@@ -55,6 +55,16 @@ pub(super) struct Column {
     pub(super) unit: Option<(f64, Quantity)>,
 }
 
+impl Column {
+    /// Takes the unit of the table's title, unless the column has its own or is no quantity.
+    pub(super) fn take_unit(&mut self, unit: (f64, Quantity)) {
+        let has = ["total", "avg", "med", "min", "max", "stddev"].contains(&self.name.as_str());
+        if has && self.unit.is_none() {
+            self.unit = Some(unit);
+        }
+    }
+}
+
 /// Names that versions use, each with the one used here.
 const SYNONYMS: [(&str, &str); 9] = [
     ("time(%)", "time (%)"),

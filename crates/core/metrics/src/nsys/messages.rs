@@ -3,7 +3,9 @@
 use warpgauge_model::{Cause, Unavailable};
 
 /// Texts of several versions with their causes; the first match in a line is used.
-const TEXTS: [(&str, Cause); 16] = [
+const TEXTS: [(&str, Cause); 18] = [
+    ("newer than your current version", Cause::NewerReport),
+    ("newer version of Nsight Systems", Cause::NewerReport),
     ("File is older than input file", Cause::StaleExport),
     ("does not contain", Cause::NoData),
     ("could not be found", Cause::UnknownReport),
@@ -22,10 +24,29 @@ const TEXTS: [(&str, Cause); 16] = [
     ("Unable to load", Cause::NoProfilerLibrary),
 ];
 
+/// Beginning of the message about a report that is too new, which has no mark.
+const NEWER: &str = "This report was exported in Nsight Systems version";
+
+/// Returns the distance of a problem from the root: an export that failed before its tables are
+/// missed, and tables that are missed before those that have no data.
+pub(super) fn rank(problem: &Unavailable) -> u8 {
+    match problem.cause() {
+        Some(Cause::NewerReport) => 0,
+        Some(Cause::NoData) => 3,
+        Some(Cause::Unknown | Cause::NoFiles) | None => 2,
+        Some(_) => 1,
+    }
+}
+
 /// Returns the problem in a message of the tool; `None` for any other line.
 pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     let line = line.trim();
     let skipped = line.strip_prefix("SKIPPED:");
+    if line.starts_with(NEWER) {
+        let text: String = line.chars().take(400).collect();
+        let reason = format!("Nsight Systems: {text}");
+        return Some((Cause::NewerReport, Cause::NewerReport.because(reason)));
+    }
     let marked = ["WARNING:", "ERROR:", "FATAL ERROR:", "Error:", "error:"];
     let marked = marked.iter().find_map(|mark| line.strip_prefix(mark).map(|rest| (mark, rest)));
     let known = TEXTS.iter().find(|(text, _)| line.contains(text)).map(|(_, cause)| *cause);

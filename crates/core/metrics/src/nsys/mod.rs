@@ -1,5 +1,5 @@
-//! Parses the output of Nsight Systems: the tables of `nsys stats --format csv`, of all versions
-//! since 2020.
+//! Parses the output of Nsight Systems: the tables of `nsys stats` as CSV, as JSON, and as they
+//! stand on the console, of all versions since 2019.
 //!
 //! A text may have several tables with the tool's messages between them. All columns together
 //! identify a table, since `--quiet` omits its name; a given name is also used. Tables without GPU
@@ -8,6 +8,8 @@
 //! output of programs.
 
 mod columns;
+mod console;
+mod json;
 mod messages;
 mod report;
 mod reports;

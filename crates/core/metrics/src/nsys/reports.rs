@@ -54,9 +54,18 @@ const OTHERS: [(&str, &str); 19] = [
     ("um_", "unified memory"),
 ];
 
-/// Returns the report in `Processing [x.sqlite] with [/opt/…/cuda_gpu_kern_sum.py]...`.
+/// Returns the report in `Processing [x.sqlite] with [/opt/…/cuda_gpu_kern_sum.py]...`, in `[4/8]
+/// Executing 'cuda_gpu_kern_sum' stats report`, or in the title ` ** CUDA GPU Kernel Summary
+/// (cuda_gpu_kern_sum):`.
 pub(super) fn processing(line: &str) -> Option<&str> {
-    let script = line.trim().strip_prefix("Processing [")?.split_once("] with [")?.1;
+    let line = line.trim();
+    if let Some((_, rest)) = line.split_once("] Executing '").filter(|_| line.starts_with('[')) {
+        return rest.split_once("' stats report").map(|(name, _)| name);
+    }
+    if let Some(title) = line.strip_prefix("** ").and_then(|title| title.strip_suffix("):")) {
+        return title.rsplit_once(" (").map(|(_, name)| name);
+    }
+    let script = line.strip_prefix("Processing [")?.split_once("] with [")?.1;
     let file = script.split(']').next()?.rsplit(['/', '\\']).next()?;
     Some(file.strip_suffix(".py").unwrap_or(file))
 }
@@ -106,6 +115,10 @@ mod tests {
     fn reports_and_files_by_name() {
         let line = "Processing [x.sqlite] with [/opt/reports/cuda_gpu_kern_sum.py]... ";
         assert_eq!(processing(line), Some("cuda_gpu_kern_sum"));
+        let line = "[4/8] Executing 'cuda_gpu_kern_sum' stats report";
+        assert_eq!(processing(line), Some("cuda_gpu_kern_sum"));
+        assert_eq!(processing(" ** CUDA API Summary (cuda_api_sum):"), Some("cuda_api_sum"));
+        assert_eq!(processing("** bold (text)"), None);
         assert_eq!(report("cuda_gpu_kern_sum:base"), Known::Cuda);
         assert_eq!(report("gpumemtimesum"), Known::Cuda);
         assert!(matches!(report("openacc_sum"), Known::Other(what) if what == "OpenACC"));

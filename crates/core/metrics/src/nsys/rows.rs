@@ -1,5 +1,7 @@
 //! Rows of the tables. The main types are [`NsysRow`], [`NsysEvent`] and [`NsysLaunch`].
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::columns::{Column, Quantity};
@@ -114,7 +116,7 @@ impl Fields<'_> {
             return Ok(None);
         }
         let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
-        let number = match cell.parse::<f64>().map(|number| number * scale) {
+        let number = match ungrouped(cell).parse::<f64>().map(|number| number * scale) {
             // A value that underflows is not a zero.
             Ok(number) if number.is_finite() && (number != 0.0 || nothing) => number,
             _ => return Err(self.bad(name, cell)),
@@ -143,7 +145,7 @@ impl Fields<'_> {
 
     fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, NsysError> {
         let Some(cell) = self.text(name) else { return Ok(None) };
-        cell.parse().map(Some).map_err(|_| self.bad(name, cell))
+        ungrouped(cell).parse().map(Some).map_err(|_| self.bad(name, cell))
     }
 
     /// Returns a summary row; `name` and `count` are the names of these columns in its table.
@@ -201,6 +203,20 @@ impl Fields<'_> {
             queue_time: self.time("qavg")?,
             kernel_time: self.time("kavg")?,
         })
+    }
+}
+
+/// Removes the commas that group the digits of `3,512,190.5`. Any other text stays as it is.
+pub(super) fn ungrouped(cell: &str) -> Cow<'_, str> {
+    let (whole, rest) = cell.find('.').map_or((cell, ""), |at| cell.split_at(at));
+    let mut groups = whole.trim_start_matches('-').split(',');
+    let digits = |group: &str| group.bytes().all(|b| b.is_ascii_digit());
+    let first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()) && digits(group));
+    let mut others = groups.peekable();
+    let grouped = first && others.peek().is_some();
+    match grouped && others.all(|group| group.len() == 3 && digits(group)) && !rest.contains(',') {
+        true => Cow::Owned(whole.replace(',', "") + rest),
+        false => Cow::Borrowed(cell),
     }
 }
 

@@ -45,6 +45,11 @@ impl<'a> Records<'a> {
         Self { rest: text, line: 0, separator: ',' }
     }
 
+    /// Returns the records of the rest of a text, whose first line has this number.
+    pub(crate) fn from_line(rest: &'a str, line: usize) -> Self {
+        Self { rest, line: line.saturating_sub(1), separator: ',' }
+    }
+
     /// Parses a record with each separator until `is` accepts it. Later records are parsed with
     /// that separator.
     pub(crate) fn recognise(

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::catalogue::{ChipFormula, MetricInfo};
+use super::catalogue::{ChipFormula, MetricInfo, has_counters};
 use super::found::{Found, Known, Report};
 use super::gpm;
 use super::launch::DeviceLaunch;
@@ -36,7 +36,9 @@ pub struct CollectedMetrics {
 /// Returns the NVIDIA metrics that the selection needs on a chip of this compute capability (times
 /// 10). These are requested from Nsight Compute.
 pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
-    let source = |info: &&'static MetricInfo| info.sources_for(capability).next();
+    let source = |info: &&'static MetricInfo| {
+        has_counters(capability).then(|| info.sources_for(capability).next())?
+    };
     selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
@@ -44,7 +46,9 @@ pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static
 /// derives from the launch or from the instructions.
 pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let counters = |source: &&'static ChipFormula| source.names().into_iter().all(is_counter);
-    let source = |info: &&'static MetricInfo| info.sources_for(capability).find(counters);
+    let source = |info: &&'static MetricInfo| {
+        has_counters(capability).then(|| info.sources_for(capability).find(counters))?
+    };
     selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
@@ -101,7 +105,11 @@ pub(super) fn told(
     if collected.source == MetricSource::Gpm {
         return gpm::told(collected, info);
     }
-    let mut sources = info.sources_for(capability).peekable();
+    let value = |name: &str| collected.values.get(name).copied();
+    let stands = |source: &&ChipFormula| source.formula.evaluate(&value).is_some();
+    // A value that the tool has is used, though the chip shares the memory of its host.
+    let unexpected = info.sources.iter().filter(|source| source.has(capability)).find(stands);
+    let mut sources = info.sources_for(capability).chain(unexpected).peekable();
     let Some(first) = sources.peek().copied() else {
         return Err(match info.sources.is_empty() {
             true => EMULATOR_ONLY.into(),
@@ -113,7 +121,6 @@ pub(super) fn told(
             .into(),
         });
     };
-    let value = |name: &str| collected.values.get(name).copied();
     match sources.find_map(|source| source.formula.evaluate(&value)) {
         Some(Ok(value)) => {
             let note = collected.note.clone().map(Cow::Owned);

@@ -20,6 +20,7 @@ macro_rules! metrics {
 macro_rules! by_chip {
     ($formula:ident $(, $divisor:expr $(, $restriction:ident)?)?) => {
         [
+            $formula(FLOPS_60 $(, $divisor)?)$($(.$restriction())?)?.on(30, 69),
             $formula(FLOPS_70 $(, $divisor)?)$($(.$restriction())?)?.until(70),
             $formula(FLOPS_75 $(, $divisor)?)$($(.$restriction())?)?.on(75, 75),
             $formula(FLOPS_80 $(, $divisor)?)$($(.$restriction())?)?.on(80, 88),

@@ -33,6 +33,8 @@ pub(super) const TENSOR_120: Terms = &join::<10>(&[
     &[(FP4, 1.0), (FP46_TO_16, 1.0), (FP46_TO_32, 1.0), (FP8_TO_16, 1.0), (FP8_TO_32, 1.0)],
 ]);
 
+/// Chips before Volta have no tensor cores.
+pub(super) const FLOPS_60: Terms = &join::<9>(&[SINGLE, DOUBLE, HALF]);
 pub(super) const FLOPS_70: Terms = &join::<11>(&[SINGLE, DOUBLE, HALF, TENSOR_70]);
 pub(super) const FLOPS_75: Terms = &join::<11>(&[SINGLE, DOUBLE, HALF, TENSOR_75]);
 pub(super) const FLOPS_80: Terms = &join::<14>(&[SINGLE, DOUBLE, HALF, TENSOR_80]);

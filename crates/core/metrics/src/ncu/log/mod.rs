@@ -62,7 +62,7 @@ const TEXTS: [(&str, Cause); 30] = [
 /// Parses a log as `--log-file` writes it. Only the tool's lines, which begin with `==`, are read.
 pub fn parse_log(text: &str) -> NcuLog {
     let mut log = NcuLog::default();
-    let mut problems: Vec<(Cause, Unavailable)> = Vec::new();
+    let mut problems: Vec<(u8, Cause, Unavailable)> = Vec::new();
     for line in text.lines().take(MAX_LINES) {
         let line = line.trim_start_matches('\u{feff}').trim_end();
         let Some((kind, message)) = tool_line(line) else { continue };
@@ -82,14 +82,16 @@ pub fn parse_log(text: &str) -> NcuLog {
                 None => continue,
             },
         };
-        if !problems.iter().any(|(seen, _)| *seen == cause) {
+        if !problems.iter().any(|(_, seen, _)| *seen == cause) {
             let reason = format!("Nsight Compute: {}", cut(message));
-            problems.push((cause, cause.because(reason)));
+            let rank = if kind == "ERROR" { rank(cause) } else { rank_of_warning(cause) };
+            problems.push((rank, cause, cause.because(reason)));
         }
     }
-    // Known root causes come before unknown errors and consequences.
-    problems.sort_by_key(|(cause, _)| rank(*cause));
-    log.problems = problems.into_iter().map(|(_, problem)| problem).collect();
+    // Known root causes come before unknown errors and consequences, and those before warnings
+    // that need not have stopped the tool.
+    problems.sort_by_key(|(rank, ..)| *rank);
+    log.problems = problems.into_iter().map(|(.., problem)| problem).collect();
     log
 }
 
@@ -100,6 +102,13 @@ fn rank(cause: Cause) -> u8 {
         Cause::ApplicationFailed | Cause::NoKernel => 2,
         Cause::KernelFailed | Cause::NoFiles | Cause::TimedOut => 1,
         _ => 0,
+    }
+}
+
+fn rank_of_warning(cause: Cause) -> u8 {
+    match cause {
+        Cause::NoFiles | Cause::TimedOut => 4,
+        cause => rank(cause),
     }
 }
 

@@ -1,18 +1,21 @@
 //! Parses the tables of a text. The main type is [`NsysReport`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::columns::{self, Column, Quantity, Table, header};
-use super::messages;
 use super::reports::{self, Known};
-use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow};
-use crate::text::{Notes, Record, Records, TooLong};
+use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow, ungrouped};
+use super::{console, json, messages};
+use crate::text::{Notes, Record, Records, TableColumns, TooLong};
 use warpgauge_model::Unavailable;
 
 /// Maximum number of rows of all tables.
 pub const MAX_ROWS: usize = 1_000_000;
+/// Maximum length of a header on the console, bytes.
+const MAX_HEADER: usize = 4 << 10;
 /// Maximum number of messages that are kept.
 const MAX_PROBLEMS: usize = 100;
 
@@ -59,6 +62,16 @@ pub enum NsysError {
         line: usize,
         /// Content of the table.
         what: String,
+    },
+    /// Sizes have no unit.
+    #[error(
+        "line {line}: this is a table of gpumemsizesum without units, as Nsight Systems 2020.4 \
+         writes it; export it with a newer version: `nsys stats --format csv --report \
+         cuda_gpu_mem_size_sum FILE`"
+    )]
+    NoSizeUnit {
+        /// Line of its header.
+        line: usize,
     },
     /// A column occurs twice.
     #[error("line {line}: the column `{column}` stands there twice")]
@@ -125,14 +138,29 @@ fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
     let mut reader = Reader { known, ..Reader::default() };
     let mut records = Records::new(text);
     while let Some(record) = records.next() {
-        let record = record?;
+        let record = match record {
+            Ok(record) => record,
+            // Output of programs may have very long lines.
+            Err(_) if reader.table.is_none() => continue,
+            Err(too_long) => return Err(too_long.into()),
+        };
+        if json::begins(record.text) {
+            let offset = record.text.as_ptr().addr() - text.as_ptr().addr();
+            let read = reader.json(&text[offset..], record.line)?;
+            if let Some((end, line)) = read {
+                records = Records::from_line(&text[offset + end..], line);
+                continue;
+            }
+        }
         if let Some(name) = reports::processing(record.text) {
             reader.known = Some(reports::report(name));
-            reader.table = None;
+            reader.close();
+        } else if reader.fixed(&record)? {
+            continue;
         } else if let Some(first) = header_record(&mut records, &record) {
             reader.begin(&first)?;
         } else if let Some((_, problem)) = messages::problem(record.text) {
-            reader.table = None;
+            reader.close();
             if reader.report.problems.len() < MAX_PROBLEMS {
                 reader.report.problems.push(problem);
             }
@@ -145,18 +173,28 @@ fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
 
 /// Returns a record as a header, with any separator of fields.
 fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
-    // Rows begin with a number, and every header has a unit.
-    let words = !record.text.starts_with(|c: char| c.is_ascii_digit()) && record.text.contains('(');
+    // Rows begin with a number, and every header but one has a unit.
+    let words = !record.text.starts_with(|c: char| c.is_ascii_digit())
+        && (record.text.contains('(') || record.text.starts_with("Total,Operations,"));
     words.then(|| records.recognise(record, |record| header(record).is_some()))?
 }
 
 /// Returns whether a text looks like tables of this kind.
 pub fn looks_like_stats(text: &str) -> bool {
     let mut records = Records::new(text);
+    let mut before = "";
     while let Some(record) = records.next() {
-        if record.is_ok_and(|record| header_record(&mut records, &record).is_some()) {
+        let Ok(record) = record else { continue };
+        let fixed = || console::header(before, &record).is_some_and(|it| header(&it).is_some());
+        let json = || {
+            let offset = record.text.as_ptr().addr() - text.as_ptr().addr();
+            let first = json::begins(record.text).then(|| json::first(&text[offset..])).flatten();
+            first.is_some_and(|columns| header(&columns).is_some())
+        };
+        if fixed() || json() || header_record(&mut records, &record).is_some() {
             return true;
         }
+        before = record.text;
     }
     false
 }
@@ -184,16 +222,94 @@ struct Reader {
     /// Number of headers of each kind, and the line of the first.
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
+    /// Columns of the open table if it is of fixed width, as on the console.
+    columns: Option<TableColumns>,
+    /// The line before, which may be the header of such a table.
+    before: String,
+    /// Line of the first table of sizes without a unit.
+    sizes: Option<usize>,
+    /// Unit in the title of the next table, in versions of 2019 and 2020.
+    unit: Option<(f64, Quantity)>,
 }
 
 impl Reader {
+    /// Ends the open table.
+    fn close(&mut self) {
+        (self.table, self.columns, self.unit) = (None, None, None);
+        self.before.clear();
+    }
+
+    /// Parses a line of a table of fixed width. Returns whether it belongs to one.
+    fn fixed(&mut self, record: &Record<'_>) -> Result<bool, NsysError> {
+        if record.text.trim().is_empty() {
+            self.columns = None;
+            return Ok(false);
+        }
+        if let Some((columns, first)) = console::table(&self.before, record) {
+            (self.table, self.columns) = (None, None);
+            if header(&first).is_some() {
+                self.begin(&first)?;
+                self.columns = self.table.is_some().then_some(columns);
+            }
+            return Ok(true);
+        }
+        let Some(columns) = &self.columns else {
+            self.unit = console::unit(record.text).or(self.unit);
+            self.before.clear();
+            if record.text.len() <= MAX_HEADER {
+                self.before.push_str(record.text);
+            }
+            return Ok(false);
+        };
+        let fields = columns.cells(record.text).into_iter().map(Cow::Borrowed).collect();
+        self.line(&Record { fields, broken: false, ..*record })?;
+        Ok(true)
+    }
+
+    /// Parses an array of rows. Returns the bytes to its end, and the line after it; `None` if the
+    /// array has other content.
+    fn json(&mut self, text: &str, line: usize) -> Result<Option<(usize, usize)>, NsysError> {
+        let Some(first) = json::first(text).filter(|first| header(first).is_some()) else {
+            return Ok(None);
+        };
+        self.close();
+        self.begin(&Record { line, ..first.clone() })?;
+        let read = json::rows(text, &first, line, |row| self.line(&row));
+        if let Some(error) = read.error {
+            return Err(error);
+        }
+        if let Some(why) = read.cut {
+            let text =
+                format!("the JSON is cut off or malformed ({why}): the rows before are kept");
+            self.notes.add(format!("line {line}"), text);
+        }
+        self.close();
+        Ok(Some((read.end, line + text[..read.end].matches('\n').count())))
+    }
+
     fn begin(&mut self, record: &Record<'_>) -> Result<(), NsysError> {
-        let Some((mut table, columns)) = header(record) else { return Ok(()) };
+        let Some((mut table, mut columns)) = header(record) else { return Ok(()) };
         let line = record.line;
+        if let Some(unit) = self.unit.take() {
+            columns.iter_mut().for_each(|column| column.take_unit(unit));
+        }
+        self.columns = None;
+        let sizes =
+            table == Table::MemorySize && columns.iter().all(|column| column.unit.is_none());
+        if sizes {
+            self.notes.add(
+                format!("line {line}"),
+                "a table of gpumemsizesum without units, as \
+                Nsight Systems 2020.4 writes it: it is left out"
+                    .to_owned(),
+            );
+            self.sizes.get_or_insert(line);
+            (table, self.table) = (Table::Other, None);
+        }
         if let Some(Known::Other(_)) = self.known {
             table = Table::Other;
         }
-        if table == Table::Other {
+        if table == Table::Other && !sizes {
             let what = match &self.known {
                 Some(Known::Other(what)) => what.clone(),
                 _ => columns::other(&columns).to_owned(),
@@ -201,7 +317,7 @@ impl Reader {
             let text = format!("a table of {what}: it is left out");
             self.notes.add(format!("line {line}"), text);
             self.other.get_or_insert((line, what));
-        } else if let Some(column) = columns::twice(&columns) {
+        } else if let Some(column) = columns::twice(&columns).filter(|_| !sizes) {
             return Err(NsysError::ColumnTwice { line, column: column.to_owned() });
         }
         let (headers, _) = self.headers.entry(table).or_insert((0, line));
@@ -225,7 +341,7 @@ impl Reader {
             }
             return Ok(());
         }
-        let number = |field: &str| field.trim().parse::<f64>().is_ok();
+        let number = |field: &str| ungrouped(field.trim()).parse::<f64>().is_ok();
         let begins = record.fields.first().is_some_and(|field| number(field));
         let looks = record.broken && record.text.contains(',')
             || record.fields.len() > 1 && (begins || record.fields.len() > 3);
@@ -266,6 +382,13 @@ impl Reader {
 
     fn end(self) -> Result<NsysReport, NsysError> {
         let mut report = self.report;
+        report.problems.sort_by_key(messages::rank);
+        let lost = self.sizes.filter(|_| {
+            report.problems.is_empty() && self.headers.keys().all(|table| *table == Table::Other)
+        });
+        if let Some(line) = lost {
+            return Err(NsysError::NoSizeUnit { line });
+        }
         if self.headers.is_empty() && report.problems.is_empty() {
             return Err(NsysError::NoTable);
         }

@@ -105,6 +105,7 @@ fn missing(cell: &str) -> Option<&'static str> {
         "" => "the tool left it empty",
         "n/a" | "na" => "the tool says that it does not apply (n/a)",
         "no data" => "the tool has no data for it",
+        "none" | "null" | "<na>" => "the program that saved the page had no value for it",
         "nan" | "-nan" | "+nan" | "-nan(ind)" => "the tool gave no number (nan)",
         "inf" | "-inf" | "+inf" | "infinity" | "-infinity" => "the tool gave no number (inf)",
         _ => return None,

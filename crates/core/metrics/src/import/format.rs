@@ -1,0 +1,99 @@
+//! Formats that are recognised and not read, each with the command that helps.
+
+/// Bytes at the beginning of a file that show whether it is text.
+const HEAD: usize = 4 << 10;
+
+const NSYS_REPORT: (&str, &str) = (
+    "a report of Nsight Systems",
+    "export its tables with `nsys stats --format csv --force-export=true FILE` and import those",
+);
+const NSYS_SQLITE: (&str, &str) = (
+    "an SQLite export of Nsight Systems",
+    "export its tables with `nsys stats --format csv FILE.sqlite` and import those",
+);
+const NVPROF: (&str, &str) = (
+    "output of nvprof, whose metrics have other names",
+    "profile again with `ncu --csv --page raw --print-units base PROGRAM`",
+);
+
+/// First bytes of formats.
+const MAGIC: [(&[u8], &str, &str); 7] = [
+    (b"SQLite format 3", NSYS_SQLITE.0, NSYS_SQLITE.1),
+    (b"\x1f\x8b", "compressed with gzip", "unpack it with `gunzip FILE` and import the result"),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it with `unzip FILE` and import a file of it"),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "compressed with zstd",
+        "unpack it with `zstd -d FILE` and import the result",
+    ),
+    (b"\xfd7zXZ\0", "compressed with xz", "unpack it with `unxz FILE` and import the result"),
+    (b"BZh", "compressed with bzip2", "unpack it with `bunzip2 FILE` and import the result"),
+    (b"QDSTRM", NSYS_REPORT.0, "convert it with `QdstrmImporter --input-file FILE`"),
+];
+
+/// Names of reports of Nsight Systems in its own format.
+const NSYS_NAMES: [&str; 3] = [".nsys-rep", ".qdrep", ".qdstrm"];
+
+/// Returns whether a file is a report that only Nsight Compute itself can read.
+pub fn is_ncu_report(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"NVR\0")
+}
+
+/// Returns what a file is and what helps, if its bytes show a format that is not read.
+pub(super) fn of_bytes(bytes: &[u8], name: &str) -> Option<(&'static str, &'static str)> {
+    let magic = MAGIC.iter().find(|(magic, ..)| bytes.starts_with(magic));
+    if let Some((_, what, help)) = magic {
+        return Some((what, help));
+    }
+    if is_ncu_report(bytes) {
+        return Some((
+            "a report of Nsight Compute",
+            "export it with `ncu --import FILE --csv --page raw --print-units base`",
+        ));
+    }
+    if NSYS_NAMES.iter().any(|end| name.ends_with(end)) && is_binary(bytes) {
+        return Some(NSYS_REPORT);
+    }
+    is_binary(bytes).then_some((
+        "no text",
+        "if it is a report of Nsight Systems, export its tables with `nsys stats --format csv \
+         --force-export=true FILE`",
+    ))
+}
+
+/// Returns whether the bytes are those of no text in UTF-8 or UTF-16.
+fn is_binary(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(HEAD)];
+    let zeros = head.iter().filter(|byte| **byte == 0).count();
+    // Text in UTF-16 has a zero in each Latin letter, and nothing else has that many.
+    let wide = head.starts_with(&[0xff, 0xfe])
+        || head.starts_with(&[0xfe, 0xff])
+        || zeros * 5 >= head.len() * 2;
+    let controls = head.iter().filter(|byte| matches!(byte, 1..=8 | 14..=26 | 28..=31)).count();
+    !wide && zeros > 0 || controls * 10 > head.len()
+}
+
+/// Returns what a text is and what helps, if it is output that is known and not read.
+pub(super) fn of_text(text: &str) -> Option<(&'static str, &'static str)> {
+    let lines = || text.lines().take(20_000);
+    let nvprof = |line: &str| {
+        line.contains("NVPROF is profiling process")
+            || line.starts_with("==") && line.trim_end().ends_with("== Profiling result:")
+            || line.starts_with("\"Type\",\"Time(%)\",\"Time\",\"Calls\"")
+            || line.starts_with("\"Device\",\"Kernel\",\"Invocations\",\"Metric Name\"")
+    };
+    if lines().any(nvprof) {
+        return Some(NVPROF);
+    }
+    if lines().take(50).any(|line| line.contains("\"traceEvents\"")) {
+        return Some((
+            "a trace in the format of Chrome, as profilers of frameworks write it",
+            "trace with `nsys profile --stats=true PROGRAM` and import what that prints",
+        ));
+    }
+    let has = |word: &str| lines().any(|line| line.trim().trim_matches('"').starts_with(word));
+    (has("Device Attributes") && (has("Session") || has("Launch Settings"))).then_some((
+        "a session page of Nsight Compute, which describes the machine and no kernel",
+        "export with `ncu --import FILE --csv --page raw --print-units base`",
+    ))
+}

@@ -1,0 +1,200 @@
+//! Text of a file: its encoding, and what logs of CI systems put before each line.
+
+use std::borrow::Cow;
+
+/// Lines in which a tool's mark is looked for behind a prefix.
+const MAX_LINES: usize = 20_000;
+/// Most prefixes of one line.
+const MAX_PREFIXES: usize = 4;
+
+/// Beginnings of lines of the tools.
+const MARKS: [&str; 9] = [
+    "==PROF== ",
+    "==ERROR== ",
+    "==WARNING== ",
+    "========= ",
+    "\"ID\",\"",
+    "Processing [",
+    "Time (%),",
+    "Time (%)  ",
+    "Section: ",
+];
+
+/// Decodes the text of a file: UTF-8, or UTF-16 as shells on Windows write it. Line endings are
+/// normalised.
+pub fn decode(bytes: Vec<u8>) -> String {
+    let wide = |rest: &[u8], of: fn([u8; 2]) -> u16| -> String {
+        let (units, _) = rest.as_chunks::<2>();
+        char::decode_utf16(units.iter().copied().map(of))
+            .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect()
+    };
+    let text: String = match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        // Without a byte order mark, the zeros in the first letters show the encoding.
+        [first, 0, second, 0, ..] if *first > 0 && *second > 0 => wide(&bytes, u16::from_le_bytes),
+        [0, first, 0, second, ..] if *first > 0 && *second > 0 => wide(&bytes, u16::from_be_bytes),
+        _ => String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    };
+    match text.contains('\r') && !text.contains('\n') {
+        true => text.replace('\r', "\n"),
+        false => text,
+    }
+}
+
+/// Removes colours, and the times and names that CI systems and launchers of programs put before
+/// each line, if a tool's lines are behind them.
+pub(super) fn without_prefixes(text: String) -> String {
+    let hidden = |line: &str| {
+        let plain = plain(line);
+        let rest = rest(&plain).trim_start();
+        (rest.len() < line.trim_start().len()) && MARKS.iter().any(|mark| rest.starts_with(mark))
+    };
+    if !text.lines().take(MAX_LINES).any(hidden) {
+        return text;
+    }
+    let mut clean = String::with_capacity(text.len());
+    for line in text.lines() {
+        clean.push_str(rest(&plain(line)));
+        clean.push('\n');
+    }
+    clean
+}
+
+/// Returns a line without its colours: `\u{1b}[31m`.
+fn plain(line: &str) -> Cow<'_, str> {
+    if !line.contains('\u{1b}') {
+        return Cow::Borrowed(line);
+    }
+    let mut text = String::with_capacity(line.len());
+    let mut parts = line.split("\u{1b}[");
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
+        text.push_str(&part[end..]);
+    }
+    Cow::Owned(text)
+}
+
+/// Returns a line without its prefixes.
+fn rest(line: &str) -> &str {
+    let mut line = line;
+    for _ in 0..MAX_PREFIXES {
+        let forms = [time, bracketed_time, number, rank, service, step];
+        match forms.iter().find_map(|form| form(line)) {
+            Some(rest) => line = rest,
+            None => break,
+        }
+    }
+    line
+}
+
+fn digits(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (end > 0).then(|| &text[end..])
+}
+
+/// `2025-01-02T03:04:05.678Z text`; GitLab adds ` 00O` and the like.
+fn time(line: &str) -> Option<&str> {
+    let (time, rest) = line.split_once(' ')?;
+    let rest_of_time = date(time)?.strip_prefix('T').and_then(clock)?;
+    (rest_of_time.is_empty() || rest_of_time == "Z" || rest_of_time.starts_with(['+', '-']))
+        .then_some(())?;
+    let kind = rest.get(..4).filter(|kind| {
+        let b = kind.as_bytes();
+        b[0].is_ascii_digit() && b[1].is_ascii_digit() && matches!(b[2], b'O' | b'E')
+    });
+    Some(if kind.is_some() { &rest[4..] } else { rest })
+}
+
+/// `2025-01-02`, and what follows.
+fn date(text: &str) -> Option<&str> {
+    let (date, rest) = text.split_at_checked(10)?;
+    let numbers = date.split('-').map(|part| part.len() * usize::from(digits(part) == Some("")));
+    numbers.eq([4, 2, 2]).then_some(rest)
+}
+
+/// `03:04:05.678`, and what follows.
+fn clock(text: &str) -> Option<&str> {
+    let (clock, rest) = text.split_at_checked(8)?;
+    let numbers = clock.split(':').map(|part| part.len() * usize::from(digits(part) == Some("")));
+    let fraction = rest.strip_prefix(['.', ',']).and_then(digits);
+    numbers.eq([2, 2, 2]).then(|| fraction.unwrap_or(rest))
+}
+
+/// `[2025-01-02 03:04:05] text` or `[03:04:05] text`.
+fn bracketed_time(line: &str) -> Option<&str> {
+    let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
+    let time = date(time).map_or(time, |rest| rest.trim_start_matches([' ', 'T']));
+    matches!(clock(time)?, "" | "Z").then_some(rest)
+}
+
+/// `12: text`, as ctest and srun write it.
+fn number(line: &str) -> Option<&str> {
+    digits(line.trim_start())?.strip_prefix(": ")
+}
+
+/// `[rank0]: text` or `[1,0]<stdout>:text`, as launchers of several processes write it.
+fn rank(line: &str) -> Option<&str> {
+    let inner = line.strip_prefix('[')?;
+    if let Some(rest) = inner.strip_prefix("rank") {
+        return digits(rest)?.strip_prefix("]: ");
+    }
+    let rest = digits(digits(inner)?.strip_prefix(',')?)?.strip_prefix("]<std")?;
+    rest.strip_prefix("out>:").or_else(|| rest.strip_prefix("err>:"))
+}
+
+/// `service-1  | text`, as Docker Compose writes it.
+fn service(line: &str) -> Option<&str> {
+    let (name, rest) = line.split_once(" | ")?;
+    let name = name.trim_end();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (!name.is_empty() && name.chars().all(plain)).then_some(rest)
+}
+
+/// `job<TAB>step<TAB>text`, as the command line of GitHub writes it before the time.
+fn step(line: &str) -> Option<&str> {
+    let mut parts = line.splitn(3, '\t');
+    let (_, _, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    time(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn prefixes_of_logs() {
+        for line in [
+            "2025-01-02T03:04:05.6789012Z ========= COMPUTE-SANITIZER",
+            "2025-01-02T03:04:05Z 00O ========= COMPUTE-SANITIZER",
+            "[2025-01-02 03:04:05] ========= COMPUTE-SANITIZER",
+            "[03:04:05] ========= COMPUTE-SANITIZER",
+            "12: ========= COMPUTE-SANITIZER",
+            "[rank3]: ========= COMPUTE-SANITIZER",
+            "[1,0]<stdout>:========= COMPUTE-SANITIZER",
+            "app-1  | ========= COMPUTE-SANITIZER",
+            "build\trun\t2025-01-02T03:04:05Z ========= COMPUTE-SANITIZER",
+            "\u{1b}[32m2025-01-02T03:04:05Z \u{1b}[0m========= COMPUTE-SANITIZER",
+        ] {
+            let text = without_prefixes(format!("{line}\nhello\n"));
+            assert_eq!(text, "========= COMPUTE-SANITIZER\nhello\n", "{line}");
+        }
+        for text in ["12: hello\n", "1: a\n========= b\n", "x | ==PROF==\n"] {
+            assert_eq!(without_prefixes(text.to_owned()), text, "no tool's line is behind it");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_has_a_rest(line in "[0-9T:.,Z\\[\\]a-z| \t=\u{1b}é-]{0,60}") {
+            let plain = plain(&line);
+            prop_assert!(plain.ends_with(rest(&plain)));
+            let _ = without_prefixes(line.clone());
+        }
+    }
+}

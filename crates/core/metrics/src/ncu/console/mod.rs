@@ -1,0 +1,286 @@
+//! Parses the console text of Nsight Compute: kernels, sections, and their tables of fixed width.
+//! The main function is [`parse_console`].
+//!
+//! The rows are read as those of a details page. Versions before 2022 write the tables without a
+//! head, and the launch without its sizes.
+
+use std::borrow::Cow;
+
+use super::csv::{Columns, MAX_CELLS, NcuCsvError, NcuPage, NcuReport};
+use super::details;
+use crate::text::{Notes, Record, TableColumns};
+
+/// Columns of the details page that the text is brought into.
+const HEADER: [&str; 17] = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Kernel Name",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+    "Section Name",
+    "Metric Name",
+    "Metric Unit",
+    "Metric Value",
+    "Rule Name",
+    "Rule Type",
+    "Rule Description",
+];
+/// Column of the section; those before it describe the launch.
+const SECTION: usize = 10;
+/// Most characters of a rule's text.
+const MAX_RULE: usize = 4_000;
+
+/// Returns whether a text has the tables that Nsight Compute prints to the console.
+pub fn looks_like_console(text: &str) -> bool {
+    let mut kernel = false;
+    for line in text.lines() {
+        kernel |= launch(line).is_some();
+        if kernel && table(line).is_some() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Parses the console text of Nsight Compute.
+///
+/// # Errors
+/// See [`NcuCsvError`].
+pub fn parse_console(text: &str) -> Result<NcuReport, NcuCsvError> {
+    let mut reader = Reader::default();
+    for (index, line) in text.lines().enumerate() {
+        reader.line(index + 1, line)?;
+    }
+    reader.end_rule();
+    let header = record(0, HEADER.iter().map(|name| Cow::Borrowed(*name)).collect());
+    let columns = Columns::of(&header)?;
+    let mut notes = Notes::default();
+    if let Some(line) = reader.open.map(|(line, _)| line) {
+        notes.add(format!("line {line}"), "the table that begins here is cut off".to_owned());
+    }
+    let kernels = details::kernels(&columns, &reader.rows, &mut notes)?;
+    if kernels.is_empty() {
+        return Err(NcuCsvError::NoHeader);
+    }
+    Ok(NcuReport {
+        pages: vec![NcuPage::Details],
+        kernels,
+        other_lines: reader.skipped,
+        notes: notes.into_texts(),
+    })
+}
+
+fn record(line: usize, fields: Vec<Cow<'_, str>>) -> Record<'_> {
+    Record { line, text: "", fields, broken: false }
+}
+
+/// Returns the three columns of a table of metrics from its line of dashes.
+fn table(line: &str) -> Option<TableColumns> {
+    TableColumns::of(line).filter(|columns| columns.len() == 3)
+}
+
+/// A text during parsing.
+#[derive(Default)]
+struct Reader<'a> {
+    rows: Vec<Record<'a>>,
+    /// Columns before the section.
+    launch: Option<Vec<Cow<'a, str>>>,
+    /// Number of launches so far.
+    launches: usize,
+    process: (Cow<'a, str>, Cow<'a, str>),
+    section: &'a str,
+    /// The table that is open: its first line, and its columns.
+    open: Option<(usize, TableColumns)>,
+    /// Whether the open table has other columns than metrics.
+    other: bool,
+    /// Rows of the open table.
+    filled: bool,
+    rule: Option<(usize, &'a str, String)>,
+    skipped: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn line(&mut self, number: usize, line: &'a str) -> Result<(), NcuCsvError> {
+        let text = line.trim();
+        if let Some(launch) = launch(line) {
+            self.end_rule();
+            self.open = None;
+            self.begin(&launch);
+        } else if let Some((process, name)) = process(text) {
+            self.process = (process.into(), name.into());
+        } else if self.launch.is_none() {
+            self.skipped += 1;
+        } else if let Some(section) = text.strip_prefix("Section: ") {
+            self.end_rule();
+            self.open = None;
+            self.section = section.trim();
+        } else if let Some(columns) = TableColumns::of(line) {
+            self.end_rule();
+            self.dashes(number, columns);
+        } else if let Some((_, columns)) = &self.open {
+            let cells = columns.cells(line);
+            self.row(number, cells)?;
+        } else {
+            self.text(number, line);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, launch: &Launch<'a>) {
+        let (process, name) = self.process.clone();
+        let id = Cow::Owned(self.launches.to_string());
+        self.launches += 1;
+        let rest = [
+            launch.name,
+            launch.context,
+            launch.stream,
+            launch.block,
+            launch.grid,
+            launch.device,
+            launch.capability,
+        ];
+        let rest = rest.into_iter().map(Cow::Borrowed);
+        self.launch = Some([id, process, name].into_iter().chain(rest).collect());
+        self.section = "";
+    }
+
+    /// Takes a line of dashes, which begins a table, stands below its head, or ends it.
+    fn dashes(&mut self, number: usize, columns: TableColumns) {
+        match &self.open {
+            None => {
+                self.other = columns.len() != 3;
+                self.filled = false;
+                self.open = Some((number, columns));
+            }
+            // The head stands between the first two lines of dashes.
+            Some(_) if !self.filled => {}
+            Some(_) => self.open = None,
+        }
+    }
+
+    fn row(&mut self, line: usize, cells: Vec<&'a str>) -> Result<(), NcuCsvError> {
+        if !self.filled && cells.first() == Some(&"Metric Name") {
+            return Ok(());
+        }
+        let [name, unit, value] = cells[..] else {
+            self.filled = true;
+            return Ok(());
+        };
+        if name.is_empty() && unit.is_empty() && value.is_empty() {
+            // An empty line ends a table whose last line was lost.
+            self.open = None;
+            return Ok(());
+        }
+        self.filled = true;
+        if self.other || name.is_empty() {
+            return Ok(());
+        }
+        let section = self.section;
+        self.put(line, [section, name, unit, value, "", "", ""].map(Cow::Borrowed))
+    }
+
+    fn put(&mut self, line: usize, cells: [Cow<'a, str>; 7]) -> Result<(), NcuCsvError> {
+        let Some(launch) = &self.launch else { return Ok(()) };
+        debug_assert_eq!(launch.len(), SECTION);
+        if self.rows.len() * HEADER.len() > MAX_CELLS {
+            return Err(NcuCsvError::TooManyCells { line });
+        }
+        let fields = launch.iter().cloned().chain(cells).collect();
+        self.rows.push(record(line, fields));
+        Ok(())
+    }
+
+    /// Takes a line of a rule: `OPT   Est. Speedup: …`, and the lines that continue it.
+    fn text(&mut self, number: usize, line: &'a str) {
+        let text = line.trim();
+        let kind = text.split(' ').next().unwrap_or_default();
+        let begins = matches!(kind, "OPT" | "INF" | "WRN" | "ERR") && text.len() > kind.len();
+        match &mut self.rule {
+            _ if begins => {
+                self.end_rule();
+                self.rule = Some((number, kind, text[kind.len()..].trim().to_owned()));
+            }
+            Some((_, _, rule)) if !text.is_empty() => {
+                if rule.len() < MAX_RULE {
+                    rule.push(' ');
+                    rule.push_str(text);
+                }
+            }
+            Some(_) => self.end_rule(),
+            None => self.skipped += 1,
+        }
+    }
+
+    fn end_rule(&mut self) {
+        let Some((line, kind, text)) = self.rule.take() else { return };
+        let text: String = text.chars().take(MAX_RULE).collect();
+        let [section, name, kind] = [self.section, self.section, kind].map(Cow::Borrowed);
+        let none = || Cow::Borrowed("");
+        // The number of rules is bounded like that of the rows, and one too many is left out.
+        let _ = self.put(line, [section, none(), none(), none(), name, kind, Cow::Owned(text)]);
+    }
+}
+
+/// A launch: `k(int *) (64, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 8.9`.
+struct Launch<'a> {
+    name: &'a str,
+    grid: &'a str,
+    block: &'a str,
+    context: &'a str,
+    stream: &'a str,
+    device: &'a str,
+    capability: &'a str,
+}
+
+/// Returns the launch of a line that begins one.
+fn launch(line: &str) -> Option<Launch<'_>> {
+    let line = line.trim();
+    let (before, rest) = line.rsplit_once(", Context ")?;
+    let mut parts = rest.split(", ");
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let context = parts.next().filter(|text| number(text))?;
+    let stream = parts.next()?.strip_prefix("Stream ").filter(|text| number(text))?;
+    let device = parts.next().and_then(|text| text.strip_prefix("Device ")).unwrap_or_default();
+    let capability = parts.next().and_then(|text| text.strip_prefix("CC ")).unwrap_or_default();
+    let sized = sizes(before);
+    let (name, grid, block) = sized.unwrap_or_else(|| (without_date(before), "", ""));
+    Some(Launch { name, grid, block, context, stream, device, capability })
+}
+
+/// Splits `k(int *) (64, 1, 1)x(256, 1, 1)`.
+fn sizes(text: &str) -> Option<(&str, &str, &str)> {
+    let at = text.rfind(")x(")?;
+    let (before, block) = (&text[..=at], &text[at + 2..]);
+    let open = before.rfind(" (")?;
+    let grid = &before[open + 1..];
+    let extent = |text: &str| {
+        let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+        inner.is_some_and(|inner| inner.split(", ").all(|part| part.parse::<u32>().is_ok()))
+    };
+    (extent(grid) && extent(block)).then(|| (before[..open].trim(), grid, block))
+}
+
+/// Removes the date that versions before 2022 write: `k(int *), 2021-Mar-03 10:00:00`.
+fn without_date(text: &str) -> &str {
+    match text.rsplit_once(", ") {
+        Some((name, date)) if date.matches('-').count() == 2 && date.matches(':').count() == 2 => {
+            name.trim()
+        }
+        _ => text,
+    }
+}
+
+/// Splits `[5043] app@127.0.0.1`.
+fn process(text: &str) -> Option<(&str, &str)> {
+    let (number, name) = text.strip_prefix('[')?.split_once("] ")?;
+    let is = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && name.contains('@');
+    is.then(|| (number, name.rsplit_once('@').map_or(name, |(name, _)| name)))
+}
+
+#[cfg(test)]
+mod tests;

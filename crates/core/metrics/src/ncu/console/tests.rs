@@ -1,0 +1,108 @@
+use super::*;
+
+const NEW: &str = "\
+==PROF== Connected to process 12 (/home/u/app)
+==PROF== Profiling \"axpy\" - 0: 0%....50%....100% - 8 passes
+the program prints
+[12] app@127.0.0.1
+  axpy(int, float *) (128, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    Duration                         us       606.56
+    DRAM Throughput                   %        86.36
+    ----------------------- ----------- ------------
+
+    OPT   Est. Speedup: 12%
+          Device memory is the limit.
+
+    Section: Occupancy
+    ------------------ ----------- ------------
+    Metric Name        Metric Unit Metric Value
+    ------------------ ----------- ------------
+    Achieved Occupancy           %        61.25
+    ------------------ ----------- ------------
+
+  axpy(int, float *) (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: Command line profiler metrics
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    gpu__time_duration.sum           us        1,024
+    dram__bytes.sum               Mbyte         2.50
+    ----------------------- ----------- ------------
+";
+
+#[test]
+fn kernels_sections_and_rules() {
+    assert!(looks_like_console(NEW));
+    let report = parse_console(NEW).unwrap();
+    assert_eq!((report.kernels.len(), report.notes.len()), (2, 0), "{:?}", report.notes);
+    let first = &report.kernels[0];
+    assert_eq!((first.name.as_str(), first.capability), ("axpy(int, float *)", Some(89)));
+    assert_eq!((first.grid, first.block), (Some([128, 1, 1]), Some([256, 1, 1])));
+    let time = first.values["gpu__time_duration.sum"];
+    assert!((time - 606.56e-6).abs() < 1e-12);
+    let occupancy = "sm__warps_active.avg.pct_of_peak_sustained_active";
+    assert_eq!(first.values[occupancy], 61.25);
+    let rule = &first.rules[0];
+    assert_eq!(
+        (rule.kind.as_str(), rule.section.as_str()),
+        ("OPT", "GPU Speed Of Light Throughput")
+    );
+    assert_eq!(rule.description, "Est. Speedup: 12% Device memory is the limit.");
+    let second = &report.kernels[1];
+    assert_eq!(second.values["dram__bytes.sum"], 2.5e6);
+    assert!((second.values["gpu__time_duration.sum"] - 1024e-6).abs() < 1e-12);
+}
+
+/// Versions before 2022 have a date, no sizes, and no head above the rows.
+#[test]
+fn tables_of_old_versions() {
+    let text = "\
+  scale, 2021-Mar-03 10:00:00, Context 1, Stream 7
+    Section: GPU Speed Of Light
+    ---------------------------------------------------------------- --------------- ------------
+    Duration                                                                 usecond         4.54
+    Elapsed Cycles                                                             cycle        5,120
+    ---------------------------------------------------------------- --------------- ------------
+    WRN   This kernel grid is too small.
+
+    Section: Launch Statistics
+    ---------------------------------------------------------------- --------------- ------------
+    Block Size                                                                                256
+    Registers Per Thread                                             register/thread           16
+    Waves Per SM                                                                             0.41
+";
+    let report = parse_console(text).unwrap();
+    let kernel = &report.kernels[0];
+    assert_eq!((kernel.name.as_str(), kernel.capability), ("scale", None));
+    assert_eq!(kernel.values["gpc__cycles_elapsed.max"], 5120.0);
+    assert_eq!(kernel.values["launch__block_size"], 256.0);
+    assert_eq!(kernel.values["launch__waves_per_multiprocessor"], 0.41);
+    assert_eq!(kernel.rules[0].kind, "WRN");
+    assert!(report.notes[0].contains("is cut off"), "{:?}", report.notes);
+}
+
+#[test]
+fn other_tables_are_no_metrics() {
+    let text = "\
+  k (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: Memory Workload Analysis Tables
+    ---------- ---- ---- ----
+    Table      Hits Rate Sum
+    ---------- ---- ---- ----
+    Global        1    2    3
+    ---------- ---- ---- ----
+    Section: Occupancy
+    ------------------ - -----
+    Achieved Occupancy % 61.25
+    ------------------ - -----
+";
+    let report = parse_console(text).unwrap();
+    assert_eq!(report.kernels[0].values.len(), 1);
+    assert!(!looks_like_console("a, Context 1, Stream 7\nno table\n"));
+    assert!(!looks_like_console("--- --- ---\n"), "no launch");
+    assert_eq!(parse_console("--- --- ---\n"), Err(NcuCsvError::NoHeader));
+}

@@ -1,0 +1,177 @@
+//! Counts that a page has in another form: as a rate, or as a pipeline that stood still.
+//!
+//! The roofline sections of Nsight Compute collect operations per cycle
+//! (`….sum.per_cycle_elapsed`), from which and the unit's cycles the count follows, to the digits
+//! of the page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::expected::used_names;
+
+/// Cycles of a unit, by the beginning of the metric's name; the first that the page has is used.
+const CYCLES: [(&str, &[&str]); 5] = [
+    ("smsp__", &["smsp__cycles_elapsed.max", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"]),
+    ("sm__", &["sm__cycles_elapsed.max", "smsp__cycles_elapsed.max", "gpc__cycles_elapsed.max"]),
+    ("l1tex__", &["l1tex__cycles_elapsed.max", "sm__cycles_elapsed.max"]),
+    ("lts__", &["lts__cycles_elapsed.max", "lts__cycles_elapsed.avg"]),
+    ("dram__", &["dram__cycles_elapsed.max", "dram__cycles_elapsed.avg"]),
+];
+
+const DRAM_BYTES: &str = "dram__bytes.sum";
+const DRAM_PARTS: [&str; 2] = ["dram__bytes_read.sum", "dram__bytes_write.sum"];
+const TIME: &str = "gpu__time_duration.sum";
+
+/// Operations that a pipeline executes: the counters' beginning, and the pipeline's activity.
+const IDLE: [(&str, &[&str]); 4] = [
+    (
+        "sm__ops_path_tensor_src_",
+        &["sm__inst_executed_pipe_tensor", "sm__pipe_tensor_cycles_active"],
+    ),
+    ("smsp__sass_thread_inst_executed_op_hadd_", &["sm__inst_executed_pipe_fp16"]),
+    ("smsp__sass_thread_inst_executed_op_hmul_", &["sm__inst_executed_pipe_fp16"]),
+    ("smsp__sass_thread_inst_executed_op_hfma_", &["sm__inst_executed_pipe_fp16"]),
+];
+
+/// Other metrics that follow: the metric, its factors, its divisors, and a constant factor. Sums of
+/// all multiprocessors by sums of their cycles are means per cycle.
+const PRODUCTS: [(&str, &[&str], &[&str], f64); 6] = [
+    (
+        "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
+        &["sm__cycles_active.avg"],
+        &["sm__cycles_elapsed.avg"],
+        100.0,
+    ),
+    (
+        "smsp__inst_issued.avg.per_cycle_active",
+        &["smsp__inst_issued.sum"],
+        &["smsp__cycles_active.sum"],
+        1.0,
+    ),
+    (
+        "smsp__inst_issued.avg.per_cycle_active",
+        &["smsp__inst_issued.avg"],
+        &["smsp__cycles_active.avg"],
+        1.0,
+    ),
+    (
+        "l1tex__t_bytes_pipe_lsu_mem_local_op_ld.sum",
+        &["l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"],
+        &[],
+        32.0,
+    ),
+    (
+        "l1tex__t_bytes_pipe_lsu_mem_local_op_st.sum",
+        &["l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"],
+        &[],
+        32.0,
+    ),
+    (
+        "smsp__thread_inst_executed_pred_on.sum",
+        &["smsp__thread_inst_executed_pred_on_per_inst_executed.ratio", "smsp__inst_executed.sum"],
+        &[],
+        1.0,
+    ),
+];
+
+/// Forms of a pipeline's activity.
+const ACTIVITY: [&str; 5] = [
+    ".sum",
+    ".sum.per_cycle_elapsed",
+    ".avg.pct_of_peak_sustained_active",
+    ".avg.pct_of_peak_sustained_elapsed",
+    ".avg.per_cycle_active",
+];
+
+/// Adds the counts of the catalogue that follow from others. Returns their names.
+pub(super) fn add(
+    values: &mut BTreeMap<String, f64>,
+    missing: &mut BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let mut added = BTreeSet::new();
+    let mut put = |values: &mut BTreeMap<String, f64>, name: &str, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            missing.remove(name);
+            values.insert(name.to_owned(), value);
+            added.insert(name.to_owned());
+        }
+    };
+    for name in used_names().filter(|name| name.ends_with(".sum")) {
+        if !values.contains_key(name) {
+            let found = from_rate(values, name).or_else(|| idle(values, name));
+            put(values, name, found);
+        }
+    }
+    for (name, factors, divisors, constant) in PRODUCTS {
+        if !values.contains_key(name) {
+            let get = |name: &&str| values.get(*name).copied();
+            let above = factors.iter().map(get).product::<Option<f64>>();
+            let below = divisors.iter().map(get).product::<Option<f64>>();
+            let found = above.zip(below).map(|(above, below)| constant * above / below);
+            put(values, name, found);
+        }
+    }
+    added
+}
+
+/// Returns the count from a rate and the cycles or the time over which it was taken.
+fn from_rate(values: &BTreeMap<String, f64>, name: &str) -> Option<f64> {
+    let get = |name: &str| values.get(name).copied();
+    let by_cycle = || {
+        let rate = get(&format!("{name}.per_cycle_elapsed"))?;
+        let (_, cycles) = CYCLES.iter().find(|(begin, _)| name.starts_with(begin))?;
+        Some(rate * cycles.iter().find_map(|cycles| get(cycles))?)
+    };
+    // Bytes read and written have more digits than the rate of both.
+    let parts = DRAM_PARTS.iter().map(|part| get(part)).sum::<Option<f64>>();
+    if let Some(bytes) = parts.filter(|_| name == DRAM_BYTES) {
+        return Some(bytes);
+    }
+    let by_second = || Some(get(&format!("{name}.per_second"))? * get(TIME)?);
+    by_cycle().or_else(by_second)
+}
+
+/// Returns zero for operations whose pipeline stood still.
+fn idle(values: &BTreeMap<String, f64>, name: &str) -> Option<f64> {
+    let (_, pipelines) = IDLE.iter().find(|(begin, _)| name.starts_with(begin))?;
+    let activity = |pipeline: &&&str| {
+        let mut forms = ACTIVITY.iter().map(|form| format!("{pipeline}{form}"));
+        forms.any(|form| values.get(&form) == Some(&0.0))
+    };
+    pipelines.iter().any(|pipeline| activity(&pipeline)).then_some(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(values: &[(&str, f64)]) -> BTreeMap<String, f64> {
+        let mut all = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let mut missing = BTreeMap::new();
+        let added = add(&mut all, &mut missing);
+        all.into_iter().filter(|(name, _)| added.contains(name)).collect()
+    }
+
+    #[test]
+    fn operations_per_cycle_give_operations() {
+        let ffma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
+        let rate = format!("{ffma}.per_cycle_elapsed");
+        let counts = added(&[(&rate, 146.5), ("smsp__cycles_elapsed.max", 1000.0)]);
+        assert_eq!(counts, BTreeMap::from([(ffma.to_owned(), 146_500.0)]));
+        assert_eq!(added(&[(&rate, 146.5)]), BTreeMap::new(), "without the cycles");
+        assert_eq!(
+            added(&[(ffma, 7.0), (&rate, 146.5), ("smsp__cycles_elapsed.max", 1.0)]).len(),
+            0
+        );
+        let bytes = added(&[("dram__bytes.sum.per_second", 4e9), (TIME, 1e-3)]);
+        assert_eq!(bytes["dram__bytes.sum"], 4e6);
+    }
+
+    #[test]
+    fn a_pipeline_that_stood_still_executed_nothing() {
+        let still = added(&[("sm__inst_executed_pipe_tensor.sum", 0.0)]);
+        assert_eq!(still["sm__ops_path_tensor_src_fp16_dst_fp32.sum"], 0.0);
+        assert_eq!(added(&[("sm__inst_executed_pipe_tensor.sum", 4.0)]), BTreeMap::new());
+        let half = added(&[("sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_active", 0.0)]);
+        assert_eq!(half["smsp__sass_thread_inst_executed_op_hfma_pred_on.sum"], 0.0);
+    }
+}

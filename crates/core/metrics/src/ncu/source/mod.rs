@@ -1,0 +1,192 @@
+//! Parses the source page of Nsight Compute (`--page source --csv`): counters of each line of code.
+//! The main type is [`SourcePage`].
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::csv::{MAX_COLUMNS, NcuCsvError};
+use crate::text::{Cell, Convention, Record, Records, Value, value};
+
+/// Most lines of code of all kernels.
+const MAX_LINES: usize = 200_000;
+/// Most counters of all lines.
+const MAX_VALUES: usize = 1_000_000;
+/// Most characters of a line of code.
+const MAX_CODE: usize = 400;
+
+/// Columns that are no counters.
+const DESCRIPTION: [&str; 5] = ["#", "Address", "Source", "File", "Line"];
+
+/// Counters of each line of code.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SourcePage {
+    /// The kernels, in the order of the file.
+    pub kernels: Vec<SourceKernel>,
+    /// Lines that were left out, and caveats.
+    pub notes: Vec<String>,
+}
+
+/// Lines of a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SourceKernel {
+    /// The kernel, as the tool names it.
+    pub kernel: String,
+    /// Lines of code with counters, in their order.
+    pub lines: Vec<SourceLine>,
+}
+
+/// A line of code: of source, PTX or machine code, as the page has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SourceLine {
+    /// Number of the line, if the page has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    /// Address of the instruction, if the page has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The code.
+    pub source: String,
+    /// Counters by the names of their columns. Those without a number are absent.
+    pub counters: BTreeMap<String, f64>,
+}
+
+/// Returns whether a text looks like a source page.
+pub fn looks_like_source(text: &str) -> bool {
+    let mut records = Records::new(text);
+    while let Some(record) = records.next() {
+        if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
+            return true;
+        }
+    }
+    false
+}
+
+fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
+    let words = record.text.contains("Source") && record.text.contains("Sampl")
+        || record.text.contains("Address");
+    words.then(|| records.recognise(record, is_header))?
+}
+
+/// Returns whether a record is a header: code, and counters of it.
+fn is_header(record: &Record<'_>) -> bool {
+    let has = |name: &str| record.fields.iter().any(|field| field.trim() == name);
+    !record.broken
+        && record.fields.len() > 2
+        && has("Source")
+        && (has("Address") || has("#"))
+        && !has("Kernel Name")
+}
+
+/// Parses source pages.
+///
+/// # Errors
+/// See [`NcuCsvError`].
+pub fn parse_source(text: &str) -> Result<SourcePage, NcuCsvError> {
+    let mut records = Records::new(text);
+    let mut page = SourcePage::default();
+    let mut name = String::new();
+    let mut columns: Option<Vec<String>> = None;
+    let mut rows: Vec<Record<'_>> = Vec::new();
+    let (mut lines, mut left_out) = (0usize, 0usize);
+    let mut values = 0;
+    while let Some(record) = records.next() {
+        let record = match record {
+            Ok(record) => record,
+            Err(_) if columns.is_none() => continue,
+            Err(too_long) => return Err(too_long.into()),
+        };
+        if let Some(header) = header(&mut records, &record) {
+            page.end(&name, columns.take(), &std::mem::take(&mut rows), &mut values)?;
+            if header.fields.len() > MAX_COLUMNS {
+                return Err(NcuCsvError::TooManyColumns { line: header.line });
+            }
+            columns = Some(header.fields.iter().map(|name| name.trim().to_owned()).collect());
+        } else if record.fields.len() == 2 && record.fields[0].trim() == "Kernel Name" {
+            page.end(&name, columns.take(), &std::mem::take(&mut rows), &mut values)?;
+            name = record.fields[1].trim().to_owned();
+        } else if let Some(columns) = &columns {
+            lines += 1;
+            if record.broken || record.fields.len() != columns.len() {
+                left_out += usize::from(!record.text.trim().is_empty());
+            } else if lines > MAX_LINES {
+                return Err(NcuCsvError::TooManyCells { line: record.line });
+            } else {
+                rows.push(record);
+            }
+        }
+    }
+    page.end(&name, columns, &rows, &mut values)?;
+    if page.kernels.is_empty() {
+        return Err(NcuCsvError::NoHeader);
+    }
+    page.notes.push(
+        "this is a source page: it has counters of each line and no metrics of the kernel, for \
+         which `ncu --import FILE --csv --page raw --print-units base` exports another"
+            .to_owned(),
+    );
+    if left_out > 0 {
+        page.notes.push(format!("{left_out} lines are no whole rows: they are left out"));
+    }
+    Ok(page)
+}
+
+impl SourcePage {
+    /// Adds the lines of a kernel.
+    fn end(
+        &mut self,
+        kernel: &str,
+        columns: Option<Vec<String>>,
+        rows: &[Record<'_>],
+        values: &mut usize,
+    ) -> Result<(), NcuCsvError> {
+        let Some(columns) = columns else { return Ok(()) };
+        let index = |name: &str| columns.iter().position(|column| column == name);
+        let counters: Vec<(usize, &String)> = columns
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| !name.is_empty() && !DESCRIPTION.contains(&name.as_str()))
+            .collect();
+        let cells = rows.iter().flat_map(|row| {
+            counters.iter().map(|(at, column)| Cell {
+                text: row.fields[*at].as_ref(),
+                whole: false,
+                line: row.line,
+                column,
+            })
+        });
+        let convention = Convention::of(cells)?;
+        let mut lines = Vec::new();
+        for row in rows {
+            let field = |name: &str| {
+                index(name).map(|at| row.fields[at].trim()).filter(|text| !text.is_empty())
+            };
+            let number = |cell: &str| match value(cell, convention) {
+                Value::Number(number) => Some(number),
+                Value::Ambiguous => cell.trim().replace([',', '.'], "").parse().ok(),
+                Value::Missing(_) | Value::Text => None,
+            };
+            let of_row = counters.iter().filter_map(|(at, name)| {
+                Some(((*name).clone(), number(row.fields[*at].as_ref())?))
+            });
+            let of_row: BTreeMap<String, f64> = of_row.collect();
+            *values += of_row.len();
+            if *values > MAX_VALUES {
+                return Err(NcuCsvError::TooManyCells { line: row.line });
+            }
+            if !of_row.is_empty() {
+                lines.push(SourceLine {
+                    number: field("#").or_else(|| field("Line")).and_then(|text| text.parse().ok()),
+                    address: field("Address").map(str::to_owned),
+                    source: field("Source").unwrap_or_default().chars().take(MAX_CODE).collect(),
+                    counters: of_row,
+                });
+            }
+        }
+        self.kernels.push(SourceKernel { kernel: kernel.to_owned(), lines });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

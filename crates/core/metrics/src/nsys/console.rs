@@ -1,0 +1,41 @@
+//! Tables of fixed width, as `nsys stats` and `nsys profile --stats=true` print them.
+
+use std::borrow::Cow;
+
+use super::columns::Quantity;
+use crate::text::{Record, TableColumns};
+
+/// Units in the titles of tables: `CUDA Kernel Statistics (nanoseconds)`.
+const TITLES: [(&str, f64, Quantity); 6] = [
+    ("(nanoseconds)", 1e-9, Quantity::Time),
+    ("(microseconds)", 1e-6, Quantity::Time),
+    ("(milliseconds)", 1e-3, Quantity::Time),
+    ("(bytes)", 1.0, Quantity::Bytes),
+    ("(KiB)", 1024.0, Quantity::Bytes),
+    ("(KB)", 1e3, Quantity::Bytes),
+];
+
+/// Returns the unit in the title of a table.
+pub(super) fn unit(line: &str) -> Option<(f64, Quantity)> {
+    let line = line.trim().trim_end_matches(':');
+    let titles = TITLES.iter().filter(|_| line.contains("Statistics"));
+    let title = titles.into_iter().find(|(end, ..)| line.ends_with(end));
+    title.map(|(_, scale, quantity)| (*scale, *quantity))
+}
+
+/// Returns the columns and the header of a table from a line of dashes and the line before it.
+pub(super) fn table<'a>(
+    before: &str,
+    dashes: &Record<'a>,
+) -> Option<(TableColumns, Record<'static>)> {
+    let columns = TableColumns::of(dashes.text)?;
+    let fields = columns.cells(before).into_iter();
+    let fields = fields.map(|name| Cow::Owned(name.to_owned())).collect();
+    let header = Record { line: dashes.line.saturating_sub(1), text: "", fields, broken: false };
+    Some((columns, header))
+}
+
+/// Returns the header of a table from a line of dashes and the line before it.
+pub(super) fn header(before: &str, dashes: &Record<'_>) -> Option<Record<'static>> {
+    table(before, dashes).map(|(_, header)| header)
+}

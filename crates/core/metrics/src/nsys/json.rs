@@ -1,0 +1,129 @@
+//! Rows of `nsys stats --format json`: an array of objects with the columns of the other formats.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::report::NsysError;
+use crate::text::Record;
+
+/// Most columns of a row.
+const MAX_COLUMNS: usize = 64;
+
+/// Returns whether a line may begin an array of rows.
+pub(super) fn begins(line: &str) -> bool {
+    let line = line.trim();
+    line.strip_prefix('[').is_some_and(|rest| {
+        let rest = rest.trim_start();
+        rest.is_empty() || rest.starts_with('{')
+    })
+}
+
+/// Columns of a row with their cells, in their order.
+struct Row(Vec<(String, String)>);
+
+/// Returns the first row's columns as a header; `None` if the text begins with no array of objects.
+pub(super) fn first(text: &str) -> Option<Record<'static>> {
+    let start = text.trim_start().strip_prefix('[')?.trim_start();
+    let mut objects = serde_json::Deserializer::from_str(start).into_iter::<Row>();
+    let Row(cells) = objects.next()?.ok()?;
+    let fields = cells.into_iter().map(|(name, _)| Cow::Owned(name)).collect();
+    Some(Record { line: 0, text: "", fields, broken: false })
+}
+
+/// Outcome of reading an array.
+pub(super) struct Read {
+    /// Bytes to the end of what was read.
+    pub(super) end: usize,
+    /// Why the array was not read to its end.
+    pub(super) cut: Option<String>,
+    /// A row that was refused.
+    pub(super) error: Option<NsysError>,
+}
+
+/// Reads the rows of an array that begins in this line, each with the fields of the header.
+pub(super) fn rows(
+    text: &str,
+    header: &Record<'_>,
+    line: usize,
+    take: impl FnMut(Record<'_>) -> Result<(), NsysError>,
+) -> Read {
+    let mut rows = Rows { header, line, take, error: None };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let result = deserializer.deserialize_seq(&mut rows);
+    let error = rows.error;
+    match result {
+        Ok(()) => {
+            let end = deserializer.into_iter::<IgnoredAny>().byte_offset().min(text.len());
+            Read { end, cut: None, error }
+        }
+        Err(cut) => Read { end: text.len(), cut: Some(cut.to_string()), error },
+    }
+}
+
+struct Rows<'h, F> {
+    header: &'h Record<'h>,
+    line: usize,
+    take: F,
+    error: Option<NsysError>,
+}
+
+impl<'de, F: FnMut(Record<'_>) -> Result<(), NsysError>> Visitor<'de> for &mut Rows<'_, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of rows")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
+        let mut line = self.line;
+        while let Some(Row(cells)) = rows.next_element()? {
+            line += 1;
+            let cell = |column: &Cow<'_, str>| {
+                let cell = cells.iter().find(|(name, _)| name == column.as_ref());
+                Cow::Borrowed(cell.map_or("", |(_, cell)| cell.as_str()))
+            };
+            let fields = self.header.fields.iter().map(cell).collect();
+            let row = Record { line, text: "{", fields, broken: false };
+            if let Err(error) = (self.take)(row) {
+                self.error = Some(error);
+                return Err(Error::custom("a row is refused"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Cells;
+        impl<'de> Visitor<'de> for Cells {
+            type Value = Row;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a row")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
+                let mut cells = Vec::new();
+                // The text of a number keeps all its digits.
+                while let Some((name, cell)) = map.next_entry::<String, &'de RawValue>()? {
+                    let cell = match cell.get().as_bytes().first() {
+                        Some(b'"') => serde_json::from_str(cell.get()).map_err(Error::custom)?,
+                        Some(b'-' | b'0'..=b'9') => cell.get().to_owned(),
+                        Some(b'n') => String::new(),
+                        _ => return Err(Error::custom("a cell is no text and no number")),
+                    };
+                    if cells.len() == MAX_COLUMNS {
+                        return Err(Error::custom("too many columns"));
+                    }
+                    cells.push((name, cell));
+                }
+                Ok(Row(cells))
+            }
+        }
+        deserializer.deserialize_map(Cells)
+    }
+}
