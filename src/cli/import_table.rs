@@ -1,14 +1,15 @@
 //! Tables of imported files.
 
 use super::format::{self, duration_ms};
+use super::import_verdict;
 use super::terminal::plain;
 use warpgauge_compile::readable;
 use warpgauge_metrics::catalogue::CATALOGUE;
-use warpgauge_metrics::import::{DeviceTimeline, Imported, KernelRule};
+use warpgauge_metrics::import::{DeviceTimeline, Imported};
 use warpgauge_metrics::ncu::{SourceKernel, SourceLine};
 use warpgauge_metrics::nsys::{NsysLaunch, NsysReport, NsysRow};
 use warpgauge_metrics::sanitizer::{SanitizerFinding, SanitizerLog};
-use warpgauge_metrics::{DeviceMetrics, KernelMetrics, Metric};
+use warpgauge_metrics::{DeviceMetrics, Metric};
 
 /// Maximum number of rows that a table shows; `--json` has all.
 const MAX_ROWS: usize = 30;
@@ -17,8 +18,8 @@ const MAX_NAME: usize = 70;
 
 pub(super) fn table(imported: &Imported) -> String {
     match imported {
-        Imported::Ncu { device_metrics, rules, notes: told } => {
-            notes(told) + &metrics(device_metrics, rules)
+        Imported::Ncu { device_metrics, verdicts, rules, notes: told } => {
+            notes(told) + &import_verdict::verdicts(verdicts, rules) + &metrics(device_metrics)
         }
         Imported::NcuSource(page) => notes(&page.notes) + &rows(&page.kernels, source),
         Imported::Nsys { report, timelines } => notes(&report.notes) + &timeline(report, timelines),
@@ -31,7 +32,7 @@ fn notes(notes: &[String]) -> String {
     rows(notes, |note| format!("note: {}\n", plain(note)))
 }
 
-fn name(text: &str) -> String {
+pub(super) fn name(text: &str) -> String {
     let text = plain(&readable(text).replace(['\n', '\t'], " "));
     match text.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -40,7 +41,7 @@ fn name(text: &str) -> String {
 }
 
 /// Returns at most [`MAX_ROWS`] lines, and the number of those that are left out.
-fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
+pub(super) fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     let mut text: String = items.iter().take(MAX_ROWS).map(line).collect();
     if items.len() > MAX_ROWS {
         let more = items.len() - MAX_ROWS;
@@ -49,11 +50,10 @@ fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     text
 }
 
-fn metrics(metrics: &DeviceMetrics, rules: &[KernelRule]) -> String {
+fn metrics(metrics: &DeviceMetrics) -> String {
     let mut text = format!("{}, by {}\n", name(&metrics.kernel), plain(&metrics.tool));
     if !metrics.kernels.is_empty() {
-        text.push_str("  times and counts are added, percentages weighted by time; by kernel:\n");
-        text.push_str(&rows(&metrics.kernels, kernel));
+        text.push_str("  times and counts are added, percentages weighted by time\n");
     }
     text.push('\n');
     for info in CATALOGUE {
@@ -64,14 +64,7 @@ fn metrics(metrics: &DeviceMetrics, rules: &[KernelRule]) -> String {
     }
     let absent = metrics.metrics.values().filter(|metric| metric.value.is_none()).count();
     if absent > 0 {
-        text.push_str(&format!("\n  {absent} metrics have no value; --json tells why of each\n"));
-    }
-    if !rules.is_empty() {
-        text.push_str("\nthe tool's own rules\n");
-        text.push_str(&rows(rules, |found| {
-            let (rule, kernel) = (&found.rule, name(&found.kernel));
-            format!("  {} {kernel}\n    {}\n", plain(&rule.kind), plain(&rule.description))
-        }));
+        text.push_str(&format!("\n  {absent} metrics have no value; --json says why of each\n"));
     }
     text
 }
@@ -96,17 +89,8 @@ fn source(kernel: &SourceKernel) -> String {
         + &rows(&lines, line)
 }
 
-fn kernel(kernel: &KernelMetrics) -> String {
-    let value = |id: &str| {
-        let metric = kernel.metrics.get(id)?;
-        Some(quantity(metric.value?, metric.unit.as_deref()?))
-    };
-    let time = value("duration").unwrap_or_else(|| "?".to_owned());
-    format!("  {time:>12}  {:>4} ×  {}\n", kernel.launches, name(&kernel.kernel))
-}
-
 /// Returns a value with its unit in a form for people.
-fn quantity(value: f64, unit: &str) -> String {
+pub(super) fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "s" => duration_ms(value * 1e3),
         "Hz" => format!("{:.1} MHz", value * 1e-6),
@@ -117,7 +101,7 @@ fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
-fn seconds(value: Option<f64>) -> String {
+pub(super) fn seconds(value: Option<f64>) -> String {
     value.map_or_else(|| "?".to_owned(), |value| duration_ms(value * 1e3))
 }
 

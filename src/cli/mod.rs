@@ -25,6 +25,7 @@ mod history;
 mod http;
 mod import;
 mod import_table;
+mod import_verdict;
 mod init;
 mod jobs;
 mod json;

@@ -15,6 +15,13 @@ pub struct Selection {
     pub unknown: BTreeSet<String>,
 }
 
+impl Selection {
+    /// Returns whether the whole catalogue is selected.
+    pub fn is_all(&self) -> bool {
+        self.metrics.len() == CATALOGUE.len()
+    }
+}
+
 /// Returns the metrics of a list of names: ids, sets, groups, `all`, or NVIDIA's metrics. An empty
 /// list means all metrics.
 pub fn select(names: &[String]) -> Selection {

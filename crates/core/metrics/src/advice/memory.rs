@@ -14,12 +14,18 @@ const LOCAL_FROM: f64 = 0.01;
 /// Sectors of the widest load or store of a whole warp: 32 threads × 16 bytes / 32.
 const WIDEST_SECTORS: f64 = 16.0;
 
+/// Sectors of a warp's adjacent accesses of 4, 8 and 16 bytes.
+const FULL_SECTORS: [f64; 3] = [4.0, 8.0, 16.0];
+
+/// Greatest distance from one sector more than those.
+const SHIFTED_WITHIN: f64 = 0.15;
+
 /// Detects requests to global memory that touch more sectors than adjacent accesses of the same
 /// bytes would.
 pub(super) fn uncoalesced(launched: &Launched<'_>) -> Option<Advice> {
     let (wasted, mut evidence, text) =
         by_sectors(launched).or_else(|| by_bytes(launched)).or_else(|| by_width(launched))?;
-    if wasted < WASTED_FROM {
+    if wasted < WASTED_FROM || shifted(launched).is_some() {
         return None;
     }
     for id in ["sectors_per_global_load", "sectors_per_global_store"] {
@@ -42,6 +48,60 @@ pub(super) fn uncoalesced(launched: &Launched<'_>) -> Option<Advice> {
         ),
         evidence,
     })
+}
+
+/// Detects requests of adjacent addresses that begin within a sector: each touches one sector more
+/// than it needs.
+pub(super) fn misaligned(launched: &Launched<'_>) -> Option<Advice> {
+    let (id, sectors, needed) = shifted(launched)?;
+    let wasted = 1.0 - needed / sectors;
+    let mut evidence = launched.evidence(&[id])?;
+    for id in ["l2_sectors_global", "l2_sectors_global_ideal"] {
+        evidence.extend(launched.metric(id));
+    }
+    let (share, share_of) = launched.of_traffic(wasted);
+    Some(Advice {
+        code: AdviceCode::MisalignedAccess,
+        message: format!(
+            "a request to global memory touches {sectors:.1} sectors where {needed:.0} would do: \
+             its addresses are adjacent, and the base is misaligned (it begins within a sector, for \
+             instance by 4 bytes); begin each row at a multiple of 32 bytes"
+        ),
+        share,
+        share_of,
+        threshold: format!(
+            "one sector more than the 4, 8 or 16 of a warp's adjacent accesses, within \
+             {SHIFTED_WITHIN}"
+        ),
+        evidence,
+    })
+}
+
+/// Returns the metric, its sectors per request, and the sectors that aligned requests would touch,
+/// if requests touch one sector more than those.
+fn shifted(launched: &Launched<'_>) -> Option<(&'static str, f64, f64)> {
+    let kinds = [
+        ("sectors_per_global_load", "global_load_sectors"),
+        ("sectors_per_global_store", "global_store_sectors"),
+    ];
+    // The kind with most sectors decides.
+    let known = kinds.iter().filter_map(|(id, count)| {
+        Some((*id, launched.get(id)?, launched.get(count).unwrap_or(0.0)))
+    });
+    let known = known.filter(|(_, sectors, _)| *sectors > 0.0);
+    let shifted = known.filter_map(|(id, sectors, count)| {
+        let needed =
+            FULL_SECTORS.iter().find(|full| (sectors - *full - 1.0).abs() < SHIFTED_WITHIN);
+        Some((count, (id, sectors, *needed?)))
+    });
+    let (_, found) = shifted.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    // Other requests may be apart all the same.
+    let others =
+        kinds.iter().filter(|(id, _)| *id != found.0).filter_map(|(id, _)| launched.get(id));
+    others
+        .into_iter()
+        .all(|sectors| sectors <= WIDEST_SECTORS + 1.0 + SHIFTED_WITHIN)
+        .then_some(found)
 }
 
 type Wasted = (f64, Vec<Evidence>, String);

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, Values};
-use super::roofline::Roofline;
+use super::roofline::{Roofline, dram_throughput};
 
 /// Maximum number of observations about a launch, so that people read the whole list.
 const MAX_OBSERVATIONS: usize = 6;
@@ -44,6 +44,8 @@ pub struct Advice {
 pub enum AdviceCode {
     /// Requests to global memory access more sectors than necessary.
     UncoalescedAccess,
+    /// Requests to global memory are of adjacent addresses that begin within a sector.
+    MisalignedAccess,
     /// Accesses to shared memory take several passes.
     BankConflicts,
     /// Few warps can be resident.
@@ -110,13 +112,14 @@ struct Launched<'a> {
 
 type Rule = fn(&Launched<'_>) -> Option<Advice>;
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     launch::launch_bound,
     launch::small_grid,
     launch::tail_effect,
     launch::low_occupancy,
     launch::uneven_occupancy,
     memory::uncoalesced,
+    memory::misaligned,
     memory::bank_conflicts,
     memory::local_memory,
     saturation::dram,
@@ -158,7 +161,7 @@ impl Launched<'_> {
     fn memory_use(&self) -> Option<f64> {
         let levels = self.roofline.map_or(&[][..], |roofline| &roofline.memory);
         let rates = levels.iter().filter_map(|level| level.fraction);
-        rates.chain(self.values.part("dram_throughput")).max_by(f64::total_cmp)
+        rates.chain(dram_throughput(self.values)).max_by(f64::total_cmp)
     }
 
     /// Converts a share of the traffic to one of the time, if possible.

@@ -1,7 +1,7 @@
 //! Advice about memory near its peak.
 
 use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
-use crate::roofline::{BoundBy, Level};
+use crate::roofline::{BoundBy, Level, dram_throughput};
 
 /// Fraction of the peak beyond which little improvement is possible. Reads and writes alternate,
 /// and refreshes take time.
@@ -9,11 +9,12 @@ const SATURATED_FROM: f64 = 0.8;
 
 /// Detects device memory near its peak: only fewer bytes make the kernel faster.
 pub(super) fn dram(launched: &Launched<'_>) -> Option<Advice> {
-    let used = launched.values.part("dram_throughput")?;
+    let used = dram_throughput(launched.values)?;
     if used < SATURATED_FROM {
         return None;
     }
-    let mut evidence = launched.evidence(&["dram_throughput"])?;
+    let of_memory = launched.metric("dram_throughput");
+    let mut evidence = vec![of_memory.or_else(|| launched.metric("gpu_dram_throughput"))?];
     evidence.extend(launched.metric("dram_bytes"));
     Some(Advice {
         code: AdviceCode::DramSaturated,

@@ -204,3 +204,19 @@ fn a_launch_that_takes_no_longer_than_an_empty_one_is_said_first() {
     assert_eq!(found[0].code, AdviceCode::LaunchBound);
     assert_eq!(found[0].evidence[0].metric, "kernel_exec_result.runtime_stats.median");
 }
+
+/// A copy whose base is off by four bytes touches five sectors where four would do.
+#[test]
+fn misaligned_is_not_uncoalesced() {
+    let values = [
+        ("sectors_per_global_load", 5.0),
+        ("l2_sectors_global", 500.0),
+        ("l2_sectors_global_ideal", 400.0),
+    ];
+    assert_eq!(codes(&values), [AdviceCode::MisalignedAccess]);
+    let found = advise_on(&values, |_| {});
+    assert!(found[0].message.contains("the base is misaligned"), "{}", found[0].message);
+    assert!((found[0].share - 0.2).abs() < 1e-12);
+    let strided = [("sectors_per_global_load", 32.0), ("sectors_per_global_store", 5.0)];
+    assert_eq!(codes(&strided), [AdviceCode::UncoalescedAccess]);
+}

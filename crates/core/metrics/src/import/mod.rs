@@ -3,6 +3,7 @@
 
 mod format;
 mod text;
+mod verdict;
 
 use std::collections::BTreeSet;
 
@@ -12,12 +13,13 @@ use super::catalogue::MetricUnit;
 use super::ncu::{self, NcuCsvError, NcuReport, NcuRule, SourcePage};
 use super::nsys::{self, NsysError, NsysReport, Timeline, timeline};
 use super::sanitizer::{self, SanitizerLog};
-use super::select::Selection;
+use super::select::{Selection, select};
 use super::several::{ProfiledLaunch, several_metrics};
 use super::types::{Conditions, DeviceMetrics};
 use super::values::CollectedMetrics;
 pub use format::is_ncu_report;
 pub use text::decode;
+pub use verdict::{KernelVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
 
 /// Maximum number of notes about percentages above 100.
@@ -33,6 +35,8 @@ pub enum Imported {
     Ncu {
         /// Metrics of its kernels.
         device_metrics: Box<DeviceMetrics>,
+        /// What limits each kernel, those that took longest first.
+        verdicts: Vec<KernelVerdict>,
         /// Findings of the tool's own rules.
         rules: Vec<KernelRule>,
         /// Lines that were left out, and caveats.
@@ -57,6 +61,8 @@ pub struct KernelRule {
     pub kernel: String,
     #[serde(flatten)]
     pub rule: NcuRule,
+    /// Launches of the kernel that the rule found.
+    pub launches: u32,
 }
 
 /// Busy and idle time of a device.
@@ -191,16 +197,19 @@ fn ncu_page(report: NcuReport, text: &str, selection: &Selection) -> Result<Impo
             launch: None,
         })
         .collect();
-    let rules = report.kernels.iter().flat_map(|kernel| {
-        let of = |rule: &NcuRule| KernelRule { kernel: kernel.name.clone(), rule: rule.clone() };
-        kernel.rules.iter().map(of)
-    });
-    let rules = rules.collect();
     // The parser has already refused a page without kernels.
-    let metrics = several_metrics(&profiled, selection).ok_or(NcuCsvError::NoHeader)?;
+    let mut metrics = several_metrics(&profiled, selection).ok_or(NcuCsvError::NoHeader)?;
+    // Verdicts rest on all metrics, whichever are selected.
+    let all = (!selection.is_all()).then(|| several_metrics(&profiled, &select(&[]))).flatten();
+    let verdicts = verdict::verdicts(all.as_ref().unwrap_or(&metrics), &report.kernels);
+    if let [only] = verdicts.as_slice() {
+        metrics.roofline.clone_from(&only.roofline);
+        metrics.advice.clone_from(&only.advice);
+    }
+    let rules = verdict::rules(&report.kernels);
     let mut notes = report.notes;
     notes.extend(above_all(&metrics));
-    Ok(Imported::Ncu { device_metrics: Box::new(metrics), rules, notes })
+    Ok(Imported::Ncu { device_metrics: Box::new(metrics), verdicts, rules, notes })
 }
 
 /// Returns notes about percentages above 100.

@@ -15,7 +15,7 @@ fn of(text: &str) -> Imported {
 
 #[test]
 fn a_page_of_several_kernels() {
-    let Imported::Ncu { device_metrics: metrics, rules, notes } = of(FULL) else { panic!() };
+    let Imported::Ncu { device_metrics: metrics, rules, notes, .. } = of(FULL) else { panic!() };
     assert_eq!(metrics.kernel, "5 kernels");
     assert_eq!((rules, notes), (Vec::new(), Vec::<String>::new()));
     assert_eq!(metrics.kernels.len(), 5);
@@ -40,7 +40,7 @@ fn a_page_of_several_kernels() {
 #[test]
 fn pages_with_labels_and_with_rules() {
     let text = fixture!("ncu/2025.3.1-h200-details_full.csv");
-    let Imported::Ncu { device_metrics: metrics, rules, notes } = of(text) else { panic!() };
+    let Imported::Ncu { device_metrics: metrics, rules, notes, .. } = of(text) else { panic!() };
     assert_eq!(notes, Vec::<String>::new());
     assert!(metrics.metrics["duration"].value.is_some());
     assert!(metrics.metrics["achieved_occupancy"].value.is_some());

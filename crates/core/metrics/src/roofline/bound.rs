@@ -84,7 +84,7 @@ fn uses(values: Values<'_>, compute: &[ComputeRoof], memory: &[MemoryRoof]) -> V
         // The throughput of L2's busiest part includes its inner fabric, which is at 80 % while
         // device memory streams. So the bytes that L2 returns take precedence.
         (BoundBy::L2, "L2", level(Level::L2).or_else(|| values.part("l2_throughput"))),
-        (BoundBy::Dram, "DRAM", largest([level(Level::Dram), values.part("dram_throughput")])),
+        (BoundBy::Dram, "DRAM", largest([level(Level::Dram), dram_throughput(values)])),
     ];
     let memory = parts.into_iter().filter_map(|(of, what, fraction)| {
         Some(Use { of, fraction: fraction?, what: what.to_owned() })
@@ -103,6 +103,12 @@ fn arithmetic(values: Values<'_>, compute: &[ComputeRoof]) -> Option<Use> {
     let whole = || Some((values.part("sm_throughput")?, "multiprocessors".to_owned()));
     let (fraction, what) = busiest.or_else(whole)?;
     Some(Use { of: BoundBy::Compute, fraction, what })
+}
+
+/// Returns the used fraction of device memory's peak. Details pages have the throughput of its whole
+/// path.
+pub(crate) fn dram_throughput(values: Values<'_>) -> Option<f64> {
+    values.part("dram_throughput").or_else(|| values.part("gpu_dram_throughput"))
 }
 
 fn largest(parts: [Option<f64>; 2]) -> Option<f64> {

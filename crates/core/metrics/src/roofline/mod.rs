@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, Values};
-pub(super) use bound::LAUNCH_FACTOR;
+pub(super) use bound::{LAUNCH_FACTOR, dram_throughput};
 use warpgauge_model::DeviceKind;
 
 /// Roofline: the rates of a kernel beside the peaks of the device.
@@ -241,6 +241,11 @@ pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
     Some(Roofline { bound_by, bound_reason, time, compute, memory, points, notes })
 }
 
+/// Returns the bound of a launch whose operations and bytes are not known, and its evidence.
+pub(super) fn bound_by(values: Values<'_>, facts: &Facts<'_>) -> (Option<BoundBy>, String) {
+    bound::classify(values, facts, &[], &[])
+}
+
 /// Returns the profiled time with its clock, else the unprofiled time with its clock.
 fn over(values: Values<'_>, facts: &Facts<'_>) -> Option<RatesOver> {
     let timed = facts.timed;
@@ -294,6 +299,18 @@ fn note_on_time(time: &RatesOver) -> Option<String> {
 const CLOCKS_DIFFER: f64 = 0.03;
 
 impl BoundBy {
+    /// Returns the name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            BoundBy::Compute => "compute",
+            BoundBy::L1 => "l1",
+            BoundBy::L2 => "l2",
+            BoundBy::Dram => "dram",
+            BoundBy::Latency => "latency",
+            BoundBy::Launch => "launch",
+        }
+    }
+
     /// Returns a phrase for people.
     pub fn sentence(self) -> &'static str {
         match self {

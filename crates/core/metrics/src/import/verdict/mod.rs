@@ -1,0 +1,234 @@
+//! What limits the kernels of a report: bound, roofline, stalls, occupancy, advice. The main type
+//! is [`KernelVerdict`].
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::KernelRule;
+use crate::advice::{self, Advice};
+use crate::facts::{Facts, Timed, Values};
+use crate::ncu::{NcuKernel, NcuRule};
+use crate::roofline::{self, BoundBy, Roofline};
+use crate::types::{DeviceMetrics, Metric};
+use warpgauge_model::{DeviceInfo, DeviceKind, SmLimits, Target};
+
+/// Most stall reasons of a kernel.
+const MAX_STALLS: usize = 3;
+/// Least share of a stall reason, percent.
+const STALLS_FROM: f64 = 5.0;
+/// Most rules of all kernels.
+const MAX_RULES: usize = 1_000;
+
+/// Limits of the resident blocks, with their names.
+const LIMITS: [(&str, &str); 5] = [
+    ("occupancy_limit_registers", "registers"),
+    ("occupancy_limit_shared_memory", "shared memory"),
+    ("occupancy_limit_warps", "warps"),
+    ("occupancy_limit_blocks", "blocks"),
+    ("occupancy_limit_barriers", "barriers"),
+];
+
+/// What limits a kernel, from all of its launches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KernelVerdict {
+    /// The kernel, as the tool names it.
+    pub kernel: String,
+    /// Profiled launches.
+    pub launches: u32,
+    /// Time of all launches, seconds. Absent if a launch has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_seconds: Option<f64>,
+    /// That time as a percentage of the time of all kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_pct: Option<f64>,
+    /// What limits the kernel. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_by: Option<BoundBy>,
+    /// The rule and the numbers behind `bound_by`, or why it is not known.
+    pub bound_reason: String,
+    /// Floating-point operations of all launches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flop_count: Option<f64>,
+    /// Floating-point operations per byte of device memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arithmetic_intensity: Option<f64>,
+    /// Reasons for which most warps waited, the most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub top_stalls: Vec<TopStall>,
+    /// What limits the resident blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub occupancy_limiter: Option<OccupancyLimiter>,
+    /// Operations and bytes against the peaks of the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roofline: Option<Roofline>,
+    /// Observations with their evidence, the largest share first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
+}
+
+/// A reason for which warps waited.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TopStall {
+    /// Metric of the catalogue: `stall_long_scoreboard`.
+    pub metric: String,
+    /// Percentage of the resident warps for each issued instruction.
+    pub pct: f64,
+}
+
+/// What limits the resident blocks of a multiprocessor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OccupancyLimiter {
+    /// `registers`, `shared memory`, `warps`, `blocks`, `barriers`: those with the least number.
+    pub names: Vec<&'static str>,
+    /// Blocks that fit.
+    pub blocks: f64,
+}
+
+/// Returns a verdict for each kernel, those that took longest first.
+pub(super) fn verdicts(metrics: &DeviceMetrics, kernels: &[NcuKernel]) -> Vec<KernelVerdict> {
+    let mut by_name: BTreeMap<&str, &NcuKernel> = BTreeMap::new();
+    for kernel in kernels {
+        by_name.entry(&kernel.name).or_insert(kernel);
+    }
+    let all = Values::new(&metrics.metrics).get("duration").filter(|total| *total > 0.0);
+    let of = |name: &str, launches: u32, metrics: &BTreeMap<String, Metric>| {
+        let kernel = by_name.get(name)?;
+        Some(verdict(kernel, launches, metrics, all))
+    };
+    match metrics.kernels.as_slice() {
+        [] => of(&metrics.kernel, 1, &metrics.metrics).into_iter().collect(),
+        several => {
+            several.iter().filter_map(|one| of(&one.kernel, one.launches, &one.metrics)).collect()
+        }
+    }
+}
+
+fn verdict(
+    kernel: &NcuKernel,
+    launches: u32,
+    metrics: &BTreeMap<String, Metric>,
+    all: Option<f64>,
+) -> KernelVerdict {
+    let values = Values::new(metrics);
+    let device = device(kernel);
+    let facts = Facts { device: &device, resources: None, inputs: &[], timed: Timed::default() };
+    let roofline = roofline::roofline(values, &facts);
+    let (bound_by, bound_reason) = match &roofline {
+        Some(roofline) => (roofline.bound_by, roofline.bound_reason.clone()),
+        None => roofline::bound_by(values, &facts),
+    };
+    let total_seconds = values.get("duration");
+    KernelVerdict {
+        kernel: kernel.name.clone(),
+        launches,
+        total_seconds,
+        share_pct: total_seconds.zip(all).map(|(time, all)| 100.0 * time / all),
+        bound_by,
+        bound_reason,
+        flop_count: values.get("flop_count"),
+        arithmetic_intensity: values.get("arithmetic_intensity"),
+        top_stalls: top_stalls(metrics),
+        occupancy_limiter: limiter(values),
+        advice: advice::advise(values, &facts, roofline.as_ref()),
+        roofline,
+    }
+}
+
+fn top_stalls(metrics: &BTreeMap<String, Metric>) -> Vec<TopStall> {
+    // A warp that is selected does not wait.
+    let waits = |name: &str| name.starts_with("stall_") && name != "stall_selected";
+    let stalls = metrics.iter().filter(|(name, _)| waits(name)).filter_map(|(name, metric)| {
+        let pct = metric.value.filter(|pct| *pct >= STALLS_FROM)?;
+        Some(TopStall { metric: name.clone(), pct })
+    });
+    let mut stalls: Vec<TopStall> = stalls.collect();
+    stalls.sort_by(|a, b| b.pct.total_cmp(&a.pct));
+    stalls.truncate(MAX_STALLS);
+    stalls
+}
+
+fn limiter(values: Values<'_>) -> Option<OccupancyLimiter> {
+    let limits = || LIMITS.iter().filter_map(|(id, name)| Some((values.get(id)?, *name)));
+    let blocks = limits().map(|(blocks, _)| blocks).min_by(f64::total_cmp)?;
+    let names = limits().filter(|(limit, _)| *limit == blocks).map(|(_, name)| name).collect();
+    Some(OccupancyLimiter { names, blocks })
+}
+
+/// Returns what the page has of the device. A property that it lacks is 0, which no analysis uses.
+fn device(kernel: &NcuKernel) -> DeviceInfo {
+    let attribute = |name: &str| {
+        kernel.values.get(&format!("device__attribute_{name}")).copied().unwrap_or(0.0)
+    };
+    let whole = |name: &str| attribute(name) as u32;
+    let multiprocessors = match whole("multiprocessor_count") {
+        0 => kernel.values.get("launch__sm_count").map_or(0, |count| *count as u32),
+        count => count,
+    };
+    let capability = kernel.capability.unwrap_or(0);
+    DeviceInfo {
+        ordinal: kernel.device.unwrap_or(0),
+        kind: DeviceKind::Cuda,
+        name: kernel.texts.get("device__attribute_display_name").cloned().unwrap_or_default(),
+        uuid: String::new(),
+        target: Target {
+            compute_capability: (capability / 10, capability % 10),
+            driver_version: 0,
+            emulated: false,
+        },
+        multiprocessors,
+        memory_bytes: attribute("total_memory") as u64,
+        l2_bytes: attribute("l2_cache_size") as u64,
+        clock_khz: whole("clock_rate"),
+        memory_clock_khz: whole("memory_clock_rate"),
+        memory_bus_bits: whole("global_memory_bus_width"),
+        max_shared_optin_bytes: whole("max_shared_memory_per_block_optin"),
+        pci_bus_id: String::new(),
+        sm: SmLimits {
+            threads: whole("max_threads_per_multiprocessor"),
+            blocks: whole("max_blocks_per_multiprocessor"),
+            registers: whole("max_registers_per_multiprocessor"),
+            shared_bytes: whole("max_shared_memory_per_multiprocessor"),
+            reserved_shared_bytes: whole("reserved_shared_memory_per_block"),
+        },
+        unmonitored: None,
+    }
+}
+
+/// Returns the findings of the tool's rules, each once with the number of its launches.
+pub(super) fn rules(kernels: &[NcuKernel]) -> Vec<KernelRule> {
+    let mut places: BTreeMap<(&str, &str, &str, &str, String), usize> = BTreeMap::new();
+    let mut rules: Vec<KernelRule> = Vec::new();
+    for kernel in kernels {
+        for rule in &kernel.rules {
+            let key = (
+                kernel.name.as_str(),
+                rule.section.as_str(),
+                rule.name.as_str(),
+                rule.kind.as_str(),
+                words(rule),
+            );
+            match places.get(&key) {
+                Some(&place) => rules[place].launches += 1,
+                None if rules.len() < MAX_RULES => {
+                    places.insert(key, rules.len());
+                    rules.push(KernelRule {
+                        kernel: kernel.name.clone(),
+                        rule: rule.clone(),
+                        launches: 1,
+                    });
+                }
+                None => {}
+            }
+        }
+    }
+    rules
+}
+
+/// Returns the first words of a rule's text without its numbers, which differ between launches.
+fn words(rule: &NcuRule) -> String {
+    rule.description.chars().filter(|c| !c.is_ascii_digit()).take(80).collect()
+}
+
+#[cfg(test)]
+mod tests;
