@@ -10,6 +10,7 @@ use super::baselines::BaselinesCommand;
 use super::doctor::DoctorArgs;
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
+use super::html_file::HtmlFlag;
 use super::init::InitArgs;
 use super::jobs::JobsCommand;
 use super::mcp::McpArgs;
@@ -73,6 +74,7 @@ pub(super) enum Command {
         warpgauge eval contract.yaml --json | jq .kernel_exec_result\n  \
         warpgauge eval contract.yaml --server http://gpu-host:8000 --trials 1000\n  \
         warpgauge eval contract.yaml --return-outputs out/\n  \
+        warpgauge eval contract.yaml --html report.html\n  \
         warpgauge eval add.cu --set n=4096 --expect 'a + b'\n  \
         warpgauge eval add.cu --watch\n\n\
         In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
@@ -318,6 +320,8 @@ pub(super) struct EvalArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
+    pub html: HtmlFlag,
+    #[command(flatten)]
     pub target: Target,
     #[command(flatten)]
     pub patience: Patience,
@@ -372,6 +376,8 @@ pub(super) struct CompareArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
+    pub html: HtmlFlag,
+    #[command(flatten)]
     pub target: Target,
     #[command(flatten)]
     pub patience: Patience,
@@ -395,6 +401,8 @@ pub(super) struct ProfileArgs {
     /// Print the response as JSON, unchanged
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub html: HtmlFlag,
     #[command(flatten)]
     pub target: Target,
     #[command(flatten)]
@@ -423,6 +431,8 @@ pub(super) struct SweepArgs {
     /// Print the table as comma-separated values
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+    #[command(flatten)]
+    pub html: HtmlFlag,
     #[command(flatten)]
     pub target: Target,
     #[command(flatten)]

@@ -22,6 +22,7 @@ mod explain;
 mod format;
 mod gate;
 mod history;
+mod html_file;
 mod http;
 mod import;
 mod import_table;

@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
 use warpgauge_metrics::{Caption, roofline_svg};
+use warpgauge_page::PageOf;
 use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(
@@ -19,6 +20,7 @@ pub(super) fn run(
     config: &Config,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
+    args.html.check()?;
     let progress = Progress::start(terminal);
     let to = (&args.target, args.patience.seconds);
     let wishes = args.kernel.wishes();
@@ -47,6 +49,7 @@ pub(super) fn run(
     } else {
         terminal.print(&report::profile(&response, terminal.style()))?;
     }
+    args.html.write(PageOf::Evaluation(&response), terminal)?;
     if let Some(path) = &args.svg {
         draw(&response, path, terminal)?;
     }

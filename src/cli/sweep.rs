@@ -12,9 +12,11 @@ use crate::exit::Exit;
 use warpgauge_client::{Reply, WaitEvent};
 use warpgauge_config::Config;
 use warpgauge_job_views::SweepEvent;
+use warpgauge_page::PageOf;
 use warpgauge_report::{SweepResponse, SweepStarted};
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    args.html.check()?;
     let progress = Progress::start(terminal);
     let flags = &args.kernel;
     let opened = kernel_contract::open(
@@ -62,6 +64,7 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
     } else {
         terminal.print_line(&text)?;
     }
+    args.html.write(PageOf::Sweep(&answer), terminal)?;
     Ok(Exit::of_sweep(&answer))
 }
 

@@ -19,6 +19,7 @@ use warpgauge_client::Reply;
 use warpgauge_code::infer;
 use warpgauge_config::Config;
 use warpgauge_contract::{KernelCode, KernelType};
+use warpgauge_page::PageOf;
 
 /// Fields that have the same name in an evaluation and a comparison.
 const SHARED: [&str; 9] = [
@@ -38,6 +39,7 @@ pub(super) fn run(
     config: &Config,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
+    args.html.check()?;
     let progress = Progress::start(terminal);
     let wishes = args.assume.single_wishes(args.kernel_name.as_deref());
     let opened = kernel_contract::open(
@@ -59,13 +61,14 @@ pub(super) fn run(
     let (mut place, file) = opened?;
     let Reply { text, value: response } = place.compare(file, &progress)?;
     drop((place, progress));
+    let names = Names::of(&args.reference, &args.custom);
     if args.json {
         terminal.print_line(&text)?;
     } else {
-        let names = Names::of(&args.reference, &args.custom);
         let beside = Beside { reference: &names.reference, diff: args.diff };
         terminal.print(&report::comparison(&response, beside, terminal.style()))?;
     }
+    args.html.write(PageOf::Comparison(&response, &names.reference), terminal)?;
     Ok(Exit::of_comparison(&response))
 }
 

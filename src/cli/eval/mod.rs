@@ -15,9 +15,11 @@ use super::{CliError, kernel_contract, matrix_files, outputs, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
+use warpgauge_page::PageOf;
 use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    args.html.check()?;
     if args.watch {
         return watch::run(args, config, terminal);
     }
@@ -101,6 +103,7 @@ fn finish(
     } else {
         terminal.print(&report::evaluation(response, terminal.style()))?;
     }
+    args.html.write(PageOf::Evaluation(response), terminal)?;
     if let Some(directory) = &args.return_outputs {
         for path in outputs::write(&response.outputs, directory)? {
             terminal.note(&format!("wrote {}", path.display()));

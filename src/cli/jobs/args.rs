@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
+use crate::cli::html_file::HtmlFlag;
 use crate::cli::{CliError, args};
 use warpgauge_client::Client;
 
@@ -17,7 +18,7 @@ pub(in crate::cli) enum JobsCommand {
         warpgauge jobs list --server $URL --label nightly --limit 500 --json")]
     List(ListArgs),
     /// Show a job and, once it has ended, its report
-    Show(JobArgs),
+    Show(ShowArgs),
     /// Cancel a job, or stop a job that runs
     Cancel(JobArgs),
     /// Wait for a job and show its report; the exit code is the report's
@@ -105,6 +106,14 @@ const STATES: [&str; 9] = [
     "cancelled",
     "timed_out",
 ];
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ShowArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub html: HtmlFlag,
+}
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct JobArgs {

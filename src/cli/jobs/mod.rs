@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub(super) use args::JobsCommand;
 
-use self::args::{JobArgs, WaitArgs};
+use self::args::{JobArgs, ShowArgs, WaitArgs};
 use super::progress::Progress;
 use super::terminal::{Terminal, plain};
 use super::{CliError, place, report};
@@ -18,6 +18,7 @@ use warpgauge_client::Reply;
 use warpgauge_config::Config;
 use warpgauge_gate::report::text as gate_text;
 use warpgauge_job_views::{JobEvent, JobView};
+use warpgauge_page::PageOf;
 
 /// How long a command that follows a job waits for an absent server, seconds.
 const PATIENCE_S: f64 = 15.0;
@@ -40,13 +41,15 @@ pub(super) fn run(
 
 /// Prints what a job did so far. The exit code is success if the server has the job, whatever its
 /// state.
-fn show(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let Reply { text, value: job } = fetch(args)?;
-    if args.json {
+fn show(args: &ShowArgs, terminal: Terminal) -> Result<Exit, CliError> {
+    args.html.check()?;
+    let Reply { text, value: job } = fetch(&args.job)?;
+    if args.job.json {
         terminal.print_line(&text)?;
     } else {
         terminal.print(&page(&job, terminal))?;
     }
+    args.html.write(PageOf::Job(&job), terminal)?;
     Ok(Exit::Success)
 }
 

@@ -4,8 +4,10 @@ use super::super::format::{duration_ms, percent};
 use super::page::Page;
 use warpgauge_metrics::si;
 use warpgauge_model::{CacheState, Regime};
+use warpgauge_report::readable;
+pub(super) use warpgauge_report::readable::word;
 use warpgauge_report::{EvaluateResponse, InputsShown, MeasurementReport};
-use warpgauge_statistics::{BytesFrom, FloorLimit, HealthFlag, StopReason};
+use warpgauge_statistics::{BytesFrom, FloorLimit, StopReason};
 
 /// Adds the weaknesses of the contract.
 pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
@@ -30,45 +32,7 @@ pub(super) fn limits(page: &mut Page, report: &MeasurementReport) {
 
 /// Adds reasons to doubt the times. Without expected outputs no launch can be verified.
 pub(super) fn doubts(page: &mut Page, report: &MeasurementReport, is_checked: bool) {
-    let mut notes = Vec::new();
-    match report.stopped {
-        Some(StopReason::TimeBudget) => {
-            notes.push("out of time, less precise than asked".to_owned())
-        }
-        Some(StopReason::MaxTrials) => {
-            notes.push("the most trials there are, less precise than asked".to_owned());
-        }
-        Some(StopReason::Precise | StopReason::TrialsDone) | None => {}
-    }
-    if report.inputs == InputsShown::Same && report.input_sets.is_none() {
-        notes.push(
-            "the same inputs each time: a kernel that keeps results may not be noticed".to_owned(),
-        );
-    }
-    if report.audited == 0 && is_checked {
-        notes.push("no timed launch was verified".to_owned());
-    }
-    let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
-    if !not_known.is_empty() {
-        notes.push(format!("where results could be kept: {}", not_known.join(", ")));
-    }
-    if let Some(modes) = report.summary.as_ref().and_then(|summary| summary.modes.as_ref()) {
-        notes.push(format!(
-            "two modes: {} and {}, {} of the launches in the slower",
-            duration_ms(modes.fast_ms),
-            duration_ms(modes.slow_ms),
-            percent(modes.slow_share)
-        ));
-    }
-    for count in &report.rejected {
-        notes.push(format!("{} samples do not count: {}", count.count, word(&count.reason)));
-    }
-    let flags = report.gpu.as_ref().map_or(&[][..], |gpu| &gpu.flags);
-    if !flags.is_empty() {
-        notes.push(format!("the GPU: {}", flags.iter().map(flag).collect::<Vec<_>>().join(", ")));
-    }
-    notes.extend(report.notes.iter().cloned());
-    for (index, note) in notes.iter().enumerate() {
+    for (index, note) in readable::doubts(report, is_checked).iter().enumerate() {
         page.row(if index == 0 { "note" } else { "" }, note);
     }
 }
@@ -164,25 +128,6 @@ fn achieved(page: &mut Page, report: &MeasurementReport) {
             percent(share),
             duration_ms(least)
         ));
-    }
-}
-
-fn flag(flag: &HealthFlag) -> &'static str {
-    match flag {
-        HealthFlag::ThermalThrottle => "slowed down for heat",
-        HealthFlag::HwSlowdown => "slowed down by its hardware",
-        HealthFlag::PowerCap => "at its power limit",
-        HealthFlag::LowClock => "clock below three quarters of its peak",
-        HealthFlag::Contention => "used by other processes too",
-        HealthFlag::ClockUnknown => "clock not readable",
-    }
-}
-
-/// Returns the name of an enumerated value on the wire.
-pub(super) fn word(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => "unknown".to_owned(),
     }
 }
 

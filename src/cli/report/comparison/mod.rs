@@ -1,9 +1,5 @@
 //! The report of a comparison: a verdict for each candidate, then the evidence.
 
-mod reasons;
-mod sentence;
-
-use self::reasons::because;
 use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::{Style, plain};
 use super::page::{Page, Tone};
@@ -14,6 +10,7 @@ use super::{
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
 use warpgauge_contract::REFERENCE_NAME;
 use warpgauge_model::DeviceKind;
+use warpgauge_report::readable::{because, of_counts, of_times};
 use warpgauge_report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, KernelVerdict,
     RuntimeStats,
@@ -83,7 +80,7 @@ fn verdict(
             PairedVerdict::Same => (Tone::Good, "SAME"),
             PairedVerdict::Inconclusive => (Tone::Doubt, "INCONCLUSIVE"),
         };
-        page.verdict(tone, word, &sentence::of_times(comparison, name, reference));
+        page.verdict(tone, word, &of_times(comparison, name, reference));
         return;
     }
     let evaluation = &candidate.evaluation;
@@ -99,7 +96,7 @@ fn verdict(
             CountedVerdict::MoreWork => (Tone::Bad, "MORE WORK"),
             CountedVerdict::Mixed => (Tone::Doubt, "MIXED WORK"),
         };
-        return page.verdict(tone, word, &sentence::of_counts(counted, name, reference));
+        return page.verdict(tone, word, &of_counts(counted, name, reference));
     }
     let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
     let tone = match response.device.as_ref().map(|device| device.kind) {

@@ -27,7 +27,7 @@ struct Row<'a> {
 }
 
 /// Draws the intervals; `None` if nothing was measured.
-pub(super) fn intervals(cases: &[CaseReport]) -> Option<String> {
+pub fn intervals(cases: &[CaseReport]) -> Option<String> {
     let rows = cases.iter().flat_map(rows).take(MAX_ROWS).collect::<Vec<_>>();
     if rows.is_empty() {
         return None;

@@ -45,7 +45,7 @@ pub(super) fn reason(reason: GateReason) -> &'static str {
 }
 
 /// Returns the reason for a case's outcome and its caveats, on one line of bounded length.
-pub(super) fn why(case: &CaseReport) -> String {
+pub fn why(case: &CaseReport) -> String {
     let mut text = reason(case.reason).to_owned();
     if !case.detail.is_empty() {
         text.push_str(&format!(": {}", short(case)));
@@ -71,7 +71,7 @@ pub(super) fn change(ratio: f64) -> String {
 }
 
 /// Formats the change of a case: of its time with the interval, or of each count.
-pub(super) fn measured(case: &CaseReport) -> String {
+pub fn measured(case: &CaseReport) -> String {
     if let Some(time) = case.comparison.as_ref().and_then(|comparison| comparison.time) {
         return format!(
             "{} [{}, {}]",

@@ -52,9 +52,28 @@ pub struct Caption<'a> {
     pub tool: &'a str,
 }
 
-/// Draws a roofline.
+/// Draws a roofline as a document of its own.
 pub fn render(roofline: &Roofline, caption: Caption<'_>) -> String {
-    let mut drawing = open(roofline, caption);
+    let description = format!("{}; {}", bound(roofline), roofline.bound_reason);
+    let title = format!("Roofline of {}", caption.kernel);
+    let mut drawing = Drawing::described([WIDTH, HEIGHT], &title, &description);
+    drawing.style(STYLE);
+    draw(drawing, roofline, caption)
+}
+
+/// Draws a roofline for a page, whose style sheet has the classes `bg`, `ink`, `dim`, `title`, `small`, `grid`, `axis`,
+/// `roof`, `l1`, `l2`, `dram`, `peak` and `mark`.
+pub fn render_in_page(roofline: &Roofline, caption: Caption<'_>) -> String {
+    let title = format!("Roofline of {}: {}", caption.kernel, bound(roofline));
+    draw(Drawing::new([WIDTH, HEIGHT], &title), roofline, caption)
+}
+
+fn bound(roofline: &Roofline) -> &'static str {
+    roofline.bound_by.map_or("what limits it is not known", |bound| bound.sentence())
+}
+
+fn draw(mut drawing: Drawing, roofline: &Roofline, caption: Caption<'_>) -> String {
+    heading(&mut drawing, roofline, caption);
     let x = Logarithmic::new(&intensities(roofline), (PLOT.left, PLOT.right));
     let y = Logarithmic::new(&rates(roofline), (PLOT.bottom, PLOT.top));
     match (x, y) {
@@ -77,20 +96,14 @@ pub fn render(roofline: &Roofline, caption: Caption<'_>) -> String {
     drawing.finish()
 }
 
-fn open(roofline: &Roofline, caption: Caption<'_>) -> Drawing {
+fn heading(drawing: &mut Drawing, roofline: &Roofline, caption: Caption<'_>) {
     let Caption { kernel, device, tool } = caption;
-    let bound = roofline.bound_by.map_or("what limits it is not known", |bound| bound.sentence());
-    let mut drawing = Drawing::described(
-        [WIDTH, HEIGHT],
-        &format!("Roofline of {kernel}"),
-        &format!("{bound}; {}", roofline.bound_reason),
-    );
-    drawing.style(STYLE);
     drawing.add(SvgElement::rectangle("bg", [0.0, 0.0], [WIDTH, HEIGHT]));
     drawing.add(SvgElement::text("ink title", [LEFT, 26.0], &shortened(kernel, MAX_KERNEL)));
-    let [device, tool] = [device, tool].map(|name| shortened(name, MAX_NAME));
-    drawing.add(SvgElement::text("dim", [LEFT, 46.0], &format!("{device} · {tool} · {bound}")));
-    drawing
+    let names = [device, tool].map(|name| shortened(name, MAX_NAME));
+    let known = names.iter().map(String::as_str).filter(|name| !name.is_empty());
+    let line = known.chain([bound(roofline)]).collect::<Vec<_>>().join(" · ");
+    drawing.add(SvgElement::text("dim", [LEFT, 46.0], &line));
 }
 
 /// Returns the intensities that the axis must cover, including the ridges of the roofs.

@@ -1,8 +1,16 @@
-//! Numbers and devices formatted for people.
+//! Numbers, devices and verdicts of comparisons formatted for people.
+
+mod because;
+mod doubts;
+mod sentence;
+
+pub use because::because;
+pub use doubts::doubts;
+pub use sentence::{of_counts, of_times};
 
 use warpgauge_model::DeviceKind;
 
-use super::DeviceReport;
+use crate::DeviceReport;
 
 /// Formats a time given in milliseconds in a suitable unit, with four significant digits.
 pub fn duration_ms(ms: f64) -> String {
@@ -44,6 +52,14 @@ pub fn bytes(n: u64) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// Returns the name of a value on the wire; `unknown` for a value whose form on the wire is no text.
+pub fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => "unknown".to_owned(),
+    }
 }
 
 /// Describes a device in one line. For an emulated device, it says that times are of the emulation.

@@ -1,12 +1,12 @@
 //! The verdict on a candidate in one sentence with the names of both kernels.
 
-use super::super::super::format::percent;
+use super::percent;
 use warpgauge_statistics::CountedComparison;
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
 
 /// Returns the verdict on times, such as `b.cu is 1.31 × ± 0.02 faster than a.cu`. The number after
 /// ± is half the width of the confidence interval.
-pub(super) fn of_times(comparison: &PairedComparison, name: &str, reference: &str) -> String {
+pub fn of_times(comparison: &PairedComparison, name: &str, reference: &str) -> String {
     let interval = comparison.speedup_ci_low.zip(comparison.speedup_ci_high);
     let Some(speedup) = comparison.speedup else {
         return format!("{name} beside {reference}: no block counted{}", unseen(comparison));
@@ -50,7 +50,7 @@ fn times(ratio: f64, interval: Option<(f64, f64)>) -> String {
 }
 
 /// Returns the verdict on counts.
-pub(super) fn of_counts(counted: &CountedComparison, name: &str, reference: &str) -> String {
+pub fn of_counts(counted: &CountedComparison, name: &str, reference: &str) -> String {
     let ratios = [
         (counted.warp_instructions, "warp instructions"),
         (counted.global_sectors, "sectors of global memory"),

@@ -3,7 +3,7 @@
 use warpgauge_statistics::paired::PairedReason;
 
 /// Returns the text of a reason.
-pub(super) fn because(reason: PairedReason) -> &'static str {
+pub fn because(reason: PairedReason) -> &'static str {
     match reason {
         PairedReason::BeyondMargin => "the whole interval lies beyond the margin",
         PairedReason::WithinEquivalence => "the whole interval lies within the equivalence limit",

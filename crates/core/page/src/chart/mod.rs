@@ -1,0 +1,23 @@
+//! Drawings of reports. Colours and letters are the style sheet's: a drawing has classes only.
+
+mod blocks;
+mod heat;
+mod histogram;
+mod map;
+mod series;
+
+pub(crate) use blocks::ratios;
+pub(crate) use heat::{HeatCell, heat};
+pub(crate) use histogram::histogram;
+pub(crate) use map::first_places;
+pub(crate) use series::{SampleSeries, series};
+
+use warpgauge_svg::Plot;
+
+/// Size of a drawing, pixels. The page scales it.
+const WIDTH: f64 = 640.0;
+
+/// The part for values of a drawing with this height.
+fn plot(height: f64) -> Plot {
+    Plot { left: 72.0, top: 16.0, right: WIDTH - 36.0, bottom: height - 28.0 }
+}

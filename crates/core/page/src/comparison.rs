@@ -1,0 +1,300 @@
+//! The page of a comparison.
+
+use maud::{Markup, html};
+use warpgauge_code::listing::{CodeDiff, CodeLanguage};
+use warpgauge_contract::REFERENCE_NAME;
+use warpgauge_model::DeviceKind;
+use warpgauge_report::readable::{because, of_counts, of_times};
+use warpgauge_report::{CandidateReport, CompareResponse, EvaluateResponse};
+use warpgauge_statistics::CountedVerdict;
+use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
+
+use crate::document::{Content, Links};
+use crate::parts::{self, Scope, Section, Tone};
+use crate::{chart, evaluation, text};
+
+/// Most rows of a list.
+const MAX_ROWS: usize = 48;
+
+/// The page of a comparison with the reference of this name.
+pub(crate) fn content(report: &CompareResponse, reference: &str, links: &Links) -> Content {
+    let single = report.candidates.len() == 1;
+    let title = report.candidates.first().map_or_else(String::new, |first| {
+        let (_, word, _) = outcome(first, reference);
+        format!("{}: {} beside {reference}", word.to_lowercase(), first.name)
+    });
+    Content {
+        title,
+        about: html! { "comparison " span.mono { (text::name(&report.job_id)) } },
+        refresh_s: None,
+        main: html! {
+            @for (index, candidate) in report.candidates.iter().enumerate() { (headline(index, candidate, reference)) }
+            (kernels(report, reference))
+            (ranking(report, reference))
+            @for (index, candidate) in report.candidates.iter().enumerate() { (details(index, candidate, single)) }
+            (whole(Scope("reference-"), reference, &report.reference, &links.of_kernel(REFERENCE_NAME)))
+            @for (index, candidate) in report.candidates.iter().enumerate() {
+                (whole(Scope(&format!("kernel-{}-", index + 1)), &candidate.name, &candidate.evaluation, &links.of_kernel(&candidate.name)))
+            }
+            (evaluation::stages(Scope(""), &report.timings))
+            @if !report.warnings.is_empty() {
+                (Section::new("warnings", "The request").with(html! { ul.plain {
+                    @for one in report.warnings.iter().take(MAX_ROWS) {
+                        li { (text::code(&one.path)) ": " (text::message(&one.message)) }
+                    }
+                } }))
+            }
+        },
+    }
+}
+
+/// How a candidate fared, in a word and a sentence.
+fn outcome(candidate: &CandidateReport, reference: &str) -> (Tone, String, String) {
+    let evaluation = &candidate.evaluation;
+    let verdict = evaluation.kernel_verdict();
+    if let Some(comparison) = &candidate.comparison {
+        let (tone, word) = of_pair(comparison.verdict);
+        return (tone, word.to_owned(), of_times(comparison, &candidate.name, reference));
+    }
+    let is_timed =
+        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
+    if !is_timed || !verdict.is_good() {
+        let line = evaluation.verdict_line(Some(&candidate.name));
+        return (Tone::of_verdict(verdict), verdict.words().to_owned(), line);
+    }
+    if let Some(counted) = &candidate.counted {
+        let (tone, word) = match counted.verdict {
+            CountedVerdict::LessWork => (Tone::Good, "less work"),
+            CountedVerdict::SameWork => (Tone::Good, "same work"),
+            CountedVerdict::MoreWork => (Tone::Bad, "more work"),
+            CountedVerdict::Mixed => (Tone::Doubt, "mixed work"),
+        };
+        return (tone, word.to_owned(), of_counts(counted, &candidate.name, reference));
+    }
+    let why = candidate.not_compared.as_deref().unwrap_or("the service gives no reason");
+    let word = format!("{}, not compared", verdict.words().to_lowercase());
+    (Tone::Doubt, word, format!("{}: {why}", candidate.name))
+}
+
+fn of_pair(verdict: PairedVerdict) -> (Tone, &'static str) {
+    match verdict {
+        PairedVerdict::Faster => (Tone::Good, "faster"),
+        PairedVerdict::Slower => (Tone::Bad, "slower"),
+        PairedVerdict::Same => (Tone::Good, "same"),
+        PairedVerdict::Inconclusive => (Tone::Doubt, "inconclusive"),
+    }
+}
+
+fn headline(index: usize, candidate: &CandidateReport, reference: &str) -> Markup {
+    let (tone, word, sentence) = outcome(candidate, reference);
+    let heading = html! { (text::code(&candidate.name)) " beside " (text::code(reference)) };
+    let clock = candidate.comparison.as_ref().is_some_and(|comparison| comparison.clock_induced);
+    let clock = clock.then(|| html! { "The clock made the difference in time, not the kernel." });
+    let sentences = [Some(html! { (text::message(&sentence)) }), clock];
+    let sentences = sentences.into_iter().flatten().collect::<Vec<_>>();
+    match index {
+        0 => parts::verdict(tone, &word, heading, &sentences),
+        _ => parts::further_verdict(tone, &word, heading, &sentences),
+    }
+}
+
+/// All kernels with their own times, and their speed-up where they were compared by time.
+fn kernels(report: &CompareResponse, reference: &str) -> Markup {
+    let compared = report.candidates.iter().any(|one| one.comparison.is_some());
+    let own = [("kernel", false), ("verdict", false), ("median", true), ("95\u{202f}% CI", true)];
+    let beside = [("speed-up", true), ("its interval", true)];
+    let head = own.into_iter().chain(beside.into_iter().filter(|_| compared)).collect::<Vec<_>>();
+    let first = (reference, &report.reference, None);
+    let others = report.candidates.iter();
+    let others = others.map(|one| (one.name.as_str(), &one.evaluation, one.comparison.as_ref()));
+    let rows = [first].into_iter().chain(others).map(|(name, evaluation, comparison)| {
+        let verdict = evaluation.kernel_verdict();
+        let stats = evaluation.kernel_exec_result.runtime_stats.as_ref();
+        let interval = stats.and_then(|stats| stats.median_ci_low.zip(stats.median_ci_high));
+        let speedup = comparison.and_then(|comparison| comparison.speedup);
+        let spread = comparison.and_then(|one| one.speedup_ci_low.zip(one.speedup_ci_high));
+        html! { tr {
+            td.wide { (text::code(name)) }
+            td { (parts::tag(Tone::of_verdict(verdict), &verdict.words().to_lowercase())) }
+            td.num { @if let Some(stats) = stats { (text::time(stats.median)) } @else { "no time" } }
+            td.num { @if let Some((low, high)) = interval { (text::time(low)) " to " (text::time(high)) } }
+            @if compared {
+                td.num { @if let Some(speedup) = speedup { (format!("{speedup:.3}\u{202f}×")) } }
+                td.num { @if let Some((low, high)) = spread { (format!("{low:.3} to {high:.3}")) } }
+            }
+        } }
+    });
+    let device = report.device.as_ref().map(|device| device.kind);
+    let emulated = device == Some(DeviceKind::Emulator);
+    Section::new("kernels", "Kernels").open(true).with(html! {
+        (parts::table("Kernels", &head, rows))
+        @if emulated { p.small.dim { "The times are those of the emulation, and are not compared." } }
+    })
+}
+
+fn ranking(report: &CompareResponse, reference: &str) -> Markup {
+    let Some(ranking) = &report.ranking else { return html! {} };
+    let name = |index: u32| match index {
+        0 => reference,
+        index => report.candidates.get(index as usize - 1).map_or("?", |one| one.name.as_str()),
+    };
+    let head = [("rank", true), ("kernel", false), ("time over the reference's", true)];
+    let rows = ranking.candidates.iter().map(|one| {
+        html! { tr {
+            td.num { (one.rank) }
+            td.wide { (text::code(name(one.index))) }
+            td.num { @if let Some(relative) = one.relative_time { (format!("{relative:.3}")) } }
+        } }
+    });
+    Section::new("ranking", "Ranking").open(true).with(html! {
+        (parts::table("Ranking", &head, rows))
+        p.small.dim { "Kernels whose order could not be shown share a rank." }
+    })
+}
+
+/// What a verdict rests on: blocks, counts, and the difference of the code.
+fn details(index: usize, candidate: &CandidateReport, single: bool) -> Markup {
+    let number = index + 1;
+    let of = if single {
+        html! {}
+    } else {
+        html! { (text::code(&candidate.name)) }
+    };
+    html! {
+        @if let Some(comparison) = &candidate.comparison {
+            (Section::new(format!("blocks-{number}"), "Side by side").open(single).note(html! {
+                (of) " " (text::counted(comparison.blocks_used as usize, "block")) " count"
+                @if comparison.blocks_dropped > 0 { ", " (comparison.blocks_dropped) " do not" }
+            }).with(blocks(comparison)))
+        }
+        @if !candidate.counts.is_empty() { (counts(number, candidate, &of)) }
+        @if let Some(diff) = &candidate.code_diff { (code(number, diff, &of)) }
+        @if let Some(why) = &candidate.no_code_diff {
+            (Section::new(format!("code-{number}"), "Code").note(html! { (of) " not compared" })
+                .with(html! { p { (text::message(why)) } }))
+        }
+    }
+}
+
+fn blocks(comparison: &PairedComparison) -> Markup {
+    let mut rows = Vec::new();
+    for (name, estimate) in [("time", comparison.time), ("cycles", comparison.cycles)] {
+        if let Some(one) = estimate {
+            let (low, high) = (one.ci_low, one.ci_high);
+            let ratio = format!("{:.4} ({low:.4} to {high:.4}) of the reference's", one.ratio);
+            rows.push((name, html! { span.num { (ratio) } }));
+        }
+    }
+    rows.push(("level of the interval", html! { (text::percent(comparison.confidence)) }));
+    rows.push((
+        "margin",
+        html! { (text::percent(comparison.margin)) " are not called a difference" },
+    ));
+    if let Some(effect) = comparison.minimum_detectable_effect {
+        rows.push(("could be seen", html! { "a difference of " (text::percent(effect)) }));
+    }
+    for drop in &comparison.dropped {
+        rows.push((
+            "dropped",
+            html! { (text::counted(drop.count as usize, "block")) ": " (text::word(&drop.reason)) },
+        ));
+    }
+    html! {
+        @if let Some(svg) = chart::ratios(comparison) {
+            (parts::figure(svg, html! {
+                "Time of the candidate over time of the reference, by block; below the line the candidate is faster. "
+                "The grey band is the margin, the coloured one the confidence interval."
+            }))
+        }
+        @if !comparison.reasons.is_empty() {
+            ul.plain { @for reason in &comparison.reasons { li { (because(*reason)) } } }
+        }
+        (parts::facts(rows))
+    }
+}
+
+fn counts(number: usize, candidate: &CandidateReport, of: &Markup) -> Markup {
+    let head =
+        [("count of one launch", false), ("reference", true), ("candidate", true), ("ratio", true)];
+    let rows = candidate.counts.iter().take(MAX_ROWS).map(|one| {
+        html! { tr {
+            td.wide { (text::code(&one.count)) }
+            td.num { (text::grouped(one.reference)) }
+            td.num { (text::grouped(one.candidate)) }
+            td.num { @if let Some(ratio) = one.ratio { (format!("{ratio:.4}")) } }
+        } }
+    });
+    Section::new(format!("counts-{number}"), "Counts")
+        .note(html! { (of) " exact, and no times" })
+        .with(html! {
+            (parts::table("Counts", &head, rows))
+            (parts::more(candidate.counts.len(), MAX_ROWS, "counts"))
+        })
+}
+
+fn code(number: usize, diff: &CodeDiff, of: &Markup) -> Markup {
+    let language = match diff.language {
+        CodeLanguage::Sass => "SASS",
+        CodeLanguage::Ptx => "PTX",
+    };
+    let note = html! {
+        (of) " " (language) ": "
+        @if diff.identical { "the same instructions" } @else {
+            "+" (text::grouped(diff.added)) " −" (text::grouped(diff.removed)) " lines, "
+            (text::grouped(diff.reference_instructions)) " and " (text::grouped(diff.candidate_instructions))
+            " instructions"
+        }
+    };
+    let head = [("opcode", false), ("reference", true), ("candidate", true)];
+    let rows = diff.opcodes.iter().take(MAX_ROWS).map(|one| {
+        html! { tr {
+            td { (text::code(&one.opcode)) }
+            td.num { (text::grouped(one.reference)) }
+            td.num { (text::grouped(one.candidate)) }
+        } }
+    });
+    Section::new(format!("code-{number}"), "Difference of the code").note(note).with(html! {
+        @if !diff.opcodes.is_empty() { (parts::table("Opcodes", &head, rows)) }
+        @if !diff.unified.is_empty() { (unified(&diff.unified)) }
+        @if diff.truncated { p.small.dim { "The code is long: not all of it was compared." } }
+    })
+}
+
+/// A unified difference, line by line. The signs at the beginning say what the colours say.
+fn unified(diff: &str) -> Markup {
+    let text = text::shown(diff, text::LOG);
+    html! {
+        pre tabindex="0" {
+            @for line in text.lines() {
+                @let class = match line.as_bytes().first() {
+                    Some(b'+') if !line.starts_with("+++") => "line add",
+                    Some(b'-') if !line.starts_with("---") => "line cut",
+                    _ => "line",
+                };
+                span class=(class) { (line) "\n" }
+            }
+        }
+    }
+}
+
+/// The own evaluation of a kernel. What speaks against it is open.
+fn whole(scope: Scope<'_>, name: &str, report: &EvaluateResponse, links: &Links) -> Markup {
+    let verdict = report.kernel_verdict();
+    let note = html! {
+        (verdict.words().to_lowercase())
+        @if let Some(stats) = &report.kernel_exec_result.runtime_stats { ", " (text::time(stats.median)) " median" }
+    };
+    let heading = format!("Evaluation of {}", text::shown(name, 80));
+    scope
+        .section("whole", &heading)
+        .note(note)
+        .open(!verdict.is_good())
+        .tone(match verdict.is_good() {
+            true => Tone::Plain,
+            false => Tone::of_verdict(verdict),
+        })
+        .with(html! {
+            p { (text::message(&evaluation::headline_sentence(report))) }
+            (evaluation::sections(scope, report, links))
+        })
+}

@@ -1,0 +1,107 @@
+//! What every page has around its content. The main type is [`Content`].
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::{style, text};
+
+/// Where a page's links lead. Paths belong to the server that shows the page.
+#[derive(Debug, Clone, Default)]
+pub struct Links {
+    /// The way from the page to the root of the server, such as `../`: a server may be behind a path that it does not
+    /// know. Without it the page is a file, with the style sheet in it.
+    pub root: Option<&'static str>,
+    /// Artifacts of the job that can be fetched.
+    pub artifacts: Vec<ArtifactLink>,
+    /// Why the artifacts are not known.
+    pub no_artifacts: Option<String>,
+}
+
+/// An artifact of a job.
+#[derive(Debug, Clone)]
+pub struct ArtifactLink {
+    pub name: String,
+    /// `kernel`, or in a comparison `reference` or the name of a candidate.
+    pub kernel: String,
+    /// Path and query from the root of the server on.
+    pub url: String,
+}
+
+impl Links {
+    /// For a page that is a file alone.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The address of a path from the root of the server on.
+    pub(crate) fn to(&self, path: &str) -> String {
+        format!("{}{}", self.root.unwrap_or("./"), path.trim_start_matches('/'))
+    }
+
+    /// The artifacts of one kernel of a comparison.
+    pub(crate) fn of_kernel(&self, kernel: &str) -> Self {
+        let own = self.artifacts.iter().filter(|one| one.kernel == kernel).cloned();
+        Self { artifacts: own.collect(), ..self.clone() }
+    }
+}
+
+/// The content of a page.
+pub(crate) struct Content {
+    /// Title of the window, as plain text.
+    pub title: String,
+    /// What kind of report it is, and its id.
+    pub about: Markup,
+    /// Seconds after which a browser asks again.
+    pub refresh_s: Option<u32>,
+    /// The page.
+    pub main: Markup,
+}
+
+impl Content {
+    /// Writes the whole document.
+    pub(crate) fn whole(self, links: &Links) -> String {
+        let Content { title, about, refresh_s, main } = self;
+        let document = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="referrer" content="no-referrer";
+                    @if let Some(seconds) = refresh_s.filter(|_| links.root.is_some()) { meta http-equiv="refresh" content=(seconds); }
+                    @match links.root {
+                        Some(_) => {
+                            link rel="stylesheet" href=(links.to(&style::path()));
+                        }
+                        None => {
+                            meta http-equiv="Content-Security-Policy" content=(style::inline_policy());
+                            // The text of a style element is not escaped in HTML, and the sheet is a constant.
+                            style { (PreEscaped(style::CSS)) }
+                        }
+                    }
+                    title { (text::shown(&title, text::NAME)) }
+                }
+                body {
+                    a.skip href="#main" { "Skip to the report" }
+                    header.bar-top {
+                        @if links.root.is_some() {
+                            strong { a href=(links.to("")) { "warpgauge" } }
+                        } @else {
+                            strong { "warpgauge" }
+                        }
+                        span { (about) }
+                        @if links.root.is_some() {
+                            nav aria-label="Pages" {
+                                a href=(links.to("")) { "Jobs" }
+                                a href=(links.to("docs")) { "API" }
+                            }
+                        }
+                    }
+                    main #main { (main) }
+                    footer { "warpgauge " (env!("CARGO_PKG_VERSION")) }
+                }
+            }
+        };
+        document.into_string()
+    }
+}

@@ -1,0 +1,107 @@
+//! The page of a run of the gate.
+
+use maud::{Markup, PreEscaped, html};
+use warpgauge_gate::report::{CaseReport, GateReport, case_change, case_reason, intervals};
+use warpgauge_gate::{GateOutcome, SuiteVerdict};
+
+use crate::document::Content;
+use crate::parts::{self, Section, Tone};
+use crate::text;
+
+/// The page of a run of the gate.
+pub(crate) fn content(report: &GateReport) -> Content {
+    let (tone, word) = match report.verdict {
+        SuiteVerdict::Pass => (Tone::Good, "pass"),
+        SuiteVerdict::Inconclusive => (Tone::Doubt, "inconclusive"),
+        SuiteVerdict::Error => (Tone::Doubt, "error"),
+        SuiteVerdict::Regression => (Tone::Bad, "regression"),
+        SuiteVerdict::Invalid => (Tone::Bad, "invalid"),
+    };
+    let device = report
+        .device
+        .as_ref()
+        .map(|device| html! { span.dim.small { (text::name(&device.name)) } });
+    let statement = html! { (text::message(&report.statement)) };
+    let sentences = [Some(statement), device].into_iter().flatten().collect::<Vec<_>>();
+    let heading =
+        html! { (text::code(&report.suite)) " against " (text::code(&report.baseline.name)) };
+    let job = report.job_id.as_deref().unwrap_or_default();
+    Content {
+        title: format!("{word}: {}", report.suite),
+        about: html! { "gate " span.mono { (text::name(job)) } },
+        refresh_s: None,
+        main: html! {
+            (parts::verdict(tone, word, heading, &sentences))
+            (cases(report))
+            (run(report))
+        },
+    }
+}
+
+fn tone(outcome: GateOutcome) -> Tone {
+    match outcome {
+        GateOutcome::Pass | GateOutcome::Improved => Tone::Good,
+        GateOutcome::New | GateOutcome::Inconclusive | GateOutcome::Error => Tone::Doubt,
+        GateOutcome::Missing | GateOutcome::Regression | GateOutcome::Invalid => Tone::Bad,
+    }
+}
+
+/// All cases, the worst first. The gate bounds their number.
+fn cases(report: &GateReport) -> Markup {
+    let mut cases = report.cases.iter().collect::<Vec<&CaseReport>>();
+    cases.sort_by_key(|case| (std::cmp::Reverse(case.outcome), std::cmp::Reverse(case.blocking)));
+    let head = [
+        ("case", false),
+        ("outcome", false),
+        ("change", true),
+        ("baseline", true),
+        ("candidate", true),
+        ("why", false),
+    ];
+    let rows = cases.iter().map(|case| {
+        html! { tr {
+            td.wide { (text::code(&case.name)) }
+            td {
+                (parts::tag(tone(case.outcome), &text::word(&case.outcome).to_lowercase()))
+                @if case.policy.advisory { " advisory" }
+            }
+            td.num { (case_change(case)) }
+            td.num { @if let Some(ms) = case.baseline_ms { (text::time(ms)) } }
+            td.num { @if let Some(ms) = case.candidate_ms { (text::time(ms)) } }
+            td.wide { (text::message(&case_reason(case))) }
+        } }
+    });
+    Section::new("cases", "Cases").open(true).note(html! { (text::counted(report.cases.len(), "case")) }).with(html! {
+        @if let Some(svg) = intervals(&report.cases) {
+            figure.chart tabindex="0" {
+                // Elements of the kit escape their texts.
+                (PreEscaped(svg))
+                figcaption { "Change of each case with its interval; right is slower, or more of what is counted. The band is the margin." }
+            }
+        }
+        (parts::table("Cases", &head, rows))
+    })
+}
+
+fn run(report: &GateReport) -> Markup {
+    let mut rows = vec![
+        (
+            "baseline",
+            html! { (text::code(&report.baseline.name)) ", " (text::word(&report.baseline.kind)) },
+        ),
+        ("duration", html! { (text::time(report.duration_s * 1e3)) }),
+        ("version", text::name(&report.warpgauge_version)),
+    ];
+    if let Some(commit) = &report.baseline.commit {
+        rows.push(("commit of the baseline", text::code(commit)));
+    }
+    if let Some(commit) = &report.commit {
+        rows.push(("commit of the candidate", text::code(commit)));
+    }
+    Section::new("run", "The run").with(html! {
+        (parts::facts(rows))
+        @if !report.notes.is_empty() {
+            ul.plain { @for note in report.notes.iter().take(50) { li { (text::message(note)) } } }
+        }
+    })
+}

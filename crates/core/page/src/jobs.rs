@@ -1,0 +1,219 @@
+//! Pages of jobs: one job, the list of jobs, and pages without a report.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use maud::{Markup, html};
+use warpgauge_contract::REFERENCE_NAME;
+use warpgauge_job_views::{JobList, JobSummary, JobView};
+use warpgauge_model::JobState;
+
+use crate::document::{Content, Links};
+use crate::parts::{self, Section, Tone};
+use crate::{comparison, evaluation, gate, sweep, text};
+
+/// Seconds after which a browser asks again for a job that has not ended, or for the list.
+const REFRESH_S: u32 = 3;
+
+/// Writes the page of a job: its report, or where it stands.
+pub fn job(view: &JobView, links: &Links) -> String {
+    content(view, links).whole(links)
+}
+
+pub(crate) fn content(view: &JobView, links: &Links) -> Content {
+    if let Some(report) = &view.comparison {
+        return comparison::content(report, REFERENCE_NAME, links);
+    }
+    if let Some(report) = view.sweep.as_ref().and_then(|sweep| sweep.result.as_ref()) {
+        return sweep::content(report);
+    }
+    if let Some(report) = &view.gate {
+        return gate::content(report);
+    }
+    match &view.result {
+        Some(report) => evaluation::content(report, links),
+        None => state(view, links),
+    }
+}
+
+/// A job without a report: it has not ended, or ended without one.
+fn state(view: &JobView, links: &Links) -> Content {
+    let word = view.state.name().replace('_', " ");
+    let heading = html! {
+        (view.kind.name())
+        @if let Some(label) = &view.label { " " (text::code(label)) }
+    };
+    let error = view.error.as_ref().map(|error| {
+        html! {
+            (text::message(error))
+            @if let Some(code) = &view.code { " " span.dim.mono { (code) } }
+        }
+    });
+    let progress = (!view.state.is_end()).then(|| {
+        html! {
+            (progress(view))
+            @if links.root.is_some() { " The page asks again every " (REFRESH_S) "\u{202f}s." }
+        }
+    });
+    let sentences = [error, progress].into_iter().flatten().collect::<Vec<_>>();
+    let facts = parts::facts(vec![
+        ("accepted", html! { (moment(view.created_at)) }),
+        (
+            "ended",
+            html! { @match view.finished_at { Some(at) => (moment(at)), None => "not yet" } },
+        ),
+        ("begun", html! { (text::counted(view.attempt as usize, "time")) }),
+    ]);
+    Content {
+        title: format!("{word}: {}", view.kind.name()),
+        about: html! { "job " span.mono { (text::name(&view.job_id)) } },
+        refresh_s: (!view.state.is_end()).then_some(REFRESH_S),
+        main: html! {
+            (parts::verdict(tone(view.state), &word, heading, &sentences))
+            (Section::new("job", "The job").open(true).with(facts))
+        },
+    }
+}
+
+fn tone(state: JobState) -> Tone {
+    match state {
+        JobState::Completed => Tone::Good,
+        JobState::Failed => Tone::Bad,
+        JobState::Cancelled | JobState::TimedOut => Tone::Doubt,
+        JobState::Submitted
+        | JobState::Queued
+        | JobState::Compiling
+        | JobState::Validating
+        | JobState::Profiling => Tone::Plain,
+    }
+}
+
+fn progress(view: &JobView) -> String {
+    match (&view.sweep, view.trials_done) {
+        (Some(sweep), _) => format!(
+            "{} of {} done.",
+            text::grouped(sweep.points_done as u64),
+            text::counted(sweep.points, "point")
+        ),
+        (None, 0) => "No launch is timed yet.".to_owned(),
+        (None, done) => format!("{} timed.", text::counted(done as usize, "launch")),
+    }
+}
+
+/// A moment, given in seconds since the Unix epoch, as RFC 3339 in UTC.
+fn moment(seconds: f64) -> Markup {
+    let at =
+        Duration::try_from_secs_f64(seconds).ok().and_then(|since| UNIX_EPOCH.checked_add(since));
+    // Later years than 9999 have no form in RFC 3339.
+    let at = at.filter(|_| seconds < 253_402_300_800.0);
+    html! {
+        @match at.map(|at| humantime::format_rfc3339_seconds(at).to_string()) {
+            Some(text) => time datetime=(text) { (text.replace('T', " ").replace('Z', " UTC")) },
+            None => "unknown",
+        }
+    }
+}
+
+/// A page of the list of jobs.
+#[derive(Debug, Clone, Copy)]
+pub struct Listed<'a> {
+    pub jobs: &'a JobList,
+    /// Whether the caller asked for a later page than the first one.
+    pub is_later: bool,
+}
+
+/// Writes the list of jobs, the youngest first.
+pub fn list(listed: Listed<'_>, links: &Links) -> String {
+    let jobs = &listed.jobs.jobs;
+    let running = jobs.iter().filter(|job| !job.state.is_end()).count();
+    let head = [
+        ("verdict", false),
+        ("kernel", false),
+        ("median", true),
+        ("what", false),
+        ("label", false),
+        ("accepted", false),
+        ("job", false),
+    ];
+    let content = Content {
+        title: "jobs".to_owned(),
+        about: html! { "evaluates GPU kernels" },
+        refresh_s: (running > 0 && !listed.is_later).then_some(REFRESH_S),
+        main: html! {
+            h1.page { "Jobs" }
+            @if jobs.is_empty() { (nothing(listed.is_later)) } @else {
+                section.sheet { (parts::table("Jobs", &head, jobs.iter().map(|job| row(job, links)))) }
+            }
+            p {
+                @if listed.is_later { a href=(links.to("")) { "Youngest jobs" } " " }
+                @if let Some(cursor) = &listed.jobs.next_cursor {
+                    a href={ (links.to("?cursor=")) (cursor) } rel="next" { "Older jobs" }
+                }
+            }
+            p.small.dim {
+                "Jobs are sent over the " a href=(links.to("docs")) { "HTTP API" }
+                ", by the command line, the Python package, or an agent at " code { "/mcp" } "."
+            }
+        },
+    };
+    content.whole(links)
+}
+
+fn nothing(is_later: bool) -> Markup {
+    html! {
+        section.sheet {
+            @if is_later { p { "There are no older jobs." } } @else {
+                p { "There are no jobs yet. Send the first one:" }
+                pre { code { "warpgauge eval kernel.cu --server http://HOST:PORT" } }
+            }
+        }
+    }
+}
+
+fn row(job: &JobSummary, links: &Links) -> Markup {
+    let address = links.to(&format!("jobs/{}", job.job_id));
+    let (tone, word) = match job.verdict {
+        Some(verdict) => (Tone::of_verdict(verdict), verdict.words().to_lowercase()),
+        None => (tone(job.state), job.state.name().replace('_', " ")),
+    };
+    let short = job.job_id.chars().take(8).collect::<String>();
+    html! { tr {
+        td { (parts::tag(tone, &word)) }
+        td.wide {
+            a href=(address) {
+                @match &job.kernel { Some(kernel) => (text::code(kernel)), None => (job.kind.name()) }
+            }
+        }
+        td.num { @if let Some(ms) = job.median_ms { (text::time(ms)) } }
+        td { (job.kind.name()) }
+        td { @if let Some(label) = &job.label { (text::name(label)) } }
+        td.num.left { (moment(job.created_at)) }
+        td.mono { a href=(address) { (text::name(&short)) "…" } }
+    } }
+}
+
+/// A page without a report.
+#[derive(Debug, Clone, Copy)]
+pub struct Notice<'a> {
+    /// What happened, in a word.
+    pub word: &'a str,
+    pub heading: &'a str,
+    /// What happened, and what to do.
+    pub sentence: &'a str,
+    /// Commands that help, a line each.
+    pub commands: &'a str,
+}
+
+/// Writes a page without a report.
+pub fn notice(notice: Notice<'_>, links: &Links) -> String {
+    let sentences = [html! { (text::message(notice.sentence)) }];
+    let content = Content {
+        title: notice.heading.to_owned(),
+        about: html! {},
+        refresh_s: None,
+        main: html! {
+            (parts::verdict(Tone::Doubt, notice.word, text::name(notice.heading), &sentences))
+            @if !notice.commands.is_empty() { section.sheet { (text::block(notice.commands, "")) } }
+        },
+    };
+    content.whole(links)
+}

@@ -1,0 +1,60 @@
+//! Reasons to doubt the times of a kernel, in words. The main function is [`doubts`].
+
+use super::{duration_ms, percent, word};
+use crate::{InputsShown, MeasurementReport};
+use warpgauge_statistics::{HealthFlag, StopReason};
+
+/// Returns what a reader must know before they trust the times. `is_checked` says whether the contract has
+/// expectations: without them no launch can be verified.
+pub fn doubts(report: &MeasurementReport, is_checked: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    match report.stopped {
+        Some(StopReason::TimeBudget) => {
+            notes.push("out of time, less precise than asked".to_owned())
+        }
+        Some(StopReason::MaxTrials) => {
+            notes.push("the most trials there are, less precise than asked".to_owned());
+        }
+        Some(StopReason::Precise | StopReason::TrialsDone) | None => {}
+    }
+    if report.inputs == InputsShown::Same && report.input_sets.is_none() {
+        notes.push(
+            "the same inputs each time: a kernel that keeps results may not be noticed".to_owned(),
+        );
+    }
+    if report.audited == 0 && is_checked {
+        notes.push("no timed launch was verified".to_owned());
+    }
+    let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
+    if !not_known.is_empty() {
+        notes.push(format!("where results could be kept: {}", not_known.join(", ")));
+    }
+    if let Some(modes) = report.summary.as_ref().and_then(|summary| summary.modes.as_ref()) {
+        notes.push(format!(
+            "two modes: {} and {}, {} of the launches in the slower",
+            duration_ms(modes.fast_ms),
+            duration_ms(modes.slow_ms),
+            percent(modes.slow_share)
+        ));
+    }
+    for count in &report.rejected {
+        notes.push(format!("{} samples do not count: {}", count.count, word(&count.reason)));
+    }
+    let flags = report.gpu.as_ref().map_or(&[][..], |gpu| &gpu.flags);
+    if !flags.is_empty() {
+        notes.push(format!("the GPU: {}", flags.iter().map(flag).collect::<Vec<_>>().join(", ")));
+    }
+    notes.extend(report.notes.iter().cloned());
+    notes
+}
+
+fn flag(flag: &HealthFlag) -> &'static str {
+    match flag {
+        HealthFlag::ThermalThrottle => "slowed down for heat",
+        HealthFlag::HwSlowdown => "slowed down by its hardware",
+        HealthFlag::PowerCap => "at its power limit",
+        HealthFlag::LowClock => "clock below three quarters of its peak",
+        HealthFlag::Contention => "used by other processes too",
+        HealthFlag::ClockUnknown => "clock not readable",
+    }
+}

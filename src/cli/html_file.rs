@@ -1,0 +1,122 @@
+//! `--html FILE`: the report as a page, one file.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tempfile::NamedTempFile;
+
+use super::CliError;
+use super::terminal::Terminal;
+use warpgauge_page::PageOf;
+
+/// The flag of commands that have a report.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct HtmlFlag {
+    /// Write the report as one HTML file, which loads nothing and can be mailed
+    #[arg(long = "html", value_name = "FILE")]
+    path: Option<PathBuf>,
+}
+
+impl HtmlFlag {
+    /// Checks that the file can be written, before anything runs. Nothing of it stays.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        open(path).map(drop).map_err(|source| failed(path, source))
+    }
+
+    /// Writes the page, if the caller wants one. A reader finds the file before or the whole file after, never a part.
+    pub(super) fn write(&self, page: PageOf<'_>, terminal: Terminal) -> Result<(), CliError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let written = open(path).and_then(|(mut file, target)| {
+            file.write_all(warpgauge_page::file(page).as_bytes())?;
+            file.persist(&target).map_err(|error| error.error)
+        });
+        written.map_err(|source| failed(path, source))?;
+        terminal.note(&format!("wrote {}", path.display()));
+        Ok(())
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> CliError {
+    CliError::Write { path: path.to_owned(), source }
+}
+
+/// A new file beside the one to write, and the place of that one. A symbolic link leads to the file that it names.
+fn open(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
+    let target = match fs::metadata(path) {
+        // What is no file, such as `/dev/null`, would be replaced.
+        Ok(found) if !found.is_file() => {
+            return Err(io::Error::other("it is no regular file; name a file to write"));
+        }
+        Ok(_) => fs::canonicalize(path)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    let folder = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    // As programs make files: the mask of the caller applies.
+    let permissions = Permissions::from_mode(0o666);
+    let file = tempfile::Builder::new()
+        .prefix(".warpgauge-")
+        .suffix(".html")
+        .permissions(permissions)
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    Ok((file, target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_report::SweepResponse;
+
+    fn sweep() -> SweepResponse {
+        serde_json::from_str(include_str!("../../openapi/examples/sweep.json")).unwrap()
+    }
+
+    fn flag(path: &Path) -> HtmlFlag {
+        HtmlFlag { path: Some(path.to_owned()) }
+    }
+
+    fn quiet() -> Terminal {
+        Terminal { quiet: true, colour: false, interactive: false, verbose: false }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_file_is_whole_and_nothing_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        let flag = flag(&path);
+        flag.check().unwrap();
+        assert!(names(folder.path()).is_empty());
+        let sweep = sweep();
+        flag.write(PageOf::Sweep(&sweep), quiet()).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"));
+        assert_eq!(names(folder.path()), ["report.html"]);
+        // A second report replaces the first one, through a link as well.
+        let link = folder.path().join("link.html");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        fs::write(&path, "old").unwrap();
+        HtmlFlag { path: Some(link.clone()) }.write(PageOf::Sweep(&sweep), quiet()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error_before_anything_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = flag(&folder.path().join("missing/report.html")).check().unwrap_err();
+        assert!(missing.render().starts_with("could not write "), "{}", missing.render());
+        let directory = flag(folder.path()).check().unwrap_err();
+        assert!(directory.render().contains("no regular file"), "{}", directory.render());
+        assert!(flag(Path::new("/dev/null")).check().is_err());
+        assert!(HtmlFlag::default().check().is_ok());
+    }
+}
