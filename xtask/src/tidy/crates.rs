@@ -15,7 +15,7 @@ const FOLDERS: [&str; 5] = ["lib", "core", "run", "server", ""];
 
 /// Folder and name of each crate, and the crates of the workspace that it may use. Dependencies of
 /// tests are free. ARCHITECTURE.md has the purpose of each crate.
-const CRATES: [(&str, &str, &[&str]); 34] = [
+const CRATES: [(&str, &str, &[&str]); 35] = [
     ("lib", "document", &[]),
     ("lib", "private-files", &[]),
     ("lib", "sandbox", &[]),
