@@ -14,8 +14,8 @@ use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
     CliError, baselines, capabilities, children, compare, compile, devices, doctor, eval, explain,
-    gate, history, import, init, jobs, mcp, openapi, profile, serve, shell, show_config, spmv,
-    sweep, toolchain, watch,
+    gate, history, import, init, jobs, mcp, openapi, profile, schema, serve, shell, show_config,
+    spmv, sweep, toolchain, watch,
 };
 use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
