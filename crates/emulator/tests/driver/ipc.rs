@@ -286,7 +286,7 @@ fn forged_handles_are_refused() {
 #[test]
 fn confined_processes_share_memory_and_events() {
     let home = tempfile::tempdir().unwrap();
-    // Somebody left a file behind.
+    // A process leaves a file behind.
     let mut dead = Puppet::confined(home.path());
     let base = dead.does("alloc 4096");
     dead.does(&format!("export {base}"));

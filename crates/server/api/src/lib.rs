@@ -8,8 +8,8 @@
 //! - `middleware/`: what every request and every answer passes
 //! - `request/`: reads bodies, forms and parameters beside a contract
 //! - `routes/`: the operations, a folder for each group
-//! - `response/`: answers that several groups give; `error/`: errors, and which an operation
-//! declares
+//! - `response/`: answers that several groups give
+//! - `error/`: errors, and which of them an operation declares
 //! - `openapi/`: the documents; `schema.rs` puts the schemas of wire types into them
 //! - `mcp/`: the Model Context Protocol over HTTP; `pages.rs`: pages for people
 //! - `app.rs` assembles the application, and `server.rs` serves it

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::blocking::run_blocking;
 use super::error::ApiError;
 use super::openapi;
+use super::paths::{BOOK, is_in_book};
 use super::response::compression::{accepts_gzip, zipped};
 
 /// Adds the pages to `route`. Each is made when it is first asked for: together they take more memory
@@ -35,20 +36,10 @@ pub(super) fn add(route: Route) -> Route {
 /// Pages beside the book.
 const PATHS: [&str; 5] = ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
-/// Where the documents are served.
-const BOOK: &str = "/book";
-
 /// The paths that [`add`] adds.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     let book = warpgauge_book::paths().map(|path| format!("{BOOK}/{path}"));
     PATHS.into_iter().chain([BOOK]).map(str::to_owned).chain(book)
-}
-
-/// Returns whether a path is one of the book's.
-pub(super) fn is_in_book(path: &str) -> bool {
-    let Some(rest) = path.strip_prefix(BOOK) else { return false };
-    rest.is_empty()
-        || rest.strip_prefix('/').is_some_and(|rest| warpgauge_book::paths().any(|it| it == rest))
 }
 
 /// Whether it is one of them that is asked for. The front page's path is an operation's, too.

@@ -2,3 +2,13 @@
 
 /// Path of the Model Context Protocol.
 pub(crate) const MCP: &str = "/mcp";
+
+/// Path of the documents.
+pub(crate) const BOOK: &str = "/book";
+
+/// Returns whether a path is that of a page of the documents.
+pub(crate) fn is_in_book(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix(BOOK) else { return false };
+    rest.is_empty()
+        || rest.strip_prefix('/').is_some_and(|rest| warpgauge_book::paths().any(|it| it == rest))
+}

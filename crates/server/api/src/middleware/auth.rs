@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 use super::key_attempts::{KeyAttempts, TooMany};
 use crate::error::ApiError;
-use crate::pages;
+use crate::paths::is_in_book;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
@@ -231,7 +231,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let path = request.uri().path();
-        let open = (OPEN.contains(&path) || pages::is_in_book(path))
+        let open = (OPEN.contains(&path) || is_in_book(path))
             && matches!(*request.method(), Method::GET | Method::HEAD);
         let caller = if self.keys.is_empty() {
             Ok(self.keys.anybody.clone())
