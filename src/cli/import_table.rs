@@ -126,7 +126,8 @@ fn timeline(report: &NsysReport, timelines: &[DeviceTimeline]) -> String {
         summary(row, |size| size.map_or_else(|| "?".to_owned(), |b| quantity(b, "bytes")))
     };
     if !report.trace.is_empty() {
-        text.push_str(&format!("{} activities of the GPU\n", report.trace.len()));
+        let all = report.trace.len() as u64 + report.trace_left_out.unwrap_or(0);
+        text.push_str(&format!("{all} activities of the GPU\n"));
     }
     let mut section = |title: &str, lines: String| {
         if !lines.is_empty() {

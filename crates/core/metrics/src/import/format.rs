@@ -17,7 +17,7 @@ const NVPROF: (&str, &str) = (
 );
 
 /// First bytes of formats.
-const MAGIC: [(&[u8], &str, &str); 7] = [
+const MAGIC: [(&[u8], &str, &str); 9] = [
     (b"SQLite format 3", NSYS_SQLITE.0, NSYS_SQLITE.1),
     (b"\x1f\x8b", "compressed with gzip", "unpack it with `gunzip FILE` and import the result"),
     (b"PK\x03\x04", "a ZIP archive", "unpack it with `unzip FILE` and import a file of it"),
@@ -28,6 +28,13 @@ const MAGIC: [(&[u8], &str, &str); 7] = [
     ),
     (b"\xfd7zXZ\0", "compressed with xz", "unpack it with `unxz FILE` and import the result"),
     (b"BZh", "compressed with bzip2", "unpack it with `bunzip2 FILE` and import the result"),
+    // Reports of all versions begin so, those of 2025 as well.
+    (b"NVIDIA Tegra Profiler Report", NSYS_REPORT.0, NSYS_REPORT.1),
+    (
+        b"version https://git-lfs.github.com/spec/",
+        "the pointer to a file that Git LFS keeps elsewhere",
+        "get the file with `git lfs pull`",
+    ),
     (b"QDSTRM", NSYS_REPORT.0, "convert it with `QdstrmImporter --input-file FILE`"),
 ];
 

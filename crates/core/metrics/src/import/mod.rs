@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::catalogue::MetricUnit;
 use super::ncu::{self, NcuCsvError, NcuReport, NcuRule, SourcePage};
-use super::nsys::{self, NsysError, NsysReport, Timeline, timeline};
+use super::nsys::{self, NsysError, NsysReport, Timeline};
 use super::sanitizer::{self, SanitizerLog};
 use super::select::{Selection, select};
 use super::several::{ProfiledLaunch, several_metrics};
@@ -22,6 +22,8 @@ pub use text::decode;
 pub use verdict::{KernelVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
 
+/// Maximum number of devices whose busy and idle time is given.
+const MAX_DEVICES: usize = 1_000;
 /// Maximum number of notes about percentages above 100.
 const MAX_ABOVE: usize = 20;
 /// Compute capability of a device for which the file has none.
@@ -232,13 +234,24 @@ fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
 }
 
 fn nsys_tables(mut report: NsysReport) -> Imported {
-    let devices: BTreeSet<&str> = report.trace.iter().map(|event| event.device.as_str()).collect();
-    let timelines = devices.into_iter().filter_map(|device| {
-        let timeline = timeline(report.trace.iter().filter(|event| event.device == device))?;
+    let all = std::mem::take(&mut report.activities);
+    if all.len() > MAX_DEVICES {
+        report.notes.push(format!(
+            "the trace has {} devices: busy and idle time is that of the first {MAX_DEVICES}",
+            all.len()
+        ));
+    }
+    let timelines = all.into_iter().take(MAX_DEVICES).filter_map(|(device, activities)| {
+        let timeline = Timeline::of(activities.into_iter())?;
         let utilisation_pct = timeline.utilisation_pct();
-        Some(DeviceTimeline { device: device.to_owned(), timeline, utilisation_pct })
+        Some(DeviceTimeline { device, timeline, utilisation_pct })
     });
     let mut timelines: Vec<DeviceTimeline> = timelines.collect();
+    if let Some(left_out) = report.trace_left_out {
+        report.notes.push(format!(
+            "{left_out} activities are not listed, because there are too many; times are of all"
+        ));
+    }
     if report.traces > 1 {
         timelines.clear();
         report.notes.push(format!(

@@ -122,6 +122,8 @@ fn formats_that_are_not_read() {
         (b"\x01\x02\0\x03", "r.nsys-rep", "a report of Nsight Systems; export"),
         (b"\x01\x02\0\x03", "r.qdrep", "`nsys stats --format csv --force-export=true FILE`"),
         (b"\x01\x02\0\x03", "", "no text"),
+        (b"NVIDIA Tegra Profiler Report 1.\n\x0b", "", "a report of Nsight Systems; export"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a.csv", "`git lfs pull`"),
         (b"==12== NVPROF is profiling process 12, command: ./a\n", "", "output of nvprof"),
         (b"{\"schemaVersion\": 1, \"traceEvents\": []}", "", "format of Chrome"),
     ] {
@@ -235,4 +237,19 @@ fn details_with_names_and_a_cut_row() {
     };
     assert_eq!(metrics.metrics["duration"].value, Some(10.5e-6));
     assert!(notes[0].contains("is cut off after 4 of 6 fields"), "{notes:?}");
+}
+
+/// Each device is counted once, however many there are, and the list of activities is bounded.
+#[test]
+fn traces_of_many_devices_and_many_activities() {
+    let head = "Start (ns),Duration (ns),CorrId,Device,Strm,Name\n";
+    let rows: String = (0..60_000).map(|n| format!("{},5,{n},d{n},7,k\n", 10 * n)).collect();
+    let Imported::Nsys { report, timelines } = of(&format!("{head}{rows}")) else { panic!() };
+    assert_eq!(timelines.len(), 1_000);
+    assert_eq!(report.trace.len() as u64 + report.trace_left_out.unwrap_or(0), 60_000);
+    assert!(report.notes.iter().any(|note| note.contains("60000 devices")), "{:?}", report.notes);
+    let rows: String = (0..60_000).map(|n| format!("{},5,{n},d,7,k\n", 10 * n)).collect();
+    let Imported::Nsys { report, timelines } = of(&format!("{head}{rows}")) else { panic!() };
+    assert_eq!(report.trace_left_out, Some(10_000));
+    assert!((timelines[0].timeline.busy - 60_000.0 * 5e-9).abs() < 1e-12, "of all of them");
 }

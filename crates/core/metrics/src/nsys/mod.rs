@@ -18,6 +18,6 @@ mod timeline;
 
 pub use messages::cause;
 pub use report::looks_like_stats;
-pub use report::{MAX_ROWS, NsysError, NsysReport, parse_stats, parse_stats_of};
+pub use report::{MAX_ROWS, MAX_TRACE, NsysError, NsysReport, parse_stats, parse_stats_of};
 pub use rows::{NsysEvent, NsysLaunch, NsysRow};
 pub use timeline::{Timeline, timeline};

@@ -13,8 +13,12 @@ use crate::text::{Notes, Record, Records, TableColumns, TooLong};
 use warpgauge_model::Unavailable;
 
 /// Maximum number of rows of all tables.
-pub const MAX_ROWS: usize = 1_000_000;
-/// Maximum length of a header on the console, bytes.
+pub const MAX_ROWS: usize = 4_000_000;
+/// Maximum number of activities of a trace that are listed; times are of all of them.
+pub const MAX_TRACE: usize = 50_000;
+/// Maximum number of rows of all other tables.
+const MAX_LISTED: usize = 1_000_000;
+/// Maximum number of bytes of a header on the console.
 const MAX_HEADER: usize = 4 << 10;
 /// Maximum number of messages that are kept.
 const MAX_PROBLEMS: usize = 100;
@@ -32,6 +36,12 @@ pub struct NsysReport {
     pub api: Vec<NsysRow>,
     /// Single activities of the GPU.
     pub trace: Vec<NsysEvent>,
+    /// Activities of the GPU that are not in `trace`, because there are too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_left_out: Option<u64>,
+    /// Start, duration and whether it is a kernel, of each activity by its device; seconds.
+    #[serde(skip)]
+    pub activities: BTreeMap<String, Vec<(f64, f64, bool)>>,
     /// Launches by kernel.
     pub launches: Vec<NsysLaunch>,
     /// Problems that the tool reported, with remedies.
@@ -222,6 +232,8 @@ struct Reader {
     /// Number of headers of each kind, and the line of the first.
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
+    /// Rows of traces among them.
+    traced: usize,
     /// Columns of the open table if it is of fixed width, as on the console.
     columns: Option<TableColumns>,
     /// The line before, which may be the header of such a table.
@@ -369,9 +381,10 @@ impl Reader {
             self.notes.add(format!("line {line}"), text);
         }
         self.rows += 1;
-        if self.rows > MAX_ROWS {
+        if self.rows > MAX_ROWS || self.rows - self.traced > MAX_LISTED {
             return Err(NsysError::TooManyRows { line });
         }
+        self.traced += usize::from(open.table == Table::Trace);
         let fields = Fields { columns: &open.columns, record };
         let named = self.known == Some(Known::Cuda);
         if let Some(why) = push(&mut self.report, open.table, &fields, named)? {
@@ -440,11 +453,28 @@ fn push(
                 _ => return Ok(Some("its category is neither kernels, copies nor calls")),
             }
         }
-        Table::Trace => report.trace.push(fields.event()?),
+        Table::Trace => report.event(fields.event()?),
         Table::Launches => report.launches.push(fields.launch()?),
         Table::Other => {}
     }
     Ok(None)
+}
+
+impl NsysReport {
+    /// Adds an activity of the GPU.
+    fn event(&mut self, event: NsysEvent) {
+        let activity = (event.start, event.duration, event.grid.is_some());
+        match self.activities.get_mut(&event.device) {
+            Some(activities) => activities.push(activity),
+            None => {
+                self.activities.insert(event.device.clone(), vec![activity]);
+            }
+        }
+        match self.trace.len() < MAX_TRACE {
+            true => self.trace.push(event),
+            false => self.trace_left_out = Some(self.trace_left_out.unwrap_or(0) + 1),
+        }
+    }
 }
 
 /// Returns the name of the column with the number of operations.
