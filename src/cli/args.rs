@@ -508,6 +508,9 @@ pub(super) struct ToolchainInstall {
 pub(super) struct ImportArgs {
     /// The file; `-`: standard input
     pub file: PathBuf,
+    /// An earlier report: what changed since, sorted by what explains the time
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
     /// Metrics, groups or sets, by the ids of the catalogue; default: all
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub metrics: Vec<String>,

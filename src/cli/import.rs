@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::args::ImportArgs;
 use super::terminal::Terminal;
-use super::{CliError, import_table, local};
+use super::{CliError, import_changes, import_table, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_metrics::import::{self, ImportError, Imported};
@@ -28,15 +28,24 @@ pub(super) fn run(
         return Err(CliError::Usage(text));
     }
     let imported = imported(&args.file, &selection, config)?;
-    let shown = if args.json {
-        let json = serde_json::to_string(&imported)
-            .map_err(|error| CliError::Internal(format!("import to JSON: {error}")))?;
-        format!("{json}\n")
-    } else {
-        import_table::table(&imported)
+    let shown = match &args.against {
+        Some(path) => {
+            let before = self::imported(path, &selection, config)?;
+            let found = import::changes(&before, &imported)
+                .map_err(|error| CliError::Usage(format!("--against: {error}")))?;
+            if args.json { json(&found)? } else { import_changes::changes(&found) }
+        }
+        None if args.json => json(&imported)?,
+        None => import_table::table(&imported),
     };
     terminal.print(&shown)?;
     Ok(Exit::Success)
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| CliError::Internal(format!("import to JSON: {error}")))?;
+    Ok(format!("{text}\n"))
 }
 
 /// The content of a file under this program's names.

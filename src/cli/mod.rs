@@ -25,6 +25,7 @@ mod history;
 mod html_file;
 mod http;
 mod import;
+mod import_changes;
 mod import_table;
 mod import_verdict;
 mod init;

@@ -1,6 +1,7 @@
 //! Imports files that users made with NVIDIA's tools. The content identifies the tool. The main
 //! type is [`Imported`].
 
+mod changes;
 mod format;
 mod text;
 mod verdict;
@@ -17,6 +18,7 @@ use super::select::{Selection, select};
 use super::several::{ProfiledLaunch, several_metrics};
 use super::types::{Conditions, DeviceMetrics};
 use super::values::CollectedMetrics;
+pub use changes::{Changes, ChangesError, KernelChange, MetricChange, changes};
 pub use format::is_ncu_report;
 pub use text::decode;
 pub use verdict::{KernelVerdict, OccupancyLimiter, TopStall};
