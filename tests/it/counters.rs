@@ -193,7 +193,9 @@ fn monitoring_needs_no_counters() {
         // The emulated device: nothing is launched for it.
         let report = server.evaluate(&contract);
         assert_eq!(report["profile"]["available"], false, "{}", report["profile"]);
-        assert_eq!(server.post_json("/profile/plan", &contract).json["source"], "emulator");
+        let plan = server.post_json("/profile/plan", &contract).json;
+        assert_eq!(plan["source"], "emulator");
+        assert!(plan["unavailable"]["reason"].as_str().unwrap().contains("gpm"), "{plan}");
     }
     the_rest_needs!("a GPU", !source.is_null());
     let mut contract = doubling("inout");

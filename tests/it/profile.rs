@@ -146,6 +146,26 @@ fn metrics_are_chosen_and_asked_for() {
     assert_eq!(report["profile"]["available"], false);
     assert!(report["profile"]["reason"].as_str().unwrap().contains("ncu"));
     assert!(metadata(&report)["device_metrics"].is_null());
+    let plan = server.post_json("/profile/plan", &contract).json;
+    assert_eq!(plan["metrics"], json!([]), "{plan}");
+    let refused = plan["unavailable"]["reason"].as_str().unwrap();
+    assert!(refused.starts_with("ncu cannot profile the emulated device"), "{plan}");
+}
+
+/// The plan lists what a profile then has, and the reason for each other metric.
+#[test]
+fn a_plan_names_what_the_emulated_device_can_have() {
+    needs!("the emulated device", emulated());
+    let server = Server::start();
+    let mut contract = increment();
+    contract["profile"] = json!({});
+    let plan = server.post_json("/profile/plan", &contract).json;
+    let metrics = metadata(&server.evaluate(&contract))["device_metrics"]["metrics"].clone();
+    for (id, metric) in metrics.as_object().unwrap() {
+        let planned = plan["metrics"].as_array().unwrap().iter().any(|one| one == id);
+        assert_ne!(planned, plan["missing"][id].is_string(), "{id}: one or the other");
+        assert!(planned || metric["value"].is_null(), "{id} has a value: {metric}");
+    }
 }
 
 /// Counting changes neither the verdict nor the outputs nor the number of timed launches.

@@ -10,6 +10,24 @@ const ESTIMATED: &str = "rests on the emulator's estimate of the registers that 
 const SET_UP: &str = "shared memory is not what limits the blocks of this launch, so the driver may \
                       have set up any part of it: Nsight Compute tells which";
 
+/// Metrics that follow from a launch.
+const FACTS: [&str; 14] = [
+    "block_size",
+    "grid_size",
+    "registers_per_thread",
+    "shared_memory_per_block",
+    "local_memory_per_thread",
+    "static_shared_memory_per_block",
+    "dynamic_shared_memory_per_block",
+    "driver_shared_memory_per_block",
+    "occupancy_limit_registers",
+    "occupancy_limit_shared_memory",
+    "occupancy_limit_warps",
+    "occupancy_limit_blocks",
+    "theoretical_occupancy",
+    "waves_per_sm",
+];
+
 /// A launch of a kernel on a device.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceLaunch<'a> {
@@ -27,6 +45,11 @@ fn known(value: f64, note: Option<&'static str>) -> Found {
 }
 
 impl DeviceLaunch<'_> {
+    /// Returns whether the metric of this id follows from a launch.
+    pub(super) fn follows(id: &str) -> bool {
+        FACTS.contains(&id)
+    }
+
     /// Returns the metric of this id, if it follows from the launch; `None` for all other ids.
     pub(super) fn fact(&self, id: &str) -> Option<Found> {
         let threads = self.threads();

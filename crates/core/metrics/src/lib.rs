@@ -35,7 +35,7 @@ mod values;
 pub use advice::{Advice, AdviceCode, Evidence, ShareOf};
 pub use analysis::analyse;
 pub use cross_check::CrossCheck;
-pub use emulator::metrics as emulator_metrics;
+pub use emulator::{metrics as emulator_metrics, not_emulated};
 pub use facts::{Facts, Timed};
 pub use launch::DeviceLaunch;
 pub use roofline::{

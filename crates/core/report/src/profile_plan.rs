@@ -24,7 +24,7 @@ pub struct ProfilePlan {
     /// Chip whose counters the plan is for. Only for the source `cupti`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chip: Option<String>,
-    /// Ids of the requested metrics.
+    /// Ids of the requested metrics that are possible here.
     pub metrics: Vec<String>,
     /// Requested names that are in no catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +32,7 @@ pub struct ProfilePlan {
     /// NVIDIA's metrics from which the requested ones are computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
-    /// NVIDIA's metrics that are not available here, with the reasons.
+    /// Requested metrics that are not available here, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, String>,
     /// Number of launches, each on restored inputs. Absent if the source does not know it in advance.

@@ -42,7 +42,8 @@ pub(super) fn launch_bound(launched: &Launched<'_>) -> Option<Advice> {
 pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
     let blocks = launched.get("grid_size")?;
     let multiprocessors = f64::from(launched.facts.device.multiprocessors);
-    if multiprocessors < 1.0 || blocks >= multiprocessors {
+    // The multiprocessors of the emulated device are those of no GPU.
+    if launched.is_emulated() || multiprocessors < 1.0 || blocks >= multiprocessors {
         return None;
     }
     let idle = 1.0 - blocks / multiprocessors;
@@ -67,7 +68,7 @@ pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
     let waves = launched.get("waves_per_sm")?;
     let full = waves.ceil();
     // Below one wave there is no tail: the grid is small.
-    if waves <= 1.0 {
+    if launched.is_emulated() || waves <= 1.0 {
         return None;
     }
     let idle = (full - waves) / full;

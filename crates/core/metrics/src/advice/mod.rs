@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, Values};
 use super::roofline::{Roofline, dram_throughput};
+use warpgauge_model::DeviceKind;
 
 /// Maximum number of observations about a launch, so that people read the whole list.
 const MAX_OBSERVATIONS: usize = 6;
@@ -142,6 +143,10 @@ pub fn advise(values: Values<'_>, facts: &Facts<'_>, roofline: Option<&Roofline>
 }
 
 impl Launched<'_> {
+    fn is_emulated(&self) -> bool {
+        self.facts.device.kind == DeviceKind::Emulator
+    }
+
     fn get(&self, id: &str) -> Option<f64> {
         self.values.get(id)
     }

@@ -220,3 +220,17 @@ fn misaligned_is_not_uncoalesced() {
     let strided = [("sectors_per_global_load", 32.0), ("sectors_per_global_store", 5.0)];
     assert_eq!(codes(&strided), [AdviceCode::UncoalescedAccess]);
 }
+
+#[test]
+fn the_emulated_device_gives_no_advice_about_its_own_size() {
+    let device = super::super::testing::emulated_h200();
+    let facts = Facts { device: &device, resources: None, inputs: &[], timed: Timed::default() };
+    let launches = [
+        [("grid_size", 4.0), ("waves_per_sm", 0.03)],
+        [("grid_size", 400.0), ("waves_per_sm", 1.1)],
+    ];
+    for values in launches {
+        assert_eq!(codes(&values).len(), 1, "on a GPU: {values:?}");
+        assert_eq!(advise(Values::new(&metrics(&values)), &facts, None), []);
+    }
+}

@@ -13,6 +13,85 @@ const PTX: &str = "instructions of the PTX, before the assembler has optimised t
 const EXPANDED: &str =
     "with the operations that divisions, roots and the like usually take on sm_90";
 
+/// Metrics that the emulator counts under their ids, or under the instruction's name.
+const COUNTED: [&str; 60] = [
+    "tensor_integer_ops",
+    "ideal_read_bytes",
+    "ideal_write_bytes",
+    "shared_load_conflicts",
+    "shared_store_conflicts",
+    "global_load_requests",
+    "global_load_sectors",
+    "global_store_requests",
+    "global_store_sectors",
+    "global_atomic_requests",
+    "global_reduction_requests",
+    "shared_load_requests",
+    "shared_load_wavefronts",
+    "shared_store_requests",
+    "shared_store_wavefronts",
+    "shared_atomic_requests",
+    "local_load_requests",
+    "local_store_requests",
+    "constant_requests",
+    "local_bytes",
+    "warp_instructions",
+    "thread_instructions",
+    "branches",
+    "divergent_branches",
+    "barriers",
+    "fadd_instructions",
+    "fmul_instructions",
+    "ffma_instructions",
+    "dadd_instructions",
+    "dmul_instructions",
+    "dfma_instructions",
+    "hadd_instructions",
+    "hmul_instructions",
+    "hfma_instructions",
+    "thread_integer",
+    "thread_fp16",
+    "thread_fp32",
+    "thread_fp64",
+    "thread_conversion",
+    "thread_control",
+    "thread_memory",
+    "thread_exchange",
+    "thread_special",
+    "thread_move",
+    "thread_atomic",
+    "thread_synchronisation",
+    "thread_tensor",
+    "warp_integer",
+    "warp_fp16",
+    "warp_fp32",
+    "warp_fp64",
+    "warp_conversion",
+    "warp_control",
+    "warp_memory",
+    "warp_exchange",
+    "warp_special",
+    "warp_move",
+    "warp_atomic",
+    "warp_synchronisation",
+    "warp_tensor",
+];
+
+/// Quotients of counts.
+const QUOTIENTS: [&str; 5] = [
+    "sectors_per_global_load",
+    "sectors_per_global_store",
+    "l2_sectors_global_excess",
+    "threads_per_instruction",
+    "flop_count",
+];
+
+/// Returns why the emulated device cannot have a metric of the catalogue; `None` if it can.
+pub fn not_emulated(id: &str) -> Option<&'static str> {
+    let counted = COUNTED.contains(&id) || weights(id).is_some() || QUOTIENTS.contains(&id);
+    (!counted && !DeviceLaunch::follows(id)).then_some(NO_CLOCK)
+}
+
 /// Returns the selected metrics of a counted launch.
 pub fn metrics(
     counts: &LaunchCounts,

@@ -108,3 +108,27 @@ fn names_that_are_no_metrics_are_answered() {
     assert!(report.metrics.contains_key("flop_count"));
     assert!(!report.metrics.contains_key("block_size"));
 }
+
+/// A plan names what a profile then has: each metric has a value, or the reason that it needs a GPU.
+#[test]
+fn metrics_that_a_gpu_alone_has_are_known_before() {
+    let device = emulated_h200();
+    let launch = DeviceLaunch {
+        device: &device,
+        function: None,
+        grid: [1, 1, 1],
+        block: [32, 1, 1],
+        dynamic_shared_bytes: 0,
+    };
+    let mut counts = counts();
+    for id in COUNTED {
+        let name = if arithmetic(id) { id.strip_suffix("_instructions").unwrap() } else { id };
+        counts.counts.insert(name.to_owned(), 1);
+    }
+    let found = metrics(&counts, &launch, &select(&[]));
+    for info in CATALOGUE {
+        let gpu_alone = found.metrics[info.id].reason.as_deref() == Some(NO_CLOCK);
+        assert_eq!(not_emulated(info.id).is_some(), gpu_alone, "{}", info.id);
+        assert_eq!(launch.fact(info.id).is_some(), DeviceLaunch::follows(info.id), "{}", info.id);
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::error::{ExecError, Problem};
 use crate::host::Host;
+use crate::prepare::accepts_emulator;
 use crate::profiling::monitored;
 use crate::profiling::profiled::{self, MAX_PASSES, Rung};
 use warpgauge_contract::{Checked, EvaluateRequest, KernelRuntime};
@@ -51,8 +52,7 @@ pub(crate) async fn of(
         unavailable: None,
     };
     if device.kind == DeviceKind::Emulator {
-        // The profile is one more launch, which takes as long as the kernel does.
-        (plan.source, plan.passes, plan.estimated_ms) = (MetricSource::Emulator, Some(1), None);
+        emulated(request, &mut plan);
         return Ok(plan);
     }
     let names = warpgauge_metrics::counter_names(&selection, device.target.architecture());
@@ -75,6 +75,28 @@ pub(crate) async fn of(
     }
     plan.unavailable = profiled::told(&failures);
     Ok(plan)
+}
+
+/// Plans a profile on the emulated device: one more launch, which takes as long as the kernel does.
+fn emulated(request: &EvaluateRequest, plan: &mut ProfilePlan) {
+    if let Some(refused) = request.profile.as_ref().and_then(profiled::refused_by_emulator) {
+        plan.unavailable = Some(refused);
+    }
+    plan.source = MetricSource::Emulator;
+    if !request.profile.as_ref().is_none_or(accepts_emulator) {
+        plan.metrics.clear();
+        (plan.passes, plan.estimated_ms) = (None, None);
+        return;
+    }
+    for id in std::mem::take(&mut plan.metrics) {
+        match warpgauge_metrics::not_emulated(&id) {
+            Some(reason) => {
+                plan.missing.insert(id, reason.to_owned());
+            }
+            None => plan.metrics.push(id),
+        }
+    }
+    (plan.passes, plan.estimated_ms) = (Some(1), None);
 }
 
 /// Plans a profile by Nsight Compute, whose number of passes is unknown before it runs.

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::prepare::{Prepared, accepts_emulator};
 use crate::profiling::monitored;
 use crate::profiling::nsight;
-use warpgauge_contract::EvaluateRequest;
+use warpgauge_contract::{EvaluateRequest, ProfileSpec};
 use warpgauge_metrics::{
     CacheControl, ClockControl, CollectedMetrics, Conditions, DeviceLaunch, DeviceMetrics,
     MetricSource, Replay, Selection,
@@ -89,6 +89,18 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
         new
     });
     (rungs, failures)
+}
+
+/// Returns the sources among the tools that cannot profile the emulated device, by name; `None` if
+/// there are none.
+pub(crate) fn refused_by_emulator(profile: &ProfileSpec) -> Option<Unavailable> {
+    let gpu_alone = |tool: &&String| matches!(tool.as_str(), "ncu" | "cupti" | "gpm");
+    let names: Vec<&str> = profile.tools.iter().filter(gpu_alone).map(String::as_str).collect();
+    (!names.is_empty()).then(|| Unavailable {
+        code: Cause::UnsupportedDevice.code().to_owned(),
+        reason: format!("{} cannot profile the emulated device", names.join(", ")),
+        remedy: "evaluate on a GPU, or leave `profile.tools` out".to_owned(),
+    })
 }
 
 /// Returns the metrics that a request asks for on a device. On a GPU, where each metric costs time, the
@@ -288,7 +300,8 @@ pub(crate) fn report(
     let selection = selection(request, device.kind);
     match (&outcome.told.counts, profiled) {
         (Some(counts), _) if device.kind == DeviceKind::Emulator => {
-            let metrics = warpgauge_metrics::emulator_metrics(counts, &launched, &selection);
+            let mut metrics = warpgauge_metrics::emulator_metrics(counts, &launched, &selection);
+            metrics.unavailable = refused_by_emulator(profile);
             (Some(Availability { available: true, reason: None }), Some(metrics))
         }
         (_, Some(profiled)) => of_profile(profiled, &launched, &selection),
