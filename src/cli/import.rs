@@ -73,9 +73,11 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     } else {
         let file = File::open(path).map_err(unreadable)?;
         // The size is known before anything is read.
-        if file.metadata().map_err(unreadable)?.len() > MAX_BYTES {
+        let length = file.metadata().map_err(unreadable)?.len();
+        if length > MAX_BYTES {
             return Err(too_long(path));
         }
+        bytes.reserve_exact(usize::try_from(length).unwrap_or(0).saturating_add(1));
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     }
     match bytes.len() as u64 > MAX_BYTES {

@@ -3,6 +3,7 @@
 
 mod changes;
 mod format;
+mod large;
 mod text;
 mod verdict;
 
@@ -153,7 +154,10 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
         return Err(ImportError::SeveralTools { first, second });
     }
     match kinds.iter().position(|(is, _)| *is) {
-        Some(0) => ncu_page(ncu::parse_csv(text)?, text, selection),
+        Some(0) => match ncu::parse_csv(text) {
+            Err(NcuCsvError::TooManyCells { .. }) => large::ncu_page(text, selection),
+            report => ncu_page(report?, text, selection),
+        },
         Some(1) => Ok(Imported::NcuSource(ncu::parse_source(text)?)),
         Some(2) => ncu_page(ncu::parse_console(text)?, text, selection),
         Some(3) => match sanitizer::cause(text) {

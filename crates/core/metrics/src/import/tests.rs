@@ -253,3 +253,37 @@ fn traces_of_many_devices_and_many_activities() {
     assert_eq!(report.trace_left_out, Some(10_000));
     assert!((timelines[0].timeline.busy - 60_000.0 * 5e-9).abs() < 1e-12, "of all of them");
 }
+
+/// Files of all kinds, cut anywhere, and one behind the other.
+#[test]
+fn files_that_are_cut_anywhere() {
+    let details = fixture!("ncu/2025.3.1-h200-details_full.csv");
+    let table = "Processing [r.sqlite] with [/o/cuda_gpu_kern_sum.py]...\n\n \
+                 Time (%)  Total Time (ns)  Instances  Avg (ns)  Name\n \
+                 --------  ---------------  ---------  --------  ----\n    \
+                 91.0        3,512,190      1,002    1756.0  k(é)\n\n[\n{\"Time (%)\": 9.0, \
+                 \"Total Time (ns)\": 1, \"Instances\": 1, \"Avg (ns)\": 1, \"Name\": \"k\"}\n]\n";
+    let console = "  k(é) (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.9\n    \
+                   Section: Occupancy\n    ------ ---- -----\n    Achieved Occupancy % 61.25\n    \
+                   ------ ---- -----\n    OPT   more\n          words\n";
+    let source = "\"Kernel Name\",\"k\"\n\"#\",\"Address\",\"Source\",\"# Samples\"\n\
+                  \"0\",\"0x1\",\"RET é\",\"7\"\n";
+    let log = fixture!("sanitizer/2025.3.1-h200.txt");
+    let trace = fixture!("nsys/2025.3.1-cuda_gpu_trace.txt");
+    let selection = select(&["duration".to_owned()]);
+    for text in [&details[..4_000], table, console, source, &log[..2_000], trace] {
+        for cut in (0..text.len().min(1_000)).step_by(7) {
+            let bytes = &text.as_bytes()[..text.len() - cut];
+            let _ = import_bytes(bytes.to_vec(), "", &selection);
+            if cut % 49 == 0 {
+                let _ = import_bytes(text.as_bytes()[cut..].to_vec(), "", &selection);
+                let both = [bytes, text.as_bytes()].concat();
+                let _ = import_bytes(both, "", &selection);
+                let wide = text[..].encode_utf16().flat_map(u16::to_le_bytes).skip(cut);
+                let _ = import_bytes(wide.collect(), "", &selection);
+            }
+        }
+    }
+    let endless = "=".repeat(3 << 20) + &"\"ID\",".repeat(1 << 20);
+    assert!(import_bytes(endless.into_bytes(), "", &selection).is_err());
+}

@@ -82,6 +82,21 @@ const ACTIVITY: [&str; 5] = [
     ".avg.per_cycle_active",
 ];
 
+/// Returns whether an analysis uses the metric: the catalogue itself, what its counts follow from,
+/// the launch and the device.
+pub(super) fn is_used(name: &str) -> bool {
+    let base = [".per_cycle_elapsed", ".per_second"].iter().find_map(|end| name.strip_suffix(end));
+    let is = |name: &str| used_names().any(|used| used == name);
+    let begins =
+        ["launch__", "device__attribute_", "profiler__", "sm__inst_executed_pipe_", "sm__pipe_"];
+    let factors = PRODUCTS.iter().flat_map(|(_, above, below, _)| above.iter().chain(*below));
+    is(name)
+        || base.is_some_and(is)
+        || begins.iter().any(|begin| name.starts_with(begin))
+        || CYCLES.iter().flat_map(|(_, cycles)| *cycles).any(|cycles| *cycles == name)
+        || factors.into_iter().any(|factor| *factor == name)
+}
+
 /// Adds the counts of the catalogue that follow from others. Returns their names.
 pub(super) fn add(
     values: &mut BTreeMap<String, f64>,

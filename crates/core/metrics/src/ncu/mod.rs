@@ -17,8 +17,8 @@ mod raw;
 mod source;
 
 pub use console::{looks_like_console, parse_console};
-pub use csv::looks_like_page;
 pub use csv::{MAX_CELLS, MAX_COLUMNS, NcuCsvError, NcuPage, NcuReport, parse_csv};
+pub use csv::{each_launch, looks_like_page};
 pub use kernel::{NcuKernel, NcuRule};
 pub use log::{NcuLog, cause, parse_log};
 pub use source::{SourceKernel, SourceLine, SourcePage, looks_like_source, parse_source};

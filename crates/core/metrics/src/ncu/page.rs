@@ -28,6 +28,11 @@ impl<'a> Page<'a> {
         Ok(Self { line: header.line, kind, columns, units: None, rows: Vec::new(), short: None })
     }
 
+    /// Returns the row of units, if the page has had it.
+    pub(super) fn units(&self) -> Option<&Record<'a>> {
+        self.units.as_ref()
+    }
+
     /// Adds a record. Returns the number of its fields, or `None` if it does not belong to the
     /// page. A note records this, except for the tool's log.
     pub(super) fn take(
@@ -153,6 +158,6 @@ impl<'a> Page<'a> {
     }
 }
 
-fn is_id(id: &str) -> bool {
+pub(super) fn is_id(id: &str) -> bool {
     !id.is_empty() && id.len() < 20 && id.chars().all(|c| c.is_ascii_digit() || ".,".contains(c))
 }

@@ -1,9 +1,10 @@
 //! Parses the raw page: the record after the header has the units, and every other one is a kernel.
 
 use super::csv::{Columns, NcuCsvError};
+use super::derived;
 use super::expected::{Expected, expected};
 use super::kernel::{NcuKernel, Put, describes};
-use crate::text::{Cell, Convention, Notes, Record};
+use crate::text::{Cell, Convention, Notes, Record, Shown};
 
 const CUT_OFF: &str = "its row ends before this column";
 const MAYBE_CUT: &str = "its row ends here, and digits may be cut off";
@@ -22,18 +23,46 @@ pub(super) fn kernels(
     rows: &[Record<'_>],
     notes: &mut Notes,
 ) -> Result<Vec<NcuKernel>, NcuCsvError> {
-    let metrics: Vec<Metric<'_>> = columns
-        .names
-        .iter()
-        .enumerate()
-        .filter(|(_, name)| !name.is_empty() && !describes(name))
+    let metrics = metrics(columns, units, |_| true);
+    let convention = Convention::of(rows.iter().flat_map(|row| cells(columns, &metrics, row)))?;
+    rows.iter().map(|row| kernel(columns, &metrics, row, convention, notes)).collect()
+}
+
+/// Returns the columns of metrics whose names are wanted.
+fn metrics<'a>(
+    columns: &'a Columns<'_>,
+    units: &'a Record<'_>,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<Metric<'a>> {
+    let names = columns.names.iter().enumerate();
+    let names = names.filter(|(_, name)| !name.is_empty() && !describes(name) && wanted(name));
+    names
         .map(|(index, name)| {
             let unit = units.fields.get(index).map_or("", |field| field.trim());
             Metric { index, name, unit, expected: expected(name) }
         })
-        .collect();
-    let convention = Convention::of(rows.iter().flat_map(|row| cells(columns, &metrics, row)))?;
-    rows.iter().map(|row| kernel(columns, &metrics, row, convention, notes)).collect()
+        .collect()
+}
+
+/// Reads the rows of a page one by one, with the metrics that analyses use: the page may have more
+/// cells than fit into memory. `rows` gives its records twice, from the one after the units.
+pub(super) fn each_kernel<'a, I: Iterator<Item = Record<'a>>>(
+    columns: &Columns<'_>,
+    units: &Record<'_>,
+    rows: impl Fn() -> I,
+    notes: &mut Notes,
+    mut take: impl FnMut(NcuKernel) -> Result<(), NcuCsvError>,
+) -> Result<(), NcuCsvError> {
+    let metrics = metrics(columns, units, derived::is_used);
+    let mut shown = Shown::default();
+    for row in rows() {
+        cells(columns, &metrics, &row).for_each(|cell| shown.see(cell));
+    }
+    let convention = shown.convention()?;
+    for row in rows() {
+        take(kernel(columns, &metrics, &row, convention, notes)?)?;
+    }
+    Ok(())
 }
 
 /// Returns the cells that may show the locale.

@@ -14,6 +14,9 @@ use super::launch::DeviceLaunch;
 use super::select::Selection;
 use super::types::{DeviceMetrics, KernelMetrics};
 use super::values::{CollectedMetrics, report, told};
+pub use fold::LaunchFold;
+
+mod fold;
 
 /// Maximum number of kernels that are listed individually: those that took longest.
 pub const MAX_KERNELS: usize = 200;

@@ -191,6 +191,11 @@ fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<R
 
 /// Returns whether a text looks like tables of this kind.
 pub fn looks_like_stats(text: &str) -> bool {
+    // A search for these is far quicker than a parse of large files of other tools.
+    const WORDS: [&str; 7] = ["(%)", "(ns", "(us", "(ms", "(s", "Total,Operations,", "(MB"];
+    if !WORDS.iter().any(|word| text.contains(word)) {
+        return false;
+    }
     let mut records = Records::new(text);
     let mut before = "";
     while let Some(record) = records.next() {

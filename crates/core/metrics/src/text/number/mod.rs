@@ -52,27 +52,46 @@ pub(crate) enum Value {
 impl Convention {
     /// Returns the separator that all cells of a page together show.
     pub(crate) fn of<'a>(cells: impl Iterator<Item = Cell<'a>>) -> Result<Self, Conflict> {
-        let (mut dot, mut comma) = (None, None);
-        for cell in cells {
-            let told = Digits::of(cell.text).and_then(|digits| match digits.convention() {
-                Some(Convention::Unknown) if cell.whole => Some(digits.grouped()),
-                told => told,
-            });
-            match told {
-                Some(Convention::Dot) => dot = dot.or(Some(cell)),
-                Some(Convention::Comma) => comma = comma.or(Some(cell)),
-                Some(Convention::Unknown) | None => {}
-            }
+        let mut shown = Shown::default();
+        cells.for_each(|cell| shown.see(cell));
+        shown.convention()
+    }
+}
+
+/// The separators that the cells so far show.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    dot: Option<String>,
+    comma: Option<String>,
+}
+
+impl Shown {
+    pub(crate) fn see(&mut self, cell: Cell<'_>) {
+        if self.dot.is_some() && self.comma.is_some() {
+            return;
         }
-        let place = |cell: Cell<'_>| {
+        let told = Digits::of(cell.text).and_then(|digits| match digits.convention() {
+            Some(Convention::Unknown) if cell.whole => Some(digits.grouped()),
+            told => told,
+        });
+        let seen = match told {
+            Some(Convention::Dot) => &mut self.dot,
+            Some(Convention::Comma) => &mut self.comma,
+            Some(Convention::Unknown) | None => return,
+        };
+        seen.get_or_insert_with(|| {
             let text: String = cell.text.trim().chars().take(40).collect();
             format!("`{text}` (line {}, {})", cell.line, cell.column)
-        };
-        match (dot, comma) {
+        });
+    }
+
+    /// Returns the separator, or the two cells that contradict each other.
+    pub(crate) fn convention(self) -> Result<Convention, Conflict> {
+        match (self.dot, self.comma) {
             (None, None) => Ok(Convention::Unknown),
             (Some(_), None) => Ok(Convention::Dot),
             (None, Some(_)) => Ok(Convention::Comma),
-            (Some(dot), Some(comma)) => Err(Conflict { dot: place(dot), comma: place(comma) }),
+            (Some(dot), Some(comma)) => Err(Conflict { dot, comma }),
         }
     }
 }
