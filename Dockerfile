@@ -18,7 +18,9 @@
 #
 # The build uses cache mounts: BuildKit, which is Docker's builder from version 23 on.
 
-FROM rust:1-slim-bookworm AS builder
+# Base images are named by the digest of their index, which holds the image for each architecture. A newer one is taken by
+# hand: `docker buildx imagetools inspect debian:bookworm-slim` prints its digest.
+FROM rust:1.97.0-slim-bookworm@sha256:6d220bf85c74e842a79da63997af8d2e74455c0b8847d8bb3a5888572334991d AS builder
 RUN apt-get update \
     && apt-get install -y --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
@@ -30,14 +32,15 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && mkdir /out \
     && cp target/release/warpgauge target/release/libwarpgauge_emulator.so /out/
 
-FROM debian:bookworm-slim
+FROM debian:bookworm-slim@sha256:7b140f374b289a7c2befc338f42ebe6441b7ea838a042bbd5acbfca6ec875818
 ARG INSTALL_NVRTC=1
 ARG INSTALL_TRITON=0
 # python3 and pip bring NVRTC (`warpgauge toolchain install`); curl asks whether the server is ready.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl python3-minimal python3-pip \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /var/lib/warpgauge --create-home warpgauge
+    && groupadd --system --gid 10001 warpgauge \
+    && useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/warpgauge --create-home warpgauge
 # The program finds the emulator beside itself.
 COPY --from=builder /out/ /opt/warpgauge/
 COPY kernels/ /opt/warpgauge/kernels/
@@ -53,7 +56,8 @@ RUN if [ "$INSTALL_TRITON" = 1 ]; then \
         && chmod -R a+rX /opt/warpgauge/cuda; \
     fi
 
-USER warpgauge
+# By number, so that orchestrators see that it is not root.
+USER 10001:10001
 WORKDIR /var/lib/warpgauge
 ENV WARPGAUGE_DATA_DIR=/var/lib/warpgauge \
     HOST=0.0.0.0 \
@@ -67,6 +71,6 @@ EXPOSE 8000
 # Ready, that is: for containers that wait for this one. An orchestrator that restarts what is not live
 # asks for /live (docs/operations.md, "Probes").
 HEALTHCHECK --interval=15s --timeout=7s --start-period=30s --retries=3 \
-    CMD curl --fail --silent --show-error "http://127.0.0.1:${PORT}/health" >/dev/null || exit 1
+    CMD ["sh", "-c", "curl --fail --silent --show-error \"http://127.0.0.1:${PORT}/health\" >/dev/null || exit 1"]
 ENTRYPOINT ["warpgauge"]
 CMD ["serve"]

@@ -12,9 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 VARIABLE = "WARPGAUGE_PROGRAM"
 EMULATOR = "libwarpgauge_emulator.so"
+
+# PyYAML reads contracts that are files; it is imported for the first of them.
+# httpcore asks for sniffio in every request, and where it is missing searches the whole path each time.
+CLIENT = ["httpx>=0.27", "PyYAML>=6.0", "sniffio>=1.3"]
+
+# The compiler that the program finds beside itself; `warpgauge toolchain install` gets the same. It has its headers.
+COMPILER = ["nvidia-cuda-nvrtc>=13,<14"]
+
+
+class DependencyHook(MetadataHookInterface):
+    """Adds the compiler to a wheel with the program."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        metadata["dependencies"] = CLIENT + (COMPILER if os.environ.get(VARIABLE) else [])
 
 
 class ProgramHook(BuildHookInterface[Any]):

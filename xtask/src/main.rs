@@ -18,6 +18,7 @@ mod mutations;
 mod product;
 mod server;
 mod shell;
+mod tarball;
 mod test;
 mod tidy;
 mod wheel;
@@ -56,6 +57,8 @@ enum Task {
     Bundle(bundle::Options),
     /// Pack the Python package with the program as a wheel.
     Wheel(wheel::Options),
+    /// Pack the program with completions, manuals and the files of `deploy/`.
+    Tarball(tarball::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Task::Mutations(options) => mutations::run(&options),
         Task::Bundle(options) => bundle::run(&options),
         Task::Wheel(options) => wheel::run(&options),
+        Task::Tarball(options) => tarball::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -42,6 +42,16 @@ def _is_script(path: Path) -> bool:
         return True
 
 
+def environment() -> dict[str, str]:
+    """The environment for the program, which looks for Triton and PyTorch in the virtual environment that is active:
+    that of this interpreter, where none is.
+    """
+    variables = dict(os.environ)
+    if sys.prefix != sys.base_prefix:
+        variables.setdefault("VIRTUAL_ENV", sys.prefix)
+    return variables
+
+
 def main() -> None:
     """Implements the command `warpgauge`: replaces this process by the program."""
     try:
@@ -49,4 +59,4 @@ def main() -> None:
     except ArgumentError as error:
         print(f"warpgauge: {error}", file=sys.stderr)
         raise SystemExit(1) from None
-    os.execv(program, ["warpgauge", *sys.argv[1:]])
+    os.execve(program, ["warpgauge", *sys.argv[1:]], environment())

@@ -119,7 +119,7 @@ def serve(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "NO_COLOR": "1", **(env or {})},
+            env={**program.environment(), "NO_COLOR": "1", **(env or {})},
             # Ctrl-C goes to this program alone, which then stops the server.
             start_new_session=True,
         )

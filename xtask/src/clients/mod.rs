@@ -5,6 +5,8 @@
 //! and a browser use the same server. So does the gate, whose reports are read by the programs that
 //! consume them. All tools are installed below `target/clients`.
 
+mod image;
+mod installed;
 mod package;
 mod tools;
 
@@ -73,10 +75,12 @@ enum Check {
     GateReports,
     /// The schemas of GitHub's and GitLab's files, for the action and the snippets.
     CiFiles,
+    /// hadolint, and the container image where a builder runs.
+    Image,
 }
 
 /// All checks. The fuzzer comes last, because it leaves jobs in the server's queue.
-const ALL: [Check; 13] = [
+const ALL: [Check; 14] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
@@ -89,6 +93,7 @@ const ALL: [Check; 13] = [
     Check::Browser,
     Check::GateReports,
     Check::CiFiles,
+    Check::Image,
     Check::Fuzzer,
 ];
 
@@ -212,6 +217,7 @@ impl Checks {
             Check::Browser => self.browser(),
             Check::GateReports => self.gate_reports(),
             Check::CiFiles => self.ci_files(),
+            Check::Image => image::check(self.tools.python_program("hadolint")),
         }
     }
 

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::installed;
 use super::tools::is_current;
 use crate::product::{self, Profile};
 use crate::{shell, wheel};
@@ -18,6 +19,9 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
     install_tools(home, &venv)?;
 
     let wheel = wheel::build(python(), &program, &home.join("wheel"))?;
+    installed::check_tag(&venv.join("bin/auditwheel"), &wheel)?;
+    installed::try_wheel(home, &wheel, &venv.join("bin/uvx"))?;
+    installed::try_tarball(home, &program)?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     shell::run(python().args(pip).arg(&wheel))?;
     // pip would skip a wheel of the same version, but the content differs.

@@ -159,6 +159,8 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
             places.push(Place { path: root, source: PartOrigin::Venv });
         }
     }
+    let own = env::current_exe().ok().and_then(|program| site_packages_of(&program));
+    places.extend(own.map(|path| Place { path, source: PartOrigin::Venv }));
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
         if let Some(path) = env::var_os(variable).map(PathBuf::from) {
             places.push(Place { path, source: PartOrigin::CudaHome });
@@ -179,6 +181,16 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
     places.extend(cached.map(|path| Place { path, source: PartOrigin::Cache }));
     places.retain(|place| place.path.is_absolute() && place.path.exists());
     places
+}
+
+/// Returns the `site-packages` of the wheel that the program is in, whose dependencies have a compiler. The
+/// environment need not be active for that.
+fn site_packages_of(program: &Path) -> Option<PathBuf> {
+    let directory = program.parent()?;
+    directory
+        .ends_with("warpgauge/_program")
+        .then(|| directory.ancestors().nth(2))?
+        .map(Path::to_owned)
 }
 
 fn site_packages(root: &Path) -> impl Iterator<Item = PathBuf> {

@@ -194,3 +194,12 @@ fn a_missing_header_of_a_toolkit_is_told_from_one_of_the_source() {
         assert_eq!(missing(name), None, "{name}");
     }
 }
+
+#[test]
+fn a_program_in_a_wheel_knows_its_packages() {
+    let found = |program: &str| site_packages_of(Path::new(program));
+    let packages = "/v/lib/python3.12/site-packages";
+    assert_eq!(found(&format!("{packages}/warpgauge/_program/warpgauge")), Some(packages.into()));
+    assert_eq!(found("/usr/local/bin/warpgauge"), None);
+    assert_eq!(found("warpgauge"), None);
+}
