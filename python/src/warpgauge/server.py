@@ -109,7 +109,6 @@ def serve(
     `device` is `auto`, `emulator` or ordinals such as `0,1`. `args` are arguments of `warpgauge serve`, and `env` is
     added to the environment (`WARPGAUGE_DATA_DIR` is the directory of its jobs).
     """
-    import os
 
     path = Path(program_path) if program_path else program.find()
     command = [str(path), "--device", device, "serve", "--host", "127.0.0.1", "--port", str(port), *args]
