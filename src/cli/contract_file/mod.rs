@@ -135,6 +135,11 @@ impl ContractFile {
         Some(SourceView::new(self.source.as_deref()?, text))
     }
 
+    /// Returns the file of the kernel's code, if the contract names one.
+    pub(super) fn source_path(&self) -> Option<&Path> {
+        self.source.as_deref()
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

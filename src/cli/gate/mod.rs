@@ -6,6 +6,7 @@ mod calibrate;
 pub(super) mod cases;
 mod error;
 pub(super) mod git;
+mod kernel_places;
 mod progress;
 mod request;
 mod run;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::RunArgs;
 use super::progress::Steps;
-use super::{GateError, request};
+use super::{GateError, kernel_places, request};
 use crate::cli::CliError;
 use crate::cli::place::{self, Place};
 use crate::cli::terminal::{Terminal, plain};
@@ -31,7 +31,8 @@ pub(super) fn run(
         steps.all();
     }
     drop(steps);
-    let report = outcome.map_err(|error| told(error, args))?;
+    let mut report = outcome.map_err(|error| told(error, args))?;
+    kernel_places::mark(&mut report, &args.suite, config.server.body_limit_bytes);
     if let Some(directory) = &args.report {
         write(&report, directory)?;
     }

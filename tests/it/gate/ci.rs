@@ -1,4 +1,4 @@
-//! The action and the GitLab job, run as their runners would run them.
+//! Steps of CI runners, and the GitLab job as its runner carries it out.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use super::*;
 use crate::server::root;
 
 /// A shell to run what CI would, in a clone of `origin`.
-struct Ci {
-    origin: Repository,
+pub(super) struct Ci {
+    pub(super) origin: Repository,
     clone: tempfile::TempDir,
     programs: tempfile::TempDir,
 }
 
 impl Ci {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (clone, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let link = programs.path().join("warpgauge");
         std::os::unix::fs::symlink(crate::server::program_path(), link).unwrap();
@@ -23,7 +23,7 @@ impl Ci {
     }
 
     /// A clone of the newest commit of `branch` alone, as CI makes it.
-    fn check_out(&self, branch: &str, into: &str) -> PathBuf {
+    pub(super) fn check_out(&self, branch: &str, into: &str) -> PathBuf {
         let url = format!("file://{}", self.origin.path().display());
         let path = self.clone.path().join(into);
         let clone = Command::new("git")
@@ -34,98 +34,51 @@ impl Ci {
         path
     }
 
-    /// Runs a script as a runner does, stopping at the first error.
-    fn shell(&self, directory: &Path, script: &str, variables: &[(&str, &str)]) -> i32 {
-        let path = std::env::var("PATH").expect("PATH");
-        let path = format!("{}:{path}", self.programs.path().display());
+    /// The directory that a step finds the program in.
+    pub(super) fn programs(&self) -> &Path {
+        self.programs.path()
+    }
+
+    /// Runs a script as a runner does, stopping at the first error; returns exit code and standard output. The
+    /// variables come after those of the surroundings.
+    pub(super) fn run(
+        &self,
+        directory: &Path,
+        script: &str,
+        variables: &[(String, String)],
+    ) -> (i32, String) {
         let output = Command::new("bash")
             .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
             .current_dir(directory)
             .env_clear()
             .envs(self.origin.surroundings())
-            .env("PATH", path)
-            .envs(variables.iter().copied())
+            .envs(variables.iter().cloned())
             .output()
             .expect("bash");
         let code = output.status.code().expect("an exit code");
         if code != 0 {
             eprintln!("{code}: {}", String::from_utf8_lossy(&output.stderr));
         }
-        code
+        (code, String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// As [`Self::run`] with the program on the path.
+    fn shell(&self, directory: &Path, script: &str, variables: &[(&str, &str)]) -> i32 {
+        let path = std::env::var("PATH").expect("PATH");
+        let path = format!("{}:{path}", self.programs.path().display());
+        let mut all = vec![("PATH".to_owned(), path)];
+        all.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self.run(directory, script, &all).0
     }
 
     /// A good and a worse branch off `main`.
-    fn branches(&self) {
+    pub(super) fn branches(&self) {
         self.origin.git(&["checkout", "--quiet", "-b", "good"]);
         self.origin.write("README", "better words");
         self.origin.commit("good");
         self.origin.git(&["checkout", "--quiet", "-b", "worse"]);
         self.origin.change(MORE);
         self.origin.commit("worse");
-    }
-}
-
-/// Both steps of action.yml, with what GitHub would set.
-fn action(ci: &Ci, directory: &Path, base_branch: &str) -> (i32, String, String) {
-    let text = std::fs::read_to_string(root().join("action.yml")).unwrap();
-    let action: Value = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
-    assert_eq!(action["runs"]["using"], "composite");
-    let output = directory.join("github-output");
-    let summary = directory.join("github-summary");
-    let mut variables = vec![
-        ("GITHUB_OUTPUT".to_owned(), output.display().to_string()),
-        ("GITHUB_STEP_SUMMARY".to_owned(), summary.display().to_string()),
-    ];
-    let mut known = vec![
-        ("${{ inputs.suite }}".to_owned(), "perf/suite.yaml".to_owned()),
-        ("${{ inputs.device }}".to_owned(), "emulator".to_owned()),
-        ("${{ github.base_ref }}".to_owned(), base_branch.to_owned()),
-    ];
-    for (name, input) in action["inputs"].as_object().unwrap() {
-        let default = input["default"].as_str().unwrap_or_default().to_owned();
-        known.push((format!("${{{{ inputs.{name} }}}}"), default));
-    }
-    let mut code = 0;
-    for step in action["runs"]["steps"].as_array().unwrap() {
-        assert_eq!(step["shell"], "bash");
-        let script = step["run"].as_str().unwrap();
-        assert!(!script.contains("${{"), "inputs reach a script by its environment only");
-        for (name, value) in step["env"].as_object().unwrap() {
-            let expression = value.as_str().unwrap();
-            let found = known.iter().find(|(text, _)| text == expression);
-            let (_, value) = found.unwrap_or_else(|| panic!("{expression} is not known"));
-            variables.push((name.clone(), value.clone()));
-        }
-        let borrowed: Vec<_> = variables.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        code = ci.shell(directory, script, &borrowed);
-        if code != 0 {
-            break;
-        }
-        for line in std::fs::read_to_string(&output).unwrap_or_default().lines() {
-            let (name, value) = line.split_once('=').expect("name=value");
-            let id = step["id"].as_str().unwrap();
-            known.push((format!("${{{{ steps.{id}.outputs.{name} }}}}"), value.to_owned()));
-        }
-    }
-    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-    (code, read(&output), read(&summary))
-}
-
-#[test]
-fn the_action_passes_good_commits_and_stops_worse_ones() {
-    needs!("the emulated device", emulated());
-    let ci = Ci::new();
-    ci.branches();
-    // A pull request into main, and pushes judged against the commit before.
-    for (branch, base, expected) in
-        [("good", "main", 0), ("worse", "main", 2), ("good", "", 0), ("worse", "", 2)]
-    {
-        let clone = ci.check_out(branch, &format!("{branch}-{base}"));
-        let (code, output, summary) = action(&ci, &clone, base);
-        assert_eq!(code, expected, "{branch} {base}");
-        assert!(output.contains(&format!("exit-code={expected}")), "{output}");
-        let verdict = if expected == 0 { "PASS" } else { "REGRESSION" };
-        assert!(summary.contains(&format!("Performance gate: {verdict}")), "{summary}");
     }
 }
 

@@ -10,9 +10,11 @@ use serde_json::Value;
 use crate::server::emulated;
 use crate::support::{outcome, warpgauge};
 
+mod action;
 mod ci;
 mod commits;
 mod counts;
+mod github;
 mod kept;
 mod new_cases;
 mod servers;

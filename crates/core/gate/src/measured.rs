@@ -166,6 +166,9 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
         CaseReport {
             name: case.spec.name.clone(),
             metric: case.spec.metric.to_string(),
+            // Only the command line knows files.
+            file: None,
+            line: None,
             outcome: verdict.outcome,
             reason: verdict.reason,
             kernel_verdict: case.kernel_verdict,

@@ -6,10 +6,17 @@ use crate::{GateOutcome, SuiteVerdict};
 /// Maximum number of cases in the visible table; the others are in a folded section.
 const OPEN_ROWS: usize = 50;
 
-/// Beginning of every comment, by which a later run finds the comment to replace.
-const MARK: &str = "<!-- warpgauge gate -->";
+/// Most bytes of a comment: GitHub takes 65,536 characters.
+const MAX_BYTES: usize = 65_536;
 
-/// Formats the report as a comment, with the cases that fail the change first.
+/// Bytes that are kept for what follows the tables, but for notes.
+const RESERVED: usize = 512;
+
+/// Beginning of every comment, by which a later run finds the comment to replace.
+const MARK: &str = "<!-- warpgauge gate";
+
+/// Formats the report as a comment of bounded length, with the worst cases first. Its first line names the suite, so
+/// that suites have comments of their own.
 pub(super) fn markdown(report: &GateReport) -> String {
     let sign = match report.verdict {
         SuiteVerdict::Pass => "✅",
@@ -19,53 +26,101 @@ pub(super) fn markdown(report: &GateReport) -> String {
         SuiteVerdict::Invalid => "⛔",
     };
     let mut text = format!(
-        "{MARK}\n### {sign} Performance gate: {}\n\n{} on {}, against {}.\n\n{}\n",
+        "{MARK}: {} -->\n### {sign} Performance gate: {}\n\n{} on {}, against {}.\n\n{}\n",
+        comment(&report.suite),
         report.verdict.name(),
         words::totals(report),
         cell(&words::device(report)),
         cell(&words::baseline(report)),
         cell(&report.statement),
     );
-    let (loud, quiet): (Vec<_>, Vec<_>) = report
-        .cases
-        .iter()
-        .partition(|case| !matches!(case.outcome, GateOutcome::Pass | GateOutcome::Improved));
-    let open = loud.len().min(OPEN_ROWS);
-    table(&mut text, &loud[..open]);
-    let folded = loud[open..].iter().chain(&quiet).copied().collect::<Vec<_>>();
-    if !folded.is_empty() {
-        text.push_str(&format!("\n<details><summary>{} more</summary>\n", folded.len()));
-        table(&mut text, &folded);
-        text.push_str("\n</details>\n");
+    let notes: Vec<String> =
+        report.notes.iter().map(|note| format!("- {}\n", cell(&words::shortened(note)))).collect();
+    let mut left = Left(MAX_BYTES.saturating_sub(text.len() + RESERVED));
+    let notes: Vec<String> = {
+        // Notes take a quarter at most, and cases come before them.
+        let mut room = Left(left.0 / 4);
+        notes.into_iter().take_while(|note| room.take(note)).collect()
+    };
+    left.0 = left.0.saturating_sub(notes.iter().map(String::len).sum());
+
+    let ordered = words::worst_first(&report.cases);
+    let is_loud =
+        |case: &&CaseReport| !matches!(case.outcome, GateOutcome::Pass | GateOutcome::Improved);
+    let loud = ordered.iter().filter(|case| is_loud(case)).count().min(OPEN_ROWS);
+    let (open, folded) = ordered.split_at(loud);
+    let mut rows = table(&mut text, open, &mut left);
+    if !folded.is_empty() && rows == open.len() {
+        let mut table_text = String::new();
+        let more = table(&mut table_text, folded, &mut left);
+        if more > 0 {
+            text.push_str(&format!("\n<details><summary>{more} more</summary>\n"));
+            text.push_str(&table_text);
+            text.push_str("\n</details>\n");
+        }
+        rows += more;
     }
-    if !report.notes.is_empty() {
+    let dropped = report.cases.len() - rows;
+    if dropped > 0 {
+        text.push_str(&format!(
+            "\n{dropped} more cases do not fit into a comment; gate.html and gate.json have them.\n"
+        ));
+    }
+    if !notes.is_empty() {
         text.push('\n');
     }
-    for note in &report.notes {
-        text.push_str(&format!("- {}\n", cell(note)));
+    notes.iter().for_each(|note| text.push_str(note));
+    if notes.len() < report.notes.len() {
+        text.push_str("- gate.json has more notes\n");
     }
     text
 }
 
-fn table(text: &mut String, cases: &[&CaseReport]) {
-    if cases.is_empty() {
-        return;
+/// Bytes that may still be written.
+struct Left(usize);
+
+impl Left {
+    /// Returns whether a text fits, and counts it if so.
+    fn take(&mut self, text: &str) -> bool {
+        let fits = text.len() <= self.0;
+        if fits {
+            self.0 -= text.len();
+        }
+        fits
     }
-    text.push_str(
-        "\n| case | outcome | change, candidate against baseline | finds at least | why |\n",
-    );
-    text.push_str("| --- | --- | --- | --- | --- |\n");
-    for case in cases {
+}
+
+const HEADING: &str = "\n| case | outcome | change, candidate against baseline | finds at least | why |\n\
+                       | --- | --- | --- | --- | --- |\n";
+
+/// Writes the cases that fit, and returns their number.
+fn table(text: &mut String, cases: &[&CaseReport], left: &mut Left) -> usize {
+    if cases.is_empty() || !left.take(HEADING) {
+        return 0;
+    }
+    text.push_str(HEADING);
+    for (index, case) in cases.iter().enumerate() {
         let advisory = if case.policy.advisory { " (advisory)" } else { "" };
-        text.push_str(&format!(
+        let row = format!(
             "| {} | **{}**{advisory} | {} | {} | {} |\n",
             cell(&case.name),
             words::outcome(case.outcome),
             cell(&words::measured(case)),
             words::detectable(case).unwrap_or_default(),
             cell(&words::why(case)),
-        ));
+        );
+        if !left.take(&row) {
+            return index;
+        }
+        text.push_str(&row);
     }
+    cases.len()
+}
+
+/// Escapes foreign text in a comment of HTML: `--` could end it.
+fn comment(text: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "./_ ".contains(c) { c } else { '?' };
+    text.chars().map(safe).collect()
 }
 
 /// Escapes foreign text in a table: it can neither end the cell nor become markup, a mention or a

@@ -1,5 +1,6 @@
-//! One result of the gate in seven formats. All are pure functions of a [`GateReport`].
+//! One result of the gate in eight formats. All are pure functions of a [`GateReport`].
 
+mod annotations;
 mod bmf;
 mod csv;
 mod html;
@@ -28,10 +29,11 @@ pub struct Format {
 }
 
 /// Every format that `--report` writes.
-pub const FORMATS: [Format; 7] = [
+pub const FORMATS: [Format; 8] = [
     Format { file: "gate.json", render: json },
     Format { file: "junit.xml", render: |report| Ok(junit::junit(report)) },
     Format { file: "comment.md", render: |report| Ok(markdown::markdown(report)) },
+    Format { file: "annotations.txt", render: |report| Ok(annotations::annotations(report)) },
     Format { file: "bmf.json", render: bmf::bmf },
     Format { file: "benchmark.json", render: bmf::smaller_is_better },
     Format { file: "gate.csv", render: csv::csv },

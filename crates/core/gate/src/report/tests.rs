@@ -208,7 +208,7 @@ fn rows_of_csv_come_back_and_are_no_formulas() {
 #[test]
 fn the_comment_keeps_its_table() {
     let text = rendered("comment.md");
-    assert!(text.starts_with("<!-- warpgauge gate -->\n"), "{text}");
+    assert!(text.starts_with("<!-- warpgauge gate: suite.yaml -->\n"), "{text}");
     let rows = text.lines().filter(|line| line.starts_with("| ")).collect::<Vec<_>>();
     assert!(rows.len() >= 9, "{text}");
     for row in rows {
@@ -219,6 +219,50 @@ fn the_comment_keeps_its_table() {
     assert!(!text.contains("[x]("), "{text}");
     let at = |name: &str| text.find(name).expect(name);
     assert!(at("wrong") < at("<details>") && at("<details>") < at("| same"), "{text}");
+}
+
+#[test]
+fn a_comment_has_the_worst_first_and_fits_into_github() {
+    let mut report = report();
+    report.suite = "a -->\n<b> -- suite.yaml".to_owned();
+    let pattern = report.cases.clone();
+    report.cases = (0..25)
+        .flat_map(|round| {
+            pattern.iter().map(move |case| CaseReport {
+                name: format!("{round} {}", "|".repeat(120)),
+                detail: "<".repeat(2_000),
+                ..case.clone()
+            })
+        })
+        .collect();
+    report.notes = vec!["&".repeat(4_096); 16];
+    report.totals = Totals::of(&report.cases);
+    let text = markdown::markdown(&report);
+    assert!(text.len() <= 65_536, "{}", text.len());
+    assert!(text.starts_with("<!-- warpgauge gate: a ???"), "{text}");
+    assert_eq!(text.lines().next().unwrap().matches("--").count(), 2);
+    let rows = text.lines().filter(|line| line.contains(" **")).collect::<Vec<_>>();
+    assert!(rows.len() > 20 && rows[..20].iter().all(|row| row.contains("**INVALID**")));
+    let dropped = format!("\n{} more cases do not fit", 200 - rows.len());
+    assert!(text.contains(&dropped), "{dropped}\n{}", &text[text.len() - 2_000..]);
+    assert!(text.contains("gate.json has more notes") && text.contains("\n- &amp;"));
+}
+
+#[test]
+fn annotations_name_files_and_end_with_their_line() {
+    let mut report = report();
+    report.cases[0].file = Some("a b/k,1:%.cu".to_owned());
+    report.cases[0].line = Some(7);
+    report.cases[2].detail = "first\n::error::second".to_owned();
+    let text = annotations::annotations(&report);
+    let lines = text.lines().collect::<Vec<_>>();
+    let kinds = lines.iter().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
+    assert_eq!(kinds, ["::error", "::error", "::error", "::error", "::warning"], "{text}");
+    assert!(lines[0].starts_with("::error title=wrong%3A INVALID::"), "{text}");
+    let file = "::error file=a b/k%2C1%3A%25.cu,line=7,title=";
+    assert!(lines[1].starts_with(file) && lines[1].contains("+3.00 %25"), "{text}");
+    report.cases = vec![report.cases[0].clone(); 200];
+    assert_eq!(annotations::annotations(&report).lines().count(), 10);
 }
 
 #[test]

@@ -129,6 +129,13 @@ pub struct CaseReport {
     pub name: String,
     /// Quantity that must not grow: `time`, or the name of a count.
     pub metric: String,
+    /// File of the candidate's kernel, or its contract if the contract has the kernel, by the path that the
+    /// suite names. Absent if the request had no files, and in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line of `file` at which the kernel begins, from 1. Absent if it is not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
     /// Outcome of the case.
     pub outcome: GateOutcome,
     /// Reason for the outcome.

@@ -21,6 +21,36 @@ pub(super) fn outcome(outcome: GateOutcome) -> &'static str {
     }
 }
 
+/// Orders cases by their outcome, the worst first; among equals the largest increase comes first, then the first of
+/// the suite.
+pub(super) fn worst_first(cases: &[CaseReport]) -> Vec<&CaseReport> {
+    let rank = |case: &CaseReport| match case.outcome {
+        GateOutcome::Invalid => 0,
+        GateOutcome::Regression => 1,
+        GateOutcome::Missing => 2,
+        GateOutcome::Error => 3,
+        GateOutcome::Inconclusive => 4,
+        GateOutcome::New => 5,
+        GateOutcome::Improved => 6,
+        GateOutcome::Pass => 7,
+    };
+    let mut ordered = cases.iter().collect::<Vec<_>>();
+    ordered.sort_by(|a, b| {
+        // What only informs comes after what fails the suite.
+        (rank(a), !a.blocking)
+            .cmp(&(rank(b), !b.blocking))
+            .then(increase(b).total_cmp(&increase(a)))
+    });
+    ordered
+}
+
+/// The largest increase of a case's time or counts, as a ratio; 0 where there is none.
+fn increase(case: &CaseReport) -> f64 {
+    let time = case.comparison.as_ref().and_then(|comparison| comparison.time);
+    let ratios = time.map(|time| time.ratio).into_iter();
+    ratios.chain(case.counts.iter().filter_map(|count| count.ratio)).fold(0.0, f64::max)
+}
+
 /// Describes a reason.
 pub(super) fn reason(reason: GateReason) -> &'static str {
     match reason {
@@ -48,7 +78,7 @@ pub(super) fn reason(reason: GateReason) -> &'static str {
 pub fn why(case: &CaseReport) -> String {
     let mut text = reason(case.reason).to_owned();
     if !case.detail.is_empty() {
-        text.push_str(&format!(": {}", short(case)));
+        text.push_str(&format!(": {}", shortened(&case.detail)));
     }
     if !case.weaker_for.is_empty() {
         text.push_str(" (inputs do not vary: weaker evidence)");
@@ -56,8 +86,9 @@ pub fn why(case: &CaseReport) -> String {
     text
 }
 
-fn short(case: &CaseReport) -> String {
-    let line = case.detail.split_whitespace().collect::<Vec<_>>().join(" ");
+/// Returns a text on one line of bounded length.
+pub(super) fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut text = line.chars().take(MAX_DETAIL).collect::<String>();
     if line.chars().nth(MAX_DETAIL).is_some() {
         text.push('…');
