@@ -10,7 +10,8 @@ use super::terminal::{Terminal, plain};
 use super::{CliError, json, place};
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_gate::history::{HistoryAnswer, Series, svg};
+use warpgauge_gate::history::{HistoryAnswer, Series, date_and_time, short_commit, svg};
+use warpgauge_gate::report::outcome;
 use warpgauge_model::nearest;
 use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
@@ -79,15 +80,17 @@ fn text(answer: &HistoryAnswer, in_full: bool) -> String {
     for series in &answer.series {
         text.push_str(&heading(series));
         for change in &series.changes {
-            let commit = change.commit.as_deref().map(|commit| format!(" at {commit}"));
+            let commit = change.commit.as_deref().map(short_commit);
+            let commit = commit.map(|commit| format!(" at {commit}"));
+            let size = 100.0 * (change.after / change.before - 1.0);
+            let size = if size.is_finite() { format!("{size:+.2} %, ") } else { String::new() };
             text.push_str(&format!(
-                "  change at point {}{}: {} to {} ({:+.2} %, p {:.3})\n",
+                "  change at point {}{}: {} to {} ({size}{})\n",
                 change.at + 1,
                 commit.unwrap_or_default(),
                 value(series, change.before),
                 value(series, change.after),
-                100.0 * (change.after / change.before - 1.0),
-                change.p_value
+                certainty(series, change.p_value)
             ));
         }
         if in_full {
@@ -123,14 +126,27 @@ fn list(text: &mut String, series: &Series) {
             .ci_low
             .zip(point.ci_high)
             .map(|(low, high)| format!(" [{}, {}]", value(series, low), value(series, high)));
+        let about = [point.commit.as_deref().map(short_commit), point.branch.clone()];
+        let about = about.into_iter().flatten().map(|part| format!("  {part}")).collect::<String>();
         text.push_str(&format!(
-            "  {:>5}  {}{}  {:?}  {}\n",
+            "  {:>5}  {}  {}{}  {}{about}\n",
             index + 1,
+            date_and_time(point.unix_s).unwrap_or_default(),
             value(series, point.value),
             interval.unwrap_or_default(),
-            point.verdict,
-            point.commit.as_deref().unwrap_or("")
+            outcome(point.verdict),
         ));
+    }
+}
+
+/// How sure a change is: differences of counts are exact.
+fn certainty(series: &Series, p_value: f64) -> String {
+    if series.metric != "time" {
+        "exact".to_owned()
+    } else if p_value < 0.001 {
+        "p < 0.001".to_owned()
+    } else {
+        format!("p = {p_value:.3}")
     }
 }
 

@@ -89,6 +89,13 @@ fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<
         ));
         return Ok(());
     };
+    if roofline.time.is_none() {
+        terminal.note(&format!(
+            "{} was not written: a roofline shows rates, and no time of the launch is known",
+            path.display()
+        ));
+        return Ok(());
+    }
     let caption = Caption {
         kernel: metadata.kernel_name.as_deref().unwrap_or(&metrics.kernel),
         device: response.device.as_ref().map_or("", |device| &device.name),

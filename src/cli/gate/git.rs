@@ -64,6 +64,25 @@ pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
+/// Variables with the branch of a detached checkout: of a pull request at GitHub, at GitHub, at GitLab.
+const BRANCHES: [&str; 3] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"];
+
+/// Maximum length of a branch name in a request, bytes.
+const MAX_BRANCH: usize = 255;
+
+/// Returns the branch of a directory's files. `None` if it is not known.
+pub(super) fn branch(directory: &Path) -> Option<String> {
+    let directory = if directory == Path::new("") { Path::new(".") } else { directory };
+    let head = git(directory).args(["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    let head = run(&head).ok()?.ok();
+    let named =
+        || BRANCHES.iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+    let is_plain = |name: &String| {
+        (1..=MAX_BRANCH).contains(&name.len()) && !name.chars().any(warpgauge_model::is_hidden)
+    };
+    head.or_else(named).filter(is_plain)
+}
+
 /// Writes all files of a commit into `into`, which exists and is empty. `index` is a path beside
 /// it, for git's index.
 pub(super) fn write_tree(

@@ -64,6 +64,7 @@ pub(super) fn request(args: &RunArgs, limit: u64) -> Result<GateRequest, CliErro
         calibration: calibration.map(|(_, calibration)| calibration),
         measure_identical: args.measure_identical,
         commit: git::described(home),
+        branch: git::branch(home),
         notes: theirs.notes,
     };
     match request.check() {

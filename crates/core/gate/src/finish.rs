@@ -47,6 +47,7 @@ pub fn finish(
         suite: plan.suite,
         baseline: plan.baseline,
         commit: plan.commit,
+        branch: plan.branch,
         started_unix_s: clocked.started_unix_s,
         duration_s: clocked.duration_s,
         verdict,

@@ -35,6 +35,9 @@ pub struct GatePlan {
     pub measure_identical: bool,
     /// Commit of the candidate, if known.
     pub commit: Option<String>,
+    /// Branch of the candidate, if known; plans of older versions have none.
+    #[serde(default)]
+    pub branch: Option<String>,
     /// Notes for the report.
     pub notes: Vec<String>,
 }

@@ -72,11 +72,11 @@ fn cases(report: &GateReport) -> Markup {
         } }
     });
     Section::new("cases", "Cases").open(true).note(html! { (text::counted(report.cases.len(), "case")) }).with(html! {
-        @if let Some(svg) = intervals(&report.cases) {
+        @if let Some(drawn) = intervals(&report.cases) {
             figure.chart tabindex="0" {
                 // Elements of the kit escape their texts.
-                (PreEscaped(svg))
-                figcaption { "Change of each case with its interval; right is slower, or more of what is counted. The band is the margin." }
+                (PreEscaped(drawn.svg))
+                figcaption { "Change of each case with its interval. " (drawn.caption) }
             }
         }
         (parts::table("Cases", &head, rows))

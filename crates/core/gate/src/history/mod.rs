@@ -8,11 +8,13 @@
 //! Everything here is pure; the store keeps the points.
 
 mod change_points;
+mod dates;
 mod points;
 mod series;
 mod svg;
 
 pub use change_points::{MIN_SEGMENT, PERMUTATIONS, SIGNIFICANCE, SeriesSplit, WINDOW, splits};
+pub use dates::{date_and_time, short_commit};
 pub use points::{HistoryPoint, PointSource, case_of, of_evaluation, of_gate};
 pub use series::{ChangePoint, HistoryAnswer, Series, SeriesKey, TrendPoint, group};
 pub use svg::svg;

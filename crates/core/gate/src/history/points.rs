@@ -1,5 +1,6 @@
 //! Points of the history: the result of one run for a case. The main type is [`HistoryPoint`].
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -7,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::SeriesKey;
 use crate::GateOutcome;
-use crate::report::GateReport;
+use crate::report::{CaseReport, GateReport};
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceKind, Regime};
-use warpgauge_report::{EvaluateResponse, ResponseStatus};
+use warpgauge_report::{CountComparison, EvaluateResponse, ResponseStatus};
 
 /// Longest generated name of a case, bytes.
 const MAX_CASE_BYTES: usize = 200;
@@ -30,8 +31,15 @@ pub struct HistoryPoint {
     /// Commit of the code. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Branch of the code. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// Outcome in the gate; for an evaluation, `PASS` or `INVALID`.
     pub verdict: GateOutcome,
+    /// Outcomes of counts that differ from that of the case, such as counts that passed beside one that grew. Absent
+    /// in points of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub count_verdicts: BTreeMap<String, GateOutcome>,
     /// Median time, milliseconds. Only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
@@ -122,7 +130,9 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
         source: PointSource::Evaluation,
         job_id: Some(report.job_id.clone()),
         commit: None,
+        branch: None,
         verdict: GateOutcome::Pass,
+        count_verdicts: BTreeMap::new(),
         median_ms: ranked.map(|stats| stats.ranked_ms()),
         ci_low_ms: interval.and_then(|summary| summary.median_ci_low),
         ci_high_ms: interval.and_then(|summary| summary.median_ci_high),
@@ -135,7 +145,7 @@ pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
     let (Some(device), Some(method)) = (&report.device, &report.method) else {
         return Vec::new();
     };
-    let point = |case: &crate::report::CaseReport| {
+    let point = |case: &CaseReport| {
         let counts = case.counts.iter().map(|one| (one.count.clone(), one.candidate));
         let mut counts = counts.collect::<BTreeMap<_, _>>();
         counts.extend(case.candidate_counts.clone());
@@ -156,7 +166,9 @@ pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
             source: PointSource::Gate,
             job_id: report.job_id.clone(),
             commit: report.commit.clone(),
+            branch: report.branch.clone(),
             verdict: case.outcome,
+            count_verdicts: count_verdicts(case),
             median_ms: case.candidate_ms,
             ci_low_ms: case.candidate_ci_ms.first().copied(),
             ci_high_ms: case.candidate_ci_ms.get(1).copied(),
@@ -166,19 +178,45 @@ pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
     report.cases.iter().filter_map(point).collect()
 }
 
+/// Returns the verdicts on counts that differ from the case's: a count that did not grow beyond its margin passes, and
+/// one that fell is improved, whatever the others did.
+fn count_verdicts(case: &CaseReport) -> BTreeMap<String, GateOutcome> {
+    let moved = [GateOutcome::Improved, GateOutcome::Regression, GateOutcome::Inconclusive];
+    if !moved.contains(&case.outcome) {
+        return BTreeMap::new();
+    }
+    let verdict = |one: &CountComparison| {
+        let limit = one.reference as f64 * (1.0 + case.policy.count_margin);
+        match one.candidate.cmp(&one.reference) {
+            Ordering::Less => GateOutcome::Improved,
+            Ordering::Greater if one.candidate as f64 > limit => case.outcome,
+            _ => GateOutcome::Pass,
+        }
+    };
+    let verdicts = case.counts.iter().map(|one| (one.count.clone(), verdict(one)));
+    verdicts.filter(|(_, verdict)| *verdict != case.outcome).collect()
+}
+
 impl HistoryPoint {
     /// Splits a point into one for each of its metrics, with the metric's name and value.
     pub fn by_metric(&self) -> Vec<(String, f64, HistoryPoint)> {
         let time = self.median_ms.map(|ms| {
-            ("time".to_owned(), ms, HistoryPoint { counts: BTreeMap::new(), ..self.clone() })
+            let alone = HistoryPoint {
+                counts: BTreeMap::new(),
+                count_verdicts: BTreeMap::new(),
+                ..self.clone()
+            };
+            ("time".to_owned(), ms, alone)
         });
         let counts = self.counts.iter().map(|(name, count)| {
             let counts = BTreeMap::from([(name.clone(), *count)]);
+            let own = self.count_verdicts.get(name).map(|verdict| (name.clone(), *verdict));
             let alone = HistoryPoint {
                 median_ms: None,
                 ci_low_ms: None,
                 ci_high_ms: None,
                 counts,
+                count_verdicts: own.into_iter().collect(),
                 ..self.clone()
             };
             (name.clone(), *count as f64, alone)
@@ -192,6 +230,34 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_count_that_did_not_move_passes_whatever_the_case_is() {
+        let case = |outcome: &str, counts: [u64; 3]| {
+            let count = |name: &str, candidate: u64| {
+                let ratio = candidate as f64 / 100.0;
+                json!({"count": name, "reference": 100, "candidate": candidate, "ratio": ratio})
+            };
+            let [a, b, c] = counts;
+            let case = json!({
+                "name": "c", "metric": "time", "outcome": outcome, "reason": "less_work",
+                "detail": "", "blocking": false, "duration_s": 0.1,
+                "policy": {"margin": 0.005, "delta": 0.02, "alpha": 0.01, "count_margin": 0.05,
+                           "on_inconclusive": "fail", "advisory": false},
+                "counts": [count("a", a), count("b", b), count("c", c)],
+            });
+            count_verdicts(&serde_json::from_value(case).unwrap())
+        };
+        let map = |list: &[(&str, GateOutcome)]| {
+            list.iter().map(|(name, verdict)| ((*name).to_owned(), *verdict)).collect()
+        };
+        let (pass, improved) = (GateOutcome::Pass, GateOutcome::Improved);
+        let expected: BTreeMap<_, _> = map(&[("b", pass), ("c", pass)]);
+        assert_eq!(case("IMPROVED", [90, 100, 104]), expected);
+        assert_eq!(case("REGRESSION", [90, 100, 110]), map(&[("a", improved), ("b", pass)]));
+        assert_eq!(case("PASS", [100, 100, 100]), BTreeMap::new());
+        assert_eq!(case("INVALID", [90, 100, 110]), BTreeMap::new());
+    }
 
     #[test]
     fn times_of_different_conditions_are_different_cases() {

@@ -1,9 +1,11 @@
 //! Draws series as SVG: values with their confidence intervals, levels between changes, and the
 //! changes. It has no script, and loads nothing.
 
-use super::{ChangePoint, Series, TrendPoint};
+use super::{ChangePoint, Series, TrendPoint, date_and_time, short_commit};
 use crate::GateOutcome;
-use warpgauge_svg::{Axis, Drawing, Linear, Plot, Point, Side, SvgElement, Tick, rounded};
+use warpgauge_svg::{
+    Anchor, Axis, Drawing, Linear, Plot, Point, Side, SvgElement, Tick, rounded, shortened,
+};
 
 /// Maximum number of series in one picture, and of points of each series; the latest points are
 /// shown.
@@ -15,12 +17,17 @@ const PANEL: f64 = 220.0;
 const LEFT: f64 = 90.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 44.0;
-const BOTTOM: f64 = 26.0;
+const BOTTOM: f64 = 40.0;
+/// Least distance of two dates below a panel, and of two branches above it.
+const APART: f64 = 130.0;
+/// Longest name of a branch that is drawn, characters.
+const MAX_BRANCH: usize = 18;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
 .frame{fill:none;stroke:#bbb}.ci{stroke:#7a9cc6;stroke-width:1.5}\
 .p{fill:#1f5fa8}.bad{fill:#c62828}.level{stroke:#555;stroke-dasharray:5 3}\
-.change{stroke:#c62828;stroke-width:1.5}.note{fill:#c62828}";
+.change{stroke:#c62828;stroke-width:1.5}.note{fill:#c62828}\
+.less{stroke:#2e7d32;stroke-width:1.5}.fell{fill:#2e7d32}.date{fill:#777}.branch{stroke:#bbb}";
 
 /// Draws series below one another; a series without points has a note.
 pub fn svg(series: &[Series]) -> String {
@@ -76,6 +83,8 @@ fn panel(drawing: &mut Drawing, series: &Series, top: f64) {
     drawing.add(plot.frame("frame"));
     let tick = |(value, at)| Tick { at, label: rounded(value), line: None };
     Axis { side: Side::Left, label: "" }.draw(drawing, &plot, panel.y.ticks(3).map(tick));
+    dates(drawing, points, &panel);
+    branches(drawing, points, &panel);
     levels(drawing, series, skipped, &panel);
     for (index, point) in points.iter().enumerate().filter(|(_, point)| point.value.is_finite()) {
         draw(drawing, point, panel.point(index, point.value), &panel, unit);
@@ -102,14 +111,61 @@ fn draw(drawing: &mut Drawing, point: &TrendPoint, at: Point, panel: &Panel, uni
         let [low, high] = [low, high].map(|value| [at[0], panel.y.at(value)]);
         drawing.add(SvgElement::line("ci", low, high));
     }
-    let passes = matches!(point.verdict, GateOutcome::Pass | GateOutcome::Improved);
+    let passes =
+        matches!(point.verdict, GateOutcome::Pass | GateOutcome::Improved | GateOutcome::New);
     let class = if passes { "p" } else { "bad" };
-    let commit = point.commit.as_deref().map(|commit| format!(" {commit}"));
-    let title = format!("{} {unit}{}", rounded(point.value), commit.unwrap_or_default());
+    let date = date_and_time(point.unix_s).map(|date| format!("{date} UTC"));
+    let commit = point.commit.as_deref().map(short_commit);
+    let about = [date, commit, point.branch.clone()].into_iter().flatten();
+    let about = about.map(|part| format!(", {part}")).collect::<String>();
+    let title = format!("{} {unit}{about}", rounded(point.value));
     drawing.add(SvgElement::circle(class, at, 2.5).titled(&title));
 }
 
-/// Draws a dashed line for each level, and a red one for each change, with its size.
+/// Writes the date of the first point, of the last, and of those between as far as there is room.
+fn dates(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
+    let y = panel.plot.bottom + 30.0;
+    let last = panel.x.at(points.len() as f64 - 0.5);
+    let mut free = panel.plot.left;
+    for (index, point) in points.iter().enumerate() {
+        let x = panel.x.at(index as f64 + 0.5);
+        let is_last = index + 1 == points.len();
+        if !is_last && (x < free || x + APART > last) && index > 0 {
+            continue;
+        }
+        let Some(date) = date_and_time(point.unix_s) else { continue };
+        let text = SvgElement::text("date", [x, y], &date);
+        drawing.add(match (index, is_last) {
+            (0, _) => text,
+            (_, true) => text.anchored(Anchor::End),
+            _ => text.anchored(Anchor::Middle),
+        });
+        free = x + APART;
+    }
+}
+
+/// Marks where another branch begins, with its name as far as there is room; nothing where all points are of one.
+fn branches(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
+    let starts = |index: &usize| *index == 0 || points[*index].branch != points[*index - 1].branch;
+    let starts = (0..points.len()).filter(starts).collect::<Vec<_>>();
+    if starts.len() < 2 {
+        return;
+    }
+    let mut free = panel.plot.left;
+    for index in starts {
+        let x = panel.x.at(index as f64);
+        drawing.add(panel.plot.vertical("branch", x));
+        let name = points[index].branch.as_deref().unwrap_or("no branch");
+        if x >= free {
+            let at = [x + 3.0, panel.plot.top + 12.0];
+            drawing.add(SvgElement::text("date", at, &shortened(name, MAX_BRANCH)));
+            free = x + APART;
+        }
+    }
+}
+
+/// Draws a dashed line for each level, and one for each change, with its size: red where the value grew, green where
+/// it fell.
 fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel) {
     let seen = |change: &&ChangePoint| change.at as usize > skipped;
     let changes = series.changes.iter().filter(seen).collect::<Vec<_>>();
@@ -134,8 +190,10 @@ fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel)
         } else {
             format!("{:+.2} %", 100.0 * (change.after / change.before - 1.0))
         };
-        drawing.add(panel.plot.vertical("change", x));
-        drawing.add(SvgElement::text("note", [x + 3.0, panel.plot.bottom + 14.0], &size));
+        let fell = change.after < change.before;
+        let (line, note) = if fell { ("less", "fell") } else { ("change", "note") };
+        drawing.add(panel.plot.vertical(line, x));
+        drawing.add(SvgElement::text(note, [x + 3.0, panel.plot.bottom + 14.0], &size));
     }
 }
 
@@ -152,6 +210,7 @@ mod tests {
             ci_low: Some(value * 0.9),
             ci_high: Some(value * 1.1),
             verdict: GateOutcome::Pass,
+            branch: None,
             commit: Some("<&\u{1}>".to_owned()),
             job_id: None,
         };
@@ -185,6 +244,26 @@ mod tests {
         assert_eq!(count(&document, "level"), 2);
         assert_eq!(count(&document, "change"), 1);
         assert!(text.contains("+100.00 %") && text.contains("no values"), "{text}");
+    }
+
+    #[test]
+    fn dates_branches_and_what_fell_are_shown() {
+        let change = ChangePoint { at: 2, commit: None, before: 2.0, after: 1.0, p_value: 0.002 };
+        let mut series = series(&[2.0, 2.0, 1.0, 1.0], vec![change]);
+        for (index, point) in series.points.iter_mut().enumerate() {
+            point.unix_s = 1_795_749_846.0 + 86_400.0 * index as f64;
+            point.branch = Some(if index < 2 { "main" } else { "<topic>" }.to_owned());
+        }
+        let text = svg(&[series]);
+        let document = roxmltree::Document::parse(&text).expect("well-formed");
+        assert_eq!((count(&document, "change"), count(&document, "less")), (0, 1));
+        assert_eq!(count(&document, "branch"), 2);
+        let texts = document.descendants().filter(|node| node.attribute("class") == Some("date"));
+        let texts = texts.filter_map(|node| node.text()).collect::<Vec<_>>();
+        for expected in ["2026-11-27 03:24", "2026-11-30 03:24", "main", "<topic>"] {
+            assert!(texts.contains(&expected), "{texts:?}");
+        }
+        assert!(text.contains("2026-11-28 03:24 UTC, &lt;&amp;"), "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ td.n{font-variant-numeric:tabular-nums;white-space:nowrap}\
 .inconclusive{color:var(--dim)}.new{font-weight:bold}svg{max-width:100%;height:auto}\
 svg .grid{stroke:var(--line)}svg .zero{stroke:currentColor}svg .margin{fill:#8883}\
 svg .interval{stroke:currentColor;stroke-width:2.5}svg .point{fill:currentColor}\
+svg .break{stroke:currentColor;stroke-width:1.5}\
 svg text{font:12px system-ui,sans-serif;fill:currentColor}";
 
 /// The page needs only its own style.
@@ -34,11 +35,9 @@ pub(super) fn html(report: &GateReport) -> String {
         baseline = escape(&words::baseline(report)),
         statement = escape(&report.statement),
     );
-    if let Some(svg) = plot::intervals(&report.cases) {
-        page.push_str(&svg);
-        page.push_str(
-            "<p>Right is slower, or more of what is counted. The band is the margin.</p>\n",
-        );
+    if let Some(drawn) = plot::intervals(&report.cases) {
+        page.push_str(&drawn.svg);
+        page.push_str(&format!("<p>{}</p>\n", drawn.caption));
     }
     page.push_str(
         "<table>\n<thead><tr><th>case</th><th>outcome</th><th>change</th><th>finds at least</th>\

@@ -12,13 +12,13 @@ mod text;
 mod types;
 mod words;
 
-pub use plot::intervals;
+pub use plot::{Intervals, intervals};
 pub use schema::schema_json;
 pub use text::text;
 pub use types::{
     BaselineKind, BaselineReport, CalibrationReport, CaseReport, GateReport, MethodReport, Totals,
 };
-pub use words::{measured as case_change, why as case_reason};
+pub use words::{measured as case_change, outcome, why as case_reason};
 
 /// A format of the report with its file.
 #[derive(Debug, Clone, Copy)]

@@ -288,6 +288,44 @@ fn the_page_is_well_formed_and_stands_for_itself() {
 }
 
 #[test]
+fn a_bar_that_leaves_the_scale_has_a_break_and_its_number() {
+    let mut report = report();
+    let counts = |candidates: [u64; 2]| {
+        let count = |name: &str, candidate: u64| {
+            let ratio = candidate as f64 / 1_000.0;
+            json!({"count": name, "reference": 1_000, "candidate": candidate, "ratio": ratio})
+        };
+        json!([count("a", candidates[0]), count("b", candidates[1])])
+    };
+    let mut far = case("far", "REGRESSION", "more_work", true);
+    far["counts"] = counts([7_788, 1_000]);
+    let mut near = case("near", "REGRESSION", "more_work", true);
+    near["counts"] = counts([1_010, 990]);
+    report.cases = serde_json::from_value(json!([far, near])).unwrap();
+    let page = (FORMATS[7].render)(&report).unwrap();
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let with = |class: &str| {
+        document
+            .descendants()
+            .filter(|node| node.attribute("class") == Some(class))
+            .collect::<Vec<_>>()
+    };
+    // The scale shows a per cent, so that only the far one leaves it.
+    assert_eq!(with("break").len(), 2, "{page}");
+    let text = with("change").into_iter().filter_map(|node| node.text()).collect::<Vec<_>>();
+    assert_eq!(text, ["+678.80 %"]);
+    assert!(with("tick").iter().any(|node| node.text() == Some("+3.0 %")), "{page}");
+    assert!(page.contains("leaves the scale") && !page.contains("band is the margin"));
+    // A count that stayed the same is not red.
+    let groups = document
+        .descendants()
+        .filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", "g")));
+    let classes = groups.filter_map(|node| node.attribute("class")).collect::<Vec<_>>();
+    assert_eq!(classes, ["regression", "pass", "regression", "improved"]);
+}
+
+#[test]
 fn a_terminal_is_told_every_case_and_what_would_have_been_found() {
     let text = text(&report());
     for part in [

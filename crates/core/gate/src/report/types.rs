@@ -27,6 +27,9 @@ pub struct GateReport {
     /// Commit of the candidate, with `-dirty` if files differ from it. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Branch of the candidate. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// Start of the run, seconds since the Unix epoch.
     pub started_unix_s: u64,
     /// Duration of the run, seconds.

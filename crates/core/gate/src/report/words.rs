@@ -8,7 +8,8 @@ use warpgauge_statistics::paired::PairedComparison;
 /// Longest detail in a table, characters.
 const MAX_DETAIL: usize = 300;
 
-pub(super) fn outcome(outcome: GateOutcome) -> &'static str {
+/// The name of an outcome.
+pub fn outcome(outcome: GateOutcome) -> &'static str {
     match outcome {
         GateOutcome::Pass => "PASS",
         GateOutcome::Improved => "IMPROVED",

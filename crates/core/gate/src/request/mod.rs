@@ -18,7 +18,7 @@ use warpgauge_model::PresetName;
 /// Longest name of a suite and of a baseline's origin, bytes. Both may be paths.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// Longest name of a commit, bytes.
+/// Longest name of a commit or a branch, bytes.
 const MAX_COMMIT_BYTES: usize = 255;
 
 /// Maximum number of notes of a request, and maximum length of each, bytes.
@@ -62,6 +62,9 @@ pub struct GateRequest {
     /// Commit of the candidate, for the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Branch of the candidate, for the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// Notes for the report: at most 16, each of at most 4096 bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -201,6 +204,7 @@ impl GateRequest {
         let texts = [
             ("suite", Some(&self.suite), MAX_PATH_BYTES),
             ("commit", self.commit.as_ref(), MAX_COMMIT_BYTES),
+            ("branch", self.branch.as_ref(), MAX_COMMIT_BYTES),
             ("baseline_origin.name", of.map(|of| &of.name), MAX_PATH_BYTES),
             ("baseline_origin.commit", of.and_then(|of| of.commit.as_ref()), MAX_COMMIT_BYTES),
         ];
@@ -301,6 +305,7 @@ impl GateRequest {
             calibration: self.calibration,
             measure_identical: self.measure_identical,
             commit: self.commit,
+            branch: self.branch,
             notes: self.notes,
         })
     }

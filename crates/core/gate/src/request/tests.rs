@@ -115,6 +115,7 @@ fn mistakes_are_found_where_they_are() {
     assert_eq!(at(json!({"notes": ["ok", "\u{1b}[2J"]})), "notes[1]");
     assert_eq!(at(json!({"notes": vec!["n"; 17]})), "notes");
     assert_eq!(at(json!({"commit": "a\u{0}"})), "commit");
+    assert_eq!(at(json!({"branch": "a\nb"})), "branch");
     assert_eq!(at(json!({"defaults": {"margin": 0.5}})), "defaults.margin");
     let twice = vec![json!({"name": "a", "contract": contract("x")}); 2];
     assert_eq!(at(json!({"cases": twice})), "cases[1].name");

@@ -71,6 +71,9 @@ pub struct TrendPoint {
     pub ci_high: Option<f64>,
     /// Outcome of the run.
     pub verdict: GateOutcome,
+    /// Branch of the code. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// Commit of the code. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -105,6 +108,7 @@ pub fn group(points: Vec<HistoryPoint>) -> Vec<Series> {
             ci_low: ci[0],
             ci_high: ci[1],
             verdict: point.verdict,
+            branch: point.branch.clone(),
             commit: point.commit.clone(),
             job_id: point.job_id.clone(),
         };
@@ -116,7 +120,9 @@ pub fn group(points: Vec<HistoryPoint>) -> Vec<Series> {
         }
         for (name, count) in &point.counts {
             let at = (point.key.clone(), name.clone());
-            series.entry(at).or_default().push(value(*count as f64, [None, None]));
+            let verdict = point.count_verdicts.get(name).copied().unwrap_or(point.verdict);
+            let value = TrendPoint { verdict, ..value(*count as f64, [None, None]) };
+            series.entry(at).or_default().push(value);
         }
     }
     let finished = series.into_iter().map(|((key, metric), mut points)| {

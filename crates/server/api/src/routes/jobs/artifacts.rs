@@ -112,6 +112,12 @@ impl RooflineReply {
         let roofline = metrics.roofline.as_ref().ok_or_else(|| {
             absent("neither operations nor bytes are among the metrics; ask for more of them")
         })?;
+        if roofline.time.is_none() {
+            return Err(absent(
+                "a roofline shows rates, and no time of the launch is known, as on the emulated \
+                 device; the report has the intensities (`device_metrics.roofline`)",
+            ));
+        }
         let caption = Caption {
             kernel: metadata.kernel_name.as_deref().unwrap_or(&metrics.kernel),
             device: report.device.as_ref().map_or("", |device| &device.name),
