@@ -39,6 +39,13 @@ impl SourceView {
         }
     }
 
+    /// Gives a place in the source, such as `kernel.cu:3`, the file's name.
+    pub(super) fn place(&self, place: &mut Option<String>) {
+        let own = place.as_deref().and_then(|text| text.split_once(':'));
+        let Some((_, line)) = own.filter(|(file, _)| SUBMITTED.contains(file)) else { return };
+        *place = Some(format!("{}:{line}", plain_line(&self.path.display().to_string())));
+    }
+
     fn snippet(&self, diagnostic: &Diagnostic) -> Option<String> {
         let line = usize::try_from(diagnostic.line?).ok()?.checked_sub(1)?;
         let text = self.text.lines().nth(line)?.trim_end().replace('\t', " ");
@@ -58,6 +65,21 @@ impl SourceView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_have_the_users_file() {
+        let view = SourceView::new(Path::new("src/own.cu"), "");
+        for (place, expected) in [
+            (Some("kernel.cu:3"), Some("src/own.cu:3")),
+            (Some("header.h:3"), Some("header.h:3")),
+            (Some("kernel.cu"), Some("kernel.cu")),
+            (None, None),
+        ] {
+            let mut place = place.map(str::to_owned);
+            view.place(&mut place);
+            assert_eq!(place.as_deref(), expected);
+        }
+    }
 
     #[test]
     fn errors_have_the_file_and_its_line() {

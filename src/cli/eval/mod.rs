@@ -1,5 +1,6 @@
 //! `warpgauge eval`: evaluates one kernel.
 
+mod recheck;
 mod saves;
 mod watch;
 
@@ -13,6 +14,7 @@ use super::progress::Progress;
 use super::terminal::Terminal;
 use super::{CliError, kernel_contract, matrix_files, outputs, report};
 use crate::exit::Exit;
+use recheck::Recheck;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
 use warpgauge_page::PageOf;
@@ -52,13 +54,21 @@ fn once<'c>(
     )?;
     files.extend_from_slice(contract.files());
     let source = contract.source();
+    let recheck = Recheck::of(&contract);
     let mut reply = opened.evaluate(contract, &progress)?;
+    if let Some(recheck) = recheck {
+        recheck.add_to(&mut reply, opened, &progress, terminal)?;
+    }
     if !args.watch {
         *place = None;
     }
     drop(progress);
-    if let (Some(source), Some(compile)) = (source, &mut reply.value.compile) {
-        source.explain(&mut compile.diagnostics);
+    if let Some(source) = source {
+        if let Some(compile) = &mut reply.value.compile {
+            source.explain(&mut compile.diagnostics);
+        }
+        let findings = reply.value.sanitize.iter_mut().flat_map(|found| &mut found.findings);
+        findings.for_each(|finding| source.place(&mut finding.source));
     }
     finish(args, &reply, terminal)
 }
