@@ -8,11 +8,11 @@ use std::process::ExitCode;
 
 use warpgauge_client::ClientError;
 use warpgauge_gate::SuiteVerdict;
-use warpgauge_model::DeviceKind;
+use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_report::{
     CandidateReport, CompareResponse, EvaluateResponse, KernelVerdict, SweepResponse, SweepStatus,
 };
-use warpgauge_service::{ExecError, ServiceError};
+use warpgauge_service::{ExecError, Problem, ServiceError};
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,10 @@ impl Exit {
     /// Returns the code for an error of the service in this process.
     pub fn of_service_error(error: &ServiceError) -> Exit {
         match error {
+            // What this machine lacks is no mistake of the contract.
+            ServiceError::Exec(ExecError::Invalid(problems)) if are_unmet(problems) => {
+                Exit::Environment
+            }
             ServiceError::Exec(error) => Self::of_exec_error(error),
             ServiceError::NoSuchJob(_)
             | ServiceError::NoSuchBaseline(_)
@@ -168,6 +172,7 @@ impl Exit {
             | ClientError::Login { .. }
             | ClientError::Certificates(_)
             | ClientError::SuiteTooLarge { .. } => Exit::Usage,
+            ClientError::Refused { problems, .. } if lacks(problems) => Exit::Environment,
             ClientError::Refused { status, .. } => Exit::of_http_status(*status),
             ClientError::Tls { .. }
             | ClientError::Connect { .. }
@@ -190,6 +195,18 @@ impl Exit {
             _ => Exit::Environment,
         }
     }
+}
+
+/// Returns whether unmet requirements are the only reasons for a refusal.
+pub(crate) fn are_unmet(problems: &[Problem]) -> bool {
+    let is_unmet = |problem: &Problem| problem.code == FailureCode::UnmetRequirements;
+    !problems.is_empty() && problems.iter().all(is_unmet)
+}
+
+/// Returns the same for the codes of a server.
+fn lacks(codes: &[String]) -> bool {
+    let unmet = FailureCode::UnmetRequirements.to_string();
+    !codes.is_empty() && codes.iter().all(|code| *code == unmet)
 }
 
 /// How `warpgauge gate` ended: its codes are those of a test, and differ from those of other

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::contract_file::ContractFileError;
 use super::gate::GateError;
 use super::outputs::OutputError;
-use crate::exit::Exit;
+use crate::exit::{Exit, are_unmet};
 use warpgauge_api::ServeError;
 use warpgauge_client::ClientError;
 use warpgauge_config::ConfigError;
@@ -151,7 +151,10 @@ impl CliError {
         use std::error::Error;
         let mut text = match self {
             CliError::Service(ServiceError::Exec(ExecError::Invalid(problems))) => {
-                let mut text = "the contract is not valid".to_owned();
+                let mut text = match are_unmet(problems) {
+                    true => "this machine lacks what the contract requires".to_owned(),
+                    false => "the contract is not valid".to_owned(),
+                };
                 for problem in problems {
                     text.push_str(&format!("\n  {}: {}", problem.path, problem.message));
                 }
@@ -193,6 +196,35 @@ mod tests {
             CliError::from(invalid).render(),
             "the contract is not valid\n  a: wrong\n  b: wrong"
         );
+    }
+
+    #[test]
+    fn what_a_machine_lacks_is_no_mistake_of_the_contract() {
+        let problem = |code| Problem {
+            path: "requires".to_owned(),
+            code,
+            message: "not available here: language `triton` is missing: get it".to_owned(),
+        };
+        let lacking =
+            CliError::from(ServiceError::invalid(vec![problem(FailureCode::UnmetRequirements)]));
+        assert_eq!(lacking.exit(), Exit::Environment);
+        assert!(lacking.render().starts_with("this machine lacks what the contract requires\n"));
+        let both = CliError::from(ServiceError::invalid(vec![
+            problem(FailureCode::UnmetRequirements),
+            problem(FailureCode::ArgumentType),
+        ]));
+        assert_eq!(both.exit(), Exit::Usage);
+        let refused = |code: &str| {
+            CliError::Remote(ClientError::Refused {
+                url: "u".to_owned(),
+                status: 422,
+                message: "m".to_owned(),
+                problems: vec![code.to_owned()],
+                retry_after: None,
+            })
+        };
+        assert_eq!(refused("unmet_requirements").exit(), Exit::Environment);
+        assert_eq!(refused("argument_type").exit(), Exit::Usage);
     }
 
     #[test]

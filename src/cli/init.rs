@@ -74,7 +74,13 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
         Some(path) => {
             let written = std::fs::File::create_new(path)
                 .and_then(|mut file| file.write_all(text.as_bytes()));
-            written.map_err(|source| CliError::Write { path: path.clone(), source })?;
+            written.map_err(|source| match source.kind() {
+                std::io::ErrorKind::AlreadyExists => CliError::Usage(format!(
+                    "{} exists already, and is not overwritten; remove it, or choose another name",
+                    path.display()
+                )),
+                _ => CliError::Write { path: path.clone(), source },
+            })?;
             terminal.note(&format!("wrote {}", path.display()));
         }
     }

@@ -33,13 +33,12 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // clap returns help and version as errors, too. Output to a closed stream fails, which
-            // is no error.
-            let _ = error.print();
+            // clap returns help and version as errors, too.
+            print_usage_error(&error);
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
             let code = if gates { of_gate(exit) } else { exit.code() };
             if wants_json && error.use_stderr() {
-                print_error((exit, code), &error.render().to_string(), &[]);
+                print_error((exit, code), &readable(&error), &[]);
             }
             return ExitCode::from(code);
         }
@@ -64,6 +63,24 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             write_error_stream("error: this is a bug in warpgauge; please report the lines above");
             Exit::Internal.into()
         }
+    }
+}
+
+/// The standard library's words for a number that is none, and the reader's.
+const NO_NUMBER: (&str, &str) = ("invalid digit found in string", "this is not a whole number");
+
+/// Text of what the parser of the command line says.
+fn readable(error: &clap::Error) -> String {
+    error.render().to_string().replace(NO_NUMBER.0, NO_NUMBER.1)
+}
+
+/// Writes help, version, or what is wrong with the command line.
+fn print_usage_error(error: &clap::Error) {
+    if error.render().to_string().contains(NO_NUMBER.0) {
+        write_error_stream(readable(error).trim_end());
+    } else {
+        // A closed stream leaves nobody to tell.
+        let _ = error.print();
     }
 }
 

@@ -31,6 +31,13 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         |contract| {
             sweep_axes::put(&flags.assume, &mut contract.fields)?;
             flags.apply_others(&mut contract.fields)?;
+            if !contract.fields.contains_key("axes") {
+                return Err(CliError::Usage(format!(
+                    "{}: nothing varies: give a number several values, such as `--set n=1024,4096`, or the contract \
+                     `axes`",
+                    contract.path().display()
+                )));
+            }
             if args.allow_weak {
                 contract.fields.insert("allow_weak".to_owned(), true.into());
             }

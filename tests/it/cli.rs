@@ -74,7 +74,7 @@ fn misuse_exits_with_2_and_says_what_would_be_right() {
     let (code, out, error) = run(&["eval", "/no/such/contract.yaml"]);
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(error.contains("could not read /no/such/contract.yaml"), "{error}");
-    assert!(error.contains("because: No such file"), "{error}");
+    assert!(error.contains("there is no such file"), "{error}");
 }
 
 #[test]

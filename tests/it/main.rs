@@ -43,6 +43,7 @@ mod launches;
 mod lifecycle;
 mod locked;
 mod mcp;
+mod mistakes;
 mod not_emulated;
 mod number_types;
 mod openmetrics;

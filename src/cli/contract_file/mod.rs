@@ -7,20 +7,25 @@
 mod local_files;
 mod python_imports;
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use serde_json::{Map, Value};
 
 use super::source_view::SourceView;
+use super::terminal::plain_line;
 
 pub(crate) use local_files::LocalFiles;
-use warpgauge_contract::{BodyFormat, Compatible, KernelType};
+use warpgauge_contract::{BodyFormat, Compatible, KernelType, with_suggestion};
 use warpgauge_document::{DocumentError, path_text};
+use warpgauge_model::nearest;
 
 /// Maximum size of a kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
+
+/// Maximum number of files of a directory that are compared with a name that is not found.
+const MAX_LISTED: usize = 4096;
 
 /// Maximum size of a kernel image, bytes.
 const MAX_BINARY_BYTES: u64 = 64 << 20;
@@ -29,21 +34,33 @@ const MAX_BINARY_BYTES: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ContractFileError {
     /// The file cannot be read.
-    #[error("could not read {}", path.display())]
+    #[error("could not read {}", shown(path))]
     Read {
         /// The file.
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
     },
+    /// The file does not exist.
+    #[error(
+        "could not read {}: there is no such file{}",
+        shown(path),
+        meant.as_ref().map(|name| format!(" (did you mean `{}`?)", shown(name))).unwrap_or_default()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The file of its directory with the nearest name.
+        meant: Option<PathBuf>,
+    },
     /// The path is a directory, a device or a pipe.
-    #[error("{} is not a regular file", path.display())]
+    #[error("{} is not a regular file", shown(path))]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// The file is larger than the limit.
-    #[error("{} is larger than {limit} bytes", path.display())]
+    #[error("{} is larger than {limit} bytes", shown(path))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -52,8 +69,9 @@ pub enum ContractFileError {
     },
     /// The file's name does not show the format.
     #[error(
-        "{}: cannot tell the format from the name; expected .yaml, .yml, .json, .msgpack or .mpk",
-        path.display()
+        "{}: cannot tell the format from the name; contracts end in .yaml, .yml, .json, .msgpack or .mpk, kernels in \
+         .cu, .py, .ptx, .cubin or .fatbin",
+        shown(path)
     )]
     Format {
         /// The file.
@@ -99,7 +117,12 @@ impl ContractFile {
             let format = if looks_like_json(&bytes) { BodyFormat::Json } else { BodyFormat::Yaml };
             (bytes, format, Path::new(""))
         } else {
-            let format = format_of(path)?;
+            // A file that is not there is the greater mistake than its name.
+            let format = format_of(path);
+            if format.is_err() {
+                read_file(path, limit)?;
+            }
+            let format = format?;
             (read_file(path, limit)?, format, path.parent().unwrap_or(Path::new("")))
         };
         let Value::Object(fields) = parsed(&bytes, format, path)? else {
@@ -165,7 +188,7 @@ impl ContractFile {
                 root if root.is_empty() => "the document".to_owned(),
                 at => at,
             };
-            field(&path, &at, error.message())
+            field(&path, &at, &with_suggestion(error.message()))
         })
     }
 
@@ -262,12 +285,34 @@ pub(super) fn read_binary(path: &Path) -> Result<String, ContractFileError> {
 
 /// Returns the content of a regular file of at most `limit` bytes.
 pub(super) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
-    let failed = |source| ContractFileError::Read { path: path.to_owned(), source };
+    let failed = |source: std::io::Error| match source.kind() {
+        ErrorKind::NotFound => {
+            ContractFileError::Missing { path: path.to_owned(), meant: nearest_file(path) }
+        }
+        _ => ContractFileError::Read { path: path.to_owned(), source },
+    };
     // The check comes first, because opening a named pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(ContractFileError::NotAFile { path: path.to_owned() });
     }
     read_limited(std::fs::File::open(path).map_err(failed)?, path, limit)
+}
+
+/// A path on one line.
+fn shown(path: &Path) -> String {
+    plain_line(&path.display().to_string())
+}
+
+/// The file of a directory whose name is the nearest to that of one which is not there.
+fn nearest_file(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let directory = path.parent()?;
+    let listed = if directory == Path::new("") { Path::new(".") } else { directory };
+    let entries = std::fs::read_dir(listed).ok()?.flatten().take(MAX_LISTED);
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let meant = nearest(name, names.iter().map(String::as_str))?;
+    Some(directory.join(meant)).filter(|meant| meant.is_file())
 }
 
 fn read_limited(from: impl Read, path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {

@@ -99,7 +99,7 @@ fn wrong_source_files_are_refused_with_their_path() {
             "expected: {y: {kernel: {source_file: k.cu, binary_b64: x}}}",
             "c.yaml: expected.y.kernel.source_file: `binary_b64` is given too; give one of them",
         ),
-        ("kernel: {source_file: none.cu}", "could not read none.cu"),
+        ("kernel: {source_file: none.cu}", "could not read none.cu: there is no such file"),
         ("kernel: {source_file: .}", ". is not a regular file"),
         ("kernel: {source_file: bad.cu}", "bad.cu: byte 1 is not UTF-8"),
     ];
@@ -145,7 +145,15 @@ fn files_that_are_no_contract() {
     let unknown = files.refusal("unknown.json");
     assert!(unknown.contains("kernel.colour: unknown field `colour`"), "{unknown}");
     assert_eq!(files.refusal("large.json"), "large.json is larger than 1048576 bytes");
-    assert_eq!(files.refusal("none.json"), "could not read none.json");
+    assert_eq!(files.refusal("none.json"), "could not read none.json: there is no such file");
+    // What is not there is named first, and a near name is offered.
+    let near = files.refusal("brokn.jsn");
+    assert_eq!(
+        near,
+        "could not read brokn.jsn: there is no such file (did you mean `broken.json`?)"
+    );
+    let line = files.refusal("no\nwhere.json");
+    assert_eq!(line, "could not read no\u{fffd}where.json: there is no such file");
 }
 
 #[test]

@@ -66,6 +66,7 @@ pub use named::{
 pub use parse::from_value;
 pub use parse::{
     BodyFormat, ParseError, compatible_from_value, parse, parse_arrays, parse_compatible,
+    with_suggestion,
 };
 pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;

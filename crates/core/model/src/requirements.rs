@@ -141,11 +141,11 @@ impl ExecutorCapabilities {
                 let why = self.no_languages.get(missing).filter(|_| what == "language");
                 let what = if is_library { "library" } else { what };
                 if let Some(why) = why {
-                    return Err(format!("{what} `{missing}` is not there: {why}"));
+                    return Err(format!("{what} `{missing}` is missing: {why}"));
                 }
                 let there = there.iter().map(String::as_str).collect::<Vec<_>>();
                 let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-                return Err(format!("{what} `{missing}` is not there; there is: {there}"));
+                return Err(format!("{what} `{missing}` is missing; there is: {there}"));
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ mod tests {
         assert!(host().meet(&triton).unwrap_err().contains("`triton`"));
         let no_languages = [("triton".to_owned(), "none; get one".to_owned())].into();
         let told = ExecutorCapabilities { no_languages, ..host() }.meet(&triton).unwrap_err();
-        assert_eq!(told, "language `triton` is not there: none; get one");
+        assert_eq!(told, "language `triton` is missing: none; get one");
         assert!(ExecutorCapabilities::default().meet(&wants("{}")).unwrap_err().contains("none"));
     }
 

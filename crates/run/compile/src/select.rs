@@ -5,7 +5,7 @@ use super::demangle::with_parameters;
 use super::error::CompileError;
 use warpgauge_code::source::SourceKernel;
 
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, nearest};
 
 /// Maximum number of kernels that an error lists.
 const MAX_LISTED: usize = 50;
@@ -108,7 +108,9 @@ fn select(
 }
 
 fn unknown(kernels: &[KernelInfo], wanted: &str, source: &[SourceKernel]) -> CompileError {
-    let mut message = format!("no kernel is called {wanted:?}; found: {}", listed(kernels));
+    let near = nearest(wanted, kernels.iter().map(|kernel| kernel.name.as_str()));
+    let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
+    let mut message = format!("no kernel is called {wanted:?}{near}; found: {}", listed(kernels));
     if source.iter().any(|k| k.template && (k.base_name() == wanted || k.name == wanted)) {
         message.push_str(&format!(
             "; {wanted} is a template: name an instance, e.g. {wanted}<float>, in \

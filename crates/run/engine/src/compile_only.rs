@@ -125,7 +125,11 @@ fn named_target(host: &Host, arch: &str) -> Result<(Target, Option<char>), ExecE
             path: "arch".to_owned(),
             code: FailureCode::InvalidValue,
             message: format!(
-                "`{arch}` is not an architecture; expected one like sm_90, sm_90a or compute_90"
+                "`{arch}` is not an architecture; expected one like sm_90, sm_90a or compute_90{}",
+                match arch.starts_with(|first: char| first.is_ascii_digit()) {
+                    true => format!(" (did you mean `sm_{arch}`?)"),
+                    false => String::new(),
+                }
             ),
         }])
     })?;

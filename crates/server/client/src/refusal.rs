@@ -2,14 +2,23 @@
 
 use serde_json::Value;
 
+/// Maximum number of characters that are shown of an answer by another program.
+const MAX_FOREIGN: usize = 120;
+
 /// Maximum number of problems of one request that are shown.
 const MAX_PROBLEMS: usize = 50;
 
 /// Returns the readable part of an error body: `error`, its position, and every problem in it.
 pub(crate) fn explain(body: &str, status: u16) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(body) else {
-        let start: String = body.trim().chars().take(300).collect();
-        return if start.is_empty() { "no explanation".to_owned() } else { start };
+        let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
+        let start: String = line.chars().take(MAX_FOREIGN).collect();
+        let start = if start.is_empty() { "no explanation".to_owned() } else { start };
+        // Proxies answer so for a server that is away.
+        return match status {
+            502..=504 => start,
+            _ => format!("{start}\n  this is no answer of warpgauge: check the address"),
+        };
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let mut message = text("error")
@@ -78,6 +87,10 @@ mod tests {
         );
         assert!(explain(r#"{"error": "no key"}"#, 401).contains("WARPGAUGE_API_KEY"));
         assert_eq!(explain("<html>Bad Gateway</html>", 502), "<html>Bad Gateway</html>");
-        assert_eq!(explain("", 500), "no explanation");
+        assert_eq!(explain("", 502), "no explanation");
+        let foreign = explain(&format!("<!DOCTYPE HTML>\n  <html>{}", "x".repeat(500)), 404);
+        assert!(foreign.starts_with("<!DOCTYPE HTML> <html>xx"), "{foreign}");
+        assert!(foreign.ends_with("\n  this is no answer of warpgauge: check the address"));
+        assert!(foreign.len() < 200, "{foreign}");
     }
 }

@@ -195,14 +195,14 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError>
 fn data_error(error: &DocumentError) -> ParseError {
     let code = data_error_code(error.message());
     let message = match code {
-        FailureCode::UnknownField | FailureCode::InvalidValue => suggesting(error.message()),
+        FailureCode::UnknownField | FailureCode::InvalidValue => with_suggestion(error.message()),
         _ => error.message().to_owned(),
     };
     ParseError::new(code, message).at_path(&path_text(&error.path()))
 }
 
 /// Adds the nearest expected name to serde's message on an unknown one: "unknown field `a`, expected one of `b`, `c`".
-fn suggesting(message: &str) -> String {
+pub fn with_suggestion(message: &str) -> String {
     let mut parts = message.split('`');
     let (kind, unknown) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     // Names in backticks and the text between them take turns.

@@ -70,7 +70,10 @@ pub enum FleetError {
         reason: String,
     },
     /// The configuration requires GPUs, and there is no driver.
-    #[error("GPUs were asked for, but {reason}")]
+    #[error(
+        "GPUs were asked for, but {reason}. Install NVIDIA's driver, or leave out `--device` (devices.use) to use the \
+         emulator"
+    )]
     NoDriver {
         /// The problem with the driver.
         reason: String,

@@ -173,7 +173,7 @@ impl Placements {
 
 fn unmet(reasons: BTreeSet<String>) -> ServiceError {
     let reasons = reasons.into_iter().collect::<Vec<_>>().join("; ");
-    ExecError::NotOffered(format!("no device here can carry this out: {reasons}")).into()
+    ExecError::NotOffered(format!("not available here: {reasons}")).into()
 }
 
 /// Converts unmet requirements to a problem of the request.

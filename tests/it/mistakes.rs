@@ -1,0 +1,154 @@
+//! Mistakes of people on the command line: each answer says what, where, and what to do.
+
+use std::path::Path;
+
+use crate::server::{data_directory, emulated, program};
+use crate::support::outcome;
+
+const KERNEL: &str = "extern \"C\" __global__ void scale(const float* x, float* y, int n) {\n    \
+                      int i = blockIdx.x * blockDim.x + threadIdx.x;\n    \
+                      if (i < n) y[i] = 2.0f * x[i];\n}\n";
+
+/// Runs the program in a directory; returns exit code, standard output and standard error.
+fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = program();
+    command.args(args).current_dir(directory).env("WARPGAUGE_DATA_DIR", directory.join("data"));
+    outcome(command.output().unwrap())
+}
+
+/// A directory with a kernel and files that are no contracts.
+fn files() -> tempfile::TempDir {
+    let directory = data_directory();
+    let write = |name: &str, content: &[u8]| {
+        std::fs::write(directory.path().join(name), content).unwrap();
+    };
+    write("scale.cu", KERNEL.as_bytes());
+    write("binary.cu", b"a\xff\x00");
+    write("field.yaml", b"kernel: {kernel_tipe: cuda}\n");
+    write("variant.yaml", b"kernel: {kernel_type: cdua, source_file: scale.cu}\n");
+    write("there.yaml", b"kernel: {}\n");
+    write("new\nline.txt", b"x");
+    directory
+}
+
+#[test]
+fn mistakes_that_need_no_device() {
+    let directory = files();
+    for (args, said) in [
+        (&["evla", "scale.cu"][..], "'eval'"),
+        (&["eval", "scale.cu", "--trails", "5"], "'--trials'"),
+        (&["eval", "scale.cu", "--trials", "five"], "this is not a whole number"),
+        (&["eval", "scale.cu", "--trials", "0"], "1..=10000"),
+        (&["eval", "scale.cu", "--set", "n"], "write NAME=VALUE"),
+        (&["eval", "scale.cu", "--grid", "0"], "at least 1"),
+        (&["eval", "scal.cu"], "there is no such file (did you mean `scale.cu`?)"),
+        (&["eval", "scale.cuu"], "there is no such file (did you mean `scale.cu`?)"),
+        (&["eval", "ther.yaml"], "(did you mean `there.yaml`?)"),
+        (&["eval", "nowhere/at/all.yaml"], "there is no such file\n"),
+        (&["eval", "."], "is not a regular file"),
+        (&["eval", "new\nline.txt"], "new\u{fffd}line.txt: cannot tell the format"),
+        (&["eval", "no\nwhere.cu"], "no\u{fffd}where.cu: there is no such file"),
+        (&["eval", "field.yaml"], "`kernel_tipe` (did you mean `kernel_type`?)"),
+        (&["eval", "variant.yaml"], "`cdua` (did you mean `cuda`?)"),
+        (&["--device", "gpu", "eval", "scale.cu"], "`auto`, `emulator`, or different device"),
+        (&["eval", "scale.cu", "--server", "localhost"], "is not the address of a server"),
+        (&["completions", "bsh"], "'bash'"),
+        (&["explain", "zeros_pas"], "did you mean `zeros_pass`?"),
+        (&["history", "nosuch"], "there is no history of a case `nosuch`"),
+    ] {
+        let (code, out, error) = run(directory.path(), args);
+        assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {error}");
+        assert!(error.contains(said), "{args:?}: {said:?} in {error}");
+        assert!(!error.contains("invalid digit"), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn what_is_missing_on_this_machine_is_no_mistake_of_the_request() {
+    let directory = files();
+    let contract = "kernel:\n  kernel_type: triton\n  source_code: |\n    import triton\n    \
+                    @triton.jit\n    def k(x):\n        pass\n  \
+                    io: {args: [{name: x, type: tensor, role: output, tensor_spec: {shape: [4]}}], \
+                    launch: {grid: {x: 1}}}\n";
+    std::fs::write(directory.path().join("triton.yaml"), contract).unwrap();
+    let mut command = program();
+    // No Python has Triton there.
+    command.args(["--device", "emulator", "eval", "triton.yaml"]).current_dir(directory.path());
+    command.env("WARPGAUGE_PYTHON", "/no/such/python");
+    command.env("WARPGAUGE_DATA_DIR", directory.path().join("data"));
+    let (code, _, error) = outcome(command.output().unwrap());
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("this machine lacks what the contract requires"), "{error}");
+    assert!(error.contains("`triton` is missing"), "{error}");
+}
+
+#[test]
+fn another_program_at_the_address_is_named_as_such() {
+    let directory = files();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let body = "<!DOCTYPE HTML>\n<html>\n  <h1>Not found</h1>\n</html>\n";
+            let head = format!(
+                "HTTP/1.1 404 x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            let _ =
+                stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+        }
+    });
+    let (code, _, error) = run(directory.path(), &["jobs", "list", "--server", &url]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("this is no answer of warpgauge: check the address"), "{error}");
+    assert!(error.contains("<!DOCTYPE HTML> <html> <h1>Not found"), "{error}");
+}
+
+#[test]
+fn files_that_exist_stay_and_a_sweep_needs_an_axis() {
+    needs!("the emulated device", emulated());
+    let directory = files();
+    for (args, said) in [
+        (&["--device", "emulator", "init", "scale.cu", "-o", "there.yaml"][..], "exists already"),
+        (&["--device", "emulator", "sweep", "scale.cu"], "--set n=1024,4096"),
+        (&["compile", "scale.cu", "--arch", "90"], "(did you mean `sm_90`?)"),
+    ] {
+        let (code, _, error) = run(directory.path(), args);
+        assert_eq!(code, 2, "{args:?}: {error}");
+        assert!(error.contains(said), "{args:?}: {error}");
+    }
+    let kept = std::fs::read(directory.path().join("there.yaml")).unwrap();
+    assert_eq!(kept, b"kernel: {}\n");
+}
+
+/// A kernel that writes past an output: a second run under the checker names line, thread and element.
+#[test]
+fn an_access_out_of_place_is_named_by_a_second_run() {
+    needs!("the emulated device", emulated());
+    let directory = files();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("past.cu"), KERNEL.replace("y[i] =", "y[i + 1] =")).unwrap();
+    let contract = "kernel:\n  kernel_type: cuda\n  source_file: past.cu\n  io:\n    args:\n      \
+        - {name: x, type: tensor, role: input, tensor_spec: {shape: [256], init: {kind: randn, seed: 1}}}\n      \
+        - {name: y, type: tensor, role: output, tensor_spec: {shape: [256]}}\n      \
+        - {name: \"n\", type: int, value: 256}\n    launch: {grid: {x: 1}, block: {x: 256}}\nnum_trials: 3\n";
+    std::fs::write(path("past.yaml"), contract).unwrap();
+    let (code, out, error) = run(directory.path(), &["--device", "emulator", "eval", "past.yaml"]);
+    assert_eq!(code, 4, "{out}\n{error}");
+    assert!(error.contains("running the kernel again under the memory checker"), "{error}");
+    for part in ["guard_band_written", "out_of_bounds at past.cu:3", "element 256 of `y`"] {
+        assert!(out.contains(part), "{part:?} in\n{out}");
+    }
+    let args = ["--device", "emulator", "--quiet", "eval", "past.yaml", "--json"];
+    let (code, out, error) = run(directory.path(), &args);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (code, report["failure"]["code"].as_str()),
+        (4, Some("guard_band_written")),
+        "{error}"
+    );
+    assert_eq!(report["sanitize"]["findings"][0]["check"], "out_of_bounds", "{report}");
+}
