@@ -30,7 +30,7 @@ try {
       const inside = (inner, outer) =>
         inner.width > 0 && inner.left >= outer.left && inner.right <= outer.right;
       const drawing = document.querySelector("svg").getBoundingClientRect();
-      const points = [...document.querySelectorAll("svg circle")];
+      const points = [...document.querySelectorAll("svg circle, svg path.point")];
       return {
         mode: document.compatMode,
         rows: document.querySelectorAll("tbody tr").length,

@@ -11,6 +11,7 @@ import csv
 import html
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -174,7 +175,8 @@ def check_rows(tree):
 
 def check_markdown(report):
     text = (report / "comment.md").read_text()
-    assert text.startswith("<!-- warpgauge gate -->\n")
+    assert text.startswith("<!-- warpgauge gate: candidate/suite.yaml -->\n")
+    assert len(text.encode()) <= 65_536, len(text)
     # The comment and the fold are HTML of ours.
     page = cmarkgfm.github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
     tree = html5lib.parse(page, namespaceHTMLElements=False)
@@ -184,6 +186,18 @@ def check_markdown(report):
     # Whom GitHub would notify, and where it would leave a reference, it finds in the text.
     for word in ("@all", "@b.org", "repo#1", "https://", "www."):
         assert word not in html.unescape(page), f"{word} is live"
+
+
+def check_annotations(report):
+    """Commands as the runner of GitHub reads them: a line each, whatever the names of cases have in them."""
+    lines = (report / "annotations.txt").read_text(encoding="utf-8").splitlines()
+    failing = [outcome for *_, outcome in CASES if outcome not in ("PASS", "IMPROVED", "NEW")]
+    assert len(lines) == len(failing), lines
+    for line in lines:
+        command, properties, message = re.fullmatch(r"::(error|warning) (.*?)::(.*)", line).groups()
+        assert message and "\r" not in line, (command, line)
+        named = dict(one.split("=", 1) for one in properties.split(","))
+        assert set(named) <= {"file", "line", "title"} and ":" not in properties, properties
 
 
 def check_html(report):
@@ -232,6 +246,7 @@ def main():
     document = check_json(report, program)
     check_junit(report, directory, document)
     check_markdown(report)
+    check_annotations(report)
     check_html(report)
     check_csv(report)
     check_series(report)

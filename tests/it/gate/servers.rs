@@ -35,6 +35,7 @@ fn directories_and_servers_serve_as_well() {
         std::fs::read_dir(&out).unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();
     let expected = [
+        "annotations.txt",
         "benchmark.json",
         "bmf.json",
         "comment.md",
