@@ -12,7 +12,7 @@ const KERNEL: &str = "extern \"C\" __global__ void scale(const float* x, float* 
 /// Runs the program in a directory; returns exit code, standard output and standard error.
 fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = program();
-    command.args(args).current_dir(directory).env("WARPGAUGE_DATA_DIR", directory.join("data"));
+    command.args(args).current_dir(directory).env("WARPGAUGE_DATA_DIR", directory);
     outcome(command.output().unwrap())
 }
 
@@ -48,6 +48,7 @@ fn mistakes_that_need_no_device() {
         (&["eval", "."], "is not a regular file"),
         (&["eval", "new\nline.txt"], "new\u{fffd}line.txt: cannot tell the format"),
         (&["eval", "no\nwhere.cu"], "no\u{fffd}where.cu: there is no such file"),
+        (&["eval", "binary.cu"], "byte 1 is not UTF-8"),
         (&["eval", "field.yaml"], "`kernel_tipe` (did you mean `kernel_type`?)"),
         (&["eval", "variant.yaml"], "`cdua` (did you mean `cuda`?)"),
         (&["--device", "gpu", "eval", "scale.cu"], "`auto`, `emulator`, or different device"),
@@ -66,16 +67,12 @@ fn mistakes_that_need_no_device() {
 #[test]
 fn what_is_missing_on_this_machine_is_no_mistake_of_the_request() {
     let directory = files();
-    let contract = "kernel:\n  kernel_type: triton\n  source_code: |\n    import triton\n    \
-                    @triton.jit\n    def k(x):\n        pass\n  \
-                    io: {args: [{name: x, type: tensor, role: output, tensor_spec: {shape: [4]}}], \
-                    launch: {grid: {x: 1}}}\n";
-    std::fs::write(directory.path().join("triton.yaml"), contract).unwrap();
+    let contract = crate::server::root().join("kernels/triton_softmax/contract.yaml");
     let mut command = program();
     // No Python has Triton there.
-    command.args(["--device", "emulator", "eval", "triton.yaml"]).current_dir(directory.path());
+    command.args(["--device", "emulator", "eval", contract.to_str().unwrap()]);
     command.env("WARPGAUGE_PYTHON", "/no/such/python");
-    command.env("WARPGAUGE_DATA_DIR", directory.path().join("data"));
+    command.env("WARPGAUGE_DATA_DIR", directory.path());
     let (code, _, error) = outcome(command.output().unwrap());
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("this machine lacks what the contract requires"), "{error}");
