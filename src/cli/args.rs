@@ -1,6 +1,5 @@
 //! Types into which clap reads the command line; [`Cli`] has all of it.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -16,9 +15,9 @@ use super::jobs::JobsCommand;
 use super::mcp::McpArgs;
 use super::schema::SchemaArgs;
 use super::spmv::SpmvArgs;
+pub(super) use super::target::{Patience, Target, client, seconds};
 use super::watch::{SendArgs, WatchArgs};
 use crate::exit::Exit;
-use warpgauge_client::{Client, ClientError};
 use warpgauge_config::CliOverrides;
 
 /// Evaluate GPU kernels: compile, check and time them, and explain the result.
@@ -252,59 +251,6 @@ pub(super) struct ServeArgs {
     /// Port to listen on; 0 for any free port
     #[arg(long)]
     pub port: Option<String>,
-}
-
-/// Flags that choose where a command runs.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Server options")]
-pub(super) struct Target {
-    /// Server to use instead of this machine, as a URL
-    #[arg(long, value_name = "URL", env = "WARPGAUGE_SERVER")]
-    pub server: Option<String>,
-    /// API key for the server; the environment variable is safer, because other users can list arguments
-    #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
-    pub api_key: Option<String>,
-    /// Certificate authorities for https:// (PEM), in place of the system's
-    #[arg(long, value_name = "FILE", env = "WARPGAUGE_CA_CERT")]
-    pub ca_cert: Option<OsString>,
-}
-
-impl Target {
-    /// Returns the client of the named server, or `None` without a name.
-    ///
-    /// # Errors
-    /// The address is not that of a server, or contains a login.
-    pub(super) fn client(&self) -> Result<Option<Client>, ClientError> {
-        let Some(server) = &self.server else { return Ok(None) };
-        client(server, self.api_key.as_ref(), self.ca_cert.as_ref()).map(Some)
-    }
-}
-
-/// Returns the client of the server at this address. An empty path of authorities counts as absent.
-pub(super) fn client(
-    server: &str,
-    api_key: Option<&String>,
-    ca_cert: Option<&OsString>,
-) -> Result<Client, ClientError> {
-    let ca_cert = ca_cert.filter(|path| !path.is_empty()).map(PathBuf::from);
-    Client::new(server, api_key.cloned(), ca_cert)
-}
-
-/// Flag for how long a command waits for a server that is absent.
-#[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Server options")]
-pub(super) struct Patience {
-    /// Seconds to retry while the server that has the job restarts or is away, each time, 0 to 3600
-    #[arg(long = "patience", value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
-    pub seconds: f64,
-}
-
-/// Reads a waiting time, seconds.
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected seconds from 0 to 3600".to_owned()),
-    }
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use super::terminal::plain;
 use warpgauge_compile::readable;
 use warpgauge_metrics::catalogue::CATALOGUE;
 use warpgauge_metrics::import::{DeviceTimeline, Imported};
-use warpgauge_metrics::ncu::{SourceKernel, SourceLine};
+use warpgauge_metrics::ncu::{SourceLine, SourcePageKernel};
 use warpgauge_metrics::nsys::{NsysLaunch, NsysReport, NsysRow};
 use warpgauge_metrics::sanitizer::{SanitizerFinding, SanitizerLog};
 use warpgauge_metrics::{DeviceMetrics, Metric};
@@ -70,7 +70,7 @@ fn metrics(metrics: &DeviceMetrics) -> String {
 }
 
 /// The lines of a kernel with most samples, or in their order where the page has none.
-fn source(kernel: &SourceKernel) -> String {
+fn source(kernel: &SourcePageKernel) -> String {
     let of = |line: &SourceLine| {
         let samples = line.counters.iter().find(|(name, _)| name.contains("Sampl"));
         samples.map(|(name, count)| (name.clone(), *count))

@@ -54,6 +54,7 @@ mod sweep;
 mod sweep_axes;
 mod sweep_sizes;
 mod sweep_table;
+mod target;
 mod terminal;
 mod toolchain;
 mod watch;

@@ -79,7 +79,7 @@ fn print_usage_error(error: &clap::Error) {
     if error.render().to_string().contains(NO_NUMBER.0) {
         write_error_stream(readable(error).trim_end());
     } else {
-        // A closed stream leaves nobody to tell.
+        // Output to a closed stream fails, which is no error.
         let _ = error.print();
     }
 }

@@ -160,7 +160,8 @@ fn a_plan_names_what_the_emulated_device_can_have() {
     let mut contract = increment();
     contract["profile"] = json!({});
     let plan = server.post_json("/profile/plan", &contract).json;
-    let metrics = metadata(&server.evaluate(&contract))["device_metrics"]["metrics"].clone();
+    let report = server.evaluate(&contract);
+    let metrics = &report["kernel_exec_result"]["metadata"]["device_metrics"]["metrics"];
     for (id, metric) in metrics.as_object().unwrap() {
         let planned = plan["metrics"].as_array().unwrap().iter().any(|one| one == id);
         assert_ne!(planned, plan["missing"][id].is_string(), "{id}: one or the other");

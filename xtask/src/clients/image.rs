@@ -46,7 +46,7 @@ fn check_rules(dockerfile: &str) -> Result<()> {
             bail!("Dockerfile: the base image {image} is not named by its digest");
         }
     }
-    if values("USER").last().is_none_or(|user| user.split(':').next() != Some(USER)) {
+    if values("USER").next_back().is_none_or(|user| user.split(':').next() != Some(USER)) {
         bail!("Dockerfile: the last USER is not {USER}");
     }
     if values("HEALTHCHECK").next().is_none() {

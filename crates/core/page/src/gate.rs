@@ -71,16 +71,19 @@ fn cases(report: &GateReport) -> Markup {
             td.wide { (text::message(&case_reason(case))) }
         } }
     });
-    Section::new("cases", "Cases").open(true).note(html! { (text::counted(report.cases.len(), "case")) }).with(html! {
-        @if let Some(drawn) = intervals(&report.cases) {
-            figure.chart tabindex="0" {
-                // Elements of the kit escape their texts.
-                (PreEscaped(drawn.svg))
-                figcaption { "Change of each case with its interval. " (drawn.caption) }
+    Section::new("cases", "Cases")
+        .open(true)
+        .note(html! { (text::counted(report.cases.len(), "case")) })
+        .with(html! {
+            @if let Some(drawn) = intervals(&report.cases) {
+                figure.chart tabindex="0" {
+                    // Elements of the kit escape their texts.
+                    (PreEscaped(drawn.svg))
+                    figcaption { "Change of each case with its interval. " (drawn.caption) }
+                }
             }
-        }
-        (parts::table("Cases", &head, rows))
-    })
+            (parts::table("Cases", &head, rows))
+        })
 }
 
 fn run(report: &GateReport) -> Markup {

@@ -40,7 +40,7 @@ pub const TABLES: &[Table] = &[
                 "openapi",
                 &["error", "middleware", "request", "response", "routes", "schema", "tree"],
             ),
-            ("pages", &["blocking", "error", "openapi", "response"]),
+            ("pages", &["blocking", "error", "openapi", "paths", "response"]),
             (
                 "app",
                 &[

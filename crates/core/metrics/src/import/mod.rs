@@ -22,7 +22,7 @@ use super::values::CollectedMetrics;
 pub use changes::{Changes, ChangesError, KernelChange, MetricChange, changes};
 pub use format::is_ncu_report;
 pub use text::decode;
-pub use verdict::{KernelVerdict, OccupancyLimiter, TopStall};
+pub use verdict::{ImportVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
 
 /// Maximum number of devices whose busy and idle time is given.
@@ -41,7 +41,7 @@ pub enum Imported {
         /// Metrics of its kernels.
         device_metrics: Box<DeviceMetrics>,
         /// What limits each kernel, those that took longest first.
-        verdicts: Vec<KernelVerdict>,
+        verdicts: Vec<ImportVerdict>,
         /// Findings of the tool's own rules.
         rules: Vec<KernelRule>,
         /// Lines that were left out, and caveats.

@@ -21,4 +21,4 @@ pub use csv::{MAX_CELLS, MAX_COLUMNS, NcuCsvError, NcuPage, NcuReport, parse_csv
 pub use csv::{each_launch, looks_like_page};
 pub use kernel::{NcuKernel, NcuRule};
 pub use log::{NcuLog, cause, parse_log};
-pub use source::{SourceKernel, SourceLine, SourcePage, looks_like_source, parse_source};
+pub use source::{SourceLine, SourcePage, SourcePageKernel, looks_like_source, parse_source};

@@ -22,14 +22,14 @@ const DESCRIPTION: [&str; 5] = ["#", "Address", "Source", "File", "Line"];
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SourcePage {
     /// The kernels, in the order of the file.
-    pub kernels: Vec<SourceKernel>,
+    pub kernels: Vec<SourcePageKernel>,
     /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
 }
 
 /// Lines of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SourceKernel {
+pub struct SourcePageKernel {
     /// The kernel, as the tool names it.
     pub kernel: String,
     /// Lines of code with counters, in their order.
@@ -183,7 +183,7 @@ impl SourcePage {
                 });
             }
         }
-        self.kernels.push(SourceKernel { kernel: kernel.to_owned(), lines });
+        self.kernels.push(SourcePageKernel { kernel: kernel.to_owned(), lines });
         Ok(())
     }
 }
