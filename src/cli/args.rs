@@ -15,6 +15,7 @@ use super::jobs::JobsCommand;
 use super::mcp::McpArgs;
 use super::schema::SchemaArgs;
 use super::spmv::SpmvArgs;
+use super::sweep::SweepArgs;
 pub(super) use super::target::{Patience, Target, client, seconds};
 use super::watch::{SendArgs, WatchArgs};
 use crate::exit::Exit;
@@ -358,31 +359,6 @@ pub(super) struct ProfileArgs {
     pub trials: Option<u32>,
     #[command(flatten)]
     pub kernel: KernelFlags,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SweepArgs {
-    /// Contract with axes (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel as for
-    /// `eval`, with `--set NAME=VALUE,VALUE` for its axes
-    #[arg(value_name = "CONTRACT|KERNEL")]
-    pub contract: PathBuf,
-    #[command(flatten)]
-    pub kernel: KernelFlags,
-    /// Accept kernels although a useless kernel would pass too (`allow_weak`)
-    #[arg(long)]
-    pub allow_weak: bool,
-    /// Print the response as JSON, unchanged
-    #[arg(long)]
-    pub json: bool,
-    /// Print the table as comma-separated values
-    #[arg(long, conflicts_with = "json")]
-    pub csv: bool,
-    #[command(flatten)]
-    pub html: HtmlFlag,
-    #[command(flatten)]
-    pub target: Target,
-    #[command(flatten)]
-    pub patience: Patience,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,13 @@
 //! `warpgauge sweep`: evaluates a kernel at every point of a grid.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use serde_json::{Map, Value};
 
-use super::args::SweepArgs;
+use super::args::{Patience, Target};
+use super::assume::KernelFlags;
+use super::html_file::HtmlFlag;
 use super::progress::Progress;
 use super::sweep_sizes::size_axes;
 use super::sweep_table::SweepTableView;
@@ -14,6 +19,31 @@ use warpgauge_config::Config;
 use warpgauge_job_views::SweepEvent;
 use warpgauge_page::PageOf;
 use warpgauge_report::{SweepResponse, SweepStarted};
+
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    /// Contract with axes: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel, as for `eval`,
+    /// with `--set NAME=VALUE,VALUE` for its axes
+    #[arg(value_name = "CONTRACT|KERNEL")]
+    pub contract: PathBuf,
+    #[command(flatten)]
+    pub kernel: KernelFlags,
+    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    #[arg(long)]
+    pub allow_weak: bool,
+    /// Print the answer as JSON, exactly as the service gave it
+    #[arg(long)]
+    pub json: bool,
+    /// Print the table as comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    #[command(flatten)]
+    pub html: HtmlFlag,
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub patience: Patience,
+}
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     args.html.check()?;

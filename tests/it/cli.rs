@@ -117,6 +117,7 @@ fn a_kernel_is_explained() {
     let directory = crate::server::data_directory();
     let contract = crate::server::root().join("kernels/transpose/contract.yaml");
     let svg = directory.path().join("roofline.svg");
+    let page = directory.path().join("report.html");
     let args = [
         "--device",
         &crate::server::device(),
@@ -126,6 +127,8 @@ fn a_kernel_is_explained() {
         "3",
         "--svg",
         svg.to_str().unwrap(),
+        "--html",
+        page.to_str().unwrap(),
     ];
     let mut command = crate::server::program();
     command.args(args).env("WARPGAUGE_DATA_DIR", directory.path());
@@ -134,12 +137,26 @@ fn a_kernel_is_explained() {
     for part in ["CORRECT", "metrics ", "occupancy\n", "grid_size", "roofline ", "block_size"] {
         assert!(out.contains(part), "{part:?} in\n{out}");
     }
-    assert!(error.contains("roofline.svg"), "{error}");
+    assert!(error.contains("roofline.svg") && error.contains("report.html"), "{error}");
     if crate::server::device() == "emulator" {
         assert!(error.contains("no time of the launch is known") && !svg.exists(), "{error}");
     } else {
         let picture = std::fs::read_to_string(&svg).unwrap();
         roxmltree::Document::parse(&picture).unwrap();
+    }
+    let page = std::fs::read_to_string(&page).unwrap();
+    for part in ["CORRECT", "transpose", "grid_size", "</html>"] {
+        assert!(page.contains(part), "{part:?} in\n{page}");
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_an_error_before_anything_runs() {
+    for command in ["eval", "profile", "sweep", "compare"] {
+        // A contract that is not there is found only after that.
+        let (code, out, error) = run(&[command, "missing.yaml", "--html", "missing/report.html"]);
+        assert_eq!((code, out.as_str()), (1, ""), "{command}: {error}");
+        assert!(error.contains("could not write missing/report.html"), "{command}: {error}");
     }
 }
 

@@ -1,4 +1,5 @@
-// Opens /docs in a browser and evaluates the example that Swagger UI offers, as a new user would.
+// Opens /docs in a browser and evaluates the example that Swagger UI offers, as a new user would; then finds the job in
+// the list at / and reads its report.
 //
 //   node browser.mjs SERVER_URL CHROMIUM        (in a directory whose node_modules has playwright-core)
 
@@ -59,6 +60,28 @@ try {
   const text = await response.innerText();
   const compiled = /"compiled":\s*true/.test(text);
   if (!compiled) problems.push(`the answer does not say "compiled": true:\n${text.slice(0, 4000)}`);
+
+  await page.goto(url);
+  await page.locator("table a").first().click();
+  await page.waitForURL(/\/jobs\/[^/]+$/);
+  const verdict = page.locator(".verdict .word");
+  if (!/correct/i.test(await verdict.innerText())) problems.push(`the report says ${await verdict.innerText()}`);
+  for (const width of [360, 1280]) {
+    for (const colorScheme of ["light", "dark"]) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.emulateMedia({ colorScheme });
+      const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      if (beyond > 0) problems.push(`the report is ${beyond} px wider than a screen of ${width} px`);
+    }
+  }
+  // Without its style sheet the verdict has no edge.
+  const edge = await page.locator(".verdict").evaluate((box) => getComputedStyle(box).borderLeftWidth);
+  if (edge === "0px") problems.push("the report has no style");
+  // Every part folds out by the keyboard alone.
+  const folded = page.locator("details:not([open]) > summary").first();
+  await folded.focus();
+  await page.keyboard.press("Enter");
+  if ((await page.locator("details[open] > summary:focus").count()) !== 1) problems.push("a part does not fold out");
 } catch (error) {
   problems.push(String(error));
 } finally {
@@ -66,4 +89,4 @@ try {
 }
 // The page must work without a network.
 if (elsewhere.length > 0) problems.push(`the page asked others: ${elsewhere.join(" ")}`);
-finish(problems, 'the page shows "compiled": true');
+finish(problems, 'the page shows "compiled": true, and the report of the job');

@@ -14,6 +14,7 @@ mod machine;
 mod mcp;
 mod metrics;
 mod origins;
+mod pages;
 mod query;
 mod schemas;
 mod specification;

@@ -168,6 +168,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
             "mcp",
             "metrics",
             "model",
+            "page",
             "report",
             "service",
             "shared-tensors",

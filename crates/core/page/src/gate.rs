@@ -50,14 +50,10 @@ fn tone(outcome: GateOutcome) -> Tone {
 fn cases(report: &GateReport) -> Markup {
     let mut cases = report.cases.iter().collect::<Vec<&CaseReport>>();
     cases.sort_by_key(|case| (std::cmp::Reverse(case.outcome), std::cmp::Reverse(case.blocking)));
-    let head = [
-        ("case", false),
-        ("outcome", false),
-        ("change", true),
-        ("baseline", true),
-        ("candidate", true),
-        ("why", false),
-    ];
+    let timed = cases.iter().any(|case| case.baseline_ms.is_some() || case.candidate_ms.is_some());
+    let first = [("case", false), ("outcome", false), ("change", false)];
+    let times = [("baseline", true), ("candidate", true)].into_iter().filter(|_| timed);
+    let head = first.into_iter().chain(times).chain([("why", false)]).collect::<Vec<_>>();
     let rows = cases.iter().map(|case| {
         html! { tr {
             td.wide { (text::code(&case.name)) }
@@ -65,9 +61,11 @@ fn cases(report: &GateReport) -> Markup {
                 (parts::tag(tone(case.outcome), &text::word(&case.outcome).to_lowercase()))
                 @if case.policy.advisory { " advisory" }
             }
-            td.num { (case_change(case)) }
-            td.num { @if let Some(ms) = case.baseline_ms { (text::time(ms)) } }
-            td.num { @if let Some(ms) = case.candidate_ms { (text::time(ms)) } }
+            td.wide { (text::message(&case_change(case))) }
+            @if timed {
+                td.num { @if let Some(ms) = case.baseline_ms { (text::time(ms)) } }
+                td.num { @if let Some(ms) = case.candidate_ms { (text::time(ms)) } }
+            }
             td.wide { (text::message(&case_reason(case))) }
         } }
     });

@@ -14,6 +14,9 @@ use crate::{comparison, evaluation, gate, sweep, text};
 /// Seconds after which a browser asks again for a job that has not ended, or for the list.
 const REFRESH_S: u32 = 3;
 
+/// Characters of an id in the list.
+const ID_SHOWN: usize = 8;
+
 /// Writes the page of a job: its report, or where it stands.
 pub fn job(view: &JobView, links: &Links) -> String {
     content(view, links).whole(links)
@@ -175,7 +178,9 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
         Some(verdict) => (Tone::of_verdict(verdict), verdict.words().to_lowercase()),
         None => (tone(job.state), job.state.name().replace('_', " ")),
     };
-    let short = job.job_id.chars().take(8).collect::<String>();
+    // Ids of jobs that were accepted together differ at their ends.
+    let skipped = job.job_id.chars().count().saturating_sub(ID_SHOWN);
+    let short = job.job_id.chars().skip(skipped).collect::<String>();
     html! { tr {
         td { (parts::tag(tone, &word)) }
         td.wide {
@@ -187,7 +192,7 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
         td { (job.kind.name()) }
         td { @if let Some(label) = &job.label { (text::name(label)) } }
         td.num.left { (moment(job.created_at)) }
-        td.mono { a href=(address) { (text::name(&short)) "…" } }
+        td.mono { a href=(address) { "…" (text::name(&short)) } }
     } }
 }
 

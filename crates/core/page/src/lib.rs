@@ -9,6 +9,7 @@
 //! - `document`: what every page has around its content
 //! - `parts`: pieces that several pages consist of
 //! - `chart`: drawings
+//! - `differences`: two evaluations beside each other
 //! - `evaluation`, `comparison`, `sweep`, `gate`: one kind of report each
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
 
@@ -16,6 +17,7 @@
 
 mod chart;
 mod comparison;
+mod differences;
 mod document;
 mod evaluation;
 mod gate;
@@ -57,4 +59,9 @@ pub fn file(page: PageOf<'_>) -> String {
         PageOf::Job(view) => jobs::content(view, &links),
     };
     content.whole(&links)
+}
+
+/// Writes what differs between the evaluations of two jobs. `None`: one of them has no report of an evaluation.
+pub fn differences(jobs: [&JobView; 2], links: &Links) -> Option<String> {
+    differences::content(jobs, links).map(|content| content.whole(links))
 }

@@ -183,10 +183,13 @@ pub(crate) fn table(
     rows: impl Iterator<Item = Markup>,
 ) -> Markup {
     html! {
-        div.scroll role="region" aria-label=(label) tabindex="0" {
+        div.scroll role="group" aria-label=(label) tabindex="0" {
             table {
                 thead { tr {
-                    @for (name, is_number) in head { th.num[*is_number] scope="col" { (name) } }
+                    @for (name, is_number) in head {
+                        // A column of bars needs no name: the numbers stand beside it.
+                        @if name.is_empty() { td {} } @else { th.num[*is_number] scope="col" { (name) } }
+                    }
                 } }
                 tbody { @for row in rows { (row) } }
             }

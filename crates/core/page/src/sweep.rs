@@ -150,15 +150,20 @@ fn points(report: &SweepResponse) -> Markup {
     let most = report.points.iter().filter_map(|point| Some(measure(report, point)?.0));
     let most = most.max_by(f64::total_cmp).unwrap_or(0.0);
     let axes = report.axes.iter().map(|axis| (axis.name.as_str(), true));
+    let any = |has: fn(&SweepPoint) -> bool| report.points.iter().any(has);
+    let [bytes, flops] = [any(|point| point.gbps.is_some()), any(|point| point.gflops.is_some())];
+    let counted = any(|point| point.counted.is_some());
     let measures = [
-        ("verdict", false),
-        ("median", true),
-        ("95\u{202f}% CI", true),
-        ("GB/s", true),
-        ("GFLOP/s", true),
-        ("warp instructions", true),
-        ("", false),
+        (true, ("verdict", false)),
+        (true, ("median", true)),
+        (true, ("95\u{202f}% CI", true)),
+        (bytes, ("GB/s", true)),
+        (flops, ("GFLOP/s", true)),
+        (counted, ("warp instructions", true)),
+        (true, ("", false)),
     ];
+    // A measure that no point has is no column.
+    let measures = measures.into_iter().filter(|(has, _)| *has).map(|(_, column)| column);
     let head = axes.chain(measures).collect::<Vec<_>>();
     let rows = report.points.iter().take(MAX_POINTS).map(|point| {
         let stats = point.runtime_stats.as_ref();
@@ -170,9 +175,11 @@ fn points(report: &SweepResponse) -> Markup {
             td { (parts::tag(tone(point), &text::word(&point.status))) }
             td.num { @if let Some(stats) = stats { (text::time(stats.median)) } }
             td.num { @if let Some((low, high)) = interval { (text::time(low)) " to " (text::time(high)) } }
-            td.num { @if let Some(rate) = point.gbps { (text::number(rate)) } }
-            td.num { @if let Some(rate) = point.gflops { (text::number(rate)) } }
-            td.num { @if let Some(counted) = point.counted { (text::grouped(counted.warp_instructions)) } }
+            @if bytes { td.num { @if let Some(rate) = point.gbps { (text::number(rate)) } } }
+            @if flops { td.num { @if let Some(rate) = point.gflops { (text::number(rate)) } } }
+            @if counted {
+                td.num { @if let Some(counted) = point.counted { (text::grouped(counted.warp_instructions)) } }
+            }
             td.bar-cell { @if let Some((value, _)) = measure(report, point) { (parts::bar(0.0, value / most)) } }
         } }
     });

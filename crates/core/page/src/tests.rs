@@ -224,6 +224,7 @@ fn every_failure_says_what_it_is() {
                 "column": 9, "message": "`blockIdxx` is undefined\n  3 | int i = blockIdxx.x"}]}}),
             &[
                 "NOT COMPILED",
+                "Line 3: blockIdxx is undefined.",
                 "kernel.cu:3:9",
                 "blockIdxx is undefined",
                 "3 | int i",
@@ -384,6 +385,36 @@ fn a_job_on_its_way_says_how_far_it_is() {
     let failed = job(&serde_json::from_value(failed).unwrap(), &Links::none());
     assert!(Parsed::of(&failed).text.contains("the job's time was up"));
     assert!(!failed.contains("http-equiv=\"refresh\""));
+}
+
+#[test]
+fn two_evaluations_differ_where_their_reports_do() {
+    let view = |change: &dyn Fn(&mut Value)| {
+        let mut report = example("report");
+        change(&mut report);
+        let view = json!({
+            "job_id": "j", "state": "completed", "created_at": 0.0, "trials_done": 0, "result": report,
+        });
+        serde_json::from_value::<JobView>(view).unwrap()
+    };
+    let links = Links { root: Some("../"), ..Links::none() };
+    let one = view(&|_| {});
+    let same = Parsed::of(&differences([&one, &one], &links).unwrap());
+    assert!(same.text.contains("nothing differs") && !same.text.contains('≠'), "{}", same.text);
+    let other = view(&|report| {
+        report["device"]["cuda_version"] = json!("12.9");
+        report["compile"]["compiler"] = json!(HOSTILE);
+        report["measurement"]["cache"] = json!("hot");
+        report["compile"]["resources"]["registers"] = json!(40);
+    });
+    let page = Parsed::of(&differences([&one, &other], &links).unwrap());
+    assert_eq!(page.text.matches('≠').count(), 4, "{}", page.text);
+    for text in ["4 facts of the two reports differ", "12.9", "<img src=x", "2 of "] {
+        assert!(page.text.contains(text), "{text} is missing in {}", page.text);
+    }
+    let running = json!({"job_id": "j", "state": "queued", "created_at": 0.0, "trials_done": 0});
+    let running = serde_json::from_value(running).unwrap();
+    assert!(differences([&one, &running], &links).is_none());
 }
 
 #[test]

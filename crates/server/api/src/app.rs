@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use poem::endpoint::BoxEndpoint;
+use poem::http::{HeaderValue, header};
 use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Request, Response, Route};
 use poem_openapi::OpenApiService;
 use tokio::sync::watch;
@@ -17,9 +18,11 @@ use super::middleware::key_attempts::KeyAttempts;
 use super::middleware::origin::{Names, OriginGuard};
 use super::middleware::query::{KnownParameters, QueryGuard};
 use super::middleware::route_table::RouteTable;
+use super::pages::html;
 use super::phase::Phase;
 use super::request::body::BodyLimits;
 use super::response::events::Watchers;
+use super::response::html::{PagePath, wants_page};
 use super::routes::functions::Functions;
 use super::routes::gate::operations::Gate;
 use super::routes::jobs::operations::Jobs;
@@ -72,10 +75,11 @@ pub(super) fn app(
     );
     let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));
     let operations = operations.into_endpoint();
-    let served = Split { pages: pages::add(Route::new()), mcp, operations }
-        .data(limits)
-        .data(WebhookPolicy::new(&config.webhook_hosts, &config.webhook_secret))
-        .map_to_response();
+    let served =
+        Split { pages: pages::add(Route::new()), service: service.clone(), mcp, operations }
+            .data(limits)
+            .data(WebhookPolicy::new(&config.webhook_hosts, &config.webhook_secret))
+            .map_to_response();
     let known = KnownParameters::new(&document);
     let strict = QueryGuard { routes: Arc::clone(&routes), known, inner: served };
     Envelope {
@@ -98,6 +102,7 @@ pub(super) fn app(
 /// Pages and operations, each with its router: operations nested at `/` would hide the front page.
 struct Split {
     pages: Route,
+    service: Services,
     mcp: Mcp,
     operations: BoxEndpoint<'static>,
 }
@@ -106,6 +111,24 @@ impl Endpoint for Split {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
+        let varies = PagePath::of(request.uri().path()).is_some();
+        let mut response = self.answer(request).await?;
+        // The front page says so itself.
+        if varies && !response.headers().contains_key(header::VARY) {
+            response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+        }
+        Ok(response)
+    }
+}
+
+impl Split {
+    async fn answer(&self, request: Request) -> poem::Result<Response> {
+        let path = request.uri().path().to_owned();
+        if wants_page(request.method(), &path, request.headers())
+            && let Some(path) = PagePath::of(&path)
+        {
+            return Ok(html::page(path, &request, &self.service).await?);
+        }
         if pages::has(&request) {
             return Ok(self.pages.call(request).await?.into_response());
         }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use warpgauge_metrics::si;
-use warpgauge_model::DeviceKind;
+use warpgauge_model::{DeviceKind, Severity};
 use warpgauge_report::{EvaluateResponse, KernelVerdict, RuntimeStats};
 use warpgauge_statistics::{BytesFrom, FloorLimit, RankedBy, Rates};
 
@@ -16,16 +16,32 @@ pub(crate) fn headline_sentence(report: &EvaluateResponse) -> String {
     let name = kernel_name(report);
     let rest = line.strip_prefix(name).map(|rest| rest.trim_start_matches([':', ' ']));
     let sentence = rest.unwrap_or(&line);
+    let first_error = first_error(report);
     let sentence = match report.kernel_verdict() {
         KernelVerdict::Error if report.failure.is_none() => {
             report.kernel_exec_result.validation_error.as_deref().unwrap_or(sentence)
         }
+        KernelVerdict::NotCompiled => first_error.as_deref().unwrap_or(sentence),
         _ => sentence,
     };
     let mut letters = sentence.chars();
     let first = letters.next().map(char::to_uppercase);
     let end = if sentence.ends_with(['.', '!', '?', ']']) { "" } else { "." };
     first.into_iter().flatten().chain(letters).collect::<String>() + end
+}
+
+/// The first error of the compiler with its place, and how many there are.
+fn first_error(report: &EvaluateResponse) -> Option<String> {
+    let diagnostics = report.compile.as_ref().map_or(&[][..], |compile| &compile.diagnostics);
+    let mut errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
+    let first = errors.next()?;
+    let line = first.line.map_or(String::new(), |line| format!("line {line}: "));
+    let message = first.message.lines().next().unwrap_or_default();
+    let more = match errors.count() {
+        0 => String::new(),
+        more => format!("; {}", text::counted(more, "more error")),
+    };
+    Some(format!("{line}{message}{more}"))
 }
 
 pub(super) fn figures(report: &EvaluateResponse) -> Markup {

@@ -97,8 +97,10 @@ pub(super) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
     let mut notes = Footnotes::default();
     let tables = groups.iter().map(|group| (group.replace('_', " "), known(group)));
     let tables = tables.chain([("others".to_owned(), others)]).filter(|(_, rows)| !rows.is_empty());
-    let tables =
-        tables.map(|(group, rows)| table(scope, &group, rows, &mut notes)).collect::<Vec<_>>();
+    let rows = tables
+        .flat_map(|(group, rows)| of_group(scope, &group, rows, &mut notes))
+        .collect::<Vec<_>>();
+    let head = [("metric", false), ("value", true), ("of 100\u{202f}%", false)];
     let note = html! {
         (text::counted(valued, "value")) " of one launch of " (text::code(&metrics.kernel)) ", by " (text::name(&metrics.tool))
     };
@@ -106,7 +108,7 @@ pub(super) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
         @if let Some(why) = &metrics.unavailable {
             p { "A better source is not available: " (text::message(&why.reason)) ". " (text::message(&why.remedy)) }
         }
-        @for table in &tables { (table) }
+        (parts::table("Device metrics", &head, rows.into_iter()))
         (notes.list(scope))
         (missing_values(metrics))
     })
@@ -114,24 +116,29 @@ pub(super) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
 
 type Row<'a> = (Option<&'a MetricInfo>, &'a str, &'a Metric, f64);
 
-fn table(scope: Scope<'_>, group: &str, rows: Vec<Row<'_>>, notes: &mut Footnotes) -> Markup {
+/// The rows of a group under its name.
+fn of_group(
+    scope: Scope<'_>,
+    group: &str,
+    rows: Vec<Row<'_>>,
+    notes: &mut Footnotes,
+) -> Vec<Markup> {
+    let heading = html! { tr { th.group colspan="3" scope="rowgroup" { (group) } } };
     let rows = rows.into_iter().map(|(info, id, metric, value)| {
         let unit = metric.unit.as_deref();
         let mark = metric.note.as_deref().map(|note| notes.mark(note));
         html! { tr {
             td.wide {
                 code title=[info.map(|info| info.description)] { (text::name(id)) }
-                @if let Some(mark) = mark { " " sup { a href={ "#" (scope.id("note-")) (mark) } { (mark) } } }
+                @if let Some(mark) = mark {
+                    " " sup { a href={ "#" (scope.id("note-")) (mark) } { (mark) } }
+                }
             }
             td.num { (with_unit(value, unit)) }
             td.bar-cell { @if unit == Some("%") { (parts::bar(0.0, value / 100.0)) } }
         } }
     });
-    let head = [("metric", false), ("value", true), ("of its peak", false)];
-    html! {
-        h3 { (group) }
-        (parts::table(group, &head, rows))
-    }
+    [heading].into_iter().chain(rows).collect()
 }
 
 /// Notes on values, each of which is written once.

@@ -107,6 +107,12 @@ impl ApiError {
         }
     }
 
+    /// Returns the error for a request without a key.
+    pub(crate) fn without_key() -> Self {
+        let text = "this server needs an API key: send X-API-Key, or Authorization: Bearer";
+        Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, text)
+    }
+
     /// Returns the error for one invalid field of the request.
     pub(crate) fn field(path: &str, code: FailureCode, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::BAD_REQUEST, code.clone().into(), error);

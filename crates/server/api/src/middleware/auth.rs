@@ -11,6 +11,7 @@ use subtle::ConstantTimeEq;
 use super::key_attempts::{KeyAttempts, TooMany};
 use crate::error::ApiError;
 use crate::paths::is_in_book;
+use crate::response::html::ASSETS;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
@@ -32,7 +33,7 @@ impl Sees {
     }
 }
 
-/// Paths that can be read without a key.
+/// Paths that can be read without a key, beside the files of pages.
 const OPEN: [&str; 7] =
     ["/", "/health", "/live", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
@@ -172,9 +173,7 @@ impl Keys {
     ) -> Result<Caller, ApiError> {
         let given = given(headers);
         if given.is_empty() {
-            return Err(unauthorized(
-                "this server needs an API key: send X-API-Key, or Authorization: Bearer",
-            ));
+            return Err(ApiError::without_key());
         }
         guesses.take(from, &given, Instant::now()).map_err(|TooMany(wait)| too_many(wait))?;
         let mut found = None;
@@ -231,7 +230,8 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let path = request.uri().path();
-        let open = (OPEN.contains(&path) || is_in_book(path))
+        let is_file = path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'));
+        let open = (is_file || OPEN.contains(&path) || is_in_book(path))
             && matches!(*request.method(), Method::GET | Method::HEAD);
         let caller = if self.keys.is_empty() {
             Ok(self.keys.anybody.clone())

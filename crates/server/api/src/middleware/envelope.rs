@@ -17,6 +17,7 @@ use super::route_table::RouteTable;
 use crate::error::{ApiError, JSON, framework_error};
 use crate::phase::Phase;
 use crate::response::compression::{accepts_gzip, compressed};
+use crate::response::html::{error_as_page, wants_page};
 use warpgauge_service::MachineService;
 
 /// Maximum length of poem's text that an error quotes, bytes.
@@ -61,10 +62,14 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         let method = request.method().clone();
         let uri = request.uri().clone();
         let gzip = accepts_gzip(request.headers());
+        let page = wants_page(&method, uri.path(), request.headers());
 
         let response = self.run(request, id).await;
         let response = self.in_json(response, &method, &uri).await;
-        let response = self.without_places(response).await;
+        let mut response = self.without_places(response).await;
+        if page {
+            response = error_as_page(response, uri.path()).await;
+        }
         let mut response = compressed(response, gzip).await;
         let status = response.status();
         self.add_headers(response.headers_mut(), status, id);
@@ -134,7 +139,10 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);
         }
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // Files of pages have a hash in their name, and may be kept.
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert_with(|| HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -9,6 +9,7 @@ use poem::{Endpoint, Request, Response};
 
 use super::route_table::RouteTable;
 use crate::error::ApiError;
+use crate::response::html::wants_page;
 use crate::tree::{Mapping, Value};
 use warpgauge_model::{FailureCode, nearest};
 
@@ -130,7 +131,10 @@ impl<E: Endpoint<Output = Response>> Endpoint for QueryGuard<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        self.check(&request)?;
+        // Parameters of a page are its own, and no operation's.
+        if !wants_page(request.method(), request.uri().path(), request.headers()) {
+            self.check(&request)?;
+        }
         self.inner.call(request).await
     }
 }

@@ -47,7 +47,7 @@ pub(crate) async fn compressed(mut response: Response, gzip: bool) -> Response {
     }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
     response
 }
 

@@ -1,5 +1,9 @@
-//! Pages and documents: Swagger UI, the specifications, the front page. Nothing is fetched from
+//! Pages and documents: Swagger UI, the specifications, jobs for browsers. Nothing is fetched from
 //! elsewhere.
+//!
+//! - `html`: jobs and their list as pages, and the files that pages load
+
+pub(crate) mod html;
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +20,7 @@ use super::error::ApiError;
 use super::openapi;
 use super::paths::{BOOK, is_in_book};
 use super::response::compression::{accepts_gzip, zipped};
+use super::response::html::ASSETS;
 
 /// Adds the pages to `route`. Each is made when it is first asked for: together they take more memory
 /// than the rest of an idle server.
@@ -26,15 +31,17 @@ pub(super) fn add(route: Route) -> Route {
         route.at(format!("{BOOK}/{path}"), get(page("text/html; charset=utf-8", make)))
     });
     book.at(BOOK, get(make_sync(front_of_book)))
-        .at("/", get(make_sync(front)))
+        .at("/", get(make_sync(|_| front())))
+        .at(html::FILES, get(make_sync(html::style)))
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
         .at("/openapi.json", get(page("application/json", openapi::full_json)))
         .at("/openapi.yaml", get(page("application/yaml", openapi::full_yaml)))
         .at("/openapi-client.json", get(page("application/json", openapi::client_json)))
 }
 
-/// Pages beside the book.
-const PATHS: [&str; 5] = ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+/// Pages beside the book, with the style sheet's as a template.
+const PATHS: [&str; 6] =
+    ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json", "/assets/{file}"];
 
 /// The paths that [`add`] adds.
 pub(super) fn paths() -> impl Iterator<Item = String> {
@@ -45,7 +52,10 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
 /// Whether it is one of them that is asked for. The front page's path is an operation's, too.
 pub(super) fn has(request: &Request) -> bool {
     let path = request.uri().path();
-    is_in_book(path) || PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
+    let is_file = path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'));
+    is_file
+        || is_in_book(path)
+        || PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
 }
 
 /// A text that does not change, and the same compressed: neither is made for each request.
@@ -146,18 +156,10 @@ fn digests(page: &str) -> [String; 2] {
 /// What the GPU Tensor Server answers at its front page, to the letter.
 const RUNNING: &str = r#"{"message":"GPU Tensor Server is running"}"#;
 
-/// A browser, which asks for HTML, is sent to the documentation; a program gets JSON.
-fn front(request: Request) -> Response {
-    let mut wanted = request.headers().get_all(header::ACCEPT).iter();
-    let html = wanted.any(|accept| accept.to_str().is_ok_and(|types| types.contains("text/html")));
+/// The front page of programs. Browsers get the list of jobs ([`html`]).
+fn front() -> Response {
     let response = Response::builder().header(header::VARY, "accept");
-    match html {
-        true => response
-            .status(StatusCode::TEMPORARY_REDIRECT)
-            .header(header::LOCATION, "/docs")
-            .finish(),
-        false => response.content_type("application/json").body(RUNNING),
-    }
+    response.content_type("application/json").body(RUNNING)
 }
 
 /// Sends a browser to the first page of the book.

@@ -1,0 +1,125 @@
+//! Jobs for browsers: a job at the address at which programs get its JSON, and the list of jobs at the front page.
+
+use poem::http::{HeaderValue, StatusCode, header};
+use poem::{IntoResponse, Request, Response};
+
+use crate::blocking::run_blocking;
+use crate::error::ApiError;
+use crate::response::html::{HtmlReply, PagePath, links};
+use warpgauge_job_views::JobView;
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_page::{ArtifactLink, Links, Listed, style};
+use warpgauge_service::{Caller, JobQuery, ServiceError, Services};
+
+/// Path of the files that pages load.
+pub(super) const FILES: &str = "/assets/:file";
+
+/// Jobs of a page of the list.
+const LISTED: u32 = 50;
+
+/// Longest id of a job; longer ones are not looked up.
+const MAX_ID: usize = 64;
+
+/// Makes the page at this path.
+pub(crate) async fn page(
+    path: PagePath<'_>,
+    request: &Request,
+    service: &Services,
+) -> Result<Response, ApiError> {
+    // Only the front page is open to requests without a key.
+    let Some(caller) = request.data::<Caller>() else { return Err(ApiError::without_key()) };
+    let links = links(request.uri().path());
+    let query: Vec<(String, String)> = request.params().map_err(|error| {
+        ApiError::field("query", FailureCode::InvalidParameter, format!("the query: {error}"))
+    })?;
+    let given = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let html = match path {
+        PagePath::Front => list(given("cursor").cloned(), links, service, caller).await?,
+        PagePath::Job(id) => match given("compare") {
+            Some(other) => differences([id, other], links, service, caller).await?,
+            None => job(id, links, service, caller).await?,
+        },
+    };
+    Ok(HtmlReply(html).into_response())
+}
+
+async fn list(
+    cursor: Option<String>,
+    links: Links,
+    service: &Services,
+    caller: &Caller,
+) -> Result<String, ApiError> {
+    let is_later = cursor.is_some();
+    let query = JobQuery { limit: LISTED, cursor, ..JobQuery::default() };
+    let jobs = service.jobs.jobs(query, caller).await?;
+    run_blocking("page", "writing a page", move || {
+        warpgauge_page::list(Listed { jobs: &jobs, is_later }, &links)
+    })
+    .await
+}
+
+async fn job(
+    id: &str,
+    links: Links,
+    service: &Services,
+    caller: &Caller,
+) -> Result<String, ApiError> {
+    let job = found(id, service, caller).await?;
+    let links = with_artifacts(&job, links, service, caller).await;
+    run_blocking("page", "writing a page", move || warpgauge_page::job(&job, &links)).await
+}
+
+async fn found(id: &str, service: &Services, caller: &Caller) -> Result<JobView, ApiError> {
+    if id.len() > MAX_ID {
+        return Err(ServiceError::NoSuchJob(id.chars().take(MAX_ID).collect()).into());
+    }
+    Ok(service.jobs.job(id, caller).await?)
+}
+
+/// What differs between two evaluations of the caller.
+async fn differences(
+    [first, second]: [&str; 2],
+    links: Links,
+    service: &Services,
+    caller: &Caller,
+) -> Result<String, ApiError> {
+    let jobs = [found(first, service, caller).await?, found(second, service, caller).await?];
+    let page = run_blocking("page", "writing a page", move || {
+        warpgauge_page::differences([&jobs[0], &jobs[1]], &links)
+    });
+    page.await?.ok_or_else(|| {
+        let text = "compare: both jobs must be evaluations that have ended; the pages of the jobs say what they are";
+        ApiError::field("compare", FailureCode::InvalidParameter, text)
+    })
+}
+
+/// Links with the artifacts of a job that has a report of kernels.
+async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller: &Caller) -> Links {
+    if job.result.is_none() && job.comparison.is_none() {
+        return links;
+    }
+    match service.artifacts.artifacts(&job.job_id, caller).await {
+        Ok(list) => {
+            let available = list.artifacts.into_iter().filter(|artifact| artifact.available);
+            let linked = available.filter_map(|artifact| {
+                let url = artifact.url?;
+                Some(ArtifactLink { name: artifact.name, kernel: artifact.kernel, url })
+            });
+            Links { artifacts: linked.collect(), ..links }
+        }
+        Err(error) => Links { no_artifacts: Some(error.to_string()), ..links },
+    }
+}
+
+/// The style sheet. Its name has a hash of its content, so that it may be kept for ever.
+pub(super) fn style(request: Request) -> Response {
+    if request.uri().path().trim_start_matches('/') != style::path() {
+        let text = "there is no such file: reload the page that names it";
+        return ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, text).into_response();
+    }
+    let mut response = Response::builder().content_type("text/css; charset=utf-8").finish();
+    let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
+    response.headers_mut().insert(header::CACHE_CONTROL, forever);
+    response.set_body(style::CSS);
+    response
+}

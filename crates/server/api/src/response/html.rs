@@ -1,0 +1,138 @@
+//! Answers as pages.
+
+use poem::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use poem::{IntoResponse, Response};
+
+use super::accept::prefers_html;
+use super::reply::BodyLength;
+use crate::error::ErrorBody;
+use warpgauge_page::{Links, Notice};
+
+/// Folder of the files that pages load.
+pub(crate) const ASSETS: &str = "/assets";
+
+/// What a browser may do with a page: show it, with the style sheet of this server. No script runs.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
+                      form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/// Links of the page at this path.
+pub(crate) fn links(path: &str) -> Links {
+    let root = if path == "/" { "./" } else { "../" };
+    Links { root: Some(root), ..Links::none() }
+}
+
+/// A path at which browsers get a page and programs JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PagePath<'p> {
+    /// The front page: the list of jobs.
+    Front,
+    /// A job, by its id.
+    Job(&'p str),
+}
+
+impl<'p> PagePath<'p> {
+    pub(crate) fn of(path: &'p str) -> Option<Self> {
+        match path.strip_prefix("/jobs/") {
+            Some(id) => (!id.is_empty() && !id.contains('/')).then_some(Self::Job(id)),
+            None => (path == "/").then_some(Self::Front),
+        }
+    }
+}
+
+/// Returns whether the client gets a page: it reads such a path, and prefers HTML.
+pub(crate) fn wants_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    reads && PagePath::of(path).is_some() && prefers_html(headers)
+}
+
+/// A page.
+pub(crate) struct HtmlReply(pub(crate) String);
+
+impl IntoResponse for HtmlReply {
+    fn into_response(self) -> Response {
+        let mut response = Response::builder().content_type("text/html; charset=utf-8").finish();
+        response.set_data(BodyLength(self.0.len()));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+        response.set_body(self.0);
+        response
+    }
+}
+
+/// Gives an error in JSON the form of a page.
+pub(crate) async fn error_as_page(mut response: Response, path: &str) -> Response {
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let body = response.take_body().into_bytes().await.unwrap_or_default();
+    let Ok(error) = serde_json::from_slice::<ErrorBody>(&body) else {
+        response.set_body(body);
+        return response;
+    };
+    let mut page = HtmlReply(error_page(status, &error, path)).into_response();
+    page.set_status(status);
+    // What else the error says in headers, such as when to try again, stays.
+    for (name, value) in response.headers() {
+        if *name != header::CONTENT_TYPE && *name != header::CONTENT_LENGTH {
+            page.headers_mut().entry(name).or_insert(value.clone());
+        }
+    }
+    page
+}
+
+fn error_page(status: StatusCode, error: &ErrorBody, path: &str) -> String {
+    let reason = status.canonical_reason().unwrap_or("error").to_lowercase();
+    let word = format!("{} {reason}", status.as_u16());
+    let (heading, commands) = match status {
+        StatusCode::UNAUTHORIZED => ("This page needs an API key", with_key(path)),
+        StatusCode::NOT_FOUND => ("There is no such page", String::new()),
+        _ => ("The page cannot be shown", String::new()),
+    };
+    let sentence = match status {
+        StatusCode::UNAUTHORIZED => format!(
+            "{}. A browser sends none: ask on the command line, or write the page into a file.",
+            error.error
+        ),
+        _ => error.error.clone(),
+    };
+    let notice = Notice { word: &word, heading, sentence: &sentence, commands: &commands };
+    warpgauge_page::notice(notice, &links(path))
+}
+
+/// Commands that show a page of a server with keys. An address may be anything: an id is shown where it is one.
+fn with_key(path: &str) -> String {
+    let is_plain = |id: &str| {
+        (1..=64).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let command = match path.strip_prefix("/jobs/").filter(|id| is_plain(id)) {
+        Some(job) => format!("warpgauge jobs show {job} --html job.html"),
+        None => "warpgauge jobs list".to_owned(),
+    };
+    format!("export WARPGAUGE_API_KEY=KEY WARPGAUGE_SERVER=http://HOST:PORT\n{command}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_and_the_front_page_are_pages() {
+        assert_eq!(PagePath::of("/"), Some(PagePath::Front));
+        assert_eq!(PagePath::of("/jobs/7"), Some(PagePath::Job("7")));
+        for path in ["/jobs", "/jobs/", "/jobs/7/artifacts", "/docs", "/job/7"] {
+            assert_eq!(PagePath::of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_no_command() {
+        assert!(
+            with_key("/jobs/0199d3c2-5b8e").ends_with("jobs show 0199d3c2-5b8e --html job.html")
+        );
+        for path in ["/jobs/$(reboot)", "/jobs/a;b", "/jobs/", "/"] {
+            assert!(with_key(path).ends_with("\nwarpgauge jobs list"), "{path}");
+        }
+    }
+}

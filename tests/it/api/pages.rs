@@ -1,0 +1,145 @@
+//! Jobs and their list as pages, for browsers.
+
+use serde_json::json;
+
+use super::fake::FakeService;
+use super::http::{Answer, CONTRACT, Server, config, contract_named};
+
+/// What a browser sends when an address is typed.
+const BROWSER: &str = "accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+async fn browse(server: &Server, path: &str) -> Answer {
+    server.send("GET", path, &[BROWSER], "").await
+}
+
+/// Checks what holds for every page, and gives its text.
+fn page(answer: &Answer, status: u16) -> &str {
+    assert_eq!(answer.status, status, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    let policy = answer.header("content-security-policy").unwrap();
+    for words in ["default-src 'none'", "style-src 'self'", "frame-ancestors 'none'"] {
+        assert!(policy.contains(words), "{policy}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    let html = answer.text();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>"), "{html}");
+    assert!(!html.contains("<script") && !html.contains(" style="), "{html}");
+    html
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_of_a_job_and_a_program_its_json() {
+    let server = Server::start().await;
+    let accepted = server.post("/evaluate?wait=false", CONTRACT).await.json();
+    let path = format!("/jobs/{}", accepted["job_id"].as_str().unwrap());
+    let answer = browse(&server, &path).await;
+    let html = page(&answer, 200);
+    assert_eq!(answer.header("vary"), Some("accept"));
+    for text in ["CORRECT", "vector_add", "Median time of a launch", "href=\"../docs\""] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    assert!(html.contains(&format!("href=\"..{path}/artifacts/")), "no artifacts: {html}");
+    for accept in ["accept: */*", "accept: application/json", "accept: text/html;q=0.5, */*"] {
+        let answer = server.send("GET", &path, &[accept], "").await;
+        assert_eq!(answer.json()["state"], "completed", "{accept}");
+        assert_eq!(answer.header("vary"), Some("accept"), "{accept}");
+    }
+    assert_eq!(server.get(&path).await.json()["state"], "completed");
+    let head = server.send("HEAD", &path, &[BROWSER], "").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    // What else is at a job's address is not a page's.
+    let list = browse(&server, &format!("{path}/artifacts")).await;
+    assert!(list.json()["artifacts"].is_array());
+}
+
+#[tokio::test]
+async fn two_jobs_are_compared_by_what_their_reports_hold() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let accepted = server.post("/evaluate?wait=false", CONTRACT).await.json();
+        ids.push(accepted["job_id"].as_str().unwrap().to_owned());
+    }
+    let path = format!("/jobs/{}?compare={}", ids[0], ids[1]);
+    let answer = browse(&server, &path).await;
+    assert!(page(&answer, 200).contains("Toolchain and device"));
+    server.get(&path).await.expect_error(400, "unknown_parameter");
+    let missing = browse(&server, &format!("/jobs/{}?compare=nobody", ids[0])).await;
+    page(&missing, 404);
+}
+
+#[tokio::test]
+async fn the_front_page_lists_jobs_for_browsers() {
+    let server = Server::start().await;
+    assert!(page(&browse(&server, "/").await, 200).contains("There are no jobs yet"));
+    let label = "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E";
+    let accepted = server.post(&format!("/evaluate?wait=false&label={label}"), CONTRACT).await;
+    let job_id = accepted.json()["job_id"].as_str().unwrap().to_owned();
+    let answer = browse(&server, "/").await;
+    let html = page(&answer, 200);
+    assert_eq!(answer.header("vary"), Some("accept"));
+    assert!(html.contains(&format!("href=\"./jobs/{job_id}\"")), "{html}");
+    assert!(
+        html.contains("&lt;img src=x onerror=alert(1)&gt;") && !html.contains("<img"),
+        "{html}"
+    );
+    let message = json!({"message": "GPU Tensor Server is running"});
+    assert_eq!(server.get("/").await.json(), message, "programs get what they got before");
+}
+
+#[tokio::test]
+async fn the_style_sheet_of_a_page_is_kept_for_long() {
+    let mut config = config();
+    config.api_keys = vec!["key".into()];
+    let server = Server::with(config, FakeService::new()).await;
+    let key = ["x-api-key: key", BROWSER];
+    let html = server.send("GET", "/", &key, "").await;
+    let (_, rest) = html.text().split_once("rel=\"stylesheet\" href=\".").unwrap();
+    let path = rest.split('"').next().unwrap();
+    // Without a key, as browsers fetch it.
+    let sheet = server.get(path).await;
+    assert_eq!(
+        (sheet.status, sheet.header("content-type")),
+        (200, Some("text/css; charset=utf-8"))
+    );
+    assert_eq!(sheet.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    assert!(sheet.text().contains("prefers-color-scheme"));
+    for other in ["/assets/page-0000000000000000.css", "/assets/", "/assets/a/b"] {
+        server.get(other).await.expect_error(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_needs_a_key_says_what_to_do() {
+    let mut config = config();
+    config.api_keys = vec!["first-key".into(), "second-key".into()];
+    let server = Server::with(config, FakeService::new()).await;
+    for (path, command) in
+        [("/", "warpgauge jobs list"), ("/jobs/job-1", "warpgauge jobs show job-1 --html job.html")]
+    {
+        let answer = browse(&server, path).await;
+        let html = page(&answer, 401);
+        assert!(html.contains("This page needs an API key"), "{html}");
+        assert!(html.contains(command), "{html}");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"warpgauge\""));
+        let wrong = server.send("GET", path, &[BROWSER, "x-api-key: wrong"], "").await;
+        page(&wrong, 401);
+    }
+    let program = server.get("/jobs/job-1").await;
+    program.expect_error(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn errors_of_pages_are_pages() {
+    let server = Server::start().await;
+    let html = browse(&server, "/jobs/%3Cscript%3E").await;
+    assert!(page(&html, 404).contains("There is no such page"));
+    let long = browse(&server, &format!("/jobs/{}", "x".repeat(5000))).await;
+    assert!(page(&long, 404).len() < 4_000);
+    // Operations that are no pages answer in JSON, whoever asks.
+    browse(&server, "/nothing").await.expect_error(404, "not_found");
+    let refused = server.send("POST", "/evaluate", &[BROWSER], &contract_named("invalid")).await;
+    assert_eq!(refused.header("content-type"), Some("application/json"));
+}
