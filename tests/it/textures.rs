@@ -244,11 +244,65 @@ fn textures_that_cannot_be_are_reported_by_name() {
 
     // What the emulated device lacks is its own fault, and said by name.
     the_rest_needs!("the emulated device", emulated());
-    let gather = "extern \"C\" __global__ void k(cudaTextureObject_t t, float* y, int n) {\n\
-        y[threadIdx.x] = tex2Dgather<float4>(t, threadIdx.x, 0).x; }";
+    let cube = "extern \"C\" __global__ void k(cudaTextureObject_t t, float* y, int n) {\n\
+        y[threadIdx.x] = texCubemap<float>(t, 1, 0, 0); }";
     let mut contract = fetch();
-    contract["kernel"]["source_code"] = json!(gather);
+    contract["kernel"]["source_code"] = json!(cube);
     let report = server.evaluate(&contract);
     assert_eq!(report["failure"]["code"], "not_supported", "{report:#}");
-    assert!(report["failure"]["message"].to_string().contains("tex2Dgather"), "{report:#}");
+    assert!(report["failure"]["message"].to_string().contains("cubes"), "{report:#}");
+}
+
+/// Reads four neighbours of a point of each texel, and beyond the edges.
+const GATHER: &str = r#"
+extern "C" __global__ void gather(cudaTextureObject_t t, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    VECTOR v = tex2Dgather<VECTOR>(t, (i % 20 - 2) * 1.25f, (i / 20 - 2) * 1.25f, CHANNEL);
+    y[i] = v.x + 2 * v.y + 4 * v.z + 8 * v.w;
+}"#;
+
+/// The same for a tensor of 8 × 16 texels: left below, right below, right above and left above.
+const GATHERED: &str = r#"
+extern "C" __global__ void gathered(const TYPE* a, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int x = floorf((i % 20 - 2) * 1.25f - 0.5f), z = floorf((i / 20 - 2) * 1.25f - 0.5f);
+    auto at = [=](int x, int y) {
+        x = min(max(x, 0), 15); y = min(max(y, 0), 7);
+        return float(a[(y * 16 + x) * CHANNELS + CHANNEL]);
+    };
+    y[i] = at(x, z + 1) + 2 * at(x + 1, z + 1) + 4 * at(x + 1, z) + 8 * at(x, z);
+}"#;
+
+#[test]
+fn four_neighbours_of_a_texture_are_read_at_once() {
+    needs!("the emulated device", emulated());
+    let server = Server::start();
+    for (more, dtype, types, channels, channel) in [
+        (json!({}), "float32", ["float", "float4"], 1, 0),
+        (json!({"filter": "linear"}), "float32", ["float", "float4"], 1, 0),
+        (json!({"channels": 4}), "float32", ["float", "float4"], 4, 3),
+        (json!({"channels": 2}), "uint8", ["unsigned char", "uchar4"], 2, 1),
+        (json!({"array": true}), "int32", ["int", "int4"], 1, 0),
+    ] {
+        let mut texture = more.clone();
+        texture["tensor"] = json!("a");
+        let filled = |source: &str| {
+            source
+                .replace("CHANNELS", &channels.to_string())
+                .replace("CHANNEL", &channel.to_string())
+                .replace("VECTOR", types[1])
+                .replace("TYPE", types[0])
+        };
+        let shape = if channels == 1 { json!([8, 16]) } else { json!([8, 16, channels]) };
+        let a = tensor("a", "input", dtype, &shape);
+        let mut contract = contract(&filled(GATHER), &filled(GATHERED), &texture, &a, 240);
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], "correct", "{more} {dtype}: {report:#}");
+        let wrong = filled(GATHER).replace("v.x + 2 * v.y", "v.y + 2 * v.x");
+        contract["kernel"]["source_code"] = json!(wrong);
+        let report = server.evaluate(&contract);
+        assert_eq!(report["verdict"], "wrong", "{more} {dtype}: {report:#}");
+    }
 }

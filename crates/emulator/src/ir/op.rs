@@ -226,6 +226,8 @@ pub(crate) struct Tex {
     pub(crate) layered: bool,
     /// Whether the coordinates are integers.
     pub(crate) integral: bool,
+    /// The channel of four neighbours that `tld4` reads, and `None` for `tex`.
+    pub(crate) gathered: Option<u8>,
 }
 
 /// A load from a surface or a store to it. The object is in `a`, the layer, if any, and the coordinates in the list at `imm`,

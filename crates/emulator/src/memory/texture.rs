@@ -125,6 +125,15 @@ impl Texture {
         ]
     }
 
+    /// Returns both texels of a dimension between which linear filtering would interpolate. The coordinate has 8
+    /// fractional bits, as there.
+    pub(crate) fn footprint(&self, dimension: usize, coordinate: f32) -> [Option<u64>; 2] {
+        let extent = self.texels.extents[dimension];
+        let at = if self.normalized { coordinate * extent as f32 } else { coordinate };
+        let first = (((at - 0.5) * 256.0).round_ties_even() / 256.0).floor();
+        [self.texel_at(dimension, first), self.texel_at(dimension, first + 1.0)]
+    }
+
     /// Returns the texel of linear memory at an index.
     pub(crate) fn fetched(&self, index: i32) -> Option<u64> {
         u64::try_from(index).ok().filter(|index| *index < self.texels.extents[0])
@@ -193,6 +202,20 @@ mod tests {
         assert_eq!(
             texture(AddressMode::Clamp, false, false).texels.address([2, 1, 0]),
             0x1000 + 32 + 16
+        );
+    }
+
+    #[test]
+    fn a_footprint_is_what_linear_filtering_reads_whatever_the_filter_is() {
+        let at = |mode, normalized, x| texture(mode, false, normalized).footprint(0, x);
+        assert_eq!(at(AddressMode::Clamp, false, 1.6), [Some(1), Some(2)]);
+        assert_eq!(at(AddressMode::Clamp, false, 0.25), [Some(0), Some(0)]);
+        assert_eq!(at(AddressMode::Border, false, 0.25), [None, Some(0)]);
+        assert_eq!(at(AddressMode::Wrap, true, 0.0), [Some(3), Some(0)]);
+        assert_eq!(
+            at(AddressMode::Clamp, false, 2.4999),
+            [Some(2), Some(3)],
+            "1/256 is the least step"
         );
     }
 

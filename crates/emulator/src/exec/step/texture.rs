@@ -45,7 +45,10 @@ pub(super) fn read(
         if let Some(why) = unfit(&texture, tex) {
             return Err(refused(worker, cta, warp, &here, FaultKind::Unsupported, &why));
         }
-        let results = sampled(worker, cta, warp, &here, (&texture, tex), &coordinates)?;
+        let results = match tex.gathered {
+            Some(channel) => gathered(worker, cta, warp, &here, (&texture, channel), &coordinates)?,
+            None => sampled(worker, cta, warp, &here, (&texture, tex), &coordinates)?,
+        };
         let regs = &mut warp.frames[at.frame].regs;
         for (channel, reg) in code.lists[inst.s as usize].iter().enumerate() {
             regs.put32(*reg, &results.map(|lane| lane[channel]), here.active);
@@ -162,6 +165,32 @@ fn sampled(
     }
     if interpolates {
         results = sums.map(|lane| lane.map(f32::to_bits));
+    }
+    Ok(results)
+}
+
+/// Returns one channel of the four texels that linear filtering would read: those at the left and the right of the row
+/// below, then those at the right and the left of the row above.
+fn gathered(
+    worker: &mut Worker<'_>,
+    cta: &mut Cta,
+    warp: &Warp,
+    at: &At,
+    (texture, channel): (&Texture, u8),
+    coordinates: &Coordinates,
+) -> Result<Results, Box<LaunchFault>> {
+    let mut results = [[0; 4]; 32];
+    for (result, (right, below)) in [(0, 1), (1, 1), (1, 0), (0, 0)].into_iter().enumerate() {
+        let mut corner = Corner { texels: [None; 32], weights: [0.0; 32] };
+        memory::lanes(at.active, |lane| {
+            let at = |dimension: usize| f32::from_bits(coordinates[dimension][lane]);
+            let (x, y) = (texture.footprint(0, at(0))[right], texture.footprint(1, at(1))[below]);
+            corner.texels[lane] = x.zip(y).map(|(x, y)| [x, y, 0]);
+        });
+        let values = texels(worker, cta, warp, at, texture, &corner)?;
+        memory::lanes(at.active, |lane| {
+            results[lane][result] = values[lane][usize::from(channel)];
+        });
     }
     Ok(results)
 }

@@ -6,10 +6,6 @@ use super::{Problem, Reason, gap};
 use crate::ir::{I1, I2};
 use crate::ptx::{Instr, Operand, Type, isa};
 
-/// Refusal of `tex2Dgather`.
-const GATHERED: &str = "reads of four neighbours of a texture (tex2Dgather) are not supported by the emulator: read them one by one, at \
-     coordinates that are whole texels apart";
-
 impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn arg<'i>(&self, instr: &'i Instr<'a>, i: usize) -> Reason<&'i Operand<'a>> {
         let n = instr.operands.len();
@@ -67,6 +63,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             | "testp" => self.float_function(i, m),
             "cvt" => self.cvt(i, m),
             "tex" => self.texture(i, m),
+            "tld4" => self.texture_gather(i, m),
             "suld" | "sust" => self.surface(i, m),
             "ld" | "ldu" => self.load(i, m),
             "st" => self.store(i, m),
@@ -128,7 +125,6 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "wgmma" | "tcgen05" => {
                 Err(gap("matrix instructions of warpgroups and tensor memory are not supported"))
             }
-            "tld4" => Err(gap(GATHERED)),
             "txq" => Err(gap("queries of textures are not supported by the emulator")),
             "sured" | "suq" => {
                 Err(gap("reductions on surfaces and queries are not supported by the emulator"))

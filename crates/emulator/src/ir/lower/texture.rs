@@ -44,17 +44,55 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         for operand in &i.operands[2..] {
             self.level(operand, dims)?;
         }
+        let integral = coordinate == Type::S32;
+        self.sample(i, Tex { dims, layered, integral, gathered: None }, (result, coordinate))
+    }
+
+    /// Lowers `tld4` with a texture object.
+    pub(super) fn texture_gather(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
+        let channels = [("r", 0), ("g", 1), ("b", 2), ("a", 3)];
+        let channel = m.one_of(&channels).ok_or("it needs a channel: `.r`, `.g`, `.b` or `.a`")?;
+        if m.one_of(&GEOMETRIES) != Some((2, false)) {
+            return Err(gap(
+                "reads of four neighbours of layers and of cubes are not supported by the emulator",
+            ));
+        }
+        if !m.take("v4") {
+            return Err("it needs `.v4`".into());
+        }
+        let (result, coordinate) = (m.ty()?, m.ty()?);
+        let is_result = matches!(result, Type::F32 | Type::S32 | Type::U32);
+        if !is_result || coordinate != Type::F32 {
+            return Err(gap("this type of a texture is not supported by the emulator"));
+        }
+        if i.operands.len() > 2 {
+            return Err(gap(
+                "offsets of reads of four neighbours of a texture are not supported by the emulator",
+            ));
+        }
+        self.operands(i, 2)?;
+        let tex = Tex { dims: 2, layered: false, integral: false, gathered: Some(channel) };
+        self.sample(i, tex, (result, coordinate))
+    }
+
+    /// Adds a read with four results: those of the first operand, at the texel of the second.
+    fn sample(
+        &mut self,
+        i: &Instr<'a>,
+        tex: Tex,
+        (result, coordinate): (Type, Type),
+    ) -> Reason<()> {
         let Operand::Vector(results) = self.arg(i, 0)? else {
             return Err("the results are no vector".into());
         };
         if results.len() != 4 {
             return Err(format!("{} results instead of 4", results.len()).into());
         }
-        let (object, coordinates) = self.texel(self.arg(i, 1)?, (dims, layered), coordinate)?;
+        let at = (tex.dims, tex.layered);
+        let (object, coordinates) = self.texel(self.arg(i, 1)?, at, coordinate)?;
         let results =
             results.iter().map(|one| self.dest(one, result)).collect::<Reason<Vec<_>>>()?;
-        let integral = coordinate == Type::S32;
-        self.push(Op::Tex(Tex { dims, layered, integral }), &[], &[object], 0);
+        self.push(Op::Tex(tex), &[], &[object], 0);
         self.texel_lists(&coordinates, &results, true);
         Ok(())
     }
