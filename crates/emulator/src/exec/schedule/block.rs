@@ -35,6 +35,10 @@ fn lanes(threads: u32, w: u32) -> u32 {
     if count == 32 { u32::MAX } else { (1 << count) - 1 }
 }
 
+/// Words that blocks find in shared memory, in turn: NaN and -1, a large number, and a large negative one. On a GPU they
+/// find what others left there, so a kernel that takes it for zeros is wrong.
+const LEFT: [u32; 3] = [0xffff_ffff, 0x5a5a_5a5a, 0xdada_dada];
+
 impl Block {
     /// Creates block number `index` of the grid.
     pub(super) fn new(grid: &Grid<'_>, index: u64) -> Self {
@@ -53,7 +57,7 @@ impl Block {
         let cta = Cta {
             id: grid.place(index),
             index,
-            shared: vec![0; bytes.div_ceil(4) as usize],
+            shared: Vec::new(),
             shared_bytes: bytes,
             barriers: [Barrier::default(); 16],
             alive: threads,
@@ -63,7 +67,19 @@ impl Block {
             loads: 0,
             hold: 0,
         };
-        Self { warps: warps.collect(), cta, next: 0 }
+        let mut block = Self { warps: warps.collect(), cta, next: 0 };
+        block.cta.shared = vec![0; bytes.div_ceil(4) as usize];
+        block.fill_shared(grid);
+        block
+    }
+
+    /// Fills shared memory, which has no defined content when a block begins. What the system reserves behind it is 0.
+    fn fill_shared(&mut self, grid: &Grid<'_>) {
+        let left = LEFT[((grid.id + self.cta.index) % LEFT.len() as u64) as usize];
+        let own = grid.shared_bytes.div_ceil(4) as usize;
+        let (own, reserved) = self.cta.shared.split_at_mut(own);
+        own.fill(left);
+        reserved.fill(0);
     }
 
     /// Lets others run after the `hold`th plain load from global memory; never if 0.
@@ -92,12 +108,12 @@ impl Block {
         let warps = self.warps.len();
         let cta = &mut self.cta;
         (cta.id, cta.index, cta.alive) = (grid.place(index), index, threads);
-        cta.shared.fill(0);
         cta.barriers = [Barrier::default(); 16];
         grid.room.give_back(cta.races.take().map_or(0, |races| races.pages()));
         cta.races = grid.opts.sanitize.then(|| Races::new(cta.shared_bytes, warps));
         cta.copies.clear();
         (cta.known, cta.loads, cta.hold) = (0, 0, 0);
+        self.fill_shared(grid);
         for (w, warp) in self.warps.iter_mut().enumerate() {
             warp.begin(lanes(threads, w as u32), grid.code);
         }
