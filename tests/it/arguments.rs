@@ -1,5 +1,7 @@
 //! Arguments: shapes by expressions, and arguments without a value.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::server::{Server, emulated};
@@ -351,6 +353,27 @@ fn structures_have_up_to_256_fields() {
         Some("/wAAAA=="),
         "{report:#}"
     );
+
+    // The elements of an array are one field.
+    let mut array = of(2);
+    let kernel = &mut array["kernel"];
+    kernel["source_code"] = json!(
+        "struct Layer { short a[2][600]; float f; };\nstruct P { int n; Layer in[3]; };\n\
+         __global__ void k(P p, int* y) { int s = p.n; for (int i = 0; i < 3; i++) { s += (int)p.in[i].f; for (int j = 0; \
+         j < 1200; j++) s += p.in[i].a[j / 600][j % 600] * (j + i); } y[0] = s; }"
+    );
+    let rows: Value =
+        (0..2).map(|row| (0..600).map(|at| row + at % 7).collect()).collect::<Vec<Vec<_>>>().into();
+    let inner = |at: usize| json!({"a": rows, "f": at});
+    kernel["io"]["args"][0]["fields"] = json!({"n": 5, "in": [inner(1), inner(2), inner(3)]});
+    let sum = |at: i32| (0..1200).map(|j| (j / 600 + j % 600 % 7) * (j + at)).sum::<i32>();
+    let expected = 5 + 1 + 2 + 3 + sum(0) + sum(1) + sum(2);
+    let report = server.evaluate(&array);
+    let data = report["outputs"]["y"]["data"]["data_b64"].as_str();
+    let data = data.or(report["outputs"]["y"]["data_b64"].as_str()).unwrap_or_default();
+    let bytes = STANDARD.decode(data).unwrap();
+    assert_eq!(bytes, expected.to_le_bytes(), "{report:#}");
+
     let mut two = of(200);
     let second = json!({"name": "q", "type": "struct",
         "fields": (0..100).map(|at| (format!("g{at}"), json!(at))).collect::<serde_json::Map<_, _>>()});
@@ -392,7 +415,8 @@ fn a_structure_that_does_not_fit_is_reported_by_its_field() {
     says(&|fields| fields["bad name"] = json!(1), "not the name of a field");
     says(&|fields| drop(fields.as_object_mut().unwrap().remove("weights")), "not among `fields`");
     says(&|fields| drop(fields.as_object_mut().unwrap().remove("big")), "not among `fields`");
-    says(&|fields| fields["weights"]["w"] = json!(vec![1; 300]), "at most 256 fields");
+    says(&|fields| fields["weights"]["w"] = json!(vec![1; 300]), "`weights.w` has 3 elements");
+    says(&|fields| fields["weights"]["w"] = json!(vec![1; 40_000]), "at most 32764 values");
 }
 
 const FILTERED: &str = r#"

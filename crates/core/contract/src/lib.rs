@@ -54,8 +54,9 @@ pub use keep::KeepOutput;
 pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, KernelType};
 pub use languages::UsesLanguages;
 pub use launches::{
-    CopyStep, LaunchStep, Line, MAX_FIELDS, MAX_STEPS, PointerEntry, ResolvedProgram, ResolvedStep,
-    StepArgument, StructureField, ValueError, composed_value, lines_of, resolve_program,
+    CopyStep, FieldPath, LaunchStep, Line, MAX_FIELDS, MAX_STEPS, PointerEntry, ResolvedProgram,
+    ResolvedStep, StepArgument, StructureField, ValueError, composed_value, lines_of,
+    resolve_program,
 };
 pub use legacy::LegacyCompareRequest;
 pub use library::{LibraryFunction, ResolvedCall, resolve_call};

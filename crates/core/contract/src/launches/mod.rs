@@ -14,7 +14,7 @@ pub use pointers::{MAX_POINTERS, PointerEntry};
 pub(crate) use unrolled::resolve_into;
 pub use unrolled::{ResolvedProgram, ResolvedStep, resolve_program};
 pub(crate) use values::pointers_fit;
-pub use values::{MAX_FIELDS, StepArgument, StructureField, ValueError, composed_value};
+pub use values::{FieldPath, MAX_FIELDS, StepArgument, StructureField, ValueError, composed_value};
 
 mod listed;
 mod pointers;

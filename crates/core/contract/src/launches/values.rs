@@ -11,9 +11,13 @@ use crate::resolve::{Names, Scope};
 use crate::{ArgKind, ArgSpec, KernelCode, LaunchStep, TensorSpec};
 use warpgauge_model::FailureCode;
 
-/// Largest number of fields of one structure, with those of the structures in it, and of different fields of all
-/// structures of a kernel.
+/// Largest number of different fields of all structures of a kernel, with those of the structures in them. The elements
+/// of an array are one field.
 pub const MAX_FIELDS: usize = 256;
+
+/// Largest number of values of one structure, the elements of its arrays among them. The parameters of a kernel have
+/// 32,764 bytes at most.
+const MAX_VALUES: usize = 32_764;
 
 /// Deepest nesting of structures and arrays in a structure.
 const MAX_DEPTH: usize = 8;
@@ -45,6 +49,35 @@ pub struct StructureField {
     pub path: String,
     /// Its value, which is no structure.
     pub value: StepArgument,
+}
+
+/// Where a field is, by the first elements of the arrays that it is in: their layout is known to the compiler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldPath {
+    /// The path with each index 0.
+    pub first: String,
+    /// For each index in the path, from the outermost: the array with each index before it 0, its first element, and the
+    /// index.
+    pub arrays: Vec<(String, String, u64)>,
+}
+
+impl FieldPath {
+    /// Reads the path of a field.
+    pub fn new(path: &str) -> Self {
+        let (mut first, mut arrays) = (String::with_capacity(path.len()), Vec::new());
+        for part in path.split_inclusive(']') {
+            let Some((before, index)) = part.split_once('[') else {
+                first.push_str(part);
+                continue;
+            };
+            first.push_str(before);
+            let array = first.clone();
+            first.push_str("[0]");
+            let index = index.trim_end_matches(']').parse().unwrap_or(u64::MAX);
+            arrays.push((array, first.clone(), index));
+        }
+        Self { first, arrays }
+    }
 }
 
 /// A mistake in a value.
@@ -201,9 +234,9 @@ fn add_value<'a>(
     depth: usize,
     found: &mut Vec<(String, &'a Value)>,
 ) -> Result<(), ValueError> {
-    if depth == 0 || path.len() > MAX_PATH || found.len() >= MAX_FIELDS {
+    if depth == 0 || path.len() > MAX_PATH || found.len() >= MAX_VALUES {
         let message = format!(
-            "a structure has at most {MAX_FIELDS} fields, {MAX_DEPTH} levels deep, with paths of at most {MAX_PATH} bytes"
+            "a structure has at most {MAX_VALUES} values, {MAX_DEPTH} levels deep, with paths of at most {MAX_PATH} bytes"
         );
         return Err((FailureCode::TooLarge, message));
     }
@@ -314,13 +347,18 @@ impl StepArgument {
 }
 
 impl KernelCode {
-    /// Returns the paths of all fields of the structures that it gets, each once. Those of a contract with mistakes may
-    /// lack some.
+    /// Returns the paths of all fields of the structures that it gets, each once, and of what [`FieldPath`] needs to find
+    /// the elements of their arrays. Those of a contract with mistakes may lack some.
     pub fn field_paths(&self) -> Vec<String> {
         let mut paths = std::collections::BTreeSet::new();
         let mut add = |fields: &Map<String, Value>| {
-            let found = leaves(fields).unwrap_or_default();
-            paths.extend(found.into_iter().map(|(path, _)| path));
+            for (path, _) in leaves(fields).unwrap_or_default() {
+                let path = FieldPath::new(&path);
+                for (array, first, _) in path.arrays {
+                    paths.extend([array, first]);
+                }
+                paths.insert(path.first);
+            }
         };
         let args = self.io.iter().flat_map(|io| &io.args);
         args.map(|arg| &arg.fields).for_each(&mut add);

@@ -3,7 +3,7 @@
 use super::arguments::{Passed, Tensors, bind_value};
 use super::error::BindError;
 use warpgauge_compile::{CType, Field, Param, StructLayout};
-use warpgauge_contract::StructureField;
+use warpgauge_contract::{FieldPath, StructureField};
 use warpgauge_worker::protocol::Argument;
 
 /// Binds the fields of a structure to the parameter that it is passed as.
@@ -25,13 +25,13 @@ pub(super) fn bind(
     };
     let mut bytes = vec![0; param.bytes as usize];
     let mut pointers = Vec::new();
-    let mut taken: Vec<&Field> = Vec::new();
+    let mut taken: Vec<Field> = Vec::new();
     for StructureField { path, value } in fields {
-        let Some(field) = layout.fields.iter().find(|field| field.path == *path) else {
-            return Err(misfit(format!(
-                "`{name}` has no field `{path}` that code outside can use"
-            )));
-        };
+        let field = placed(layout, path).map_err(|why| {
+            misfit(why.unwrap_or_else(|| {
+                format!("`{name}` has no field `{path}` that code outside can use")
+            }))
+        })?;
         if field.is_array {
             let message = format!("field `{path}` is an array: give its elements as an array");
             return Err(misfit(message));
@@ -71,8 +71,27 @@ pub(super) fn bind(
     })
 }
 
+/// Returns where a field lies. What the message of an error says is `None` if there is no such field.
+fn placed(layout: &StructLayout, path: &str) -> Result<Field, Option<String>> {
+    let find = |path: &str| layout.fields.iter().find(|field| field.path == path);
+    let FieldPath { first, arrays } = FieldPath::new(path);
+    let mut field = find(&first).ok_or(None)?.clone();
+    for (array, element, index) in arrays {
+        let (array, each) = (find(&array).ok_or(None)?, find(&element).ok_or(None)?.bytes);
+        let count = u64::from(array.bytes / each.max(1));
+        if index >= count {
+            let name = &array.path;
+            return Err(Some(format!("array `{name}` has {count} elements, and `{path}` is none")));
+        }
+        // An index below the number of elements leads to a byte of the structure.
+        field.offset = field.offset.saturating_add((index as u32).saturating_mul(each));
+    }
+    path.clone_into(&mut field.path);
+    Ok(field)
+}
+
 /// Returns the offset of the first gap between fields that alignment does not explain.
-fn left_out(mut fields: Vec<&Field>, layout: &StructLayout, size: u32) -> Option<u32> {
+fn left_out(mut fields: Vec<Field>, layout: &StructLayout, size: u32) -> Option<u32> {
     fields.sort_by_key(|field| field.offset);
     let mut end = 0;
     for field in fields {
@@ -100,6 +119,37 @@ mod tests {
     }
 
     #[test]
+    fn elements_of_arrays_are_found_by_the_first_one() {
+        let field = |path: &str, offset, bytes, is_array| Field {
+            path: path.to_owned(),
+            offset,
+            bytes,
+            ctype: CType::F32,
+            is_array,
+        };
+        // struct { int n; struct { float w[2][3]; int on; } layers[4]; }
+        let fields = vec![
+            field("n", 0, 4, false),
+            field("layers", 4, 112, true),
+            field("layers[0]", 4, 28, false),
+            field("layers[0].w", 4, 24, true),
+            field("layers[0].w[0]", 4, 12, true),
+            field("layers[0].w[0][0]", 4, 4, false),
+            field("layers[0].on", 28, 4, false),
+        ];
+        let layout = StructLayout { align: 4, fields };
+        let at = |path: &str| placed(&layout, path).map(|field| (field.path, field.offset));
+        assert_eq!(at("n"), Ok(("n".to_owned(), 0)));
+        let path = "layers[3].w[1][2]";
+        assert_eq!(at(path), Ok((path.to_owned(), 4 + 3 * 28 + 12 + 2 * 4)));
+        assert_eq!(at("layers[2].on"), Ok(("layers[2].on".to_owned(), 28 + 2 * 28)));
+        let beyond = at("layers[0].w[0][3]").unwrap_err().unwrap();
+        assert!(beyond.contains("`layers[0].w[0]` has 3 elements"), "{beyond}");
+        assert!(at("layers[4].on").unwrap_err().unwrap().contains("4 elements"));
+        assert_eq!(at("m"), Err(None));
+    }
+
+    #[test]
     fn only_gaps_beyond_alignment_are_fields_that_were_left_out() {
         let layout = |align| StructLayout { align, fields: Vec::new() };
         for (fields, align, size, expected) in [
@@ -112,8 +162,8 @@ mod tests {
             (vec![(8, 8), (0, 8), (0, 4)], 8, 16, None),
         ] {
             let made = fields.iter().map(|(offset, bytes)| field(*offset, *bytes));
-            let made = made.collect::<Vec<_>>();
-            let found = left_out(made.iter().collect(), &layout(align), size);
+            let made = made.collect();
+            let found = left_out(made, &layout(align), size);
             assert_eq!(found, expected, "{fields:?}");
         }
     }
