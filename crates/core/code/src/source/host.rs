@@ -226,10 +226,11 @@ impl<'t, 'a> Walk<'t, 'a> {
                     continue;
                 }
                 "{" => {
-                    let body = seen.is_function() && !seen.assigned;
+                    let is_body = seen.is_function() && !seen.assigned;
+                    let brace = self.at;
                     let last = self.pair()?;
-                    if body {
-                        self.judge(first, last, &seen);
+                    if is_body {
+                        self.judge(first, (brace, last), &seen);
                         return Some(());
                     }
                     seen.braced = true;
@@ -244,7 +245,7 @@ impl<'t, 'a> Walk<'t, 'a> {
             }
             self.at += 1;
         }
-        self.judge(first, self.at, &seen);
+        self.judge(first, (self.at, self.at), &seen);
         self.at += 1;
         Some(())
     }
@@ -281,14 +282,15 @@ impl<'t, 'a> Walk<'t, 'a> {
         }
     }
 
-    /// Records a declaration.
-    fn judge(&mut self, first: usize, last: usize, seen: &Seen<'_>) {
+    /// Records a declaration. `end` is the last token before the body of a function, and the last of all.
+    fn judge(&mut self, first: usize, (end, last): (usize, usize), seen: &Seen<'_>) {
         let tokens = &self.tokens[first..=last];
         let for_device =
             |token: &Token<'_>| is_qualifier(token.text) || self.qualifiers.contains(token.text);
         let mut declarator = tokens.iter().take_while(|token| token.text != "=");
         let is_plain = !declarator.any(|token| matches!(token.text, "*" | "&" | "extern"));
-        let is_for_device = seen.device || tokens.iter().any(for_device);
+        // A lambda for the device in a host function is for kernels that the function instantiates.
+        let is_for_device = seen.device || self.tokens[first..=end].iter().any(for_device);
         let host = seen.host_name();
         let kind = if is_for_device {
             DeclaredKind::Device

@@ -24,6 +24,7 @@ fn what_no_kernel_names_goes() {
          template <typename Real> P<Real>::P(unsigned n) : m(n) {}\ntemplate class P<float>;",
         "class A { B* b; public: void f(); };\nclass B { A* a; public: void g(); };",
         "#include <thrust/device_vector.h>\nusing namespace thrust;\nthrust::device_vector<int> v;",
+        "#include <thrust/scan.h>\nvoid f() { auto even = [] __device__ (int x) { return x % 2 == 0; }; thrust::g(even); }",
         "enum Level { LOW, HIGH };\nclass Log { static enum Level level; public: void f(); };",
         "static_assert(sizeof(std::string) == 32, \"x\");",
     ] {
