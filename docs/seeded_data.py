@@ -146,13 +146,26 @@ def scale_index(index, shape, block, layout="rows"):
     return np.ravel_multi_index(at[::step], grid[::step])
 
 
-def scale_numbers(std, quantized, dtype, key, index):
-    """Scales before they are rounded to their type. `quantized`: the type of the values."""
-    low = 3.0 * std / {"float8_e4m3": 448, "float8_e5m2": 57344, "float4_e2m1fn_x2": 6, "int8": 127, "int4x2": 7}[quantized]
+LARGEST = {"float8_e4m3": 448, "float8_e5m2": 57344, "float4_e2m1fn_x2": 6, "int8": 127, "int4x2": 7,
+           "uint8": 127, "uint4x2": 7}
+ZERO_POINTS = {"uint8": (112, 32), "uint4x2": (6, 4)}  # the least, and their number
+
+
+def scale_numbers(std, quantized, dtype, key, index, part=None):
+    """Scales before they are rounded to their type. `quantized`: the type of the values. `part`: `block` for those
+    beside a global scale, `global` for that one."""
+    low = 64.0 if part == "block" else 3.0 * (std / 64.0 if part == "global" else std) / LARGEST[quantized]
     if dtype == "float8_e8m0fnu":
         low = decode(convert(np.array([low]), dtype), dtype)[0]
     u = (node_words(key, index.astype(np.uint64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return low + u * low
+
+
+def zero_points(quantized, key, index):
+    """Zero points. `quantized`: the type of the values."""
+    low, span = ZERO_POINTS[quantized]
+    word = node_words(key, index.astype(np.uint64)) >> np.uint64(32)
+    return low + (word * np.uint64(span) >> np.uint64(32)).astype(np.float64)
 
 
 def decode(raw, dtype):
@@ -213,24 +226,40 @@ def rising(key, points, top, wanted, by_value=False):
 
 def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, high=None,
            fill_value=None, start=0.0, step=1.0, values=(), columns=(), unique=False,
-           elements=None, offsets=None, pair=None, shape=None):
+           elements=None, offsets=None, pair=None, shape=None, zeros_pair=None, global_pair=None):
     """Bytes of elements first .. first+n-1 of the tensor argument `name`, which has `elements` in all.
 
     `offsets`, for lengths and segments: seed, name, number of elements and last value less the first of
-    the tensor of offsets. `pair`, for quantized and scales: the other tensor; `shape`, for quantized: that of
-    the numbers, and in `pair` the `block` of each scale."""
-    if kind == "scales":
-        key = np.array([seed, fnv1a64(name)], dtype=np.uint64)
+    the tensor of offsets. `pair`, for quantized: the scales, and for scales, zero points and a global scale: the
+    values; `zeros_pair` and `global_pair`, for quantized: the zero points and the global scale; `shape`, for
+    quantized: that of the numbers, and in `pair` the `block` of each scale."""
+    own = np.array([seed, fnv1a64(name)], dtype=np.uint64)
+    key_of = lambda other: np.array([other.get("seed", 0), fnv1a64(other["name"])], dtype=np.uint64)
+    if kind in ("scales", "global_scale"):
         index = np.arange(first, first + n)
-        return convert(scale_numbers(pair.get("std", 1.0), pair["dtype"], dtype, key, index), dtype)
+        part = "global" if kind == "global_scale" else "block" if pair.get("has_global") else None
+        return convert(scale_numbers(pair.get("std", 1.0), pair["dtype"], dtype, own, index, part), dtype)
+    if kind == "zero_points":
+        parts = 2 if dtype in PACKED else 1
+        raw = convert(zero_points(pair["dtype"], own, np.arange(parts * first, parts * (first + n))),
+                      PACKED.get(dtype, dtype))
+        return pack(raw, dtype) if parts == 2 else raw
     if kind == "quantized":
         parts = 2 if dtype in PACKED else 1
-        key = np.array([pair.get("seed", 0), fnv1a64(pair["name"])], dtype=np.uint64)
         index = scale_index(np.arange(parts * first, parts * (first + n)), shape, pair["block"],
                             pair.get("layout", "rows"))
-        scales = convert(scale_numbers(std, dtype, pair["dtype"], key, index), pair["dtype"])
-        x = (mean + std * standard_normal(words(seed, name, parts * first, parts * n))) / decode(scales, pair["dtype"])
-        raw = convert(np.rint(x) if dtype in ("int8", "int4x2") else x, PACKED.get(dtype, dtype))
+        part = "block" if global_pair else None
+        scales = convert(scale_numbers(std, dtype, pair["dtype"], key_of(pair), index, part), pair["dtype"])
+        scales = decode(scales, pair["dtype"])
+        if global_pair:
+            whole = scale_numbers(std, dtype, global_pair["dtype"], key_of(global_pair), np.array([0]), "global")
+            scales = scales * decode(convert(whole, global_pair["dtype"]), global_pair["dtype"])[0]
+        x = (mean + std * standard_normal(words(seed, name, parts * first, parts * n))) / scales
+        x = np.rint(x) if dtype in ("int8", "int4x2", "uint8", "uint4x2") else x
+        if dtype in ZERO_POINTS:
+            x = x + (zero_points(dtype, key_of(zeros_pair), index) if zeros_pair else {"uint8": 128, "uint4x2": 8}[dtype])
+        # Numbers of four bits are packed from signed ones.
+        raw = convert(np.clip(x, 0, 15) if dtype == "uint4x2" else x, PACKED.get(dtype, dtype))
         return pack(raw, dtype) if parts == 2 else raw
     if dtype in PACKED:  # two numbers in a byte, the first in the low half
         given = dict(seed=seed, mean=mean, std=std, low=low, high=high, fill_value=fill_value, start=start,

@@ -11,7 +11,13 @@ use warpgauge_tensor::{ElementGenerator, InitError, InitKind, OffsetsInit, PairI
 /// # Errors
 /// Fails if there is no such tensor among the arguments, or if it is not of the kind that is needed.
 pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, InitError> {
-    let mut settled = TensorInit { offsets: None, pair: None, ..init.clone() };
+    let mut settled = TensorInit {
+        offsets: None,
+        pair: None,
+        zeros_pair: None,
+        global_pair: None,
+        ..init.clone()
+    };
     let Some(of) = &init.of else { return Ok(settled) };
     let other = tensor_named(of, args)?;
     match init.kind {
@@ -37,8 +43,13 @@ pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, I
         InitKind::Lengths | InitKind::Segments => {
             settled.offsets = Some(Box::new(offsets_of(of, other, args)?));
         }
-        InitKind::Quantized | InitKind::Scales => {
-            settled.pair = Some(Box::new(pair_of((init, of), other, args)?));
+        InitKind::Quantized => {
+            settled.pair = Some(Box::new(part_of(init, (of, InitKind::Scales), args)?));
+            settled.zeros_pair = part_named(init, (&init.zeros, InitKind::ZeroPoints), args)?;
+            settled.global_pair = part_named(init, (&init.global, InitKind::GlobalScale), args)?;
+        }
+        InitKind::Scales | InitKind::ZeroPoints | InitKind::GlobalScale => {
+            settled.pair = Some(Box::new(values_of(init, (of, other), args)?));
         }
         // The generator rejects `of` for the other kinds.
         _ => (),
@@ -74,24 +85,29 @@ fn offsets_of(of: &str, spec: &TensorSpec, args: &[ArgSpec]) -> Result<OffsetsIn
     }
 }
 
-/// Returns what a tensor of quantised values or of scales needs of the other one, which names it, too.
-fn pair_of(
-    (own, of): (&TensorInit, &str),
-    spec: &TensorSpec,
+/// Returns the name that quantised values have for their scales, zero points or global scale.
+fn name_of(values: &TensorInit, part: InitKind) -> Option<&str> {
+    let name = match part {
+        InitKind::ZeroPoints => &values.zeros,
+        InitKind::GlobalScale => &values.global,
+        _ => &values.of,
+    };
+    name.as_deref()
+}
+
+/// Returns what a tensor needs of the quantised values that its `of` names: scales, zero points and a global scale.
+fn values_of(
+    own: &TensorInit,
+    (of, spec): (&str, &TensorSpec),
     args: &[ArgSpec],
 ) -> Result<PairInit, InitError> {
-    let wanted = match own.kind {
-        InitKind::Quantized => InitKind::Scales,
-        _ => InitKind::Quantized,
-    };
-    let Some(init) = spec.init.as_ref().filter(|init| init.kind == wanted) else {
+    let Some(init) = spec.init.as_ref().filter(|init| init.kind == InitKind::Quantized) else {
         return wrong(format!(
-            "`{}` is not generated as `kind: {}`: quantised values and their scales name each other",
-            quoted(of),
-            wanted.name()
+            "`{}` is not generated as `kind: quantized`: quantised values and their scales name each other",
+            quoted(of)
         ));
     };
-    let back = init.of.as_deref().unwrap_or_default();
+    let back = name_of(init, own.kind).unwrap_or_default();
     if tensor_named(back, args)?.init.as_ref() != Some(own) {
         return wrong(format!(
             "`{}` names `{}`: quantised values and their scales name each other",
@@ -99,28 +115,93 @@ fn pair_of(
             quoted(back)
         ));
     }
-    let scales = if wanted == InitKind::Scales { of } else { back };
-    let names_them = |arg: &&ArgSpec| {
-        let init = arg.tensor_spec.as_ref().and_then(|spec| spec.init.as_ref());
-        init.is_some_and(|init| {
-            init.kind == InitKind::Quantized && init.of.as_deref() == Some(scales)
-        })
-    };
-    if args.iter().filter(names_them).count() > 1 {
+    shared_alike((of, spec, init), (back, own.kind), args)?;
+    Ok(pair(of, spec, init))
+}
+
+/// Returns what quantised values need of the scales, zero points or global scale that they name, if they name any.
+fn part_named(
+    own: &TensorInit,
+    (name, kind): (&Option<String>, InitKind),
+    args: &[ArgSpec],
+) -> Result<Option<Box<PairInit>>, InitError> {
+    let Some(name) = name else { return Ok(None) };
+    part_of(own, (name, kind), args).map(|pair| Some(Box::new(pair)))
+}
+
+/// Returns what quantised values need of the tensor of another kind that they name.
+fn part_of(
+    own: &TensorInit,
+    (name, kind): (&str, InitKind),
+    args: &[ArgSpec],
+) -> Result<PairInit, InitError> {
+    let spec = tensor_named(name, args)?;
+    let Some(init) = spec.init.as_ref().filter(|init| init.kind == kind) else {
         return wrong(format!(
-            "`{}` are the scales of several tensors; give each its own",
-            quoted(scales)
+            "`{}` is not generated as `kind: {}`: quantised values and their scales name each other",
+            quoted(name),
+            kind.name()
         ));
+    };
+    // The tensor names one of those that share it.
+    let of = init.of.as_deref().unwrap_or_default();
+    let values = tensor_named(of, args)?;
+    let first = values
+        .init
+        .as_ref()
+        .filter(|init| init.kind == InitKind::Quantized && name_of(init, kind) == Some(name));
+    let Some(first) = first else {
+        return wrong(format!(
+            "`{}` names `{}`: quantised values and their scales name each other",
+            quoted(name),
+            quoted(of)
+        ));
+    };
+    if first != own {
+        shared_alike((of, values, first), (name, kind), args)?;
     }
-    Ok(PairInit {
-        name: of.to_owned(),
+    Ok(pair(name, spec, init))
+}
+
+/// Fails unless all quantised values that name a tensor of this kind are of one type and one deviation, from which the
+/// tensor's content follows.
+fn shared_alike(
+    (of, spec, first): (&str, &TensorSpec, &TensorInit),
+    (name, kind): (&str, InitKind),
+    args: &[ArgSpec],
+) -> Result<(), InitError> {
+    let other = args.iter().find(|arg| {
+        let other = arg.tensor_spec.as_ref().and_then(|spec| Some((spec, spec.init.as_ref()?)));
+        other.is_some_and(|(other, init)| {
+            let shares = init.kind == InitKind::Quantized && name_of(init, kind) == Some(name);
+            let is_alike = other.dtype == spec.dtype
+                && init.std.unwrap_or(1.0) == first.std.unwrap_or(1.0)
+                && init.global == first.global;
+            shares && !is_alike
+        })
+    });
+    match other {
+        Some(other) => wrong(format!(
+            "`{}` and `{}` share `{}` and differ in `dtype`, `std` or `global`: give each its own",
+            quoted(of),
+            quoted(&other.name),
+            quoted(name)
+        )),
+        None => Ok(()),
+    }
+}
+
+fn pair(name: &str, spec: &TensorSpec, init: &TensorInit) -> PairInit {
+    PairInit {
+        name: name.to_owned(),
         dtype: spec.dtype,
         shape: spec.shape.clone(),
         seed: init.seed,
         std: init.std,
         block: init.block.clone(),
         layout: init.layout,
-    })
+        has_global: init.global.is_some(),
+    }
 }
 
 fn tensor_named<'a>(of: &str, args: &'a [ArgSpec]) -> Result<&'a TensorSpec, InitError> {

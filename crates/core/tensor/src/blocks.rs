@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Dtype, shape_of_parts};
 
 /// Most dimensions that are left once neighbours are joined where that changes nothing.
-pub const MAX_BLOCK_DIMENSIONS: usize = 9;
+pub const MAX_BLOCK_DIMENSIONS: usize = 8;
 
 /// Rows and columns of a tile of [`ScaleLayout::Tiles128x4`].
 const TILE: [u64; 2] = [128, 4];
@@ -27,16 +27,27 @@ pub enum ScaleLayout {
 }
 
 impl Dtype {
-    /// Returns the largest number of a type that values are quantised to with scales, and `None` for other types.
+    /// Returns the largest number of a type that values are quantised to with scales, and `None` for other types. For
+    /// unsigned types it is the largest distance from a zero point in the middle that both sides have.
     pub const fn largest_quantized(self) -> Option<f64> {
         Some(match self {
             Dtype::Float8E4m3 => 448.0,
             Dtype::Float8E5m2 => 57_344.0,
             Dtype::Float4E2m1x2 => 6.0,
-            Dtype::Int8 => 127.0,
-            Dtype::Int4x2 => 7.0,
+            Dtype::Int8 | Dtype::Uint8 => 127.0,
+            Dtype::Int4x2 | Dtype::Uint4x2 => 7.0,
             _ => return None,
         })
+    }
+
+    /// Returns the zero point in the middle of an unsigned type that values are quantised to, and the smallest of those
+    /// that are drawn with their count. `None` for other types.
+    pub const fn zero_points(self) -> Option<(u64, [u64; 2])> {
+        match self {
+            Dtype::Uint8 => Some((128, [112, 32])),
+            Dtype::Uint4x2 => Some((8, [6, 4])),
+            _ => None,
+        }
     }
 
     /// Returns the smallest and the largest scale that a type holds with all its digits, and `None` for types that

@@ -48,9 +48,18 @@ pub struct TensorInit {
     pub unique: bool,
     /// Name of another tensor. `randint` and `permutation`: values are indices into its first dimension; `offsets`: the
     /// last value is its number of elements; `lengths` and `segments`: the tensor of kind `offsets` that they belong
-    /// to; `quantized`: its tensor of kind `scales`; `scales`: the tensor of kind `quantized`.
+    /// to; `quantized`: its tensor of kind `scales`, which others may share; `scales`, `zero_points` and `global_scale`:
+    /// the tensor of kind `quantized`, or one of those that share them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
+    /// `quantized`: name of its tensor of kind `zero_points`, for uint4x2 and uint8. Default: all zero points are 8 or
+    /// 128.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zeros: Option<String>,
+    /// `quantized`: name of its tensor of kind `global_scale`, by which all numbers are multiplied beside the scales of
+    /// their blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global: Option<String>,
     /// `scales`: number of neighbouring values with a common scale, for each dimension, e.g. `[1, 32]` or `[128,
     /// 128]`. Blocks at the end of a dimension may be smaller. Default: derived from the shapes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,10 +71,18 @@ pub struct TensorInit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub offsets: Option<Box<OffsetsInit>>,
-    /// `quantized` and `scales`: the other tensor of the pair. The contract fills it in.
+    /// `quantized`: the scales; `scales`, `zero_points` and `global_scale`: the values. The contract fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub pair: Option<Box<PairInit>>,
+    /// `quantized`: the tensor that `zeros` names. The contract fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub zeros_pair: Option<Box<PairInit>>,
+    /// `quantized`: the tensor that `global` names. The contract fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub global_pair: Option<Box<PairInit>>,
 }
 
 /// Range of the values of one column.
@@ -91,7 +108,7 @@ pub struct OffsetsInit {
     pub seed: Option<u64>,
 }
 
-/// The other tensor of a pair of quantised values and their scales.
+/// The other tensor of a pair of quantised values and their scales, zero points or global scale.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairInit {
     /// Name of the tensor.
@@ -109,6 +126,9 @@ pub struct PairInit {
     /// `layout` of the scales, if they are in the other tensor.
     #[serde(default)]
     pub layout: ScaleLayout,
+    /// Whether the values, if they are in the other tensor, have a global scale.
+    #[serde(default)]
+    pub has_global: bool,
 }
 
 impl OffsetsInit {
@@ -135,10 +155,14 @@ impl TensorInit {
             columns: Vec::new(),
             unique: false,
             of: None,
+            zeros: None,
+            global: None,
             block: Vec::new(),
             layout: ScaleLayout::Rows,
             offsets: None,
             pair: None,
+            zeros_pair: None,
+            global_pair: None,
         }
     }
 
@@ -149,8 +173,10 @@ impl TensorInit {
         if let Some(offsets) = &mut init.offsets {
             offsets.seed = Some(seed);
         }
-        if let Some(pair) = &mut init.pair {
-            pair.seed = Some(seed);
+        for pair in [&mut init.pair, &mut init.zeros_pair, &mut init.global_pair] {
+            if let Some(pair) = pair {
+                pair.seed = Some(seed);
+            }
         }
         init
     }
@@ -191,6 +217,12 @@ pub enum InitKind {
     Quantized,
     /// Scales of the tensor `of`, one for each block of its numbers.
     Scales,
+    /// Zero points of the tensor `of`, one for each of its scales: whole numbers about the middle of its type's range.
+    #[serde(rename = "zero_points")]
+    ZeroPoints,
+    /// The one scale of all numbers of the tensor `of`, beside those of its blocks.
+    #[serde(rename = "global_scale")]
+    GlobalScale,
 }
 
 impl InitKind {
@@ -212,6 +244,8 @@ impl InitKind {
             Self::Choice => "choice",
             Self::Quantized => "quantized",
             Self::Scales => "scales",
+            Self::ZeroPoints => "zero_points",
+            Self::GlobalScale => "global_scale",
         }
     }
 

@@ -33,7 +33,8 @@ pub use content::{
 };
 pub use dtype::Dtype;
 pub use generator::{
-    ElementGenerator, InitError, MAX_COLUMNS, MAX_VALUES, QuantizedValues, ScaleRange,
+    ElementGenerator, GlobalScale, InitError, MAX_COLUMNS, MAX_VALUES, QuantizedValues, ScaleRange,
+    ZeroPoints,
 };
 pub use init::{fill, fill_parallel};
 pub use normal::{inverse_normal_cdf, standard_normal};

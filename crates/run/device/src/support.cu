@@ -19,10 +19,13 @@ struct InitParams {
     u32 dtype;       // see below
     u32 secret;      // whether nobody else draws these numbers: see `secret_words`
     u32 columns;     // number of columns with ranges of their own; arange: numbers in an element, real one first;
-                     // quantized: type of the scales, | 256 to round to whole numbers, | 512 for tiles
+                     // quantized: type of the scales, | 256 to round to whole numbers, | 512 for tiles, | 1024 for
+                     // zero points, | 2048 for a global scale, | its type << 16
     u64 points;      // rising sequences: number of steps; quantized: number of dimensions
     u64 table[32];   // choice: bytes of the elements; columns: low and high - low (doubles), or low and span;
-                     // quantized: extent, block and stride of each dimension, the last first
+                     // quantized: extent, block and stride of each dimension, the last first; from 24 on both halves
+                     // of the key of the zero points with their least | count << 32, and of the global scale with its
+                     // least (double)
 };
 
 enum {
@@ -44,7 +47,8 @@ enum {
     LENGTHS,
     SEGMENTS,
     SCALES,
-    QUANTIZED  // uses words
+    QUANTIZED,  // uses words
+    ZERO_POINTS
 };
 enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL, E8M0, F4, I4, U4 };
 
@@ -348,12 +352,25 @@ static __device__ u64 scale_index(u64 number, const InitParams& p) {
     return tile * 512 + row % 32 * 16 + row / 32 % 4 * 4 + column % 4;
 }
 
+// The zero point with this index.
+static __device__ u64 zero_point(u64 index, u64 low, u64 span, u64 key0, u64 key1) {
+    return low + ((node_word(key0, key1, index) >> 32) * span >> 32);
+}
+
 // A normal number, divided by the scale of its block.
 static __device__ u64 quantized(u64 index, u64 word, const InitParams& p) {
     double low = __longlong_as_double((i64)p.pattern);
     double scale = scale_at(scale_index(index, p), p.low, p.span, low, p.columns & 255);
+    if ((p.columns & 2048) != 0) {
+        scale *= scale_at(0, p.table[27], p.table[28], __longlong_as_double((i64)p.table[29]), p.columns >> 16);
+    }
     double quotient = (p.a + p.b * standard_normal(word)) / scale;
-    return element((p.columns & 256) != 0 ? rint(quotient) : quotient, p.dtype);
+    if ((p.columns & 256) != 0) quotient = rint(quotient);
+    if ((p.columns & 1024) != 0) {
+        u64 range = p.table[26];
+        quotient += (double)zero_point(scale_index(index, p), range & 0xffffffff, range >> 32, p.table[24], p.table[25]);
+    }
+    return element(quotient, p.dtype);
 }
 
 static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
@@ -393,6 +410,7 @@ static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
         case SEGMENTS: return rising(index, true, p.points, p.span, p.key0, p.key1);
         case SCALES: return element(scale_number(p.a, index, p.key0, p.key1), p.dtype);
         case QUANTIZED: return quantized(index, word, p);
+        case ZERO_POINTS: return element((double)zero_point(index, p.low, p.span, p.key0, p.key1), p.dtype);
         default: return p.low + scaled_down(word, p.span);
     }
 }

@@ -9,7 +9,10 @@ use super::memory::DeviceBuffer;
 use super::module::{KernelFunction, Module};
 use super::{Context, DeviceError, LaunchShape, Params, PreparedLaunch, Stream};
 use warpgauge_model::{DeviceInfo, Image};
-use warpgauge_tensor::{Dtype, ElementGenerator, InitError, InitKind, TensorInit};
+use warpgauge_tensor::{
+    Dtype, ElementGenerator, GlobalScale, InitError, InitKind, MAX_BLOCK_DIMENSIONS, TensorInit,
+    ZeroPoints,
+};
 
 /// Source of the kernels, for the compile stage.
 pub const SOURCE: &str = include_str!("support.cu");
@@ -47,6 +50,9 @@ pub struct InitParams {
 
 /// `QUICK_NORMAL` in support.cu.
 const QUICK_NORMAL: u32 = 5;
+
+/// Index of the zero points in the table of quantised values, behind the dimensions of their blocks.
+const ZEROS: usize = 3 * MAX_BLOCK_DIMENSIONS;
 
 /// Bound of normal numbers that are drawn in single precision: none becomes infinite.
 const QUICK_RANGE: f64 = 1e37;
@@ -129,6 +135,9 @@ impl InitParams {
             ElementGenerator::Offsets { low, points, top } => {
                 params.set_rising(13, low, points, top);
             }
+            ElementGenerator::ZeroPoints { low, span } => {
+                (params.generator, params.low, params.span) = (18, low, span);
+            }
             ElementGenerator::Scales(range) => {
                 (params.generator, params.a, params.b) = (16, range.low, range.low);
             }
@@ -138,10 +147,21 @@ impl InitParams {
                 params.pattern = values.scales.low.to_bits();
                 params.columns = dtype_number(values.scales.dtype)
                     | u32::from(values.whole) << 8
-                    | u32::from(values.blocks.tiles) << 9;
+                    | u32::from(values.blocks.tiles) << 9
+                    | u32::from(values.zeros.is_some()) << 10
+                    | values
+                        .global
+                        .map_or(0, |global| 1 << 11 | dtype_number(global.range.dtype) << 16);
                 params.points = values.blocks.dimensions.len() as u64;
                 for (slot, one) in params.table.chunks_mut(3).zip(&values.blocks.dimensions) {
                     slot.copy_from_slice(&[one.extent, one.block, one.stride]);
+                }
+                if let Some(ZeroPoints { low, span, key: [seed, name] }) = values.zeros {
+                    params.table[ZEROS..ZEROS + 3].copy_from_slice(&[seed, name, low | span << 32]);
+                }
+                if let Some(GlobalScale { range, key: [seed, name] }) = values.global {
+                    let low = range.low.to_bits();
+                    params.table[ZEROS + 3..ZEROS + 6].copy_from_slice(&[seed, name, low]);
                 }
             }
             ElementGenerator::Lengths(of) => params.set_rising(14, 0, of.points(), of.top),

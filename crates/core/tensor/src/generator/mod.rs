@@ -11,7 +11,7 @@ use crate::{ColumnRange, InitKind, OffsetsInit, TensorInit, shape_of_parts};
 mod quantized;
 mod special;
 
-pub use quantized::{QuantizedValues, ScaleRange};
+pub use quantized::{GlobalScale, QuantizedValues, ScaleRange, ZeroPoints};
 
 /// Most values of `choice`.
 pub const MAX_VALUES: usize = 32;
@@ -111,6 +111,8 @@ pub enum ElementGenerator {
     Choice(Vec<f64>),
     /// Scales, from the words of nodes.
     Scales(ScaleRange),
+    /// Whole numbers from `low` on, of which there are `span`, from the words of nodes.
+    ZeroPoints { low: u64, span: u64 },
     /// Normal numbers, divided by the scale of their block.
     Quantized(QuantizedValues),
     /// Like `Uniform`, with a lower bound and a width for each column.
@@ -156,7 +158,10 @@ impl ElementGenerator {
             }
         }
         only_for(init)?;
-        let is_pair = matches!(init.kind, InitKind::Quantized | InitKind::Scales);
+        let is_pair = matches!(
+            init.kind,
+            InitKind::Quantized | InitKind::Scales | InitKind::ZeroPoints | InitKind::GlobalScale
+        );
         if dtype.is_complex() && !is_pair {
             return special::of_parts(init, dtype);
         }
@@ -176,6 +181,8 @@ impl ElementGenerator {
             InitKind::Choice => choice(init, dtype),
             InitKind::Quantized => quantized::values(init, dtype, own),
             InitKind::Scales => quantized::scales(init, dtype, own),
+            InitKind::ZeroPoints => quantized::zero_points(init, dtype),
+            InitKind::GlobalScale => quantized::global_scale(init, dtype, own),
             InitKind::Uniform | InitKind::Randint if !init.columns.is_empty() => {
                 by_column(init, dtype, shape)
             }
@@ -217,8 +224,8 @@ impl ElementGenerator {
 /// Rejects fields that have a meaning for other kinds only, and would be ignored.
 fn only_for(init: &TensorInit) -> Result<(), InitError> {
     use InitKind::{
-        Choice, Lengths, Offsets, Permutation, Quantized, Randint, Scales, Segments, Sorted,
-        Uniform,
+        Choice, GlobalScale, Lengths, Offsets, Permutation, Quantized, Randint, Scales, Segments,
+        Sorted, Uniform, ZeroPoints,
     };
     let kind = init.kind;
     let given = [
@@ -237,14 +244,25 @@ fn only_for(init: &TensorInit) -> Result<(), InitError> {
         ),
         ("block", !init.block.is_empty(), kind == Scales, "`scales`"),
         ("layout", !init.layout.is_rows(), kind == Scales, "`scales`"),
+        ("zeros", init.zeros.is_some(), kind == Quantized, "`quantized`"),
+        ("global", init.global.is_some(), kind == Quantized, "`quantized`"),
         (
             "of",
             init.of.is_some(),
             matches!(
                 kind,
-                Randint | Permutation | Offsets | Lengths | Segments | Quantized | Scales
+                Randint
+                    | Permutation
+                    | Offsets
+                    | Lengths
+                    | Segments
+                    | Quantized
+                    | Scales
+                    | ZeroPoints
+                    | GlobalScale
             ),
-            "`randint`, `permutation`, `offsets`, `lengths`, `segments`, `quantized` and `scales`",
+            "`randint`, `permutation`, `offsets`, `lengths`, `segments`, `quantized`, `scales`, `zero_points` and \
+             `global_scale`",
         ),
     ];
     match given.into_iter().find(|(_, given, allowed, _)| *given && !allowed) {

@@ -9,6 +9,7 @@ use crate::element::{Element, for_dtype};
 use crate::ordered::node_word;
 use crate::{
     Dtype, ElementGenerator, PairInit, Philox, ScaleBlocks, ScaleLayout, ScaleShape, TensorInit,
+    shape_of_parts,
 };
 
 /// Standard deviations that the largest quantised number stands for, at the lower end of the range of scales.
@@ -24,6 +25,26 @@ pub struct ScaleRange {
     pub dtype: Dtype,
 }
 
+/// Scales of blocks beside a global scale lie from this to twice it, which each type of scales holds.
+const BESIDE_GLOBAL: f64 = 64.0;
+
+/// Zero points: whole numbers from `low` on, of which there are `span`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ZeroPoints {
+    pub low: u64,
+    pub span: u64,
+    /// Both halves of the key of their stream.
+    pub key: [u64; 2],
+}
+
+/// The one scale of all numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GlobalScale {
+    pub range: ScaleRange,
+    /// Both halves of the key of its stream.
+    pub key: [u64; 2],
+}
+
 /// Normal numbers, each divided by the scale of its block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantizedValues {
@@ -37,6 +58,17 @@ pub struct QuantizedValues {
     pub key: [u64; 2],
     /// Whether quotients are rounded to whole numbers, ties to even. Floats round by their type.
     pub whole: bool,
+    /// What is added to the quotients.
+    pub zeros: Option<ZeroPoints>,
+    pub global: Option<GlobalScale>,
+}
+
+impl ZeroPoints {
+    /// Returns the zero point with this index.
+    pub fn at(self, index: u64) -> u64 {
+        // The upper half of the word: a span is far below 2^32.
+        self.low + ((node_word(self.key, index) >> 32) * self.span >> 32)
+    }
 }
 
 impl ScaleRange {
@@ -57,8 +89,14 @@ impl QuantizedValues {
     /// Returns the quotient of a normal number and the scale of its block.
     pub fn at(&self, index: u64, normal: f64) -> f64 {
         let scaled = self.std * normal;
-        let quotient = (self.mean + scaled) / self.scales.at(self.key, self.blocks.scale_of(index));
-        if self.whole { quotient.round_ties_even() } else { quotient }
+        let block = self.blocks.scale_of(index);
+        let mut scale = self.scales.at(self.key, block);
+        if let Some(global) = self.global {
+            scale *= global.range.at(global.key, 0);
+        }
+        let quotient = (self.mean + scaled) / scale;
+        let rounded = if self.whole { quotient.round_ties_even() } else { quotient };
+        self.zeros.map_or(rounded, |zeros| rounded + zeros.at(block) as f64)
     }
 }
 
@@ -71,14 +109,99 @@ pub(super) fn values(
     let pair = pair(init, "scales")?;
     let largest = largest(dtype, "kind")?;
     let std = deviation(init.std)?;
+    let global = match &init.global_pair {
+        Some(global) => {
+            let range = range(std / BESIDE_GLOBAL, largest, global.dtype)?;
+            Some(GlobalScale { range, key: key(global) })
+        }
+        None => None,
+    };
+    let scales = match global {
+        Some(_) => beside_global(pair.dtype)?,
+        None => range(std, largest, pair.dtype)?,
+    };
     Ok(ElementGenerator::Quantized(QuantizedValues {
         mean: init.mean.unwrap_or(0.0),
         std,
         blocks: blocks((dtype, shape), (pair.dtype, &pair.shape), (&pair.block, pair.layout))?,
-        scales: range(std, largest, pair.dtype)?,
-        key: Philox::for_argument(pair.seed.unwrap_or(0), &pair.name).key(),
+        scales,
+        key: key(pair),
         whole: !dtype.is_float(),
+        zeros: zeros(init, dtype, pair)?,
+        global,
     }))
+}
+
+fn key(pair: &PairInit) -> [u64; 2] {
+    Philox::for_argument(pair.seed.unwrap_or(0), &pair.name).key()
+}
+
+/// Returns the range of scales of blocks beside a global scale.
+fn beside_global(dtype: Dtype) -> Result<ScaleRange, InitError> {
+    // The largest number and the deviation cancel each other, and the type is checked.
+    range(BESIDE_GLOBAL, DEVIATIONS, dtype)
+}
+
+/// Returns what is added to the quotients of values of a type.
+fn zeros(
+    init: &TensorInit,
+    dtype: Dtype,
+    scales: &PairInit,
+) -> Result<Option<ZeroPoints>, InitError> {
+    let Some((middle, [low, span])) = dtype.zero_points() else {
+        return match init.zeros {
+            Some(_) => {
+                let message = format!("uint4x2 and uint8 have zero points, not {dtype}");
+                Err(InitError::new("zeros", message))
+            }
+            None => Ok(None),
+        };
+    };
+    let Some(zeros) = &init.zeros_pair else {
+        return Ok(Some(ZeroPoints { low: middle, span: 1, key: [0; 2] }));
+    };
+    let shape = shape_of_parts(zeros.dtype, &zeros.shape);
+    if shape != scales.shape {
+        let message = format!(
+            "zero points of shape {shape:?} (in numbers) do not fit scales of shape {:?}: each scale has one",
+            scales.shape
+        );
+        return Err(InitError::new("zeros", message));
+    }
+    Ok(Some(ZeroPoints { low, span, key: key(zeros) }))
+}
+
+/// Returns the formula of zero points.
+pub(super) fn zero_points(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
+    let pair = pair(init, "quantized")?;
+    let Some((_, [low, span])) = pair.dtype.zero_points() else {
+        let message = format!("uint4x2 and uint8 have zero points, not {}", pair.dtype);
+        return Err(InitError::new("of", message));
+    };
+    let fits = match dtype.integer_range() {
+        Some((_, most)) => i128::from(low + span) <= most + 1,
+        None => !dtype.is_complex() && dtype.size() >= 2,
+    };
+    if !fits {
+        let message = format!("{dtype} does not hold zero points from {low} to {}", low + span - 1);
+        return Err(InitError::new("kind", message));
+    }
+    Ok(ElementGenerator::ZeroPoints { low, span })
+}
+
+/// Returns the formula of a global scale.
+pub(super) fn global_scale(
+    init: &TensorInit,
+    dtype: Dtype,
+    shape: &[u64],
+) -> Result<ElementGenerator, InitError> {
+    let pair = pair(init, "quantized")?;
+    if shape.iter().any(|extent| *extent != 1) {
+        let message = format!("a global scale is one number: `shape: [1]`, not {shape:?}");
+        return Err(InitError::new("kind", message));
+    }
+    let std = deviation(pair.std)? / BESIDE_GLOBAL;
+    range(std, largest(pair.dtype, "of")?, dtype).map(ElementGenerator::Scales)
 }
 
 /// Returns the formula of scales.
@@ -89,7 +212,11 @@ pub(super) fn scales(
 ) -> Result<ElementGenerator, InitError> {
     let pair = pair(init, "quantized")?;
     blocks((pair.dtype, &pair.shape), (dtype, shape), (&init.block, init.layout))?;
-    let range = range(deviation(pair.std)?, largest(pair.dtype, "of")?, dtype)?;
+    let largest = largest(pair.dtype, "of")?;
+    let range = match pair.has_global {
+        true => beside_global(dtype)?,
+        false => range(deviation(pair.std)?, largest, dtype)?,
+    };
     Ok(ElementGenerator::Scales(range))
 }
 
@@ -111,7 +238,8 @@ fn deviation(std: Option<f64>) -> Result<f64, InitError> {
 fn largest(dtype: Dtype, field: &'static str) -> Result<f64, InitError> {
     dtype.largest_quantized().ok_or_else(|| {
         let message = format!(
-            "values are quantised to float8_e4m3, float8_e5m2, float4_e2m1fn_x2, int8 or int4x2, not {dtype}"
+            "values are quantised to float8_e4m3, float8_e5m2, float4_e2m1fn_x2, int8, int4x2, uint8 or uint4x2, not \
+             {dtype}"
         );
         InitError::new(field, message)
     })
@@ -130,7 +258,7 @@ fn range(std: f64, largest: f64, dtype: Dtype) -> Result<ScaleRange, InitError> 
         let stds = [least, most / 2.0].map(|scale| scale * largest / DEVIATIONS);
         let message = format!(
             "with `std` {std} the scales lie from {low:e} to {:e}, and {dtype} holds {least:e} to {most:e}: choose `std` \
-             from {:e} to {:e}, where a scale of the whole tensor, if there is one, makes up for it",
+             from {:e} to {:e}, or give the values a scale of all, `global`",
             2.0 * low,
             stds[0],
             stds[1]
@@ -160,7 +288,17 @@ mod tests {
         let pair = |name: &str, (dtype, shape): (Dtype, &[u64]), std| {
             let (name, shape) = (name.to_owned(), shape.to_vec());
             let (block, layout) = (Vec::new(), ScaleLayout::Rows);
-            Some(Box::new(PairInit { name, dtype, shape, seed: Some(3), std, block, layout }))
+            let has_global = false;
+            Some(Box::new(PairInit {
+                name,
+                dtype,
+                shape,
+                seed: Some(3),
+                std,
+                block,
+                layout,
+                has_global,
+            }))
         };
         let of = |kind, pair| TensorInit {
             seed: Some(3),
@@ -224,6 +362,106 @@ mod tests {
     }
 
     #[test]
+    fn zero_points_are_added_and_a_global_scale_is_divided_by() {
+        let std = 0.02;
+        for (dtype, shape, scales, zeros, global) in [
+            (Dtype::Uint4x2, [64, 64], (Dtype::Float16, [64, 4]), None, None),
+            (Dtype::Uint4x2, [64, 64], (Dtype::Float16, [64, 4]), Some(Dtype::Uint4x2), None),
+            (Dtype::Uint8, [64, 128], (Dtype::Float32, [64, 4]), Some(Dtype::Int32), None),
+            (Dtype::Uint8, [64, 128], (Dtype::Float32, [64, 4]), Some(Dtype::Float16), None),
+            (
+                Dtype::Float4E2m1x2,
+                [64, 64],
+                (Dtype::Float8E4m3, [64, 8]),
+                None,
+                Some(Dtype::Float32),
+            ),
+            (Dtype::Int8, [64, 128], (Dtype::Float32, [64, 1]), None, Some(Dtype::Bfloat16)),
+        ] {
+            let values: (Dtype, &[u64]) = (dtype, &shape);
+            let [mut quantized, mut of_scales] = both(values, (scales.0, &scales.1), std);
+            let mut other = |kind, name: &str, dtype, shape: &[u64]| {
+                let own = PairInit {
+                    name: name.to_owned(),
+                    dtype,
+                    shape: shape.to_vec(),
+                    ..*of_scales.pair.clone().unwrap()
+                };
+                let init = TensorInit { kind, ..of_scales.clone() };
+                (Some(Box::new(own)), numbers((dtype, shape), &init, name))
+            };
+            let count = (scales.1[0] * scales.1[1]) as usize;
+            let mut zero =
+                vec![f64::from(dtype.zero_points().map_or(0, |(middle, _)| middle as u32)); count];
+            if let Some(of) = zeros {
+                let shape = [scales.1[0], scales.1[1] / of.parts()];
+                (quantized.zeros_pair, zero) = other(InitKind::ZeroPoints, "z", of, &shape);
+                assert!(zero.iter().any(|one| *one != zero[0]), "all zero points are equal");
+            }
+            let mut whole = 1.0;
+            if let Some(of) = global {
+                let (pair, numbers) = other(InitKind::GlobalScale, "g", of, &[1]);
+                (quantized.global_pair, whole) = (pair, numbers[0]);
+                of_scales.pair.as_mut().unwrap().has_global = true;
+            }
+            let scale = numbers((scales.0, &scales.1), &of_scales, "s");
+            let got = numbers(values, &quantized, "q");
+            let normal = TensorInit {
+                kind: InitKind::Randn,
+                pair: None,
+                zeros_pair: None,
+                global_pair: None,
+                ..quantized
+            };
+            let real = numbers((Dtype::Float64, &[64, 128]), &normal, "q");
+            let (block, mut beyond) = (real.len() / count, 0);
+            let step = if dtype == Dtype::Float4E2m1x2 { 2.0 } else { 1.0 };
+            for (at, (real, got)) in real.iter().zip(&got).enumerate() {
+                let scale = scale[at / block] * whole;
+                let back = (got - zero[at / block]) * scale;
+                beyond += usize::from((back - real).abs() > 0.51 * step * scale);
+            }
+            assert!(beyond < real.len() / 30, "{dtype}: {beyond} of {} are not near", real.len());
+        }
+    }
+
+    #[test]
+    fn zero_points_and_global_scales_that_do_not_fit_are_named() {
+        let [values, scales] = both((Dtype::Uint4x2, &[8, 8]), (Dtype::Float16, &[8, 2]), 1.0);
+        let pair = |dtype, shape: &[u64]| {
+            Some(Box::new(PairInit {
+                dtype,
+                shape: shape.to_vec(),
+                ..*scales.pair.clone().unwrap()
+            }))
+        };
+        let fails = |init: &TensorInit, dtype, shape: &[u64], field: &str, why: &str| {
+            let error = ElementGenerator::new(init, dtype, shape).unwrap_err();
+            assert!(error.field == field && error.message.contains(why), "{error}");
+        };
+        let short = TensorInit { zeros_pair: pair(Dtype::Uint4x2, &[8, 2]), ..values.clone() };
+        fails(
+            &short,
+            Dtype::Uint4x2,
+            &[8, 8],
+            "zeros",
+            "[8, 4] (in numbers) do not fit scales of shape [8, 2]",
+        );
+        let signed = TensorInit { zeros: Some("z".to_owned()), ..values };
+        fails(&signed, Dtype::Int4x2, &[8, 8], "zeros", "uint4x2 and uint8");
+        let zeros = TensorInit {
+            kind: InitKind::ZeroPoints,
+            pair: pair(Dtype::Int4x2, &[8, 8]),
+            ..scales.clone()
+        };
+        fails(&zeros, Dtype::Uint8, &[8, 2], "of", "not int4x2");
+        let zeros = TensorInit { pair: pair(Dtype::Uint8, &[8, 16]), ..zeros };
+        fails(&zeros, Dtype::Uint4x2, &[8, 1], "kind", "from 112 to 143");
+        let global = TensorInit { kind: InitKind::GlobalScale, ..scales };
+        fails(&global, Dtype::Float32, &[2], "kind", "`shape: [1]`");
+    }
+
+    #[test]
     fn pairs_that_do_not_fit_are_named() {
         let float4: (Dtype, &[u64]) = (Dtype::Float4E2m1x2, &[4, 24]);
         let check = |values: (Dtype, &[u64]), scales: (Dtype, &[u64]), std, fields: [&str; 2]| {
@@ -235,7 +473,7 @@ mod tests {
         };
         // Blocks of 32 numbers in rows of 48.
         check(float4, (Dtype::Float8E8m0, &[3, 2]), 1.0, ["of", "of"]);
-        check((Dtype::Uint8, &[4, 32]), (Dtype::Float32, &[4]), 1.0, ["kind", "of"]);
+        check((Dtype::Uint16, &[4, 32]), (Dtype::Float32, &[4]), 1.0, ["kind", "of"]);
         check(float4, (Dtype::Int32, &[4]), 1.0, ["kind", "kind"]);
         check(float4, (Dtype::Float8E4m3, &[4]), 1e-3, ["std", "std"]);
         check(float4, (Dtype::Float32, &[4]), 0.0, ["std", "std"]);

@@ -26,7 +26,9 @@ pub(super) fn of_parts(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerat
         | InitKind::Lengths
         | InitKind::Segments
         | InitKind::Quantized
-        | InitKind::Scales => {
+        | InitKind::Scales
+        | InitKind::ZeroPoints
+        | InitKind::GlobalScale => {
             let message = format!(
                 "`{}` makes real numbers in an order or whole ones, and the tensor holds {dtype}; use `randn`, \
                  `uniform` or `choice`",
@@ -85,7 +87,9 @@ pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenera
         | InitKind::Lengths
         | InitKind::Segments
         | InitKind::Quantized
-        | InitKind::Scales => {
+        | InitKind::Scales
+        | InitKind::ZeroPoints
+        | InitKind::GlobalScale => {
             let message = format!(
                 "`{}` makes values that {dtype} does not hold: it has powers of two and no zero; use `randn`, which \
                  draws exponents, `uniform`, `choice`, `full` or `ones`",

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Dtype;
 use super::element::{Element, for_dtype};
-use super::generator::{ElementGenerator, InitError};
+use super::generator::{ElementGenerator, InitError, ZeroPoints};
 use super::normal::standard_normal;
 use super::ordered::{Permutation, Rising};
 use super::parts::pack;
@@ -142,6 +142,10 @@ fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64
         }
         ElementGenerator::Scales(range) => {
             by_index(first, out, |i| T::from_f64(range.at(stream.key(), i)));
+        }
+        &ElementGenerator::ZeroPoints { low, span } => {
+            let zeros = ZeroPoints { low, span, key: stream.key() };
+            by_index(first, out, |i| T::from_f64(zeros.at(i) as f64));
         }
         ElementGenerator::Quantized(values) => from_words(stream, first, out, |i, word| {
             T::from_f64(values.at(i, standard_normal(word)))

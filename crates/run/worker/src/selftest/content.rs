@@ -79,6 +79,10 @@ fn spec_of(kind: InitKind, dtype: Dtype, elements: u64) -> TensorInit {
             let values = if dtype == Dtype::Float32 { Dtype::Float4E2m1x2 } else { Dtype::Int8 };
             spec.pair = pair((values, vec![elements]), Vec::new(), ScaleLayout::Rows);
         }
+        InitKind::ZeroPoints => {
+            let values = if dtype == Dtype::Uint8 { Dtype::Uint8 } else { Dtype::Uint4x2 };
+            spec.pair = pair((values, vec![elements]), Vec::new(), ScaleLayout::Rows);
+        }
         InitKind::Choice => spec.values = vec![1.0, 0.0, 1.0],
         InitKind::Sorted if dtype.size() == 8 => {
             (spec.high, spec.unique) = (Some(2f64.powi(61)), !dtype.is_float());
@@ -98,7 +102,8 @@ fn pair(
     layout: ScaleLayout,
 ) -> Option<Box<PairInit>> {
     let (name, seed) = ("other".to_owned(), Some(3));
-    Some(Box::new(PairInit { name, dtype, shape, seed, std: None, block, layout }))
+    let (std, has_global) = (None, false);
+    Some(Box::new(PairInit { name, dtype, shape, seed, std, block, layout, has_global }))
 }
 
 /// Returns another type of scales for each type of values.
@@ -118,9 +123,15 @@ pub(super) async fn scale_layouts(bench: &Bench) -> Result<String, String> {
     const FIRST: u64 = 40;
     let elements = SHAPE.iter().product::<u64>() - FIRST;
     let mut compared = 0;
-    for dtype in
-        [Dtype::Float4E2m1x2, Dtype::Int4x2, Dtype::Float8E4m3, Dtype::Float8E5m2, Dtype::Int8]
-    {
+    for dtype in [
+        Dtype::Float4E2m1x2,
+        Dtype::Int4x2,
+        Dtype::Uint4x2,
+        Dtype::Float8E4m3,
+        Dtype::Float8E5m2,
+        Dtype::Int8,
+        Dtype::Uint8,
+    ] {
         let across = (SHAPE[2] * dtype.parts()).div_ceil(16);
         for (layout, block, scales) in [
             (ScaleLayout::Rows, vec![2, 64, 16], vec![2, 4, across]),
@@ -128,6 +139,14 @@ pub(super) async fn scale_layouts(bench: &Bench) -> Result<String, String> {
             (ScaleLayout::Tiles128x4, vec![1, 1, 16], vec![3, 256, across.div_ceil(4) * 4]),
         ] {
             let mut spec = init(InitKind::Quantized);
+            if dtype.zero_points().is_some() {
+                let zeros = (Dtype::Int32, scales.clone());
+                spec.zeros_pair = pair(zeros, Vec::new(), ScaleLayout::Rows);
+            }
+            if layout == ScaleLayout::Rows {
+                let global = (Dtype::Float32, vec![1]);
+                spec.global_pair = pair(global, Vec::new(), ScaleLayout::Rows);
+            }
             spec.pair = pair((scale_type(dtype), scales), block, layout);
             let params = InitParams::new(&spec, (dtype, &SHAPE), "tensor")
                 .map_err(|error| error.to_string())?;
@@ -199,7 +218,7 @@ async fn is_known_again(
     Ok(())
 }
 
-const KINDS: [InitKind; 15] = [
+const KINDS: [InitKind; 16] = [
     InitKind::Zeros,
     InitKind::Ones,
     InitKind::Full,
@@ -215,6 +234,7 @@ const KINDS: [InitKind; 15] = [
     InitKind::Choice,
     InitKind::Quantized,
     InitKind::Scales,
+    InitKind::ZeroPoints,
 ];
 
 /// Checks that the job's only buffer ends with the content of `spec` from element `first` on.
