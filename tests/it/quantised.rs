@@ -146,7 +146,7 @@ fn scales_that_do_not_fit_their_values_are_refused_at_their_path() {
     for (contract, path, words) in [
         (with(&mx, 1, "/shape", json!([128, 3])), of, "do not fit"),
         (with(&mx, 1, "/init/of", json!("y")), of, "name each other"),
-        (with(&mx, 0, "/dtype", json!("uint8")), "args[0].tensor_spec.init.kind", "not uint8"),
+        (with(&mx, 0, "/dtype", json!("uint16")), "args[0].tensor_spec.init.kind", "not uint16"),
         (with(&mx, 1, "/init", json!({"kind": "randn"})), of, "kind: scales"),
         (
             with(&mx, 1, "/init", json!({"kind": "randn", "block": [1, 32]})),
@@ -154,15 +154,93 @@ fn scales_that_do_not_fit_their_values_are_refused_at_their_path() {
             "`scales`",
         ),
         (with(&tiles, 1, "/shape", json!([64, 8])), of, "1024 scales"),
-        (
-            with(&tiles, 0, "/init/std", json!(0.01)),
-            "args[0].tensor_spec.init.std",
-            "scale of the whole tensor",
-        ),
+        (with(&tiles, 0, "/init/std", json!(0.01)), "args[0].tensor_spec.init.std", "`global`"),
     ] {
         let answer = server.post_json("/evaluate", &contract);
         let found = answer.text.contains(path) && answer.text.contains(words);
         assert!(answer.status == 400 && found, "{path} {words}: {}", answer.text);
+    }
+}
+
+/// Dequantises 64 rows of 64 numbers of two tensors, which share their scales, zero points or global scale.
+const SHARING: &str = r#"
+#include <cuda_fp16.h>
+DECODING
+extern "C" __global__ void k(const unsigned char* q, const unsigned char* p, const SCALE* s, const unsigned char* z,
+                             const float* g, float* y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, at = i / 16;
+    y[i] = VALUE(q) + 2 * VALUE(p);
+}"#;
+
+/// A contract with zero points (`uint4x2`) or with a global scale (`float4_e2m1fn_x2`), whose kernel has `value`.
+fn sharing(dtype: &str, value: &str) -> Value {
+    let has_zeros = dtype == "uint4x2";
+    let (scale, scales) =
+        if has_zeros { ("__half", "float16") } else { ("unsigned char", "float8_e4m3") };
+    let kernel = |value: &str| {
+        let source =
+            SHARING.replace("DECODING", &format!("{DECODING}\n#define VALUE(q) ({value})"));
+        json!({"kernel_type": "cuda", "source_code": source.replace("SCALE", scale)})
+    };
+    let right = if has_zeros {
+        "(half_of(q[i / 2], i) - half_of(z[at / 2], at)) * __half2float(s[at])"
+    } else {
+        "number(half_of(q[i / 2], i), 4, 1, 1) * number(s[at], 8, 3, 7) * g[0]"
+    };
+    let input = |name: &str, shape: Value, dtype: &str, init: Value| json!({"name": name, "type": "tensor", "tensor_spec": {"shape": shape, "dtype": dtype, "init": init}});
+    let values = || match has_zeros {
+        true => json!({"kind": "quantized", "of": "s", "zeros": "z", "std": 0.02}),
+        false => json!({"kind": "quantized", "of": "s", "global": "g", "std": 0.02}),
+    };
+    let z = if has_zeros {
+        json!({"kind": "zero_points", "of": "q"})
+    } else {
+        json!({"kind": "randint"})
+    };
+    let g = if has_zeros {
+        json!({"kind": "ones"})
+    } else {
+        json!({"kind": "global_scale", "of": "p"})
+    };
+    let mut candidate = kernel(if value.is_empty() { right } else { value });
+    candidate["io"] = json!({
+        "args": [
+            input("q", json!([64, 32]), dtype, values()),
+            input("p", json!([64, 32]), dtype, values()),
+            input("s", json!([64, 4]), scales, json!({"kind": "scales", "of": "q"})),
+            input("z", json!([64, 2]), "uint4x2", z),
+            input("g", json!([1]), "float32", g),
+            {"name": "y", "type": "tensor", "role": "output", "tensor_spec": {"shape": [64, 64]}},
+        ],
+        "launch": {"grid": {"x": 64}, "block": {"x": 64}},
+    });
+    json!({
+        "kernel": candidate, "num_trials": 3, "return_outputs": "all",
+        "expected": {"y": {"kernel": kernel(right)}},
+    })
+}
+
+#[test]
+fn zero_points_global_scales_and_shared_scales_are_generated() {
+    let server = Server::start();
+    for (dtype, wrong) in [
+        ("uint4x2", "(half_of(q[i / 2], i) - 8) * __half2float(s[at])"),
+        ("float4_e2m1fn_x2", "number(half_of(q[i / 2], i), 4, 1, 1) * number(s[at], 8, 3, 7)"),
+    ] {
+        let report = server.evaluate(&sharing(dtype, ""));
+        assert_eq!(report["verdict"], "correct", "{dtype}: {report:#}");
+        let bytes = from_base64(report["outputs"]["y"]["data_b64"].as_str().unwrap());
+        let y = bytes.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()));
+        let square = y.map(|y| f64::from(y).powi(2)).sum::<f64>() / (64.0 * 64.0);
+        // Of x + 2 * y for independent numbers with a deviation of 0.02.
+        assert!((0.038..0.05).contains(&square.sqrt()), "{dtype}: {}", square.sqrt());
+        let report = server.evaluate(&sharing(dtype, wrong));
+        assert_eq!(report["verdict"], "wrong", "{dtype}: {report:#}");
+        let mut unlike = sharing(dtype, "");
+        unlike["kernel"]["io"]["args"][1]["tensor_spec"]["init"]["std"] = json!(0.03);
+        let answer = server.post_json("/evaluate", &unlike);
+        let says = answer.text.contains("share `s` and differ");
+        assert!(answer.status == 400 && says, "{dtype}: {}", answer.text);
     }
 }
 

@@ -157,9 +157,7 @@ fn part_of(
             quoted(of)
         ));
     };
-    if first != own {
-        shared_alike((of, values, first), (name, kind), args)?;
-    }
+    shared_alike((of, values, first), (name, kind), args)?;
     Ok(pair(name, spec, init))
 }
 
