@@ -44,9 +44,9 @@ pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, I
             settled.offsets = Some(Box::new(offsets_of(of, other, args)?));
         }
         InitKind::Quantized => {
-            settled.pair = Some(Box::new(part_of(init, (of, InitKind::Scales), args)?));
-            settled.zeros_pair = part_named(init, (&init.zeros, InitKind::ZeroPoints), args)?;
-            settled.global_pair = part_named(init, (&init.global, InitKind::GlobalScale), args)?;
+            settled.pair = Some(Box::new(part_of((of, InitKind::Scales), args)?));
+            settled.zeros_pair = part_named((&init.zeros, InitKind::ZeroPoints), args)?;
+            settled.global_pair = part_named((&init.global, InitKind::GlobalScale), args)?;
         }
         InitKind::Scales | InitKind::ZeroPoints | InitKind::GlobalScale => {
             settled.pair = Some(Box::new(values_of(init, (of, other), args)?));
@@ -121,20 +121,15 @@ fn values_of(
 
 /// Returns what quantised values need of the scales, zero points or global scale that they name, if they name any.
 fn part_named(
-    own: &TensorInit,
     (name, kind): (&Option<String>, InitKind),
     args: &[ArgSpec],
 ) -> Result<Option<Box<PairInit>>, InitError> {
     let Some(name) = name else { return Ok(None) };
-    part_of(own, (name, kind), args).map(|pair| Some(Box::new(pair)))
+    part_of((name, kind), args).map(|pair| Some(Box::new(pair)))
 }
 
 /// Returns what quantised values need of the tensor of another kind that they name.
-fn part_of(
-    own: &TensorInit,
-    (name, kind): (&str, InitKind),
-    args: &[ArgSpec],
-) -> Result<PairInit, InitError> {
+fn part_of((name, kind): (&str, InitKind), args: &[ArgSpec]) -> Result<PairInit, InitError> {
     let spec = tensor_named(name, args)?;
     let Some(init) = spec.init.as_ref().filter(|init| init.kind == kind) else {
         return wrong(format!(
