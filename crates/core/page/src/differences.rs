@@ -97,7 +97,7 @@ impl Fact {
 }
 
 fn results(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
-    let stats = |report: &EvaluateResponse| report.kernel_exec_result.runtime_stats.clone();
+    let stats = |report: &EvaluateResponse| report.kernel_exec_result.runtime_stats;
     let median = |stats: RuntimeStats| {
         let interval = stats.median_ci_low.zip(stats.median_ci_high);
         let interval = interval.map_or(String::new(), |(low, high)| {

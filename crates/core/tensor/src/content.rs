@@ -173,10 +173,9 @@ impl TensorInit {
         if let Some(offsets) = &mut init.offsets {
             offsets.seed = Some(seed);
         }
-        for pair in [&mut init.pair, &mut init.zeros_pair, &mut init.global_pair] {
-            if let Some(pair) = pair {
-                pair.seed = Some(seed);
-            }
+        let pairs = [&mut init.pair, &mut init.zeros_pair, &mut init.global_pair];
+        for pair in pairs.into_iter().flatten() {
+            pair.seed = Some(seed);
         }
         init
     }

@@ -67,7 +67,7 @@ impl ZeroPoints {
     /// Returns the zero point with this index.
     pub fn at(self, index: u64) -> u64 {
         // The upper half of the word: a span is far below 2^32.
-        self.low + ((node_word(self.key, index) >> 32) * self.span >> 32)
+        self.low + (((node_word(self.key, index) >> 32) * self.span) >> 32)
     }
 }
 
@@ -380,7 +380,7 @@ mod tests {
         ] {
             let values: (Dtype, &[u64]) = (dtype, &shape);
             let [mut quantized, mut of_scales] = both(values, (scales.0, &scales.1), std);
-            let mut other = |kind, name: &str, dtype, shape: &[u64]| {
+            let other = |kind, name: &str, dtype, shape: &[u64]| {
                 let own = PairInit {
                     name: name.to_owned(),
                     dtype,
