@@ -144,6 +144,8 @@ fn draw(row: &Row, y: f64, span: f64, scale: &Linear) -> SvgElement {
 
 /// Adds a break to a line that leaves the scale at `edge`, and its change where the point is beyond it.
 fn broken(mut group: SvgElement, row: &Row, y: f64, sign: f64, edge: f64) -> SvgElement {
+    // The interval itself may lie beyond the edge as a whole.
+    group = group.with(SvgElement::line("interval", [edge - sign * 26.0, y], [edge, y]));
     for distance in [16.0, 11.0] {
         let x = edge - sign * distance;
         group = group.with(SvgElement::line("break", [x - 3.0, y + 6.0], [x + 3.0, y - 6.0]));
