@@ -3,7 +3,7 @@
 use super::format::percent;
 use super::import_table::{name, quantity, rows, seconds};
 use super::terminal::plain;
-use warpgauge_metrics::import::{ImportVerdict, KernelRule};
+use warpgauge_metrics::import::{ImportedVerdict, KernelRule};
 use warpgauge_metrics::{RooflinePoint, si};
 
 /// Kernels that are described at length, those that took longest.
@@ -12,7 +12,7 @@ const MAX_DESCRIBED: usize = 5;
 const MAX_RULES: usize = 8;
 
 /// The kernels by their total time, and what limits those that took longest.
-pub(super) fn verdicts(verdicts: &[ImportVerdict], rules: &[KernelRule]) -> String {
+pub(super) fn verdicts(verdicts: &[ImportedVerdict], rules: &[KernelRule]) -> String {
     let mut text = String::new();
     if verdicts.len() > 1 {
         text.push_str("kernels by total time: total, share, launches, bound by\n");
@@ -26,7 +26,7 @@ pub(super) fn verdicts(verdicts: &[ImportVerdict], rules: &[KernelRule]) -> Stri
     text
 }
 
-fn row(verdict: &ImportVerdict) -> String {
+fn row(verdict: &ImportedVerdict) -> String {
     let share = verdict.share_pct.map_or_else(|| "?".to_owned(), |pct| format!("{pct:.1} %"));
     format!(
         "  {:>12} {share:>8} {:>5} ×  {:<8} {}\n",
@@ -37,11 +37,11 @@ fn row(verdict: &ImportVerdict) -> String {
     )
 }
 
-fn bound(verdict: &ImportVerdict) -> &'static str {
+fn bound(verdict: &ImportedVerdict) -> &'static str {
     verdict.bound_by.map_or("?", |bound| bound.name())
 }
 
-fn describe(verdict: &ImportVerdict, rules: &[KernelRule]) -> String {
+fn describe(verdict: &ImportedVerdict, rules: &[KernelRule]) -> String {
     let limit = verdict.bound_by.map_or("what limits it is not known", |bound| bound.sentence());
     let mut text = format!("{}\n", name(&verdict.kernel));
     let mut line = |label: &str, value: &str| {

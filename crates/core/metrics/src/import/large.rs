@@ -73,7 +73,7 @@ mod tests {
                 assert!((a - b).abs() <= 1e-9 * a.abs(), "{id}: {a} {b}");
             }
         }
-        let bounds = |all: &[super::super::ImportVerdict]| {
+        let bounds = |all: &[super::super::ImportedVerdict]| {
             all.iter().map(|one| (one.kernel.clone(), one.bound_by)).collect::<Vec<_>>()
         };
         assert_eq!(bounds(&a), bounds(&b));

@@ -22,7 +22,7 @@ use super::values::CollectedMetrics;
 pub use changes::{Changes, ChangesError, KernelChange, MetricChange, changes};
 pub use format::is_ncu_report;
 pub use text::decode;
-pub use verdict::{ImportVerdict, OccupancyLimiter, TopStall};
+pub use verdict::{ImportedVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
 
 /// Maximum number of devices whose busy and idle time is given.
@@ -41,7 +41,7 @@ pub enum Imported {
         /// Metrics of its kernels.
         device_metrics: Box<DeviceMetrics>,
         /// What limits each kernel, those that took longest first.
-        verdicts: Vec<ImportVerdict>,
+        verdicts: Vec<ImportedVerdict>,
         /// Findings of the tool's own rules.
         rules: Vec<KernelRule>,
         /// Lines that were left out, and caveats.
@@ -100,6 +100,17 @@ pub enum ImportError {
          or `nsys stats --format csv FILE`"
     )]
     UnknownContent,
+    /// The text has the tool's progress, and the values are elsewhere.
+    #[error(
+        "this is the progress of Nsight Compute, which profiled {kernels} launches and wrote their \
+         values to {report}; export it with `ncu --import FILE --csv --page raw --print-units base`"
+    )]
+    Progress {
+        /// Number of launches.
+        kernels: usize,
+        /// The report that the log names.
+        report: String,
+    },
     /// The tool reported why it has no data.
     #[error("{} ({})", .0.reason, .0.remedy)]
     Nothing(Unavailable),
@@ -179,7 +190,14 @@ fn nothing(text: &str) -> ImportError {
     if let Err(summary @ NcuCsvError::Summary { .. }) = ncu::parse_csv(text) {
         return summary.into();
     }
-    let problems = ncu::parse_log(text).problems.into_iter();
+    let log = ncu::parse_log(text);
+    let failed = text.lines().any(|line| line.starts_with("==ERROR=="));
+    if !log.kernels.is_empty() && !failed {
+        let report = log.reports.last();
+        let report = report.map_or_else(|| "a report".to_owned(), |path| format!("`{path}`"));
+        return ImportError::Progress { kernels: log.kernels.len(), report };
+    }
+    let problems = log.problems.into_iter();
     let problem = problems.chain(nsys::parse_stats(text).unwrap_or_default().problems).next();
     problem.map_or(ImportError::UnknownContent, ImportError::Nothing)
 }

@@ -198,6 +198,18 @@ fn a_report_of_a_newer_nsys_is_named_as_such() {
 }
 
 #[test]
+fn progress_without_values_names_the_report() {
+    let text = "==PROF== Connected to process 12 (/opt/k)\n\
+                ==PROF== Profiling \"k\" - 0: 0%....50%....100% - 8 passes\n\
+                ==PROF== Report: /tmp/x.ncu-rep\n";
+    let why = import(text, &select(&[])).unwrap_err().to_string();
+    assert!(
+        why.contains("profiled 1 launches and wrote their values to `/tmp/x.ncu-rep`"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_failure_comes_before_a_warning() {
     let text = "==WARNING== Launching the workload is taking more time than expected.\n\
                 ==ERROR== The application returned an error code (9).\n";

@@ -5,6 +5,7 @@
 //! of the page.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use super::expected::used_names;
 
@@ -110,10 +111,10 @@ pub(super) fn add(
             added.insert(name.to_owned());
         }
     };
-    for name in used_names().filter(|name| name.ends_with(".sum")) {
-        if !values.contains_key(name) {
-            let found = from_rate(values, name).or_else(|| idle(values, name));
-            put(values, name, found);
+    for count in COUNTS.iter() {
+        if !values.contains_key(count.name) {
+            let found = count.from_rate(values).or_else(|| count.idle(values));
+            put(values, count.name, found);
         }
     }
     for (name, factors, divisors, constant) in PRODUCTS {
@@ -128,31 +129,54 @@ pub(super) fn add(
     added
 }
 
-/// Returns the count from a rate and the cycles or the time over which it was taken.
-fn from_rate(values: &BTreeMap<String, f64>, name: &str) -> Option<f64> {
-    let get = |name: &str| values.get(name).copied();
-    let by_cycle = || {
-        let rate = get(&format!("{name}.per_cycle_elapsed"))?;
-        let (_, cycles) = CYCLES.iter().find(|(begin, _)| name.starts_with(begin))?;
-        Some(rate * cycles.iter().find_map(|cycles| get(cycles))?)
-    };
-    // Bytes read and written have more digits than the rate of both.
-    let parts = DRAM_PARTS.iter().map(|part| get(part)).sum::<Option<f64>>();
-    if let Some(bytes) = parts.filter(|_| name == DRAM_BYTES) {
-        return Some(bytes);
-    }
-    let by_second = || Some(get(&format!("{name}.per_second"))? * get(TIME)?);
-    by_cycle().or_else(by_second)
+/// A count of the catalogue, with the metrics from which it may follow.
+struct Count {
+    name: &'static str,
+    per_cycle: String,
+    per_second: String,
+    cycles: &'static [&'static str],
+    /// The activity of its pipeline in all forms.
+    activity: Vec<String>,
 }
 
-/// Returns zero for operations whose pipeline stood still.
-fn idle(values: &BTreeMap<String, f64>, name: &str) -> Option<f64> {
-    let (_, pipelines) = IDLE.iter().find(|(begin, _)| name.starts_with(begin))?;
-    let activity = |pipeline: &&&str| {
-        let mut forms = ACTIVITY.iter().map(|form| format!("{pipeline}{form}"));
-        forms.any(|form| values.get(&form) == Some(&0.0))
+static COUNTS: LazyLock<Vec<Count>> = LazyLock::new(|| {
+    let count = |name: &'static str| {
+        let cycles = CYCLES.iter().find(|(begin, _)| name.starts_with(begin));
+        let pipelines = IDLE.iter().filter(|(begin, _)| name.starts_with(begin));
+        let pipelines = pipelines.flat_map(|(_, pipelines)| *pipelines);
+        let forms = pipelines.flat_map(|pipeline| ACTIVITY.map(|form| format!("{pipeline}{form}")));
+        Count {
+            name,
+            per_cycle: format!("{name}.per_cycle_elapsed"),
+            per_second: format!("{name}.per_second"),
+            cycles: cycles.map_or(&[], |(_, cycles)| *cycles),
+            activity: forms.collect(),
+        }
     };
-    pipelines.iter().any(|pipeline| activity(&pipeline)).then_some(0.0)
+    used_names().filter(|name| name.ends_with(".sum")).map(count).collect()
+});
+
+impl Count {
+    /// Returns the count from a rate and the cycles or the time over which it was taken.
+    fn from_rate(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
+        let get = |name: &str| values.get(name).copied();
+        let by_cycle = || {
+            let rate = get(&self.per_cycle)?;
+            Some(rate * self.cycles.iter().find_map(|cycles| get(cycles))?)
+        };
+        // Bytes read and written have more digits than the rate of both.
+        if self.name == DRAM_BYTES
+            && let Some(bytes) = DRAM_PARTS.iter().map(|part| get(part)).sum::<Option<f64>>()
+        {
+            return Some(bytes);
+        }
+        by_cycle().or_else(|| Some(get(&self.per_second)? * get(TIME)?))
+    }
+
+    /// Returns zero for operations whose pipeline stood still.
+    fn idle(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
+        self.activity.iter().any(|form| values.get(form) == Some(&0.0)).then_some(0.0)
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,10 @@ pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     }
     let marked = ["WARNING:", "ERROR:", "FATAL ERROR:", "Error:", "error:"];
     let marked = marked.iter().find_map(|mark| line.strip_prefix(mark).map(|rest| (mark, rest)));
+    // Rows of large tables are no messages, and are not searched.
+    if skipped.is_none() && marked.is_none() {
+        return None;
+    }
     let known = TEXTS.iter().find(|(text, _)| line.contains(text)).map(|(_, cause)| *cause);
     let cause = match (skipped, marked) {
         (Some(_), _) => Cause::NoData,

@@ -155,6 +155,9 @@ fn is_last_summary(head: &str) -> bool {
 
 /// Returns whether a text looks like a log of this kind. Its beginning or its end may be missing.
 pub(super) fn looks_like_log(text: &str) -> bool {
+    if !text.contains("=========") {
+        return false;
+    }
     records(text).any(|record| {
         record.head == "COMPUTE-SANITIZER"
             || record.head == "CUDA-MEMCHECK"

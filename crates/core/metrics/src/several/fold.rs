@@ -60,11 +60,12 @@ impl<'s> LaunchFold<'s> {
             }
             self.by_name.insert(name.clone(), Group::new(one, self.selection));
         }
-        if let Some(group) = self.by_name.get_mut(name) {
-            group.add(one, self.selection);
-        }
         let selection = self.selection;
-        self.all.get_or_insert_with(|| Group::new(one, selection)).add(one, selection);
+        let found: Vec<Found> = selection.metrics.iter().map(|info| find(one, info)).collect();
+        if let Some(group) = self.by_name.get_mut(name) {
+            group.add(one, &found, selection);
+        }
+        self.all.get_or_insert_with(|| Group::new(one, selection)).add(one, &found, selection);
         true
     }
 
@@ -107,7 +108,7 @@ impl Group {
         Self { first, launches: 0, seconds: Some(0.0), metrics }
     }
 
-    fn add(&mut self, one: &ProfiledLaunch<'_>, selection: &Selection) {
+    fn add(&mut self, one: &ProfiledLaunch<'_>, found: &[Found], selection: &Selection) {
         let seconds = time(one);
         let begins = self.launches == 0;
         self.launches = self.launches.saturating_add(1);
@@ -115,8 +116,10 @@ impl Group {
         if one.collected.conditions.passes != self.first.conditions.passes {
             self.first.conditions.passes = None;
         }
-        for (state, info) in self.metrics.iter_mut().zip(&selection.metrics) {
-            state.add(one, info, seconds.unwrap_or(0.0), begins);
+        let metrics = selection.metrics.iter().zip(found);
+        for (state, (info, found)) in self.metrics.iter_mut().zip(metrics) {
+            state.add_quotients(one, info, begins);
+            state.add(found, &one.collected.kernel, seconds.unwrap_or(0.0));
         }
     }
 
@@ -131,25 +134,20 @@ impl Group {
 }
 
 impl State {
-    fn add(
-        &mut self,
-        one: &ProfiledLaunch<'_>,
-        info: &'static MetricInfo,
-        seconds: f64,
-        begins: bool,
-    ) {
-        self.add_quotients(one, info, begins);
-        match find(one, info) {
+    fn add(&mut self, found: &Found, kernel: &str, seconds: f64) {
+        match found {
             Ok(known) => {
                 self.sum += known.value;
                 self.weighted += known.value * seconds;
                 self.same &= self.first.as_ref().is_none_or(|first| first.value == known.value);
-                self.first.get_or_insert(known);
+                if self.first.is_none() {
+                    self.first = Some(known.clone());
+                }
             }
-            Err(reason) => {
-                let kernel = &one.collected.kernel;
-                self.reason.get_or_insert_with(|| format!("{kernel}: {reason}").into());
+            Err(reason) if self.reason.is_none() => {
+                self.reason = Some(format!("{kernel}: {reason}").into());
             }
+            Err(_) => {}
         }
     }
 

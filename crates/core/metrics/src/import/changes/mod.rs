@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ImportVerdict, Imported};
+use super::{Imported, ImportedVerdict};
 use crate::catalogue::{CATALOGUE, MetricInfo, MetricUnit};
 use crate::nsys::NsysRow;
 use crate::roofline::BoundBy;
@@ -140,11 +140,11 @@ fn sides(imported: &Imported) -> Result<BTreeMap<&str, Side<'_>>, ChangesError> 
 
 fn of_ncu<'a>(
     metrics: &'a DeviceMetrics,
-    verdicts: &'a [ImportVerdict],
+    verdicts: &'a [ImportedVerdict],
 ) -> BTreeMap<&'a str, Side<'a>> {
     let by_kernel = metrics.kernels.iter().map(|one| (one.kernel.as_str(), &one.metrics));
     let by_kernel: BTreeMap<&str, &BTreeMap<String, Metric>> = by_kernel.collect();
-    let side = |verdict: &'a ImportVerdict| {
+    let side = |verdict: &'a ImportedVerdict| {
         let own = by_kernel.get(verdict.kernel.as_str()).copied().unwrap_or(&metrics.metrics);
         let side = Side {
             launches: u64::from(verdict.launches),

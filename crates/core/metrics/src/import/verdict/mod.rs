@@ -1,5 +1,5 @@
 //! What limits the kernels of a report: bound, roofline, stalls, occupancy, advice. The main type
-//! is [`ImportVerdict`].
+//! is [`ImportedVerdict`].
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ const LIMITS: [(&str, &str); 5] = [
 
 /// What limits a kernel, from all of its launches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ImportVerdict {
+pub struct ImportedVerdict {
     /// The kernel, as the tool names it.
     pub kernel: String,
     /// Profiled launches.
@@ -86,7 +86,7 @@ pub struct OccupancyLimiter {
 }
 
 /// Returns a verdict for each kernel, those that took longest first.
-pub(super) fn verdicts(metrics: &DeviceMetrics, kernels: &[NcuKernel]) -> Vec<ImportVerdict> {
+pub(super) fn verdicts(metrics: &DeviceMetrics, kernels: &[NcuKernel]) -> Vec<ImportedVerdict> {
     let mut by_name: BTreeMap<&str, &NcuKernel> = BTreeMap::new();
     for kernel in kernels {
         by_name.entry(&kernel.name).or_insert(kernel);
@@ -109,7 +109,7 @@ fn verdict(
     launches: u32,
     metrics: &BTreeMap<String, Metric>,
     all: Option<f64>,
-) -> ImportVerdict {
+) -> ImportedVerdict {
     let values = Values::new(metrics);
     let device = device(kernel);
     let facts = Facts { device: &device, resources: None, inputs: &[], timed: Timed::default() };
@@ -119,7 +119,7 @@ fn verdict(
         None => roofline::bound_by(values, &facts),
     };
     let total_seconds = values.get("duration");
-    ImportVerdict {
+    ImportedVerdict {
         kernel: kernel.name.clone(),
         launches,
         total_seconds,

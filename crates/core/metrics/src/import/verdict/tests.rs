@@ -8,7 +8,7 @@ macro_rules! fixture {
     };
 }
 
-fn of(text: &str) -> (Vec<ImportVerdict>, Vec<KernelRule>) {
+fn of(text: &str) -> (Vec<ImportedVerdict>, Vec<KernelRule>) {
     let Imported::Ncu { verdicts, rules, .. } = import(text, &select(&[])).unwrap() else {
         panic!()
     };

@@ -37,6 +37,9 @@ const MAX_RULE: usize = 4_000;
 
 /// Returns whether a text has the tables that Nsight Compute prints to the console.
 pub fn looks_like_console(text: &str) -> bool {
+    if !text.contains(", Context ") {
+        return false;
+    }
     let mut kernel = false;
     for line in text.lines() {
         kernel |= launch(line).is_some();

@@ -53,6 +53,9 @@ pub struct SourceLine {
 
 /// Returns whether a text looks like a source page.
 pub fn looks_like_source(text: &str) -> bool {
+    if !text.contains("Source") {
+        return false;
+    }
     let mut records = Records::new(text);
     while let Some(record) = records.next() {
         if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
