@@ -113,7 +113,7 @@ pub(super) fn add(
     };
     for count in COUNTS.iter() {
         if !values.contains_key(count.name) {
-            let found = count.from_rate(values).or_else(|| count.idle(values));
+            let found = count.by_rate(values).or_else(|| count.idle(values));
             put(values, count.name, found);
         }
     }
@@ -158,7 +158,7 @@ static COUNTS: LazyLock<Vec<Count>> = LazyLock::new(|| {
 
 impl Count {
     /// Returns the count from a rate and the cycles or the time over which it was taken.
-    fn from_rate(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
+    fn by_rate(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
         let get = |name: &str| values.get(name).copied();
         let by_cycle = || {
             let rate = get(&self.per_cycle)?;
