@@ -14,6 +14,10 @@ use warpgauge_service::{
 };
 use warpgauge_worker::holder::Holders;
 
+/// Stack of a thread, bytes. Reading a stored comparison nests the readers of its types deeply: a build for
+/// development takes 2 MiB and more.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Number of threads for asynchronous work. These only supervise and wait, and each costs memory.
 const RUNTIME_THREADS: usize = 2;
 
@@ -43,6 +47,7 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .worker_threads(RUNTIME_THREADS)
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_name("warpgauge")
+        .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()
         .map_err(|source| CliError::System { operation: "start the runtime", source })

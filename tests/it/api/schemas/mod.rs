@@ -30,7 +30,7 @@ fn full_kernel() -> Value {
     let part = json!({"matrix": "m", "part": "x"});
     let init = json!({
         "kind": "uniform", "seed": 7, "mean": 0.5, "std": 2.0, "low": -1.0, "high": 1.0,
-        "fill_value": 3.0, "start": 0.0, "step": 1.0, "values": [1.0], "unique": true, "of": "x",
+        "fill_value": 3.0, "start": 0.0, "step": 1.0, "values": [1.0], "unique": true, "of": "x", "zeros": "z", "global": "g",
         "columns": [{"low": 0.0, "high": 1.0}], "block": [1, 32], "layout": "tiles_128x4",
     });
     let dims = json!({"x": "ceil_div(n, 256)", "y": 2, "z": 1});

@@ -195,7 +195,7 @@ fn torch() -> Value {
     let init = json!({
         "kind": "randn", "seed": 1, "mean": 0.5, "std": 1.5, "low": 0.5, "high": 1.5, "fill_value": 0.5,
         "start": 0.5, "step": 1.5, "values": [1.5], "columns": [{"low": 0.5, "high": 1.5}], "unique": true, "of": "x",
-        "block": [32], "layout": "transposed",
+        "zeros": "z", "global": "g", "block": [32], "layout": "transposed",
     });
     json!({
         "torch": "2.11.0", "python": "3.11.7", "clock": "cpu", "not_on_gpu": "r", "stand_in": true, "threads": 2, "device": "d",
