@@ -490,6 +490,14 @@ __host__ __device__ inline typename __warpgauge_of_integer<T>::type pow(T x, U y
 // <algorithm>, <utility>, <limits>: the part that kernels use.
 #ifndef WARPGAUGE_OWN_std
 namespace std {
+// `using namespace std::chrono` and its like stand in host code of many files, whose headers are empty here.
+namespace chrono {}
+namespace chrono_literals {}
+namespace filesystem {}
+namespace literals {}
+namespace placeholders {}
+namespace string_literals {}
+namespace this_thread {}
 template <class T>
 __host__ __device__ constexpr const T& min(const T& a, const T& b) {
     return b < a ? b : a;

@@ -257,12 +257,15 @@ fn gate_report() -> Value {
     report["method"]["driver"] = json!("1");
     report["notes"] = json!(["n"]);
     report["job_id"] = json!("1");
+    report["branch"] = json!("b");
     report["matrices"] = full_report()["matrices"].clone();
     report["tensors"] = full_report()["tensors"].clone();
     let comparison = &document()["paths"]["/compare"]["post"]["responses"]["200"];
     let comparison = &comparison["content"]["application/json"]["example"]["comparison"];
     let case = &mut report["cases"][0];
     for (name, value) in [
+        ("file", json!("k.cu")),
+        ("line", json!(1)),
         ("adjusted_p", json!(0.5)),
         ("baseline_ms", json!(0.5)),
         ("candidate_ms", json!(0.25)),
@@ -305,6 +308,7 @@ fn gates() {
             "baseline": contract,
         }],
         "baseline": "main", "calibration": calibration, "measure_identical": true, "commit": "c",
+        "branch": "b",
         "baseline_origin": {"kind": "git", "name": "main", "commit": "c"},
         "removed": [{"name": "b", "metric": "barriers", "policy": policy}], "notes": ["n"],
     });
@@ -326,6 +330,7 @@ fn gates() {
     let mut history: Value = history.unwrap();
     history["series"][0]["points"][0]["job_id"] = json!("j");
     history["series"][0]["points"][0]["commit"] = json!("c");
+    history["series"][0]["points"][0]["branch"] = json!("b");
     check::<HistoryAnswer>("HistoryAnswer", &[history]);
 }
 

@@ -328,6 +328,7 @@ async fn names_of_namespace_std_come_from_libcuxx() {
     let bench = Bench::new();
     let source = "#include <array>\n#include <atomic>\n#include <chrono>\n#include <cinttypes>\n#include <complex>\n
         #include <execution>\n#include <functional>\n#include <tuple>\n#include <utility>\n#include <cooperative_groups.h>\n
+        using namespace std::chrono;\n
         template <class T> __device__ std::decay_t<T> same(T x) { return x; }
         __global__ void k(uint64_t* x) {
             std::pair<int, int> p = std::make_pair(1, 2);

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use super::key_attempts::{KeyAttempts, TooMany};
 use crate::error::ApiError;
 use crate::paths::is_in_book;
-use crate::response::html::ASSETS;
+use crate::response::html::is_asset;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
@@ -230,8 +230,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let path = request.uri().path();
-        let is_file = path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'));
-        let open = (is_file || OPEN.contains(&path) || is_in_book(path))
+        let open = (is_asset(path) || OPEN.contains(&path) || is_in_book(path))
             && matches!(*request.method(), Method::GET | Method::HEAD);
         let caller = if self.keys.is_empty() {
             Ok(self.keys.anybody.clone())

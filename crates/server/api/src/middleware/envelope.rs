@@ -17,7 +17,7 @@ use super::route_table::RouteTable;
 use crate::error::{ApiError, JSON, framework_error};
 use crate::phase::Phase;
 use crate::response::compression::{accepts_gzip, compressed};
-use crate::response::html::{error_as_page, wants_page};
+use crate::response::html::{error_as_page, is_asset, wants_page};
 use warpgauge_service::MachineService;
 
 /// Maximum length of poem's text that an error quotes, bytes.
@@ -73,6 +73,11 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         let mut response = compressed(response, gzip).await;
         let status = response.status();
         self.add_headers(response.headers_mut(), status, id);
+        if !is_asset(uri.path()) {
+            // Files of pages have a hash in their name, and may be kept.
+            let never = HeaderValue::from_static("no-store");
+            response.headers_mut().insert(header::CACHE_CONTROL, never);
+        }
         let took = started.elapsed();
         self.http.answered(method.as_str(), self.routes.template(uri.path()), status, took);
         let ms = took.as_secs_f64() * 1e3;
@@ -139,10 +144,6 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);
         }
-        // Files of pages have a hash in their name, and may be kept.
-        headers
-            .entry(header::CACHE_CONTROL)
-            .or_insert_with(|| HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -20,7 +20,7 @@ use super::error::ApiError;
 use super::openapi;
 use super::paths::{BOOK, is_in_book};
 use super::response::compression::{accepts_gzip, zipped};
-use super::response::html::ASSETS;
+use super::response::html::is_asset;
 
 /// Adds the pages to `route`. Each is made when it is first asked for: together they take more memory
 /// than the rest of an idle server.
@@ -52,8 +52,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
 /// Whether it is one of them that is asked for. The front page's path is an operation's, too.
 pub(super) fn has(request: &Request) -> bool {
     let path = request.uri().path();
-    let is_file = path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'));
-    is_file
+    is_asset(path)
         || is_in_book(path)
         || PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
 }

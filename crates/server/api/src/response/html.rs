@@ -9,7 +9,12 @@ use crate::error::ErrorBody;
 use warpgauge_page::{Links, Notice};
 
 /// Folder of the files that pages load.
-pub(crate) const ASSETS: &str = "/assets";
+const ASSETS: &str = "/assets";
+
+/// Returns whether a path is below [`ASSETS`].
+pub(crate) fn is_asset(path: &str) -> bool {
+    path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'))
+}
 
 /// What a browser may do with a page: show it, with the style sheet of this server. No script runs.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
