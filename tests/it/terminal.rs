@@ -238,7 +238,7 @@ fn short_commands_speak_json_and_are_quiet() {
 /// Whoever adds a command says whether it has results, and if so, gives them as JSON too.
 #[test]
 fn every_command_with_a_result_has_it_as_json() {
-    let without = ["serve", "gate schema"];
+    let without = ["serve", "gate schema", "schema"];
     for command in COMMANDS {
         let (_, help, _) = run(&[command, "--help"]);
         let listed = help.split_once("\nCommands:\n").map(|(_, rest)| rest);
@@ -246,7 +246,9 @@ fn every_command_with_a_result_has_it_as_json() {
             let name = line.strip_prefix("  ")?.split(' ').next()?;
             Some(vec![command, name])
         });
-        let mut all = subcommands.filter(|words| words[1] != "help").collect::<Vec<_>>();
+        // The second line of a long description has no name.
+        let is_one = |words: &Vec<&str>| !matches!(words[1], "" | "help");
+        let mut all = subcommands.filter(is_one).collect::<Vec<_>>();
         if all.is_empty() {
             all.push(vec![command]);
         }

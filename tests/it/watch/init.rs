@@ -73,7 +73,7 @@ fn a_contract_is_written_for_people_and_evaluates() {
     assert_eq!(code, Some(0), "{out}{said}");
     // What is there is not overwritten.
     let (code, _, said) = run(&init);
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(2), "{said}");
     let (code, out, _) = run(&["init", kernel.to_str().unwrap(), "--kernel-name", "other"]);
     assert_eq!(code, Some(0));
     assert!(out.contains("dtype: \"int32\""), "{out}");
