@@ -36,7 +36,6 @@ fn what_the_emulator_lacks_is_a_gap() {
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, %rd3, {%f0, %f1}];",
         "sust.p.2d.v4.b32.trap [%rd2, {%r1, %r2}], {%r1, %r2, %r3, %r4};",
         "sured.b.add.2d.u32.trap [%rd2, {%r1, %r2}], %r3;",
-        "tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%rd2, {%f0, %f1}];",
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes \
          [%r1], [%rd2, {%r3, %r4}], [%r5];",
         "mapa.u64 %rd2, %rd3, %r1;",

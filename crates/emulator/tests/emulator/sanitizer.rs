@@ -49,9 +49,12 @@ fn races_on_shared_memory() {
     let d = device();
     let p = Params::default().arg(d.alloc::<f32>(128));
     let found = findings(&d, "race", 3, 128, &p);
+    // Blocks find different content in shared memory, so they write different values to the same elements.
+    let (found, between): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|f| f.check == "shared_race");
+    assert!(between.iter().all(|f| f.check == "global_race"), "{between:#?}");
     // Warps that come late read what others wrote, or write what others have read.
     assert_eq!(found.len(), 2, "{found:#?}");
-    assert!(found.iter().all(|f| f.check == "shared_race"));
     assert_eq!(found.iter().map(|f| f.count).sum::<u64>(), 3 * 128);
     let at = |f: &Finding| f.source.as_ref().map(|s| s.1);
     assert_eq!(at(&found[0]), Some(line("s[threadIdx.x] = threadIdx.x;")));
