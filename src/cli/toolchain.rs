@@ -32,7 +32,7 @@ pub(super) fn run(
     Ok(if nothing { Exit::Environment } else { Exit::Success })
 }
 
-/// Installs into the data directory and returns what is there afterwards.
+/// Installs the requested compilers into the data directory. Returns the toolchain that is found afterwards.
 fn install(
     config: &Config,
     args: &ToolchainInstall,

@@ -125,7 +125,7 @@ impl Theirs {
             ));
         }
         if let Some(more) = cases.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
-            self.notes.push(format!("so it is with {more} cases more"));
+            self.notes.push(format!("the same holds for {more} more cases"));
         }
     }
 

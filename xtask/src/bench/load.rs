@@ -28,7 +28,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Returns the number of answers that are neither a report nor a request to retry.
+    /// Returns the number of requests that ended neither in a report nor with status 429. Requests without an answer
+    /// count.
     pub fn errors(&self) -> u64 {
         let answers = |status: &u16| self.by_status.get(status).copied().unwrap_or(0);
         let all: u64 = self.by_status.values().sum();

@@ -81,7 +81,7 @@ fn offsets_of(of: &str, spec: &TensorSpec, args: &[ArgSpec]) -> Result<OffsetsIn
             top,
             seed: init.seed,
         }),
-        _ => wrong(format!("the content of `{}` is invalid itself", quoted(of))),
+        _ => wrong(format!("the content of `{}` is itself invalid; correct it first", quoted(of))),
     }
 }
 

@@ -505,8 +505,8 @@ pub struct Expected {
     /// Expected elements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<TensorData>,
-    /// Reference kernel that computes the expected elements. It has the candidate's arguments; `io.launch` may
-    /// differ.
+    /// Reference kernel that computes the expected elements. By default it takes the candidate's arguments. Its `io`
+    /// may have other scalars, scratch memory, constants, and another launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Box<KernelCode>>,
     /// Tolerance of each element, as `float64` elements of the output's shape. It serves results whose rounding

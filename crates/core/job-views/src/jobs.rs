@@ -128,7 +128,8 @@ pub struct JobEvent {
     pub stage: JobStage,
     /// Number of starts.
     pub attempt: u32,
-    /// Number of timed launches so far, of the kernel that runs.
+    /// Number of timed launches so far in the current run. While two kernels are timed side by side, the number of
+    /// blocks.
     pub trials_done: u32,
     /// Time since acceptance, seconds.
     pub elapsed_s: f64,

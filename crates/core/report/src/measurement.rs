@@ -149,7 +149,7 @@ pub struct LoadReport {
     /// Share of the time from the first timed launch to the last in which the kernel ran or was about to be launched
     /// again, 0–1. Most of the rest is verification.
     pub share: f64,
-    /// Median time of the launches of the load, milliseconds.
+    /// Median time of the load launches, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
     /// Whether timed launches take as long as those of the load. If not, the kernel may do less in these launches, or

@@ -38,7 +38,7 @@ pub struct ProfilePlan {
     /// Number of launches, each on restored inputs. Absent if the source does not know it in advance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
-    /// Maximum number of passes of an evaluation.
+    /// Maximum number of passes that an evaluation may use to read counters.
     pub max_passes: u32,
     /// Estimated time beyond the evaluation, milliseconds, for a short kernel. For counters, it is for a worker that
     /// has just read the same ones. The first profile with other metrics takes about 150 ms longer, and 8 ms for each

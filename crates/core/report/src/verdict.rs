@@ -8,7 +8,7 @@ use super::{EvaluateResponse, ResponseStatus, ValidationStatus};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{ReasonCode, Weakness};
 
-/// Verdict on a kernel, the best first. Of several kernels, the worst verdict counts for all.
+/// Verdict on a kernel, from best to worst. For several kernels the worst verdict is reported.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

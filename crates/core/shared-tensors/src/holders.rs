@@ -103,7 +103,9 @@ pub enum HolderError {
     #[error("the process that holds tensors on {place} cannot be started: {reason}")]
     Start { place: TensorLocation, reason: String },
     /// The process died, and its tensors are lost.
-    #[error("the process that held the tensors on {place} has died ({reason}), and they with it")]
+    #[error(
+        "the process that held the tensors on {place} has died ({reason}), and the tensors are lost"
+    )]
     Died {
         place: TensorLocation,
         /// Observation that showed the death.

@@ -25,7 +25,7 @@ pub(crate) fn read(file: &File, max_bytes: u64) -> Result<FileElements, TensorFi
     let spec = reader.spec();
     if spec.channels > MAX_CHANNELS || spec.sample_rate == 0 {
         return Err(TensorFileError::data(format!(
-            "the WAV file has {} channels at {} Hz; it may have {MAX_CHANNELS}, and a rate above zero",
+            "the WAV file has {} channels at {} Hz; at most {MAX_CHANNELS} channels and a rate above zero are accepted",
             spec.channels, spec.sample_rate
         )));
     }

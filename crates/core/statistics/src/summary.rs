@@ -15,7 +15,7 @@ pub struct Summary {
     pub n: u32,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Sample standard deviation (n − 1). Absent below 2 samples.
+    /// Sample standard deviation (n − 1). Absent if there are fewer than 2 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
     /// Shortest sample.

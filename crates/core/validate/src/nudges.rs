@@ -33,7 +33,7 @@ pub(super) const LARGE_STEPS: u32 = 4;
 /// References that take longer get as few runs as possible.
 pub const QUICK: Duration = Duration::from_secs(1);
 
-/// Movement of the inputs of one run.
+/// Perturbation of the inputs in one run of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nudge {
     /// Type of the inputs, or of their parts, that move.

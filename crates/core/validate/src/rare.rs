@@ -53,8 +53,8 @@ const JUMP_FACTOR: f64 = 4.0;
 /// Smallest change of an outlier, as a part of the typical magnitude.
 const LARGE: f64 = 1e-3;
 
-/// Smallest allowed share of integers that are off by one, if moving the inputs carries some across a
-/// boundary. Values exactly between two integers may be rounded either way.
+/// Share of integer elements that may be off by one, if a small step of the inputs changes the rounding of
+/// some. A value midway between two integers may be rounded either way.
 const TIES: f64 = 5e-4;
 
 /// Largest share of integers that fused multiply-add may change, for the change to count as rounding.

@@ -37,7 +37,7 @@ impl Version {
         }
     }
 
-    /// Returns the present version of a path. A link counts itself, not its target.
+    /// Returns the current version of the file at a path. Symbolic links are not followed.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().map(|metadata| Self::of(&metadata))
     }

@@ -65,7 +65,7 @@ const MIN_PART: f64 = 0.25;
 /// Least activity of the multiprocessors for a meaningful quotient, percent.
 const MIN_ACTIVE: f64 = 1.0;
 
-/// Returns whether monitoring has any of the metrics.
+/// Returns whether GPU performance monitoring (GPM) supplies any of the selected metrics.
 pub fn tells(selection: &Selection) -> bool {
     selection.metrics.iter().any(|info| reading_of(info.id).is_some())
 }

@@ -38,8 +38,8 @@ pub enum PartError {
     Single,
     /// The arrays of the request would take too many bytes.
     #[error(
-        "the arrays of matrices become more bytes than are made of one request \
-         (limits.max_decoded_bytes); name fewer, or smaller ones"
+        "the arrays of matrices in this request exceed limits.max_decoded_bytes; name fewer parts, \
+         or smaller matrices"
     )]
     TooMuch,
     /// The part cannot be written to a file.

@@ -86,7 +86,8 @@ fn rounded<T: Element>(value: f64) -> f64 {
 }
 
 impl QuantizedValues {
-    /// Returns the quotient of a normal number and the scale of its block.
+    /// Returns the value at `index`: (mean + std · `normal`) divided by the scale of its block and by the global
+    /// scale, plus the zero point. Integer types round the quotient first.
     pub fn at(&self, index: u64, normal: f64) -> f64 {
         let scaled = self.std * normal;
         let block = self.blocks.scale_of(index);

@@ -118,7 +118,7 @@ const STATEMENTS: [&str; 14] = [
     "}",
 ];
 
-/// Numbers that look random and follow from the seed alone.
+/// Pseudo-random numbers, which the seed determines.
 pub struct Random(u64);
 
 impl Random {

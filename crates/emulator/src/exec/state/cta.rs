@@ -32,7 +32,8 @@ pub(in crate::exec) struct Cta {
     pub(in crate::exec) races: Option<Races>,
     /// Pending copies to shared memory.
     pub(in crate::exec) copies: Copies,
-    /// Time of the launch before which the block knows everything, if races between blocks are detected.
+    /// Time on the launch's clock: accesses of other blocks before it are ordered before this block's. Only with race
+    /// detection between blocks.
     pub(in crate::exec) known: u32,
     /// Plain loads from global memory so far, one for each instruction of a warp.
     pub(in crate::exec) loads: u32,

@@ -76,7 +76,7 @@ impl ChildKind {
         Self::Compilers,
     ];
 
-    /// Returns whether a tool of NVIDIA is in the process.
+    /// Returns whether the child runs under a tool of NVIDIA, such as Nsight Compute.
     fn is_watched(self) -> bool {
         matches!(
             self,

@@ -117,7 +117,7 @@ pub(crate) struct NvccWork {
     pub lineinfo: bool,
 }
 
-/// Preparation of an interpreter with Triton.
+/// Request to start a Python interpreter and to import Triton, before the kernel is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TritonWork {
     /// Absolute path of the interpreter.

@@ -31,7 +31,7 @@ pub struct WorkerArgs {
     /// A library of CUPTI to try; the first that works is taken.
     #[arg(long, requires = "counters")]
     pub cupti: Vec<PathBuf>,
-    /// A library of ready functions that kernels can be compared with, or one that it needs.
+    /// Path of a library with functions to compare kernels with, or of a library that it needs.
     #[arg(long)]
     pub library: Vec<PathBuf>,
     /// Plan the collection of the metrics on standard input on this chip, print the plan and end.

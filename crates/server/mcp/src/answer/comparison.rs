@@ -91,7 +91,7 @@ fn work(counted: &CountedComparison) -> String {
         ratio.map(|ratio| format!("{ratio:.3} of the reference's {what}"))
     });
     let ratios: Vec<String> = ratios.collect();
-    format!("{}; right, and counted on the emulated device, not timed", ratios.join(", "))
+    format!("{}; correct; counted on the emulated device, not timed", ratios.join(", "))
 }
 
 /// Adds the facts about a single candidate.

@@ -41,7 +41,7 @@ pub(super) fn bind(
         }
         let end = (field.offset as usize).checked_add(field.bytes as usize);
         let Some(place) = end.and_then(|end| bytes.get_mut(field.offset as usize..end)) else {
-            return Err(misfit(format!("field `{path}` lies outside of it")));
+            return Err(misfit(format!("field `{path}` lies outside the structure")));
         };
         let leaf = Param {
             name: Some(format!("{}.{path}", passed.name())),
