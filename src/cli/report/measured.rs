@@ -3,11 +3,11 @@
 use super::super::format::{duration_ms, percent};
 use super::page::Page;
 use warpgauge_metrics::si;
-use warpgauge_model::{CacheState, Regime};
+use warpgauge_model::Regime;
 use warpgauge_report::readable;
 pub(super) use warpgauge_report::readable::word;
 use warpgauge_report::{EvaluateResponse, InputsShown, MeasurementReport};
-use warpgauge_statistics::{BytesFrom, FloorLimit, StopReason};
+use warpgauge_statistics::{BytesFrom, FloorLimit};
 
 /// Adds the weaknesses of the contract.
 pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
@@ -39,16 +39,8 @@ pub(super) fn doubts(page: &mut Page, report: &MeasurementReport, is_checked: bo
 
 /// Adds how the times were measured.
 pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
-    let stopped = report.stopped.map_or("not finished", |stopped| match stopped {
-        StopReason::Precise => "as precise as asked",
-        StopReason::TrialsDone => "the trials asked for",
-        StopReason::TimeBudget => "out of time",
-        StopReason::MaxTrials => "the most trials there are",
-    });
-    let cache = match report.cache {
-        CacheState::Cold => "L2 cold",
-        CacheState::Hot => "L2 hot",
-    };
+    let stopped = readable::stopped(report.stopped);
+    let cache = readable::cache(report.cache);
     let regime = match report.regime {
         Regime::Isolated => "",
         Regime::Sustained => "; under the kernel's own steady load",

@@ -159,11 +159,7 @@ fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
 /// Adds the verdict on a kernel. `name` replaces the kernel's name.
 fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let verdict = response.kernel_verdict();
-    let tone = match verdict {
-        KernelVerdict::Correct => Tone::Good,
-        KernelVerdict::NotChecked | KernelVerdict::Weak | KernelVerdict::Error => Tone::Doubt,
-        KernelVerdict::Wrong | KernelVerdict::Failed | KernelVerdict::NotCompiled => Tone::Bad,
-    };
+    let tone = Tone::of_verdict(verdict);
     let mut line = response.verdict_line(name);
     // `warpgauge explain` explains the code.
     if let (KernelVerdict::Wrong, Some(reason)) = (verdict, response.validation.reasons.first())

@@ -1,17 +1,10 @@
 //! The layout of a report: a verdict, then labelled rows.
 
 use super::super::terminal::{Style, plain};
+pub(super) use warpgauge_report::readable::Tone;
 
 /// Maximum number of shown lines of text that a kernel printed or a compiler wrote.
 const MAX_TEXT_LINES: usize = 40;
-
-/// The meaning of a word, which decides its colour.
-#[derive(Clone, Copy)]
-pub(super) enum Tone {
-    Good,
-    Bad,
-    Doubt,
-}
 
 /// A page of labelled rows. All foreign text passes through [`plain`].
 pub(super) struct Page {
@@ -32,6 +25,7 @@ impl Page {
             Tone::Good => 32,
             Tone::Bad => 31,
             Tone::Doubt => 33,
+            Tone::Plain => return word.to_owned(),
         };
         if self.style.colour { format!("\x1b[1;{code}m{word}\x1b[0m") } else { word.to_owned() }
     }

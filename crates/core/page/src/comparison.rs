@@ -4,10 +4,9 @@ use maud::{Markup, html};
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
 use warpgauge_contract::REFERENCE_NAME;
 use warpgauge_model::DeviceKind;
-use warpgauge_report::readable::{because, of_counts, of_times};
+use warpgauge_report::readable::{because, of_counts, of_times, word_of_counts, word_of_times};
 use warpgauge_report::{CandidateReport, CompareResponse, EvaluateResponse};
-use warpgauge_statistics::CountedVerdict;
-use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
+use warpgauge_statistics::paired::PairedComparison;
 
 use crate::document::{Content, Links};
 use crate::parts::{self, Scope, Section, Tone};
@@ -53,36 +52,20 @@ fn outcome(candidate: &CandidateReport, reference: &str) -> (Tone, String, Strin
     let evaluation = &candidate.evaluation;
     let verdict = evaluation.kernel_verdict();
     if let Some(comparison) = &candidate.comparison {
-        let (tone, word) = of_pair(comparison.verdict);
+        let (tone, word) = word_of_times(comparison.verdict);
         return (tone, word.to_owned(), of_times(comparison, &candidate.name, reference));
     }
-    let is_timed =
-        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
-    if !is_timed || !verdict.is_good() {
+    if !evaluation.is_timed() || !verdict.is_good() {
         let line = evaluation.verdict_line(Some(&candidate.name));
         return (Tone::of_verdict(verdict), verdict.words().to_owned(), line);
     }
     if let Some(counted) = &candidate.counted {
-        let (tone, word) = match counted.verdict {
-            CountedVerdict::LessWork => (Tone::Good, "less work"),
-            CountedVerdict::SameWork => (Tone::Good, "same work"),
-            CountedVerdict::MoreWork => (Tone::Bad, "more work"),
-            CountedVerdict::Mixed => (Tone::Doubt, "mixed work"),
-        };
+        let (tone, word) = word_of_counts(counted.verdict);
         return (tone, word.to_owned(), of_counts(counted, &candidate.name, reference));
     }
     let why = candidate.not_compared.as_deref().unwrap_or("the service gives no reason");
     let word = format!("{}, not compared", verdict.words().to_lowercase());
     (Tone::Doubt, word, format!("{}: {why}", candidate.name))
-}
-
-fn of_pair(verdict: PairedVerdict) -> (Tone, &'static str) {
-    match verdict {
-        PairedVerdict::Faster => (Tone::Good, "faster"),
-        PairedVerdict::Slower => (Tone::Bad, "slower"),
-        PairedVerdict::Same => (Tone::Good, "same"),
-        PairedVerdict::Inconclusive => (Tone::Doubt, "inconclusive"),
-    }
 }
 
 fn headline(index: usize, candidate: &CandidateReport, reference: &str) -> Markup {

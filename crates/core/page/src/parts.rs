@@ -1,44 +1,26 @@
 //! Pieces that several pages consist of.
 
 use maud::{Markup, PreEscaped, html};
-use warpgauge_report::KernelVerdict;
+pub(crate) use warpgauge_report::readable::Tone;
 
-/// How a statement sounds. A tone always stands beside a word and a sign, since colours alone say nothing to many
-/// readers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Good,
-    Doubt,
-    Bad,
-    Plain,
+/// Returns the class of elements that sound so. A tone always stands beside a word and a sign, since colours alone say
+/// nothing to many readers.
+pub(crate) fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "good",
+        Tone::Doubt => "doubt",
+        Tone::Bad => "bad",
+        Tone::Plain => "plain",
+    }
 }
 
-impl Tone {
-    pub(crate) fn class(self) -> &'static str {
-        match self {
-            Tone::Good => "good",
-            Tone::Doubt => "doubt",
-            Tone::Bad => "bad",
-            Tone::Plain => "plain",
-        }
-    }
-
-    /// Path of the sign in a box of 20 by 20: a tick, an exclamation mark, a cross, a dot.
-    fn sign(self) -> &'static str {
-        match self {
-            Tone::Good => "M5 10.5l3.5 3.5L15 6.5",
-            Tone::Doubt => "M10 5v6.5M10 15v.1",
-            Tone::Bad => "M6 6l8 8M14 6l-8 8",
-            Tone::Plain => "M10 10v.1",
-        }
-    }
-
-    pub(crate) fn of_verdict(verdict: KernelVerdict) -> Self {
-        match verdict {
-            KernelVerdict::Correct => Tone::Good,
-            KernelVerdict::NotChecked | KernelVerdict::Weak | KernelVerdict::Error => Tone::Doubt,
-            KernelVerdict::Wrong | KernelVerdict::Failed | KernelVerdict::NotCompiled => Tone::Bad,
-        }
+/// Path of the sign in a box of 20 by 20: a tick, an exclamation mark, a cross, a dot.
+fn sign(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "M5 10.5l3.5 3.5L15 6.5",
+        Tone::Doubt => "M10 5v6.5M10 15v.1",
+        Tone::Bad => "M6 6l8 8M14 6l-8 8",
+        Tone::Plain => "M10 10v.1",
     }
 }
 
@@ -59,11 +41,11 @@ pub(crate) fn further_verdict(
 
 fn verdict_with(tone: Tone, word: &str, heading: Markup, sentences: &[Markup]) -> Markup {
     html! {
-        section.verdict.(tone.class()) {
+        section.verdict.(class(tone)) {
             p.word {
                 svg viewBox="0 0 20 20" aria-hidden="true" {
                     circle cx="10" cy="10" r="9" fill="none" stroke="currentColor" stroke-width="1.75" {}
-                    path d=(tone.sign()) fill="none" stroke="currentColor" stroke-width="2"
+                    path d=(sign(tone)) fill="none" stroke="currentColor" stroke-width="2"
                         stroke-linecap="round" stroke-linejoin="round" {}
                 }
                 span { (word) }
@@ -76,7 +58,7 @@ fn verdict_with(tone: Tone, word: &str, heading: Markup, sentences: &[Markup]) -
 
 /// A verdict within a table or a list.
 pub(crate) fn tag(tone: Tone, word: &str) -> Markup {
-    html! { span.tag.(tone.class()) { (word) } }
+    html! { span.tag.(class(tone)) { (word) } }
 }
 
 /// One of the figures that a reader looks at first.
@@ -156,7 +138,7 @@ impl<'a> Section<'a> {
 
     pub(crate) fn with(self, body: Markup) -> Markup {
         html! {
-            details.section.(self.tone.class()) id=(self.id) open[self.is_open] {
+            details.section.(class(self.tone)) id=(self.id) open[self.is_open] {
                 summary { h2 { (self.title) } " " span.note { (self.note) } }
                 div.body { (body) }
             }

@@ -115,6 +115,11 @@ impl EvaluateResponse {
         self.measurement.as_ref()?.unranked.as_deref()
     }
 
+    /// Returns whether the kernel has a time, with or without a rank: no fault of it is known.
+    pub fn is_timed(&self) -> bool {
+        self.kernel_exec_result.runtime.is_some() || self.unranked().is_some()
+    }
+
     /// Returns the size of the tensor content in the report, in bytes.
     pub fn content_bytes(&self) -> usize {
         let outputs = self.outputs.values();

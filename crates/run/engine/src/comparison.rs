@@ -258,8 +258,7 @@ fn candidate_report(
         Ok(comparison) => (Some(comparison), None),
         Err(why) => (None, Some(why)),
     };
-    let is_right =
-        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
+    let is_right = evaluation.is_timed();
     let wrong = "the candidate is not right, so its times say nothing";
     let weak = evaluation.why_weak();
     let weak =

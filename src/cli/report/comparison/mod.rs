@@ -10,7 +10,7 @@ use super::{
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
 use warpgauge_contract::REFERENCE_NAME;
 use warpgauge_model::DeviceKind;
-use warpgauge_report::readable::{because, of_counts, of_times};
+use warpgauge_report::readable::{because, of_counts, of_times, word_of_counts, word_of_times};
 use warpgauge_report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, KernelVerdict,
     RuntimeStats,
@@ -18,7 +18,7 @@ use warpgauge_report::{
 use warpgauge_statistics::paired::{
     PairedComparison, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
 };
-use warpgauge_statistics::{Counted, CountedRank, CountedVerdict};
+use warpgauge_statistics::{Counted, CountedRank};
 
 /// What the report of a comparison shows in addition to the answer.
 #[derive(Debug, Clone, Copy)]
@@ -74,29 +74,17 @@ fn verdict(
 ) {
     let name = &candidate.name;
     if let Some(comparison) = &candidate.comparison {
-        let (tone, word) = match comparison.verdict {
-            PairedVerdict::Faster => (Tone::Good, "FASTER"),
-            PairedVerdict::Slower => (Tone::Bad, "SLOWER"),
-            PairedVerdict::Same => (Tone::Good, "SAME"),
-            PairedVerdict::Inconclusive => (Tone::Doubt, "INCONCLUSIVE"),
-        };
-        page.verdict(tone, word, &of_times(comparison, name, reference));
+        let (tone, word) = word_of_times(comparison.verdict);
+        page.verdict(tone, &word.to_uppercase(), &of_times(comparison, name, reference));
         return;
     }
     let evaluation = &candidate.evaluation;
-    let is_timed =
-        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
-    if !is_timed || !evaluation.kernel_verdict().is_good() {
+    if !evaluation.is_timed() || !evaluation.kernel_verdict().is_good() {
         return evaluation_verdict(page, evaluation, Some(name));
     }
     if let Some(counted) = &candidate.counted {
-        let (tone, word) = match counted.verdict {
-            CountedVerdict::LessWork => (Tone::Good, "LESS WORK"),
-            CountedVerdict::SameWork => (Tone::Good, "SAME WORK"),
-            CountedVerdict::MoreWork => (Tone::Bad, "MORE WORK"),
-            CountedVerdict::Mixed => (Tone::Doubt, "MIXED WORK"),
-        };
-        return page.verdict(tone, word, &of_counts(counted, name, reference));
+        let (tone, word) = word_of_counts(counted.verdict);
+        return page.verdict(tone, &word.to_uppercase(), &of_counts(counted, name, reference));
     }
     let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
     let tone = match response.device.as_ref().map(|device| device.kind) {

@@ -61,7 +61,7 @@ fn diagnostic(diagnostic: &Diagnostic) -> Markup {
         None => (&*diagnostic.message, None),
     };
     html! {
-        div.finding.(tone.class()) {
+        div.finding.(parts::class(tone)) {
             p { (parts::tag(tone, word)) " " @if !place.is_empty() { (text::code(&place)) " " } (text::message(first)) }
             @if let Some(source) = source { (text::block(source, "")) }
         }

@@ -39,7 +39,7 @@ pub(super) fn against(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     scope.section("reasons", title).tone(tone).open(true).with(html! {
         @if let Some(failed) = failed { (failed) }
         @for reason in reasons.iter().take(MAX_ROWS) {
-            div.finding.(tone.class()) { p { (text::message(&reason.message)) " " span.dim.mono { (reason.code) } } }
+            div.finding.(parts::class(tone)) { p { (text::message(&reason.message)) " " span.dim.mono { (reason.code) } } }
         }
         @for weakness in validation.weaknesses.iter().take(MAX_ROWS) {
             div.finding.doubt {

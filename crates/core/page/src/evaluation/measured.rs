@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 use warpgauge_metrics::si;
-use warpgauge_model::{CacheState, Regime};
-use warpgauge_report::readable::doubts as reasons_to_doubt;
+use warpgauge_model::Regime;
+use warpgauge_report::readable;
 use warpgauge_report::{EvaluateResponse, InputsShown, MeasurementReport, RuntimeStats};
-use warpgauge_statistics::{Reading, RejectReason, SampleBatch, StopReason, screen};
+use warpgauge_statistics::{Reading, RejectReason, SampleBatch, screen};
 
 use crate::chart::{self, SampleSeries};
 use crate::parts::{self, Scope, Tone};
@@ -15,7 +15,7 @@ use crate::text;
 pub(super) fn doubts(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let Some(measurement) = &report.measurement else { return html! {} };
     let is_checked = !report.validation.outputs.is_empty();
-    let notes = reasons_to_doubt(measurement, is_checked);
+    let notes = readable::doubts(measurement, is_checked);
     html! {
         @if !notes.is_empty() {
             (scope.section("doubts", "Before trusting the times")
@@ -109,10 +109,7 @@ fn statistics(stats: &RuntimeStats, measurement: Option<&MeasurementReport>) -> 
 /// How the times were taken.
 pub(super) fn method(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let Some(measurement) = &report.measurement else { return html! {} };
-    let cache = match measurement.cache {
-        CacheState::Cold => "L2 cold",
-        CacheState::Hot => "L2 hot",
-    };
+    let cache = readable::cache(measurement.cache);
     let regime = match measurement.regime {
         Regime::Isolated => "one launch at a time",
         Regime::Sustained => "under the kernel's own steady load",
@@ -122,12 +119,7 @@ pub(super) fn method(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
         InputsShown::SameStateWiped => "the same inputs, state wiped in between",
         InputsShown::Same => "the same inputs each time",
     };
-    let stopped = measurement.stopped.map_or("not finished", |stopped| match stopped {
-        StopReason::Precise => "as precise as asked",
-        StopReason::TrialsDone => "the trials asked for",
-        StopReason::TimeBudget => "out of time",
-        StopReason::MaxTrials => "the most trials there are",
-    });
+    let stopped = readable::stopped(measurement.stopped);
     let mut rows = vec![
         (
             "method",

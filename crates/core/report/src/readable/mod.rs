@@ -1,12 +1,16 @@
 //! Numbers, devices and verdicts of comparisons formatted for people.
 
 mod because;
+mod conditions;
 mod doubts;
 mod sentence;
+mod tone;
 
 pub use because::because;
+pub use conditions::{cache, stopped};
 pub use doubts::doubts;
 pub use sentence::{of_counts, of_times};
+pub use tone::{Tone, word_of_counts, word_of_times};
 
 use warpgauge_model::DeviceKind;
 

@@ -46,9 +46,7 @@ fn verdict(candidate: &CandidateReport) -> (Verdict, String) {
         return (paired.verdict.into(), found(paired));
     }
     let evaluation = &candidate.evaluation;
-    let is_timed =
-        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
-    if !is_timed || !evaluation.kernel_verdict().is_good() {
+    if !evaluation.is_timed() || !evaluation.kernel_verdict().is_good() {
         return evaluation::verdict(evaluation, None);
     }
     if let Some(counted) = &candidate.counted {

@@ -70,7 +70,7 @@ impl Side<'_> {
 
     /// Whether nothing speaks against the kernel. Its time may still have no rank.
     fn is_right(&self) -> bool {
-        self.report.kernel_exec_result.runtime.is_some() || self.report.unranked().is_some()
+        self.report.is_timed()
     }
 
     /// Returns the counts of one launch, if they may be compared.

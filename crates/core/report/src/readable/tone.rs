@@ -1,0 +1,50 @@
+//! The word for a verdict, and how it sounds.
+
+use warpgauge_statistics::CountedVerdict;
+use warpgauge_statistics::paired::PairedVerdict;
+
+use crate::KernelVerdict;
+
+/// How a statement sounds. A terminal shows it by a colour, a page by a colour and a sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// As hoped for.
+    Good,
+    /// Open, or with a reservation.
+    Doubt,
+    /// Against the kernel.
+    Bad,
+    /// Neutral.
+    Plain,
+}
+
+impl Tone {
+    /// Returns the tone of a verdict on a kernel.
+    pub fn of_verdict(verdict: KernelVerdict) -> Self {
+        match verdict {
+            KernelVerdict::Correct => Tone::Good,
+            KernelVerdict::NotChecked | KernelVerdict::Weak | KernelVerdict::Error => Tone::Doubt,
+            KernelVerdict::Wrong | KernelVerdict::Failed | KernelVerdict::NotCompiled => Tone::Bad,
+        }
+    }
+}
+
+/// Returns the verdict of a comparison of times in a word.
+pub fn word_of_times(verdict: PairedVerdict) -> (Tone, &'static str) {
+    match verdict {
+        PairedVerdict::Faster => (Tone::Good, "faster"),
+        PairedVerdict::Slower => (Tone::Bad, "slower"),
+        PairedVerdict::Same => (Tone::Good, "same"),
+        PairedVerdict::Inconclusive => (Tone::Doubt, "inconclusive"),
+    }
+}
+
+/// Returns the verdict of a comparison of counts in two words.
+pub fn word_of_counts(verdict: CountedVerdict) -> (Tone, &'static str) {
+    match verdict {
+        CountedVerdict::LessWork => (Tone::Good, "less work"),
+        CountedVerdict::SameWork => (Tone::Good, "same work"),
+        CountedVerdict::MoreWork => (Tone::Bad, "more work"),
+        CountedVerdict::Mixed => (Tone::Doubt, "mixed work"),
+    }
+}
