@@ -50,6 +50,20 @@ impl<'a> Records<'a> {
         Self { rest, line: line.saturating_sub(1), separator: ',' }
     }
 
+    /// Returns whether a text has a record in which `header` finds a header.
+    pub(crate) fn have(
+        text: &'a str,
+        header: impl Fn(&mut Self, &Record<'a>) -> Option<Record<'a>>,
+    ) -> bool {
+        let mut records = Self::new(text);
+        while let Some(record) = records.next() {
+            if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Parses a record with each separator until `is` accepts it. Later records are parsed with
     /// that separator.
     pub(crate) fn recognise(

@@ -274,16 +274,7 @@ pub fn each_launch(
 
 /// Returns whether a text looks like a page of this kind.
 pub fn looks_like_page(text: &str) -> bool {
-    if !text.contains("Kernel Name") {
-        return false;
-    }
-    let mut records = Records::new(text);
-    while let Some(record) = records.next() {
-        if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
-            return true;
-        }
-    }
-    false
+    text.contains("Kernel Name") && Records::have(text, header)
 }
 
 /// Returns a record as the header of a page, with any separator of fields.

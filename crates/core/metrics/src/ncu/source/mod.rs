@@ -53,16 +53,7 @@ pub struct SourceLine {
 
 /// Returns whether a text looks like a source page.
 pub fn looks_like_source(text: &str) -> bool {
-    if !text.contains("Source") {
-        return false;
-    }
-    let mut records = Records::new(text);
-    while let Some(record) = records.next() {
-        if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
-            return true;
-        }
-    }
-    false
+    text.contains("Source") && Records::have(text, header)
 }
 
 fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
