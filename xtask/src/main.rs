@@ -56,9 +56,9 @@ enum Task {
     /// Pack what a GPU host without Rust needs to run the tests and benchmarks.
     Bundle(bundle::Options),
     /// Pack the Python package with the program as a wheel.
-    Wheel(wheel::Options),
+    Wheel(product::Packing),
     /// Pack the program with completions, manuals and the files of `deploy/`.
-    Tarball(tarball::Options),
+    Tarball(product::Packing),
 }
 
 fn main() -> ExitCode {

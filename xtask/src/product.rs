@@ -24,6 +24,33 @@ pub enum Profile {
 const PROGRAM: [&str; 6] =
     ["-p", "warpgauge", "-p", "warpgauge-emulator", "-p", "warpgauge-test-features"];
 
+/// What `wheel` and `tarball` pack, and where.
+#[derive(clap::Args)]
+pub struct Packing {
+    /// Program to pack, with its emulated device beside it; without it a release is built.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Folder for the package; older packages of the kind in it are removed. Default: `target/wheel` or
+    /// `target/tarball`.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+impl Packing {
+    /// Returns the program, built if none is named, and the folder, by default `folder` in the target directory.
+    pub fn paths(&self, folder: &str) -> Result<(PathBuf, PathBuf)> {
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => build(Profile::Release)?,
+        };
+        let out = match &self.out {
+            Some(out) => out.clone(),
+            None => target_dir()?.join(folder),
+        };
+        Ok((program, out))
+    }
+}
+
 /// Checks that the demo's build compiles nothing after the tests' build.
 pub fn check_builds_are_shared() -> Result<()> {
     let mut cargo = shell::cargo();

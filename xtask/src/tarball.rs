@@ -6,22 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::product::{self, Profile};
+use crate::product::Packing;
 use crate::shell;
 
 /// Name of the library that the program loads from its own directory.
 const EMULATOR: &str = "libwarpgauge_emulator.so";
-
-/// Options of `tarball`.
-#[derive(clap::Args)]
-pub struct Options {
-    /// Program to pack, with its emulated device beside it; without it a release is built.
-    #[arg(long)]
-    program: Option<PathBuf>,
-    /// Folder for the tarball and its SHA-256; older tarballs in it go. Default: `target/tarball`.
-    #[arg(long)]
-    out: Option<PathBuf>,
-}
 
 /// A tarball that was written.
 pub struct Tarball {
@@ -31,15 +20,8 @@ pub struct Tarball {
 }
 
 /// Packs the tarball, and says where it is and what it needs.
-pub fn run(options: &Options) -> Result<()> {
-    let program = match &options.program {
-        Some(program) => program.clone(),
-        None => product::build(Profile::Release)?,
-    };
-    let out = match &options.out {
-        Some(out) => out.clone(),
-        None => product::target_dir()?.join("tarball"),
-    };
+pub fn run(options: &Packing) -> Result<()> {
+    let (program, out) = options.paths("tarball")?;
     let tarball = pack(&program, &out)?;
     let (major, minor) = tarball.glibc;
     println!("{}: needs Linux with glibc {major}.{minor} or newer", tarball.path.display());

@@ -7,33 +7,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::product::{self, Profile};
+use crate::product::Packing;
 use crate::shell;
 
 /// Variable with the program's path, which `python/hatch_build.py` reads.
 const VARIABLE: &str = "WARPGAUGE_PROGRAM";
 
-/// Options of `wheel`.
-#[derive(clap::Args)]
-pub struct Options {
-    /// Program to pack, with its emulated device beside it; without it a release is built.
-    #[arg(long)]
-    program: Option<PathBuf>,
-    /// Folder for the wheel; older wheels in it go. Default: `target/wheel`.
-    #[arg(long)]
-    out: Option<PathBuf>,
-}
-
 /// Builds the wheel and prints its path.
-pub fn run(options: &Options) -> Result<()> {
-    let program = match &options.program {
-        Some(program) => program.clone(),
-        None => product::build(Profile::Release)?,
-    };
-    let out = match &options.out {
-        Some(out) => out.clone(),
-        None => product::target_dir()?.join("wheel"),
-    };
+pub fn run(options: &Packing) -> Result<()> {
+    let (program, out) = options.paths("wheel")?;
     let wheel = build(Command::new("python3"), &program, &out)?;
     println!("{}", wheel.display());
     Ok(())
