@@ -154,7 +154,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
             "validate",
         ],
     ),
-    ("server", "book", &["svg"]),
+    ("server", "book", &["page", "svg"]),
     (
         "server",
         "api",

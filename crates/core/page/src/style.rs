@@ -6,8 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+/// Sizes, spacings and colours of all pages, as variables. They come before every style sheet.
+pub const TOKENS: &str = include_str!("tokens.css");
+
 /// The style sheet.
-pub const CSS: &str = include_str!("page.css");
+pub const CSS: &str = concat!(include_str!("tokens.css"), include_str!("page.css"));
 
 /// Hexadecimal digits of the hash in the name of the file.
 const NAME_DIGITS: usize = 16;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use warpgauge_svg::xml::escape;
 
 use super::{PAGES, Source};
+use warpgauge_page::style::TOKENS;
 
 const STYLE: &str = include_str!("book.css");
 
@@ -17,7 +18,7 @@ pub(super) fn framed(root: &str, index: usize, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
-         <title>{title} · warpgauge</title><style>{STYLE}</style></head><body>\
+         <title>{title} · warpgauge</title><style>{TOKENS}{STYLE}</style></head><body>\
          <header><a href=\"/\">warpgauge</a> <a href=\"/docs\">API</a></header>\
          <div class=\"book\"><nav aria-label=\"Contents\"><details open=\"open\"><summary>Contents</summary>\
          {contents}</details></nav><main>{body}{neighbours}</main></div></body></html>\n"
