@@ -138,7 +138,7 @@ async fn errors_of_pages_are_pages() {
     assert!(page(&html, 404).contains("There is no such page"));
     let long = browse(&server, &format!("/jobs/{}", "x".repeat(5000))).await;
     assert!(page(&long, 404).len() < 4_000);
-    // Operations that are no pages answer in JSON, whoever asks.
+    // Other operations answer browsers in JSON, too.
     browse(&server, "/nothing").await.expect_error(404, "not_found");
     let refused = server.send("POST", "/evaluate", &[BROWSER], &contract_named("invalid")).await;
     assert_eq!(refused.header("content-type"), Some("application/json"));

@@ -34,7 +34,7 @@ impl GitHub {
         Self { url, state }
     }
 
-    /// Adds a comment of somebody.
+    /// Adds a comment by another author.
     pub(super) fn add(&self, login: &str, kind: &str, body: &str) {
         self.state.lock().unwrap().add(login, kind, body);
     }

@@ -78,7 +78,7 @@ impl ChipFormula {
         self.has(capability) && !(self.discrete && shares_memory)
     }
 
-    /// Like [`ChipFormula::fits`], whether or not the chip has memory of its own.
+    /// Like [`ChipFormula::fits`], whether or not the chip has device memory apart from that of the host.
     pub fn has(&self, capability: u32) -> bool {
         let capability = match same_chip(capability) {
             UNKNOWN => return self.chips.1 >= VOLTA,

@@ -52,7 +52,7 @@ pub struct Caption<'a> {
     pub tool: &'a str,
 }
 
-/// Draws a roofline as a document of its own.
+/// Draws a roofline as a whole document.
 pub fn render(roofline: &Roofline, caption: Caption<'_>) -> String {
     let description = format!("{}; {}", bound(roofline), roofline.bound_reason);
     let title = format!("Roofline of {}", caption.kernel);
