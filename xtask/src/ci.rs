@@ -70,16 +70,27 @@ fn tests_had_postgres() -> Result<()> {
     Ok(())
 }
 
-/// Compares `openapi/warpgauge.yaml` with what the program generates, or rewrites the file.
+/// Compares the published specification and schema with what the types generate, or rewrites the files.
 pub fn spec(options: &SpecOptions) -> Result<()> {
     let program = product::build(Profile::Test)?;
     let generated = shell::capture(Command::new(&program).args(["openapi", "--yaml"]))?;
     let path = shell::root().join("openapi/warpgauge.yaml");
     if options.bless {
-        return fs::write(&path, generated)
-            .with_context(|| format!("cannot write {}", path.display()));
+        fs::write(&path, generated).with_context(|| format!("cannot write {}", path.display()))?;
+    } else {
+        compare(&path, &generated)?;
     }
-    compare(&path, &generated)
+    gate_schema(options.bless)
+}
+
+/// Checks the published schema of gate reports against the types, or writes it. The crate's test does both.
+fn gate_schema(bless: bool) -> Result<()> {
+    let mut test = shell::cargo();
+    test.args(["test", "--quiet", "--package", "warpgauge-gate", "--lib", "the_published_schema"]);
+    if bless {
+        test.env("WARPGAUGE_UPDATE_SPEC", "1");
+    }
+    shell::run(&mut test)
 }
 
 fn compare(path: &Path, generated: &str) -> Result<()> {

@@ -197,7 +197,7 @@ fn a_wrong_kernel_has_its_first_mismatches_in_place() {
         "1\u{202f}024 of 2\u{202f}048 elements differ: rows 32 to 63.",
         "c[32, 31]",
         "3.500e0 absolute",
-        "no places of the other 1\u{202f}022",
+        "does not contain the places of the other 1\u{202f}022",
     ] {
         assert!(page.text.contains(text), "{text} is missing in {}", page.text);
     }

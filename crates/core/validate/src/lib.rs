@@ -32,7 +32,8 @@ mod moved_tests;
 
 pub use arrangement::{Arrangement, Content, Contents, Rearranged, RowCount, RowOrder, Scaled};
 pub use compare::{
-    CountedErrors, Expectation, JoinedComparison, MismatchExtent, compare, compare_traced, placed,
+    CountedErrors, Expectation, JoinedComparison, MismatchExtent, MismatchMap, compare,
+    compare_traced, placed,
 };
 pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};
@@ -185,6 +186,10 @@ pub struct Comparison {
     /// Absent if all elements mismatch, or only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+    /// Map of the mismatches over the whole output. Absent if the output passes, or if `first_mismatches` lists them
+    /// all. Absent too for outputs that a device compares in parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mismatch_map: Option<MismatchMap>,
     /// Whether the output has only numbers of float16 in a wider type, although the reference has more bits. Such an
     /// output fails. The check applies if `basis` is `inner_rounding` and `rtol` is at most 0.002, as for TF32,
     /// because that tolerance admits float16.

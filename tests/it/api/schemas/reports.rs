@@ -106,6 +106,8 @@ pub(super) fn full_report() -> Value {
         json!([{"index": [0, 1], "actual": "1", "expected": "2"}]);
     report["validation"]["outputs"]["c"]["tied"] = json!(2);
     report["validation"]["outputs"]["c"]["pattern"] = json!("rows 1 to 2");
+    report["validation"]["outputs"]["c"]["mismatch_map"] =
+        json!({"matrix": [1, 4], "counts": [[0, 1, 1, 0]]});
     report["validation"]["outputs"]["c"]["half_precision"] = json!(true);
     report["validation"]["outputs"]["c"]["non_finite_matched"] = json!(3);
     report["validation"]["outputs"]["c"]["outliers"] = json!(1);

@@ -1,7 +1,9 @@
-//! Places of mismatches in a tensor.
+//! Places of mismatches in a tensor: each, or their density.
 
 use warpgauge_svg::{Anchor, Drawing, Linear, SvgElement};
-use warpgauge_validate::Mismatch;
+use warpgauge_validate::{Mismatch, MismatchMap};
+
+use crate::text;
 
 use super::WIDTH;
 
@@ -12,6 +14,11 @@ const LEFT: f64 = 72.0;
 const TOP: f64 = 24.0;
 /// Smallest side of a mark, pixels.
 const MARK: f64 = 5.0;
+/// Most cells of a map on a side, and the largest side of a cell, pixels.
+const MAX_CELLS: usize = 64;
+const CELL: f64 = 24.0;
+/// Steps of the share of wrong elements in a cell.
+const STEPS: f64 = 4.0;
 
 /// Draws the listed mismatches in the plane of the last two dimensions, a tensor of one dimension as one row.
 /// `None`: the shape is not known or does not fit the indices.
@@ -43,6 +50,56 @@ pub(crate) fn first_places(shape: &[u64], mismatches: &[Mismatch]) -> Option<Str
         let title = format!("[{index}] is {}, expected {}", mismatch.actual, mismatch.expected);
         drawing.add(SvgElement::rectangle("wrong", corner, size).titled(&title));
     }
+    edges(&mut drawing, [width, height], [rows, columns]);
+    Some(drawing.finish())
+}
+
+/// Draws the share of wrong elements in each cell of a map. `None`: the map has no cells, or they are not those of its
+/// matrix.
+pub(crate) fn density(map: &MismatchMap) -> Option<String> {
+    let [rows, columns] = map.matrix;
+    let (down, across) = (map.counts.len(), map.counts.first()?.len());
+    let fits = |cells: usize, side: u64| (1..=MAX_CELLS).contains(&cells) && cells as u64 <= side;
+    let is_even = map.counts.iter().all(|counts| counts.len() == across);
+    if !fits(down, rows) || !fits(across, columns) || !is_even {
+        return None;
+    }
+    let cell = (MOST[0] / across as f64).min(MOST[1] / down as f64).min(CELL);
+    let size = [(cell * across as f64).max(LEAST * 4.0), (cell * down as f64).max(LEAST)];
+    let sides = [size[0] / across as f64, size[1] / down as f64];
+    let title = "Share of wrong elements by place in the output";
+    let mut drawing = Drawing::new([WIDTH, TOP + size[1] + 32.0], title);
+    for (row, counts) in map.counts.iter().enumerate() {
+        for (column, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let all = map.elements(row, column).max(1);
+            let share = (*count as f64 / all as f64).min(1.0);
+            let class = format!("cell e{:.0}", (share * STEPS).ceil().clamp(1.0, STEPS));
+            let corner = [LEFT + sides[0] * column as f64, TOP + sides[1] * row as f64];
+            let place = [span(row, down, rows), span(column, across, columns)];
+            let label = format!(
+                "rows {}, columns {}: {} of {} elements wrong",
+                place[0],
+                place[1],
+                text::grouped(*count),
+                text::grouped(all)
+            );
+            drawing.add(SvgElement::rectangle(&class, corner, sides).titled(&label));
+        }
+    }
+    drawing.add(SvgElement::rectangle("outline", [LEFT, TOP], size));
+    edges(&mut drawing, size, [rows, columns]);
+    Some(drawing.finish())
+}
+
+/// First and last index of a cell: `32 to 63`.
+fn span(cell: usize, cells: usize, side: u64) -> String {
+    let first = |cell: usize| (u128::from(side) * cell as u128).div_ceil(cells as u128);
+    let (first, last) = (first(cell), first(cell + 1).saturating_sub(1));
+    if first == last { first.to_string() } else { format!("{first} to {last}") }
+}
+
+/// Labels the first and last row and column of a tensor.
+fn edges(drawing: &mut Drawing, [width, height]: [f64; 2], [rows, columns]: [u64; 2]) {
     let text = |at, label: String| SvgElement::text("", at, &label);
     drawing.add(text([LEFT, TOP - 8.0], "column 0".to_owned()));
     let last = format!("column {}", columns - 1);
@@ -54,7 +111,6 @@ pub(crate) fn first_places(shape: &[u64], mismatches: &[Mismatch]) -> Option<Str
         let last = format!("{}", rows - 1);
         drawing.add(text([LEFT - 8.0, TOP + height], last).anchored(Anchor::End));
     }
-    Some(drawing.finish())
 }
 
 /// Width and height of the tensor in the drawing: its proportions, as far as both sides can be seen.
@@ -62,4 +118,34 @@ fn size(rows: u64, columns: u64) -> [f64; 2] {
     let (rows, columns) = (rows as f64, columns as f64);
     let scale = (MOST[0] / columns).min(MOST[1] / rows);
     [(columns * scale).max(LEAST * 4.0), (rows * scale).max(LEAST)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_has_a_cell_for_each_place_with_mismatches() {
+        // 64 × 128 elements; the last row of cells is wrong, the first of them half.
+        let mut counts = vec![vec![0; 32]; 32];
+        counts[31] = vec![8; 32];
+        counts[31][0] = 4;
+        let map = MismatchMap { matrix: [64, 128], counts };
+        let svg = density(&map).unwrap();
+        assert_eq!(svg.matches("class=\"cell ").count(), 32);
+        assert_eq!(svg.matches("class=\"cell e4\"").count(), 31);
+        assert!(svg.contains("rows 62 to 63, columns 0 to 3: 4 of 8 elements wrong"), "{svg}");
+        assert!(svg.contains("column 127") && svg.contains(">63<"), "{svg}");
+    }
+
+    #[test]
+    fn a_map_that_contradicts_itself_is_not_drawn() {
+        let map = |matrix, counts| density(&MismatchMap { matrix, counts });
+        assert!(map([4, 4], vec![]).is_none());
+        assert!(map([4, 4], vec![vec![]]).is_none());
+        assert!(map([4, 4], vec![vec![1, 1], vec![1]]).is_none());
+        assert!(map([1, 1], vec![vec![1, 1]]).is_none());
+        assert!(map([1, u64::MAX], vec![vec![1; 65]]).is_none());
+        assert!(map([u64::MAX, u64::MAX], vec![vec![u64::MAX; 2]; 2]).is_some());
+    }
 }

@@ -9,7 +9,7 @@ mod series;
 pub(crate) use blocks::ratios;
 pub(crate) use heat::{HeatCell, heat};
 pub(crate) use histogram::histogram;
-pub(crate) use map::first_places;
+pub(crate) use map::{density, first_places};
 pub(crate) use series::{SampleSeries, series};
 
 use warpgauge_svg::Plot;

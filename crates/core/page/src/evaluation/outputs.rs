@@ -38,8 +38,7 @@ fn mismatch(name: &str, comparison: &Comparison, output: Option<&OutputReport>) 
     // What an element holds that was never written may be NaN.
     let odd = comparison.non_finite.saturating_sub(comparison.unwritten);
     let shape = output.map_or(&[][..], |output| &output.shape);
-    let drawn = chart::first_places(shape, &comparison.first_mismatches);
-    let listed = comparison.first_mismatches.len();
+    let map = comparison.mismatch_map.as_ref().and_then(chart::density);
     html! {
         h3 { (text::code(name)) " " span.dim { (described(output)) } }
         p {
@@ -57,16 +56,34 @@ fn mismatch(name: &str, comparison: &Comparison, output: Option<&OutputReport>) 
                 " The output holds only numbers of float16, where the reference has more bits."
             }
         }
-        @if let Some(svg) = drawn {
+        @if let Some(svg) = map {
             (parts::figure(svg, html! {
-                "Places of the first " (listed) " mismatches in the plane of the last two dimensions."
-                @if differ > listed as u64 {
-                    " The report has no places of the other " (text::grouped(differ - listed as u64)) "."
+                "Where the wrong elements lie. The darker a cell, the larger its share of wrong elements."
+                @if shape.len() > 2 {
+                    " Rows are counted over all dimensions but the last."
                 }
             }))
+        } @else {
+            (first_places(shape, comparison, differ))
         }
         (mismatches(name, comparison, is_unwritten))
         @if !is_unwritten { (errors(comparison)) }
+    }
+}
+
+/// Drawing of the listed mismatches, for a report without a map of all.
+fn first_places(shape: &[u64], comparison: &Comparison, differ: u64) -> Markup {
+    let listed = comparison.first_mismatches.len() as u64;
+    html! {
+        @if let Some(svg) = chart::first_places(shape, &comparison.first_mismatches) {
+            (parts::figure(svg, html! {
+                "Places of the first " (listed) " mismatches in the plane of the last two dimensions."
+                @if differ > listed {
+                    " The report does not contain the places of the other "
+                    (text::grouped(differ - listed)) "."
+                }
+            }))
+        }
     }
 }
 

@@ -50,6 +50,7 @@ impl CountedErrors {
             near: self.near,
             extent: MismatchExtent::default(),
             pattern: None,
+            mismatch_map: None,
             unwritten: 0,
             max_abs_error: self.max_abs,
             max_rel_error: self.max_rel,
@@ -93,7 +94,9 @@ impl<'a> JoinedComparison<'a> {
             // A part in half precision says nothing about the others: `refuse_half` decides for the whole.
             let part = Comparison { half_precision: false, ..part };
             let extent = part.extent.clone().flat();
-            self.joined = Some(Comparison { first_mismatches: mismatches, extent, ..part });
+            // The map of a part is not one of the whole.
+            let (first_mismatches, mismatch_map) = (mismatches, None);
+            self.joined = Some(Comparison { first_mismatches, mismatch_map, extent, ..part });
             return;
         };
         let weights = [joined.elements as f64, part.elements as f64];
@@ -182,6 +185,7 @@ mod tests {
             assert!((joined.rms_error / whole.rms_error - 1.0).abs() < 1e-9);
             (joined.mean_abs_error, joined.rms_error) = (whole.mean_abs_error, whole.rms_error);
             joined.extent = whole.extent.clone();
+            assert_eq!(joined.mismatch_map, None);
             assert_eq!(joined, whole);
             assert_eq!(joined.passed, outliers.is_some());
             assert_eq!(joined.first_mismatches[1].index, [25, 0]);

@@ -12,9 +12,12 @@ mod errors;
 mod extent;
 mod fast;
 mod joined;
+mod map;
 
 pub(super) use errors::ordinal;
 pub use joined::{CountedErrors, JoinedComparison, placed};
+use map::LazyMap;
+pub use map::MismatchMap;
 
 /// Compares raw little-endian elements: element `i` matches if
 /// |actual − expected| ≤ atol + rtol·|expected|.
@@ -107,6 +110,7 @@ struct Partial {
     suspects: [u64; 4],
     errors: Errors,
     extent: MismatchExtent,
+    map: LazyMap,
     /// Element index in the tensor, actual value, expected value.
     mismatches: Vec<(u64, String, String)>,
 }
@@ -180,6 +184,7 @@ fn examine<T: Comparable>(
         partial.non_finite += u64::from(!actual.to_f64().is_finite());
         partial.outliers += u64::from(is_outlier(actual, expected_value, tolerance));
         partial.extent.add(first + offset as u64, shape);
+        partial.map.add(first + offset as u64, shape);
         if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
             partial.mismatches.push((first + offset as u64, actual.text(), expected_value.text()));
         }
@@ -251,6 +256,7 @@ fn merge(
         }
         total.errors.merge(&partial.errors);
         total.extent.join(&partial.extent, 0);
+        total.map.join(partial.map);
         let room = MAX_LISTED_MISMATCHES - total.mismatches.len();
         total.mismatches.extend(partial.mismatches.into_iter().take(room));
     }
@@ -268,6 +274,7 @@ fn merge(
         near: total.outliers,
         extent: total.extent,
         pattern: None,
+        mismatch_map: if passed { None } else { total.map.beyond(MAX_LISTED_MISMATCHES) },
         unwritten: 0,
         max_abs_error: errors.max_abs(),
         max_rel_error: errors.max_rel(),

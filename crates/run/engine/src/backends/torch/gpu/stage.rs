@@ -402,18 +402,26 @@ impl<'a> Stage<'a> {
             let Gpu { context, stream, support, .. } = self.gpu;
             let found = support.measure(context, places, (dtype, count), (near, further), stream);
             let found = found.map_err(|error| Stop::Broken(error.to_string()))?;
-            let mut examples = Vec::new();
-            if let Some(first) = found.first {
-                let at = first as usize * dtype.size();
-                let bytes = EXAMPLE_BYTES.min(copy.bytes - at);
-                let (actual, expected) =
-                    (read(own, copy.at + at, bytes)?, read(their_memory, theirs.at + at, bytes)?);
-                let count = [(bytes / dtype.size()) as u64];
-                let part =
-                    warpgauge_validate::compare(dtype, &count, &actual, &expected, None, tolerance);
-                examples = placed(&part.first_mismatches, first, shape);
+            let compared = |examples| counted(found, count).compared(tolerance, examples);
+            let Some(first) = found.first else { return Ok(Some(compared(Vec::new()))) };
+            // The device decides and counts; the host finds where the mismatches lie, in all of the output or in
+            // what follows the first mismatch.
+            let is_whole = copy.bytes <= PART_BYTES;
+            let at = if is_whole { 0 } else { first as usize * dtype.size() };
+            let bytes = if is_whole { copy.bytes } else { EXAMPLE_BYTES.min(copy.bytes - at) };
+            let (actual, expected) =
+                (read(own, copy.at + at, bytes)?, read(their_memory, theirs.at + at, bytes)?);
+            if is_whole {
+                let host =
+                    warpgauge_validate::compare(dtype, shape, &actual, &expected, None, tolerance);
+                let mut comparison = compared(host.first_mismatches);
+                (comparison.pattern, comparison.mismatch_map) = (host.pattern, host.mismatch_map);
+                return Ok(Some(comparison));
             }
-            return Ok(Some(counted(found, count).compared(tolerance, examples)));
+            let count = [(bytes / dtype.size()) as u64];
+            let part =
+                warpgauge_validate::compare(dtype, &count, &actual, &expected, None, tolerance);
+            return Ok(Some(compared(placed(&part.first_mismatches, first, shape))));
         }
         let mut parts = JoinedComparison::new(shape);
         for at in (0..copy.bytes).step_by(PART_BYTES) {
