@@ -28,7 +28,7 @@ fn disassembler(directory: &Path, script: &str) -> String {
     }
 }
 
-const LISTING: &str = r#"test -s "$2" || exit 3
+const LISTING: &str = r#"test -s "$3" || exit 3
 echo "//--------------------- .text._Z21__warpgauge_signatureIPFvvEEvv ----------"
 echo "        /*0000*/                   EXIT ;"
 echo "//--------------------- .text.increment ----------"
@@ -68,6 +68,40 @@ fn the_code_of_a_kernel_that_was_waited_for_can_be_fetched() {
     let unknown = server.get(&format!("{job}/artifacts/ptx?kernel=nobody"));
     assert_eq!(unknown.status, 404);
     assert!(unknown.json["error"].as_str().unwrap().contains("kernel"), "{}", unknown.text);
+}
+
+#[test]
+fn each_line_of_a_source_has_the_instructions_made_from_it() {
+    let tools = tempfile::tempdir().unwrap();
+    let listing = r#"echo "//--------------------- .text.increment ----------"
+echo '	//## File "/tmp/job/kernel.cu", line 2'
+echo "        /*0000*/                   FADD R1, R1, 1 ;"
+echo "        /*0010*/                   EXIT ;""#;
+    let path = disassembler(tools.path(), listing);
+    let server = Server::start_with(&[], &[("WARPGAUGE_TOOLCHAIN", &path)]);
+    let mut contract = increment();
+    let source = "extern \"C\" __global__ void increment(const float* in, float* out, int n) {\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) out[i] = in[i] + 1.0f;\n}\n";
+    contract["kernel"]["source_code"] = json!(source);
+    let job = format!("/jobs/{}", id_of(&server.evaluate(&contract)));
+    let code = server.get(&format!("{job}/code"));
+    assert_eq!(code.status, 200, "{}", code.text);
+    assert_eq!(code.json["files"], json!([{"name": "kernel.cu", "text": source}]));
+    let of = |language: &str| {
+        let all = code.json["listings"].as_array().unwrap();
+        let found = all.iter().find(|one| one["language"] == language);
+        found.unwrap_or_else(|| panic!("{}", code.text))["instructions"].as_array().unwrap()
+    };
+    let line_of = |language: &str, text: &str| {
+        let found = of(language).iter().find(|one| one["text"].as_str().unwrap().contains(text));
+        let found = found.unwrap_or_else(|| panic!("no {text}: {}", code.text));
+        assert_eq!((&found["file"], &found["symbol"]), (&json!("kernel.cu"), &json!("increment")));
+        found["line"].clone()
+    };
+    assert_eq!(line_of("ptx", "%tid.x"), 2);
+    assert_eq!(line_of("ptx", "st.global"), 3);
+    assert_eq!(line_of("sass", "FADD R1, R1, 1"), 2);
+    let unknown = server.get(&format!("{job}/code?kernel=other"));
+    assert_eq!((unknown.status, &unknown.json["code"]), (404, &json!("no_such_artifact")));
 }
 
 #[test]

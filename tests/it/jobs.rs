@@ -157,7 +157,7 @@ fn keys_see_their_own_jobs_and_administrators_all() {
     let get = |path: &str, key: &str| server.get_with(path, &[("x-api-key", key)]);
     let job = format!("/jobs/{id}");
     until("it has ended", || (get(&job, "one").json["state"] == "completed").then_some(()));
-    let below = ["", "/artifacts", "/artifacts/ptx", "/roofline.svg", "/events"];
+    let below = ["", "/artifacts", "/artifacts/ptx", "/code", "/roofline.svg", "/events"];
     for path in below.map(|below| format!("{job}{below}")).iter().chain([&format!("/job/{id}")]) {
         let answer = get(path, "two");
         assert_eq!(

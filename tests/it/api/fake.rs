@@ -27,7 +27,7 @@ use warpgauge_gate::Baseline;
 use warpgauge_job_views::Unready;
 use warpgauge_job_views::{
     CancelOutcome, CancelReport, CleanupReport, JobEvent, JobList, JobSummary, JobView,
-    ServiceStatistics, SweepEvent,
+    KernelCodeView, ServiceStatistics, SweepEvent,
 };
 use warpgauge_model::{JobStage, JobState};
 use warpgauge_report::{
@@ -498,6 +498,26 @@ impl ArtifactService for FakeService {
             }
         }
         .boxed()
+    }
+
+    fn code<'a>(
+        &'a self,
+        job_id: &'a str,
+        kernel: Option<&'a str>,
+        _: &'a Caller,
+    ) -> ServiceFuture<'a, KernelCodeView> {
+        let view = serde_json::json!({
+            "job_id": job_id, "kernel": kernel.unwrap_or("kernel"),
+            "files": [{"name": "kernel.cu", "text": "first\nsecond\n"}],
+            "listings": [
+                {"language": "ptx", "truncated": true, "instructions": [
+                    {"text": "add.s32 %r1, %r1, 1", "symbol": "k", "file": "kernel.cu", "line": 2},
+                    {"text": "ret", "symbol": "k"},
+                ]},
+                {"language": "sass", "reason": "why"},
+            ],
+        });
+        async move { Ok(serde_json::from_value(view).unwrap()) }.boxed()
     }
 }
 

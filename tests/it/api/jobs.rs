@@ -52,10 +52,13 @@ async fn artifacts_have_their_media_types_and_errors() {
     assert_eq!(ptx.header("x-content-type-options"), Some("nosniff"));
     server.get(&format!("{job}/artifacts/log")).await.expect_error(410, "artifact_gone");
     server.get(&format!("{job}/artifacts/sass")).await.expect_error(404, "no_such_artifact");
+    let code = server.get(&format!("{job}/code?kernel=a%20b")).await.json();
+    assert_eq!((&code["kernel"], &code["files"][0]["name"]), (&json!("a b"), &json!("kernel.cu")));
+    assert_eq!(code["listings"][0]["instructions"][0]["line"], 2);
     let error =
         server.get(&format!("{job}/artifacts/exe")).await.expect_error(404, "no_such_artifact");
     assert!(error["error"].as_str().unwrap().contains("ncu-rep"), "{error}");
-    for path in ["artifacts", "artifacts/ptx", "roofline.svg"] {
+    for path in ["artifacts", "artifacts/ptx", "code", "roofline.svg"] {
         server.get(&format!("/jobs/nobody/{path}")).await.expect_error(404, "no_such_job");
     }
     let error =

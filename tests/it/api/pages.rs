@@ -49,6 +49,15 @@ async fn a_browser_gets_a_page_of_a_job_and_a_program_its_json() {
     assert_eq!(server.get(&path).await.json()["state"], "completed");
     let head = server.send("HEAD", &path, &[BROWSER], "").await;
     assert_eq!((head.status, head.body.len()), (200, 0));
+    // The code has a page of its lines.
+    let code = browse(&server, &format!("{path}/code?kernel=kernel")).await;
+    let html = page(&code, 200);
+    for text in
+        ["id=\"L0-2\"", "add.s32 %r1, %r1, 1", "href=\"../../docs\"", "Instructions from elsewhere"]
+    {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    page(&browse(&server, "/jobs/nobody/code").await, 404);
     // What else is at a job's address is not a page's.
     let list = browse(&server, &format!("{path}/artifacts")).await;
     assert!(list.json()["artifacts"].is_array());

@@ -126,7 +126,7 @@ fn errors_are_declared_where_they_can_happen() {
             label if label.contains("/tensors/{id}") || label.contains("/tensor-leases") => {
                 &["200", "400", "401", "403", "404", "410", "429", "500", "503"]
             }
-            label if label.contains("/artifacts") => {
+            label if label.contains("/artifacts") || label.ends_with("/{job_id}/code") => {
                 &["200", "400", "401", "403", "404", "410", "429", "500", "503"]
             }
             label if label.starts_with("get /job/") || label.starts_with("get /jobs/") => {

@@ -36,7 +36,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
         &["code", "contract", "metrics", "model", "statistics", "tensor", "validate"],
     ),
     ("core", "gate", &["contract", "model", "report", "statistics", "svg"]),
-    ("core", "job-views", &["gate", "model", "report"]),
+    ("core", "job-views", &["code", "gate", "model", "report"]),
     (
         "core",
         "page",
@@ -123,6 +123,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
         "server",
         "service",
         &[
+            "code",
             "config",
             "contract",
             "document",

@@ -2,10 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+mod code;
 mod jobs;
 mod statistics;
 mod unready;
 
+pub use code::{CodeListing, KernelCodeView, SourceText};
 pub use jobs::{CancelOutcome, CancelReport, JobEvent, JobList, JobSummary, JobView, SweepEvent};
 pub use statistics::{
     CleanupReport, CompilationStatistics, DeviceStatistics, DeviceUse, Durations, JobCounts,

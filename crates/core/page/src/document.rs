@@ -12,6 +12,8 @@ pub struct Links {
     pub root: Option<&'static str>,
     /// Artifacts of the job that can be fetched.
     pub artifacts: Vec<ArtifactLink>,
+    /// Pages of the code, one for each kernel whose code is known.
+    pub code: Vec<ArtifactLink>,
     /// Why the artifacts are not known.
     pub no_artifacts: Option<String>,
 }
@@ -39,8 +41,10 @@ impl Links {
 
     /// The artifacts of one kernel of a comparison.
     pub(crate) fn of_kernel(&self, kernel: &str) -> Self {
-        let own = self.artifacts.iter().filter(|one| one.kernel == kernel).cloned();
-        Self { artifacts: own.collect(), ..self.clone() }
+        let own = |links: &[ArtifactLink]| -> Vec<ArtifactLink> {
+            links.iter().filter(|one| one.kernel == kernel).cloned().collect()
+        };
+        Self { artifacts: own(&self.artifacts), code: own(&self.code), ..self.clone() }
     }
 }
 

@@ -9,6 +9,7 @@
 //! - `document`: what every page has around its content
 //! - `parts`: pieces that several pages consist of
 //! - `chart`: drawings
+//! - `code`: the source of a kernel beside its PTX and SASS
 //! - `differences`: two evaluations beside each other
 //! - `evaluation`, `comparison`, `sweep`, `gate`: one kind of report each
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod code;
 mod comparison;
 mod differences;
 mod document;
@@ -33,6 +35,7 @@ mod tests;
 use warpgauge_job_views::JobView;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
+pub use code::code;
 pub use document::{ArtifactLink, Links};
 pub use jobs::{Listed, Notice, job, list, notice};
 

@@ -100,7 +100,10 @@ fn work(
     };
     let nvdisasm = toolchain.nvdisasm.as_ref().ok_or_else(|| environment("nvdisasm was not found"));
     let (program, arguments) = match format {
-        ImageFormat::Cubin => (&nvdisasm?.path, vec!["--print-code".to_owned()]),
+        ImageFormat::Cubin => {
+            let arguments = ["--print-code", "--print-line-info"].map(str::to_owned);
+            (&nvdisasm?.path, arguments.to_vec())
+        }
         ImageFormat::Fatbin => {
             nvdisasm?;
             let tool = toolchain.cuobjdump.as_ref();

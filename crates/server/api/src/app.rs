@@ -127,13 +127,14 @@ impl Split {
         if wants_page(request.method(), &path, request.headers())
             && let Some(path) = PagePath::of(&path)
         {
-            return Ok(html::page(path, &request, &self.service).await?);
+            // Boxed: the futures of all middlewares would be as large as that of a page.
+            return Ok(Box::pin(html::page(path, &request, &self.service)).await?);
         }
         if pages::has(&request) {
             return Ok(self.pages.call(request).await?.into_response());
         }
         if request.uri().path() == paths::MCP {
-            return self.mcp.call(request).await;
+            return Box::pin(self.mcp.call(request)).await;
         }
         self.operations.call(request).await
     }

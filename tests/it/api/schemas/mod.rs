@@ -12,7 +12,7 @@ use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepR
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{Baseline, GateRequest, NewBaseline};
-use warpgauge_job_views::{CancelReport, JobList, JobView};
+use warpgauge_job_views::{CancelReport, JobList, JobView, KernelCodeView};
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 
 use warpgauge_sparse::spmv::{
@@ -204,6 +204,14 @@ fn jobs_and_statistics() {
         "code": "c", "verdict": "weak", "kernel": "k", "median_ms": 1.5, "idempotency_key": "k",
     });
     check::<JobList>("JobList", &[json!({"jobs": [summary], "next_cursor": "n"})]);
+    let code = json!({
+        "job_id": "1", "kernel": "k", "files": [{"name": "kernel.cu", "text": "t"}],
+        "listings": [{
+            "language": "sass", "truncated": true, "reason": "r",
+            "instructions": [{"text": "EXIT", "symbol": "k", "file": "kernel.cu", "line": 3}],
+        }],
+    });
+    check::<KernelCodeView>("KernelCodeView", &[code]);
     let cancelled = json!({"job_id": "1", "outcome": "stopping", "state": "profiling"});
     check::<CancelReport>("CancelReport", &[cancelled]);
     let cleaned = json!({"status": "s", "cleaned_jobs": 1, "cleaned_bytes": 2});

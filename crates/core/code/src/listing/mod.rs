@@ -3,13 +3,15 @@
 //!
 //! `nvdisasm` and `cuobjdump` write SASS, NVRTC writes PTX. [`instructions`] reads one kernel of
 //! either into lines that do not depend on its position or name. [`diff()`] compares two such
-//! kernels. The module does no I/O.
+//! kernels. [`linked()`] keeps the source line of each instruction. The module does no I/O.
 
 mod diff;
+mod linked;
 mod ptx;
 mod sass;
 
 pub use diff::{CodeDiff, CodeLanguage, OpcodeCount, diff};
+pub use linked::{LinkedInstruction, LinkedInstructions, MAX_LINKED, linked};
 
 /// Most instructions of a kernel that are read. Further instructions are omitted, and
 /// [`Instructions::cut`] is set.
@@ -36,6 +38,12 @@ pub fn instructions(listing: &str, language: CodeLanguage, symbol: &str) -> Opti
 /// Returns a SASS listing without the kernels whose symbols satisfy `is_hidden`.
 pub fn without_kernels(listing: &str, is_hidden: impl Fn(&str) -> bool) -> String {
     sass::without(listing, is_hidden)
+}
+
+/// Returns a SASS listing without the comments that name source lines: they contain paths of the machine.
+pub fn without_places(listing: &str) -> String {
+    let lines = listing.lines().filter(|line| !line.trim_start().starts_with("//##"));
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Returns the opcode of an instruction with its modifiers, or `None` for a label or a directive.

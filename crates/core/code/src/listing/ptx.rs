@@ -32,15 +32,17 @@ pub(super) fn instructions(listing: &str, symbol: &str) -> Option<Instructions> 
 
 /// Returns the text from the first brace after the kernel's parameters to the matching one.
 fn body<'a>(listing: &'a str, symbol: &str) -> Option<&'a str> {
+    kernels(listing).find(|(name, _)| *name == symbol).map(|(_, body)| body)
+}
+
+/// Iterates over the kernels of a module: each symbol, and the text between the braces of its body. A kernel
+/// without a whole body is the end.
+pub(super) fn kernels(listing: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = listing;
-    loop {
+    std::iter::from_fn(move || {
         let (_, after) = rest.split_once(".entry")?;
-        rest = after;
         let name = after.trim_start();
         let name = name.split(|c: char| c == '(' || c == '{' || c.is_whitespace()).next()?;
-        if name != symbol {
-            continue;
-        }
         let start = after.find('{')? + 1;
         let mut depth = 1;
         for (at, byte) in after.bytes().enumerate().skip(start) {
@@ -50,11 +52,13 @@ fn body<'a>(listing: &'a str, symbol: &str) -> Option<&'a str> {
                 _ => {}
             }
             if depth == 0 {
-                return after.get(start..at);
+                rest = after.get(at..)?;
+                return Some((name, after.get(start..at)?));
             }
         }
-        return None;
-    }
+        rest = "";
+        None
+    })
 }
 
 /// Returns the labels that instructions refer to.

@@ -37,6 +37,19 @@ pub(super) fn without(listing: &str, unwanted: impl Fn(&str) -> bool) -> String 
     kept
 }
 
+/// Iterates over the functions of a listing: each symbol with its lines.
+pub(super) fn functions(listing: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    sections(listing).filter_map(|section| Some((section.symbol?, section.lines)))
+}
+
+/// Returns the text of the instruction on a line, if there is one.
+pub(super) fn instruction(line: &str) -> Option<String> {
+    match parse(line)? {
+        Line::Instruction { text, .. } => Some(text),
+        Line::Label(_) => None,
+    }
+}
+
 /// Lines from the head of one function to the head of the next.
 struct Section<'a> {
     symbol: Option<&'a str>,

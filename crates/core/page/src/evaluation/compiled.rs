@@ -86,6 +86,9 @@ pub(super) fn compilation(scope: Scope<'_>, report: &EvaluateResponse, links: &L
 /// Links to what the job left.
 fn artifacts(links: &Links) -> Markup {
     html! {
+        @for page in links.code.iter().take(1) {
+            p { a href=(links.to(&page.url)) { (text::name(&page.name)) } }
+        }
         @if !links.artifacts.is_empty() {
             p { "Artifacts: "
                 @for (index, artifact) in links.artifacts.iter().enumerate() {

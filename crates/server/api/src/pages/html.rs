@@ -39,6 +39,13 @@ pub(crate) async fn page(
             Some(other) => differences([id, other], links, service, caller).await?,
             None => job(id, links, service, caller).await?,
         },
+        PagePath::Code(id) => {
+            let kernel = given("kernel").map(String::as_str);
+            let job = found(id, service, caller).await?;
+            let view = service.artifacts.code(&job.job_id, kernel, caller).await?;
+            run_blocking("page", "writing a page", move || warpgauge_page::code(&view, &links))
+                .await?
+        }
     };
     Ok(HtmlReply(html).into_response())
 }
@@ -105,7 +112,15 @@ async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller:
                 let url = artifact.url?;
                 Some(ArtifactLink { name: artifact.name, kernel: artifact.kernel, url })
             });
-            Links { artifacts: linked.collect(), ..links }
+            let artifacts: Vec<ArtifactLink> = linked.collect();
+            // Kernels with PTX have a page of their code at a path beside it.
+            let of_ptx = artifacts.iter().filter(|artifact| artifact.name == "ptx");
+            let code = of_ptx.map(|artifact| ArtifactLink {
+                name: "Source beside PTX and SASS".to_owned(),
+                kernel: artifact.kernel.clone(),
+                url: artifact.url.replacen("/artifacts/ptx", "/code", 1),
+            });
+            Links { code: code.collect(), artifacts, ..links }
         }
         Err(error) => Links { no_artifacts: Some(error.to_string()), ..links },
     }

@@ -22,7 +22,11 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:
 
 /// Links of the page at this path.
 pub(crate) fn links(path: &str) -> Links {
-    let root = if path == "/" { "./" } else { "../" };
+    let root = match PagePath::of(path) {
+        Some(PagePath::Front) => "./",
+        Some(PagePath::Code(_)) => "../../",
+        Some(PagePath::Job(_)) | None => "../",
+    };
     Links { root: Some(root), ..Links::none() }
 }
 
@@ -33,12 +37,19 @@ pub(crate) enum PagePath<'p> {
     Front,
     /// A job, by its id.
     Job(&'p str),
+    /// The code of a job's kernel, by the job's id.
+    Code(&'p str),
 }
 
 impl<'p> PagePath<'p> {
     pub(crate) fn of(path: &'p str) -> Option<Self> {
         match path.strip_prefix("/jobs/") {
-            Some(id) => (!id.is_empty() && !id.contains('/')).then_some(Self::Job(id)),
+            Some(rest) => {
+                let code = rest.strip_suffix("/code");
+                let id = code.unwrap_or(rest);
+                let page = if code.is_some() { Self::Code(id) } else { Self::Job(id) };
+                (!id.is_empty() && !id.contains('/')).then_some(page)
+            }
             None => (path == "/").then_some(Self::Front),
         }
     }
@@ -126,7 +137,18 @@ mod tests {
     fn jobs_and_the_front_page_are_pages() {
         assert_eq!(PagePath::of("/"), Some(PagePath::Front));
         assert_eq!(PagePath::of("/jobs/7"), Some(PagePath::Job("7")));
-        for path in ["/jobs", "/jobs/", "/jobs/7/artifacts", "/docs", "/job/7"] {
+        assert_eq!(PagePath::of("/jobs/7/code"), Some(PagePath::Code("7")));
+        assert_eq!(links("/jobs/7/code").root, Some("../../"));
+        for path in [
+            "/jobs//code",
+            "/jobs/7/8/code",
+            "/jobs/7/code/",
+            "/jobs",
+            "/jobs/",
+            "/jobs/7/artifacts",
+            "/docs",
+            "/job/7",
+        ] {
             assert_eq!(PagePath::of(path), None, "{path}");
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! `collected` collects what cannot be produced again while a job runs. At the job's end these
 //! artifacts go to the store (`stored`), within a budget of bytes. `serve` returns artifacts, and
-//! produces the rest on demand.
+//! produces the rest on demand. `code` links the source of a kernel with its instructions.
 
+mod code;
 mod collected;
 mod serve;
 mod stored;
@@ -15,6 +16,7 @@ pub(super) use stored::store_artifacts;
 pub use types::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 
 use super::submission::{Caller, ServiceFuture};
+use warpgauge_job_views::KernelCodeView;
 
 /// Returns the artifacts of jobs. A caller sees only those that belong to its jobs.
 pub trait ArtifactService: Send + Sync {
@@ -34,6 +36,15 @@ pub trait ArtifactService: Send + Sync {
         kernel: Option<&'a str>,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, ArtifactContent>;
+
+    /// Returns the source of a kernel with the instructions made from each line. The kernel is
+    /// chosen as by [`ArtifactService::artifact`].
+    fn code<'a>(
+        &'a self,
+        job_id: &'a str,
+        kernel: Option<&'a str>,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, KernelCodeView>;
 }
 
 /// The jobs that run in this process.

@@ -14,8 +14,10 @@ use crate::error::ServiceError;
 use crate::readiness::Readiness;
 use crate::records;
 use crate::submission::{Caller, ServiceFuture};
+use warpgauge_code::listing::without_places;
 use warpgauge_contract::{KernelRuntime, KernelType};
 use warpgauge_executor::{BuiltCode, BuiltImage, CodeOrder, Executor, KeptKernel};
+use warpgauge_job_views::KernelCodeView;
 use warpgauge_model::{ImageFormat, JobKind, Target};
 use warpgauge_store::{JobRow, Store};
 use warpgauge_turns::Owner;
@@ -30,12 +32,30 @@ const NO_STAGES: &str = "only kernels of the type `triton` go through this langu
 const OTHER_ARCHITECTURE: &str = "an option of the compiler names another architecture than the \
                                   device's: the driver makes the machine code, and keeps it";
 const PROGRAM_IS_RUN: &str = "a whole program was run: its code is not kept, but `log` is";
-const NOT_COMPILED: &str = "the kernel did not compile; `log` says why";
+pub(super) const NOT_COMPILED: &str = "the kernel did not compile; `log` says why";
 const EMULATED: &str = "made for the architecture that the emulated device stands for; the \
                         emulator itself executed the PTX";
 
+/// An artifact to produce: of which kernel, of which kind, for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Made<'a> {
+    pub kernel: &'a KeptKernel,
+    pub kind: ArtifactKind,
+    pub job_id: &'a str,
+    pub owner: Owner,
+}
+
+/// Whether an artifact needs the source lines of its instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// The compilation adds line information, and listings name the lines.
+    Wanted,
+    /// The compilation is that of the job, and listings name no lines.
+    AsCompiled,
+}
+
 /// Source of a kernel's artifact.
-enum Way<'a> {
+pub(super) enum Way<'a> {
     /// Bytes that were kept.
     Kept(&'a [u8]),
     /// The compiler produces it for that target.
@@ -49,7 +69,7 @@ enum Way<'a> {
 
 /// Returns artifacts of jobs.
 pub(crate) struct Artifacts {
-    store: Store,
+    pub(super) store: Store,
     source: Source,
     executor: Arc<dyn Executor>,
     readiness: Arc<Readiness>,
@@ -72,6 +92,15 @@ impl ArtifactService for Artifacts {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, ArtifactContent> {
         self.readiness.with_database(self.content(job_id, kind, kernel, caller))
+    }
+
+    fn code<'a>(
+        &'a self,
+        job_id: &'a str,
+        kernel: Option<&'a str>,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, KernelCodeView> {
+        self.readiness.with_database(self.linked_code(job_id, kernel, caller))
     }
 }
 
@@ -123,18 +152,34 @@ impl Artifacts {
             let reason = format!("the job's kernels are {}", known.join(", "));
             absent(kind, job_id, &reason)
         })?;
-        let owner = Owner::named(&caller.owner);
-        let content = match way(chosen, kind).map_err(|why| absent(kind, job_id, why))? {
+        let way = way(chosen, kind).map_err(|why| absent(kind, job_id, why))?;
+        let order = Made { kernel: chosen, kind, job_id, owner: Owner::named(&caller.owner) };
+        let content = self.made(way, order, Lines::AsCompiled).await?;
+        let file_name = format!("{}.{}", file_stem(&chosen.name), kind.name());
+        Ok(ArtifactContent { kind, file_name, content })
+    }
+
+    /// Returns the bytes of an artifact, compiled if needed.
+    pub(super) async fn made(
+        &self,
+        way: Way<'_>,
+        order: Made<'_>,
+        lines: Lines,
+    ) -> Result<Bytes, ServiceError> {
+        let Made { kernel, kind, job_id, owner } = order;
+        let lineinfo = lines == Lines::Wanted || kernel.lineinfo;
+        let other_architecture = || absent(kind, job_id, OTHER_ARCHITECTURE);
+        Ok(match way {
             Way::Kept(bytes) => Bytes::copy_from_slice(bytes),
             Way::Compile(target) => {
-                let artifact = self.compiled_again(chosen, target, kind, job_id, owner).await?;
+                let artifact = self.compiled_again(order, target, lineinfo).await?;
                 if kind == ArtifactKind::Cubin && artifact.format == ImageFormat::Ptx {
-                    return Err(absent(kind, job_id, OTHER_ARCHITECTURE));
+                    return Err(other_architecture());
                 }
                 Bytes::copy_from_slice(&artifact.image)
             }
             Way::Stage(target) => {
-                let made = self.compiled_again(chosen, target, kind, job_id, owner).await?;
+                let made = self.compiled_again(order, target, lineinfo).await?;
                 let found = made.stages.into_iter().find(|(name, _)| name == kind.name());
                 let too_long = || absent(kind, job_id, "the text is too long to be kept");
                 Bytes::from(found.ok_or_else(too_long)?.1)
@@ -145,21 +190,23 @@ impl Artifacts {
                         self.listing_of(&built.image, built.format, job_id, owner).await?
                     }
                     None => {
-                        let made = self.compiled_again(chosen, target, kind, job_id, owner).await?;
+                        let made = self.compiled_again(order, target, lineinfo).await?;
                         if made.format == ImageFormat::Ptx {
-                            return Err(absent(kind, job_id, OTHER_ARCHITECTURE));
+                            return Err(other_architecture());
                         }
                         self.listing_of(&made.image, made.format, job_id, owner).await?
                     }
                 };
-                Bytes::copy_from_slice(text.as_bytes())
+                match lines {
+                    Lines::Wanted => Bytes::copy_from_slice(text.as_bytes()),
+                    // Places in the listing are paths of this machine.
+                    Lines::AsCompiled => Bytes::from(without_places(&text)),
+                }
             }
-        };
-        let file_name = format!("{}.{}", file_stem(&chosen.name), kind.name());
-        Ok(ArtifactContent { kind, file_name, content })
+        })
     }
 
-    async fn kernels_of(
+    pub(super) async fn kernels_of(
         &self,
         job: &JobRow,
         what: &str,
@@ -240,14 +287,12 @@ impl Artifacts {
     /// Compiles the kernel again for that target.
     async fn compiled_again(
         &self,
-        kernel: &KeptKernel,
+        made: Made<'_>,
         target: Target,
-        kind: ArtifactKind,
-        job_id: &str,
-        owner: Owner,
+        lineinfo: bool,
     ) -> Result<BuiltCode, ServiceError> {
-        let (code, lineinfo) = (kernel.code.clone(), kernel.lineinfo);
-        let order = CodeOrder { code, target, lineinfo, owner };
+        let Made { kernel, kind, job_id, owner } = made;
+        let order = CodeOrder { code: kernel.code.clone(), target, lineinfo, owner };
         let built = self.executor.image(order).await?;
         built.map_err(|why| absent(kind, job_id, &why))
     }
@@ -264,7 +309,7 @@ impl Artifacts {
     }
 }
 
-fn absent(kind: ArtifactKind, job_id: &str, reason: &str) -> ServiceError {
+pub(super) fn absent(kind: ArtifactKind, job_id: &str, reason: &str) -> ServiceError {
     ServiceError::NoArtifact {
         what: format!("{} of job {job_id}", kind.name()),
         reason: reason.to_owned(),
@@ -295,7 +340,7 @@ fn why_nothing(job: &JobRow) -> &'static str {
 }
 
 /// Returns the source of a kernel's artifact, or the reason why the kernel has none.
-fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str> {
+pub(super) fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str> {
     let other = Target { emulated: !kernel.target.emulated, ..kernel.target };
     if kind == ArtifactKind::Log {
         return Ok(Way::Kept(kernel.log.as_bytes()));
@@ -352,7 +397,10 @@ fn on_demand(kernel: &KeptKernel, target: Target) -> Option<String> {
 
 /// Returns the named kernel. Without a name it is the job's kernel, or a comparison's first
 /// candidate.
-fn chosen<'a>(kernels: &'a [Arc<KeptKernel>], name: Option<&str>) -> Option<&'a KeptKernel> {
+pub(super) fn chosen<'a>(
+    kernels: &'a [Arc<KeptKernel>],
+    name: Option<&str>,
+) -> Option<&'a KeptKernel> {
     match name {
         Some(name) => kernels.iter().find(|one| one.name == name),
         None => kernels.get(1).or_else(|| kernels.first()),

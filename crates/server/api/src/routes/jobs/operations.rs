@@ -17,7 +17,7 @@ use crate::response::events::{EventsReply, Watchers};
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
 use crate::schema::Word;
-use warpgauge_job_views::{CancelReport, JobList, JobView};
+use warpgauge_job_views::{CancelReport, JobList, JobView, KernelCodeView};
 use warpgauge_model::{JobKind, JobState};
 use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{ArtifactList, Caller, JobQuery, ServiceError, Services};
@@ -180,6 +180,31 @@ impl Jobs {
         let kernel = kernel.0.as_deref();
         let content = self.service.artifacts.artifact(&job.job_id, kind, kernel, &caller).await?;
         Ok(ArtifactReply(content))
+    }
+
+    /// Get a job's source beside its PTX and SASS
+    ///
+    /// Returns the source of a kernel, and the instructions that the compiler made from it with the line of each. CUDA
+    /// C++ is compiled again with line information, and SASS needs `nvdisasm` on the server. For a missing listing the
+    /// answer gives the reason. A browser gets a page.
+    #[oai(
+        path = "/jobs/:job_id/code",
+        method = "get",
+        operation_id = "get_job_code",
+        tag = "Tag::Jobs"
+    )]
+    async fn code(
+        &self,
+        caller: Data<&Caller>,
+        /// `job_id` of an earlier answer.
+        job_id: Path<String>,
+        /// Kernel of a comparison: `reference` or the name of a candidate. Default: the job's kernel, or the first
+        /// candidate.
+        kernel: Query<Option<String>>,
+    ) -> Result<JsonReply<KernelCodeView>, OperationError<ArtifactErrors>> {
+        let job = self.find(&job_id, &caller).await?;
+        let kernel = kernel.0.as_deref();
+        Ok(JsonReply::new(&self.service.artifacts.code(&job.job_id, kernel, &caller).await?)?)
     }
 
     /// Draw a job's roofline

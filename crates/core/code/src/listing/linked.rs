@@ -1,0 +1,189 @@
+//! Listings with the source line of each instruction.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CodeLanguage, ptx, sass, squeezed};
+
+/// Maximum number of instructions that [`linked`] returns; further ones are omitted.
+pub const MAX_LINKED: usize = 16_384;
+
+/// Maximum length of a symbol or a file name, characters; longer ones are cut.
+const MAX_NAME: usize = 1024;
+
+/// Instruction of a kernel, with the line of the source that it was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkedInstruction {
+    /// Instruction, without its address and encoding.
+    pub text: String,
+    /// Symbol of the kernel that contains the instruction.
+    pub symbol: String,
+    /// Name of the source file. Absent if the compiler gives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line in the file, from 1. Of an inlined function this is the line in its body. Absent if the compiler gives
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// Instructions of a listing, and whether the limit cut them off.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkedInstructions {
+    pub instructions: Vec<LinkedInstruction>,
+    pub cut: bool,
+}
+
+/// Returns the instructions of all kernels in a listing with their source lines, at most [`MAX_LINKED`].
+///
+/// PTX has the lines in `.loc` and the files in `.file`. SASS has both in the comments that `nvdisasm
+/// --print-line-info` writes.
+pub fn linked(listing: &str, language: CodeLanguage) -> LinkedInstructions {
+    let mut found = LinkedInstructions::default();
+    match language {
+        CodeLanguage::Ptx => of_ptx(listing, &mut found),
+        CodeLanguage::Sass => of_sass(listing, &mut found),
+    }
+    found
+}
+
+impl LinkedInstructions {
+    /// Adds an instruction, and returns whether there was room for it.
+    fn add(&mut self, text: String, symbol: &str, place: Option<(&str, u32)>) -> bool {
+        self.cut = self.instructions.len() >= MAX_LINKED;
+        if self.cut {
+            return false;
+        }
+        let file = place.map(|(file, _)| short(file)).filter(|file| !file.is_empty());
+        let line = place.map(|(_, line)| line).filter(|line| *line > 0);
+        self.instructions.push(LinkedInstruction { text, symbol: short(symbol), file, line });
+        true
+    }
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
+}
+
+fn of_ptx(listing: &str, found: &mut LinkedInstructions) {
+    let files = files(listing);
+    for (symbol, body) in ptx::kernels(listing) {
+        let mut place = None;
+        for line in body.lines() {
+            let line = squeezed(line.split("//").next().unwrap_or_default());
+            let line = line.trim_end_matches(';').trim_end();
+            if let Some(rest) = line.strip_prefix(".loc ") {
+                let mut numbers = rest.split([' ', ',']).map(str::parse::<u32>);
+                let next = |at: &mut dyn Iterator<Item = _>| at.next().and_then(Result::ok);
+                let (file, number) = (next(&mut numbers), next(&mut numbers));
+                let file = file.and_then(|file| files.get(&file).copied()).unwrap_or_default();
+                place = number.map(|number| (file, number));
+                continue;
+            }
+            let is_code = !line.is_empty() && !line.starts_with(['.', '{', '}', '$']);
+            if is_code && !found.add(line.to_owned(), symbol, place) {
+                return;
+            }
+        }
+    }
+}
+
+/// Names of files by their numbers: `.file 1 "kernel.cu"`.
+fn files(listing: &str) -> HashMap<u32, &str> {
+    let directives = listing.lines().filter_map(|line| line.trim_start().strip_prefix(".file"));
+    let parsed = directives.filter_map(|rest| {
+        let (number, rest) = rest.trim_start().split_once(char::is_whitespace)?;
+        Some((number.parse().ok()?, rest.split('"').nth(1)?))
+    });
+    parsed.take(MAX_LINKED).collect()
+}
+
+fn of_sass(listing: &str, found: &mut LinkedInstructions) {
+    for (symbol, lines) in sass::functions(listing) {
+        let mut place = None;
+        let end = found.instructions.len();
+        for line in lines {
+            if let Some(rest) = line.trim_start().strip_prefix("//## File \"") {
+                place = rest.split_once("\", line ").and_then(|(file, rest)| {
+                    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+                    Some((file, rest[..digits].parse().ok()?))
+                });
+                continue;
+            }
+            let Some(text) = sass::instruction(line) else { continue };
+            if !found.add(text, symbol, place) {
+                return;
+            }
+        }
+        // What follows the last branch fills the block of memory up.
+        let is_padding = |one: &LinkedInstruction| one.text == "NOP";
+        while found.instructions.len() > end && found.instructions.last().is_some_and(is_padding) {
+            found.instructions.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(found: &LinkedInstructions) -> Vec<(&str, &str, Option<&str>, Option<u32>)> {
+        let parts = found.instructions.iter();
+        parts.map(|one| (&*one.symbol, &*one.text, one.file.as_deref(), one.line)).collect()
+    }
+
+    #[test]
+    fn instructions_of_ptx_have_the_line_of_the_last_directive() {
+        let ptx = "\
+            .visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n\t.reg .b32 %r<2>;\n\
+            \tmov.u32 %r1, 0; // before any line\n\t.loc 1 3 5\n\tadd.s32 \t%r1, %r1, 1;\n\
+            \t.loc\t2 40 1, function_name $L__info_string0, inlined_at 1 5 9\n$L__BB0_2:\n\tret;\n}\n\
+            .visible .entry other(){\n\tret;\n}\n\
+            \t.file\t1 \"/tmp/a b.cu\"\n\t.file 2 \"h.cuh\", 17, 9\n";
+        let found = linked(ptx, CodeLanguage::Ptx);
+        let a = Some("/tmp/a b.cu");
+        assert_eq!(
+            lines(&found),
+            [
+                ("k", "mov.u32 %r1, 0", None, None),
+                ("k", "add.s32 %r1, %r1, 1", a, Some(3)),
+                ("k", "ret", Some("h.cuh"), Some(40)),
+                ("other", "ret", None, None),
+            ]
+        );
+        assert!(!found.cut);
+    }
+
+    #[test]
+    fn instructions_of_sass_have_the_line_of_the_last_comment() {
+        let sass = "\
+            //--------------------- .text.k   --------------------------\n\t.section .text.k\nk:\n\
+            .text.k:\n\t//## File \"/tmp/k.cu\", line 12 inlined at \"/tmp/k.cu\", line 5\n\
+            \x20       /*0000*/                   LDC R1, c[0x0][0x28] ;    /* 0x00 */\n.L_x_1:\n\
+            \t//## File \"/tmp/k.cu\", line x\n        /*0010*/     @P0 EXIT ;\n\
+            \x20       /*0020*/               NOP;\n.L_x_3:\n";
+        let found = linked(sass, CodeLanguage::Sass);
+        let expected = [
+            ("k", "LDC R1, c[0x0][0x28]", Some("/tmp/k.cu"), Some(12)),
+            ("k", "@P0 EXIT", None, None),
+        ];
+        assert_eq!(lines(&found), expected);
+        let without = super::super::without_places(sass);
+        assert!(!without.contains("/tmp") && without.contains("LDC R1"), "{without}");
+    }
+
+    #[test]
+    fn listings_are_cut_at_the_limit() {
+        let body = "\tret;\n".repeat(MAX_LINKED + 1);
+        let found = linked(&format!(".entry k(){{\n{body}}}\n"), CodeLanguage::Ptx);
+        assert_eq!((found.instructions.len(), found.cut), (MAX_LINKED, true));
+        let whole = linked(".entry k(){\n\tret;\n}\n", CodeLanguage::Ptx);
+        assert_eq!((whole.instructions.len(), whole.cut), (1, false));
+        for hostile in ["", ".entry", ".entry k(", ".entry k(){", "//## File \"", ".loc 1"] {
+            assert_eq!(linked(hostile, CodeLanguage::Ptx), LinkedInstructions::default());
+            assert_eq!(linked(hostile, CodeLanguage::Sass), LinkedInstructions::default());
+        }
+    }
+}

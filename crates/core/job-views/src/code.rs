@@ -1,0 +1,43 @@
+//! Source and compiled code of a job's kernel beside each other.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use warpgauge_code::listing::{CodeLanguage, LinkedInstruction};
+
+/// Source of a job's kernel, and the instructions that the compiler made from each line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelCodeView {
+    /// Id of the job.
+    pub job_id: String,
+    /// Kernel of the code: `kernel`, or in a comparison `reference` or the name of a candidate.
+    pub kernel: String,
+    /// Submitted files. The first contains the kernel.
+    pub files: Vec<SourceText>,
+    /// Listings of the compiled code, PTX before SASS.
+    pub listings: Vec<CodeListing>,
+}
+
+/// Submitted source file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceText {
+    /// Name that instructions refer to.
+    pub name: String,
+    /// Content.
+    pub text: String,
+}
+
+/// Instructions in one language, or the reason why they are missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CodeListing {
+    /// Language of the instructions.
+    pub language: CodeLanguage,
+    /// Instructions in the order of the code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<LinkedInstruction>,
+    /// Whether the code has more instructions than the answer, which has at most 16,384.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Reason why there are no instructions, with a remedy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,221 @@
+//! The page of a kernel's code: each line of the source with the instructions that were made from it.
+//!
+//! A line folds out into its PTX and SASS, so that they stand beside each other without a script.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use warpgauge_code::listing::{CodeLanguage, LinkedInstruction};
+use warpgauge_job_views::{CodeListing, KernelCodeView, SourceText};
+
+use crate::document::{Content, Links};
+use crate::parts::{self, Section};
+use crate::text;
+
+/// Most lines of a file, most files, and most instructions below a line that are shown.
+const MAX_LINES: usize = 5_000;
+const MAX_FILES: usize = 32;
+const MAX_BELOW: usize = 200;
+/// Most instructions on the page, over all lines.
+const MAX_INSTRUCTIONS: usize = 8_000;
+/// Most characters of a line of source or of an instruction.
+const MAX_WIDTH: usize = 300;
+
+/// Instructions of each language, by the line of a file that they were made from.
+type ByLine<'a> = BTreeMap<(&'a str, u32), [Vec<&'a LinkedInstruction>; 2]>;
+
+/// Index of a language in [`ByLine`].
+fn side(language: CodeLanguage) -> usize {
+    match language {
+        CodeLanguage::Ptx => 0,
+        CodeLanguage::Sass => 1,
+    }
+}
+
+fn name(side: usize) -> &'static str {
+    ["PTX", "SASS"][side]
+}
+
+/// Writes the page of a kernel's code.
+pub fn code(view: &KernelCodeView, links: &Links) -> String {
+    let mut by_line = ByLine::new();
+    let mut others = BTreeMap::<&str, [usize; 2]>::new();
+    let mut room = MAX_INSTRUCTIONS;
+    for listing in &view.listings {
+        for one in &listing.instructions {
+            let file = one.file.as_deref().unwrap_or_default();
+            let is_submitted = view.files.iter().any(|known| known.name == file);
+            match one.line.filter(|_| is_submitted && room > 0) {
+                Some(line) => {
+                    by_line.entry((file, line)).or_default()[side(listing.language)].push(one);
+                    room -= 1;
+                }
+                None => others.entry(file).or_default()[side(listing.language)] += 1,
+            }
+        }
+    }
+    let job = links.to(&format!("jobs/{}", view.job_id));
+    let content = Content {
+        title: format!("code: {}", view.kernel),
+        about: html! { "code of job " a.mono href=(job) { (text::name(&view.job_id)) } },
+        refresh_s: None,
+        main: html! {
+            h1.page { "Source, PTX and SASS of " (text::code(&view.kernel)) }
+            p.say { "Each line shows how many instructions were made from it. A line with instructions folds out." }
+            (facts(&view.listings))
+            @for (index, file) in view.files.iter().take(MAX_FILES).enumerate() {
+                (source(index, file, &by_line))
+            }
+            (parts::more(view.files.len(), MAX_FILES, "files"))
+            (elsewhere(&others, room == 0))
+        },
+    };
+    content.whole(links)
+}
+
+/// What there is of each language, or the reason why there is nothing.
+fn facts(listings: &[CodeListing]) -> Markup {
+    let row = |listing: &CodeListing| {
+        let value = html! {
+            @match &listing.reason {
+                Some(reason) => (text::message(reason)),
+                None => {
+                    (text::counted(listing.instructions.len(), "instruction"))
+                    @if listing.truncated { ", of which there are more" }
+                }
+            }
+        };
+        (name(side(listing.language)), value)
+    };
+    parts::facts(listings.iter().map(row).collect())
+}
+
+/// A file with its lines.
+fn source(index: usize, file: &SourceText, by_line: &ByLine<'_>) -> Markup {
+    let lines = file.text.lines().count();
+    let title = text::shown(&file.name, text::NAME);
+    let section = Section::new(format!("file-{index}"), &title).open(index == 0);
+    section.note(html! { (text::counted(lines, "line")) }).with(html! {
+        ol.code {
+            @for (number, line) in (1_u32..).zip(file.text.lines().take(MAX_LINES)) {
+                (source_line(index, number, line, by_line.get(&(file.name.as_str(), number))))
+            }
+        }
+        (parts::more(lines, MAX_LINES, "lines"))
+    })
+}
+
+/// A line, and the instructions below it.
+fn source_line(
+    file: usize,
+    number: u32,
+    line: &str,
+    made: Option<&[Vec<&LinkedInstruction>; 2]>,
+) -> Markup {
+    let text = text::shown(line, MAX_WIDTH);
+    let head = |counts: [usize; 2]| {
+        html! {
+            span.at { (number) }
+            @for (side, count) in counts.into_iter().enumerate() {
+                span.made { @if count > 0 { (count) span.unit { " " (name(side)) } } }
+            }
+            code { (text) }
+        }
+    };
+    html! {
+        li id=(format!("L{file}-{number}")) {
+            @match made {
+                Some(made) => {
+                    details {
+                        summary { (head([made[0].len(), made[1].len()])) }
+                        div.beside {
+                            @for (side, instructions) in made.iter().enumerate() {
+                                @if !instructions.is_empty() { (listed(name(side), instructions)) }
+                            }
+                        }
+                    }
+                }
+                None => { div.bare { (head([0, 0])) } }
+            }
+        }
+    }
+}
+
+fn listed(language: &str, instructions: &[&LinkedInstruction]) -> Markup {
+    html! {
+        div role="group" aria-label=(language) {
+            h3 { (language) }
+            pre { @for one in instructions.iter().take(MAX_BELOW) {
+                (text::shown(&one.text, MAX_WIDTH)) "\n"
+            } }
+            (parts::more(instructions.len(), MAX_BELOW, "instructions"))
+        }
+    }
+}
+
+/// Instructions of files that were not submitted, such as the compiler's headers.
+fn elsewhere(others: &BTreeMap<&str, [usize; 2]>, is_cut: bool) -> Markup {
+    let head = [("file", false), ("PTX", true), ("SASS", true)];
+    let rows = others.iter().take(MAX_FILES).map(|(file, counts)| {
+        html! { tr {
+            td { @if file.is_empty() { "no line of a source" } @else { (text::code(file)) } }
+            @for count in counts { td.num { (text::grouped(*count as u64)) } }
+        } }
+    });
+    html! {
+        @if !others.is_empty() {
+            (Section::new("elsewhere", "Instructions from elsewhere").with(html! {
+                p { "These instructions belong to no line above: to headers, or to a file that was not submitted."
+                    @if is_cut { " The page shows at most " (text::grouped(MAX_INSTRUCTIONS as u64)) " instructions." }
+                }
+                (parts::table("Instructions by file", &head, rows))
+                (parts::more(others.len(), MAX_FILES, "files"))
+            }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn view(instructions: usize) -> KernelCodeView {
+        let text = "<img src=x onerror=alert(1)>\u{202e}";
+        let many: Vec<_> = (0..instructions)
+            .map(|n| {
+                let line = 1 + n % 2;
+                json!({"text": format!("add {n}; {text}"), "symbol": "k", "file": text, "line": line})
+            })
+            .collect();
+        let view = json!({
+            "job_id": "7", "kernel": text,
+            "files": [{"name": text, "text": format!("{text}\nsecond\nthird")}],
+            "listings": [
+                {"language": "ptx", "instructions": many, "truncated": true},
+                {"language": "sass", "reason": "nvdisasm was not found"},
+                {"language": "sass", "instructions": [{"text": "EXIT", "symbol": "k"}]},
+            ],
+        });
+        serde_json::from_value(view).unwrap()
+    }
+
+    #[test]
+    fn a_line_folds_out_into_its_instructions() {
+        let html = code(&view(6), &Links { root: Some("../../"), ..Links::none() });
+        assert!(!html.contains("<img") && !html.contains('\u{202e}'), "{html}");
+        assert_eq!(html.matches("<summary><span class=\"at\">").count(), 2);
+        assert_eq!(html.matches("<div class=\"bare\">").count(), 1);
+        for text in ["nvdisasm was not found", "no line of a source", "href=\"../../jobs/7\""] {
+            assert!(html.contains(text), "{text}: {html}");
+        }
+        assert!(html.contains("3<span class=\"unit\"> PTX</span>"), "{html}");
+    }
+
+    #[test]
+    fn a_page_of_much_code_has_a_bounded_size() {
+        let html = code(&view(100_000), &Links::none());
+        assert!(html.len() < 200_000, "{}", html.len());
+        assert!(html.contains("The page shows at most 8\u{202f}000 instructions."));
+    }
+}

@@ -1,0 +1,148 @@
+//! The source of a kernel beside the instructions that the compiler made from it.
+
+use std::path::Path;
+
+use super::ArtifactKind;
+use super::serve::{Artifacts, Lines, Made, Way, absent, chosen, way};
+use crate::error::ServiceError;
+use crate::records;
+use crate::submission::Caller;
+use warpgauge_code::listing::{CodeLanguage, LinkedInstruction, linked};
+use warpgauge_contract::{KernelCode, KernelType};
+use warpgauge_executor::KeptKernel;
+use warpgauge_job_views::{CodeListing, KernelCodeView, SourceText};
+use warpgauge_model::Target;
+use warpgauge_turns::Owner;
+
+/// Name of this view in errors.
+const CODE: &str = "code";
+
+impl Artifacts {
+    /// Returns the code of the named kernel, or of the job's default one.
+    pub(super) async fn linked_code(
+        &self,
+        job_id: &str,
+        kernel: Option<&str>,
+        caller: &Caller,
+    ) -> Result<KernelCodeView, ServiceError> {
+        let job = records::row(&self.store, job_id, caller).await?;
+        let kernels = self.kernels_of(&job, CODE).await?;
+        let chosen = chosen(&kernels, kernel).ok_or_else(|| {
+            let known: Vec<&str> = kernels.iter().map(|one| one.name.as_str()).collect();
+            ServiceError::NoArtifact {
+                what: format!("{CODE} of job {job_id}"),
+                reason: format!("the job's kernels are {}", known.join(", ")),
+            }
+        })?;
+        let files = sources(&chosen.code);
+        let owner = Owner::named(&caller.owner);
+        let mut listings = Vec::new();
+        for (kind, language) in
+            [(ArtifactKind::Ptx, CodeLanguage::Ptx), (ArtifactKind::Sass, CodeLanguage::Sass)]
+        {
+            let made = Made { kernel: chosen, kind, job_id, owner: owner.clone() };
+            listings.push(self.linked_listing(made, language, &files).await?);
+        }
+        let (job_id, kernel) = (job_id.to_owned(), chosen.name.clone());
+        Ok(KernelCodeView { job_id, kernel, files, listings })
+    }
+
+    /// Returns the instructions in one language. An artifact that is missing is a reason, not an error.
+    async fn linked_listing(
+        &self,
+        made: Made<'_>,
+        language: CodeLanguage,
+        files: &[SourceText],
+    ) -> Result<CodeListing, ServiceError> {
+        let reason = |reason: String| CodeListing {
+            language,
+            instructions: Vec::new(),
+            truncated: false,
+            reason: Some(reason),
+        };
+        let (kind, job_id) = (made.kind, made.job_id);
+        let found = match way(made.kernel, kind) {
+            Ok(way) => {
+                let way = with_lines(made.kernel, kind, way);
+                self.made(way, made, Lines::Wanted).await
+            }
+            Err(why) => Err(absent(kind, job_id, why)),
+        };
+        let text = match found {
+            Ok(text) => text,
+            Err(ServiceError::NoArtifact { reason: why, .. }) => return Ok(reason(why)),
+            Err(error) => return Err(error),
+        };
+        let found = linked(&String::from_utf8_lossy(&text), language);
+        if found.instructions.is_empty() {
+            return Ok(reason("the listing has no instructions of a kernel".to_owned()));
+        }
+        let named = |one: LinkedInstruction| LinkedInstruction {
+            file: one.file.map(|file| submitted(&file, files)),
+            ..one
+        };
+        let instructions = found.instructions.into_iter().map(named).collect();
+        Ok(CodeListing { language, instructions, truncated: found.cut, reason: None })
+    }
+}
+
+/// Compiles CUDA C++ again: the image that ran usually has no line information.
+fn with_lines<'a>(kernel: &KeptKernel, kind: ArtifactKind, way: Way<'a>) -> Way<'a> {
+    let target = |emulated| Target { emulated, ..kernel.target };
+    match (kernel.code.kernel_type, kind) {
+        (KernelType::Cuda, ArtifactKind::Ptx) => Way::Compile(target(true)),
+        (KernelType::Cuda, ArtifactKind::Sass) => Way::List(None, target(false)),
+        _ => way,
+    }
+}
+
+/// Returns the submitted files. The kernel's own comes first.
+fn sources(code: &KernelCode) -> Vec<SourceText> {
+    let own = code.source_code.as_ref().map(|text| SourceText {
+        name: code.source_path.clone().unwrap_or_else(|| own_name(code.kernel_type).to_owned()),
+        text: text.clone(),
+    });
+    let others = code.files.iter();
+    let others = others.map(|(name, text)| SourceText { name: name.clone(), text: text.clone() });
+    own.into_iter().chain(others).collect()
+}
+
+/// Name of a file that was submitted without one: the one that the compiler sees.
+fn own_name(kernel_type: KernelType) -> &'static str {
+    match kernel_type {
+        KernelType::Triton => "kernel.py",
+        KernelType::Ptx => "kernel.ptx",
+        _ => "kernel.cu",
+    }
+}
+
+/// Returns the name of a submitted file that a compiler's path means, or the path's last component: paths of this
+/// machine are nobody's concern.
+fn submitted(path: &str, files: &[SourceText]) -> String {
+    let found = files.iter().find(|file| Path::new(path).ends_with(&file.name));
+    let own = |file: &&SourceText| {
+        let compiled_as = ["kernel.cu", "kernel.py"];
+        compiled_as.iter().any(|name| Path::new(path).ends_with(name)) && !file.name.is_empty()
+    };
+    let last = || Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+    match found.or_else(|| files.first().filter(own)) {
+        Some(file) => file.name.clone(),
+        None => last().unwrap_or_else(|| path.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_compilers_are_names_of_submitted_files() {
+        let file = |name: &str| SourceText { name: name.to_owned(), text: String::new() };
+        let files = [file("src/scan.cu"), file("include/tile.cuh")];
+        assert_eq!(submitted("/tmp/job/include/tile.cuh", &files), "include/tile.cuh");
+        assert_eq!(submitted("kernel.cu", &files), "src/scan.cu");
+        assert_eq!(submitted("/opt/cuda/include/cuda_fp16.h", &files), "cuda_fp16.h");
+        assert_eq!(submitted("other_tile.cuh", &files), "other_tile.cuh");
+        assert_eq!(submitted("", &[]), "");
+    }
+}
