@@ -15,35 +15,37 @@ pub struct WorkerArgs {
     /// Use the emulator in this file in place of NVIDIA's driver.
     #[arg(long)]
     pub emulator: Option<PathBuf>,
-    /// Directory for files that live as long as the server.
+    /// Directory for files that are kept until the server ends.
     #[arg(long)]
     pub run_dir: Option<PathBuf>,
-    /// Connect to the server at this socket in place of standard input, take one job, and end. For
-    /// tools that start this process and have plans of their own for its standard input.
+    /// Connect to the server at this socket instead of standard input, run one job, and exit. For
+    /// tools that start this process and use its standard input themselves.
     #[arg(long)]
     pub socket: Option<PathBuf>,
-    /// Read hardware counters, and time nothing.
+    /// Read hardware counters; do not time launches.
     #[arg(long)]
     pub counters: bool,
-    /// Judge launches that other processes make, and run no stranger's code.
+    /// Judge launches that other processes make, and run no submitted code.
     #[arg(long, conflicts_with = "counters")]
     pub judge: bool,
-    /// A library of CUPTI to try; the first that works is taken.
+    /// Path of a CUPTI library to try; the first that works is used.
     #[arg(long, requires = "counters")]
     pub cupti: Vec<PathBuf>,
-    /// Path of a library with functions to compare kernels with, or of a library that it needs.
+    /// Path of a library with functions to compare kernels with, or of a library that such a
+    /// library depends on.
     #[arg(long)]
     pub library: Vec<PathBuf>,
-    /// Plan the collection of the metrics on standard input on this chip, print the plan and end.
+    /// Plan the collection of the metrics named on standard input for this chip, print the plan and
+    /// exit.
     #[arg(long, requires = "counters")]
     pub plan: Option<String>,
-    /// Print the devices as JSON and end.
+    /// Print the devices as JSON and exit.
     #[arg(long)]
     pub probe: bool,
-    /// Check the worker on the device at hand, print a table and end.
+    /// Test the worker on the selected device, print a table and exit.
     #[arg(long, requires = "images")]
     pub self_test: bool,
-    /// Folder with the images that the self-test needs.
+    /// Folder with the kernel images that the self-test needs.
     #[arg(long)]
     pub images: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! Adds what the emulated device knows of a failure. Its limits are reported as such, so that they are not blamed on the
-//! kernel.
+//! Adds the emulator's details to a failure. The emulator's own limits are reported as such, so
+//! that the kernel is not blamed for them.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use warpgauge_model::FailureCode;
 /// Beginning of every message about a limit.
 const PREFIX: &str = "not supported on the emulated device";
 
-/// Faults of a kernel, of which the driver's interface says no more than the kind.
+/// Faults of a kernel for which the driver interface reports only the kind.
 const FAULTS: [FailureCode; 5] = [
     FailureCode::IllegalAddress,
     FailureCode::MisalignedAddress,
@@ -19,19 +19,20 @@ const FAULTS: [FailureCode; 5] = [
     FailureCode::LaunchTimeout,
 ];
 
-/// Returns a failure, with the thread and the place of a fault. If it is due to a limit of the emulator, the result says
-/// so and quotes the emulator.
+/// Adds the thread and the location of a fault to a failure. If the failure is due to a limit of
+/// the emulator, the message says so and quotes the emulator.
 pub(super) fn restated(
     failure: RunFailure,
     emulator: EmulatorControl,
     told: &TaskOutcome,
 ) -> RunFailure {
-    // The emulator returns this code for operations that a GPU supports and the emulator does not.
+    // The emulator returns this code for operations that a GPU supports and the emulator does not
+    // support.
     let is_limit = failure.code == FailureCode::NotSupported;
     if !is_limit && !FAULTS.contains(&failure.code) {
         return failure;
     }
-    // If the failure preceded an earlier report, that report contains it.
+    // If an earlier report was taken after the failure, that report contains it.
     let report = emulator.take_report();
     let before = match told {
         TaskOutcome::Evaluated(told) => told.emulator_report.as_ref(),

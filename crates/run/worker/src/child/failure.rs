@@ -13,7 +13,7 @@ pub(super) struct Failed {
     pub sticky: bool,
 }
 
-/// Result of a phase.
+/// Result of a phase of a job.
 pub(super) type JobResult<T> = Result<T, Failed>;
 
 impl Failed {
@@ -22,7 +22,7 @@ impl Failed {
         Self { failure, sticky: false }
     }
 
-    /// Returns a failure that the candidate is at fault for.
+    /// Returns a failure for which the candidate is at fault.
     pub(super) fn reason(reason: Reason) -> Self {
         Self::new(reason.code.failure(), reason.message, Blame::Candidate)
     }
@@ -35,7 +35,7 @@ impl Failed {
     }
 }
 
-/// Converts an error of work for the candidate, or of work in which its faults appear.
+/// Converts an error of work for the candidate, or of work in which the candidate's faults appear.
 pub(super) fn candidate(error: DeviceError) -> Failed {
     Failed::device(error, Blame::Candidate)
 }

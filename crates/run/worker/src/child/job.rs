@@ -69,7 +69,7 @@ pub(super) fn run(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> 
         WorkerTask::Serve => (serving::run(&mut run), TaskOutcome::Served),
     };
     executor.ready.get_mut().clear();
-    // A judge's kernels run in other processes, at addresses of their own.
+    // A judge's kernels run in other processes, at other addresses.
     let memory = match &job.task {
         WorkerTask::Judge(_) => Vec::new(),
         _ => buffers.iter().map(JobBuffer::place).collect(),
@@ -119,7 +119,7 @@ fn judged(run: &mut Run<'_, '_>, plan: &JudgePlan) -> (JobResult<()>, TaskOutcom
             (result, TaskOutcome::Paired(told))
         }
     };
-    // The runners end when their connections do.
+    // The runners end when their connections close.
     run.executor.runners = None;
     judged
 }
@@ -135,7 +135,7 @@ pub(super) fn panicked(job: &WorkerJob, panic: &(dyn Any + Send)) -> JobEnd {
     JobEnd { outcome, lost: true, residue: Residue::default() }
 }
 
-/// Only judges judge, and they run no submitted code.
+/// Only judges run judge tasks, and they run no submitted code.
 fn not_mine() -> Failed {
     let text = "the server gave a task to a worker of another kind".to_owned();
     Failed::new(FailureCode::InternalError, text, Blame::Environment)

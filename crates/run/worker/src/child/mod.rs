@@ -1,12 +1,12 @@
 //! A device worker: the process that owns a CUDA context and runs jobs in it.
 //!
-//! The server starts `warpgauge __worker` with a socket as its standard input ([`session`]). A tool that
-//! watches it starts it with `--socket` ([`profile`]). With `--probe` it lists devices and ends, with
-//! `--self-test` it checks itself on the device at hand.
+//! The server starts `warpgauge __worker` with a socket as its standard input ([`session`]). A tool
+//! that watches the worker starts it with `--socket` ([`profile`]). With `--probe` the process
+//! lists devices and exits. With `--self-test` it tests itself on the selected device.
 //!
-//! - `session`: the worker's life: greeting, built-in kernels, jobs, end; `args`: its arguments
-//! - `job`: one job: its task and its end; `run`: the state that every task works with
-//! - `tasks/`: the tasks: evaluation, paired timing, sealed launches
+//! - `session`: the worker's life: greeting, built-in kernels, jobs, end; `args`: its command line
+//! - `job`: runs one job and describes its end; `run`: the state that every task uses
+//! - `tasks/`: evaluation, paired timing, sealed launches, launches for a judge
 //! - `profile/`: untimed runs for counters, monitoring and traces
 //! - `verify/`: checks of a launch's results: comparison, guard bands, references
 //! - `timing/`: timed launches: warm-up, batches, inputs, load
@@ -14,8 +14,8 @@
 //! - `device/`: the device, all state that outlives a job, and the removal of a job's data
 //! - `memory/`: buffers, their content, variables of modules
 //! - `io/`: the socket to the server, and the output of kernels
-//! - `failure`: failures of a job; `secret`: random choices; `emulator_limits`: limits of the emulated
-//!   device
+//! - `failure`: failures of a job; `secret`: random choices; `emulator_limits`: failures due to
+//! limits of the emulated device; `places`: names of arguments in messages
 
 mod args;
 mod device;
@@ -57,7 +57,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Every call may run into foreign code. A panic here must end only this process, with a message.
+    // Every call may run foreign code. A panic must end only this process, with a message.
     let run = || match &args.images {
         Some(images) if args.self_test => {
             selftest::main(images, args.emulator.clone(), args.run_dir())

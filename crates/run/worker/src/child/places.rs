@@ -1,4 +1,4 @@
-//! Names addresses in messages by arguments.
+//! Adds names of arguments to addresses in messages.
 
 use serde_json::Value;
 
@@ -14,14 +14,15 @@ pub(super) struct Place {
     pub element: u64,
 }
 
-/// How far outside of an argument an address is named by it, bytes: a kernel that goes too far goes a little too far.
+/// Maximum distance of an address from an argument's memory at which the message names the
+/// argument, bytes. Most kernels that overrun a buffer do so by little.
 const NEAR: u64 = 64 << 10;
 
-/// Most digits of an address.
+/// Maximum number of hexadecimal digits of an address.
 const DIGITS: usize = 16;
 
-/// Adds to each address in the text which argument it belongs to: `0x7f… (element 17 of `x`)`, `0x7f… (4 bytes past the end
-/// of `x`)`.
+/// Adds to each address in the text the argument that it belongs to, as in `0x7f… (element 17 of
+/// `x`)` or `0x7f… (4 bytes before `x`)`.
 pub(super) fn named(text: &str, places: &[Place]) -> String {
     let mut named = String::with_capacity(text.len());
     let mut rest = text;
@@ -41,7 +42,7 @@ pub(super) fn named(text: &str, places: &[Place]) -> String {
     named
 }
 
-/// Does the same to the messages of a report, which are its fields `message` and `text`.
+/// Adds the arguments to the messages of a report, which are its fields `message` and `text`.
 pub(super) fn name_all(report: &mut Value, places: &[Place]) {
     match report {
         Value::Array(items) => items.iter_mut().for_each(|item| name_all(item, places)),
@@ -55,7 +56,7 @@ pub(super) fn name_all(report: &mut Value, places: &[Place]) {
     }
 }
 
-/// Distance of an address from the argument's memory, bytes.
+/// Returns the distance of an address from the argument's memory, bytes.
 fn distance(address: u64, place: &Place) -> u64 {
     let end = place.start.saturating_add(place.bytes);
     match address {
@@ -65,8 +66,9 @@ fn distance(address: u64, place: &Place) -> u64 {
     }
 }
 
-/// The argument that has the address or, of those near it, the one that is nearest. An address behind one argument and
-/// before another is more often of the former.
+/// Returns the argument that contains the address or else the nearest one within [`NEAR`]. An
+/// address between two arguments is assigned to the first of them, because overruns are more
+/// frequent.
 fn nearest(address: u64, places: &[Place]) -> Option<&Place> {
     let near = places.iter().filter(|place| place.bytes > 0 && distance(address, place) <= NEAR);
     near.min_by_key(|place| {

@@ -1,4 +1,4 @@
-//! The state that every task works with.
+//! The state that every task uses.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ pub(super) struct Run<'a, 'job> {
     pub executor: &'a mut Executor,
     pub job: &'job WorkerJob,
     pub link: &'a mut Link,
-    /// The part of the outcome that all tasks have.
+    /// The part of the outcome that all tasks share.
     pub outcome: &'a mut RunOutcome<()>,
     pub residue: &'a mut Residue,
     pub buffers: &'a mut Vec<JobBuffer<'job>>,

@@ -4,8 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 
 /// A random stream with a key from the operating system.
 ///
-/// A kernel must not know which launches are audited, which inputs they get, and what guard bands hold.
-/// This needs no cryptography: a kernel sees these numbers only through its inputs.
+/// A kernel must not know which launches are audited, which inputs they get, and which byte guard
+/// bands hold. This needs no cryptographic generator: a kernel sees these numbers only through its
+/// inputs.
 pub(super) struct Secret {
     state: RandomState,
     next: u64,
@@ -35,7 +36,8 @@ impl Secret {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
-    /// Returns `count` different numbers below `bound`, ascending; all of them if there are no more.
+    /// Returns `count` different numbers below `bound`, ascending; all of them if `count` exceeds
+    /// `bound`.
     pub(super) fn choose(&mut self, count: usize, bound: usize) -> Vec<usize> {
         // Floyd's algorithm (Bentley and Floyd, "A sample of brilliance", CACM 30(9), 1987).
         let mut chosen = std::collections::BTreeSet::new();

@@ -19,20 +19,21 @@ use warpgauge_device::loader;
 use warpgauge_model::Image;
 use warpgauge_sandbox::device_worker::{self, Confinement};
 
-/// How long idle counters are kept for the next request. Reserving them again takes 150 ms.
+/// Time for which idle counters stay reserved for the next request. Reserving them again takes 150
+/// ms.
 const COUNTERS_KEPT: Duration = Duration::from_secs(10);
 
-/// Runs jobs for the parent until it requests the end or disconnects.
+/// Runs jobs for the parent until it sends an exit message or disconnects.
 pub(super) fn run(args: &WorkerArgs) -> ExitCode {
-    // A second guard beside the watchdog: the kernel kills this process when the thread that started it
-    // ends. Under a tool that thread may end before this process.
+    // In addition to the watchdog, the kernel kills this process when the thread that started it
+    // ends. Under a tool, that thread may end before this process.
     if args.socket.is_none() {
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
-    // A core file of a worker that a kernel brought down has many gigabytes and no use.
+    // A core file of a worker that crashed takes many gigabytes and is of no use.
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
-    // Confinement must precede the start of further threads and the first look at submitted data.
+    // Confinement must precede the start of further threads and the first access to submitted data.
     let confinement = confine(args);
     let link = Link::open(args.socket.as_deref()).and_then(|link| Ok((link, Printed::start()?)));
     let (mut link, printed) = match link {
@@ -73,7 +74,7 @@ fn serve(
         Some(ToWorker::Hello { protocol: PROTOCOL_VERSION }) => {}
         Some(ToWorker::Hello { protocol }) => {
             return Err(format!(
-                "the server speaks protocol {protocol}, this worker {PROTOCOL_VERSION}: they are \
+                "the server uses protocol {protocol}, this worker {PROTOCOL_VERSION}: they are \
                  different builds of warpgauge"
             ));
         }
@@ -106,14 +107,14 @@ fn serve(
                 send(link, &FromWorker::Idle)?;
             }
             Some(ToWorker::Exit) | None => return Ok(()),
-            Some(ToWorker::Hello { .. }) => return Err("a second greeting".to_owned()),
-            Some(ToWorker::Socket) => return Err("a socket where a message was due".to_owned()),
+            Some(ToWorker::Hello { .. }) => return Err("received a second greeting".to_owned()),
+            Some(ToWorker::Socket) => return Err("received a socket instead of a message".to_owned()),
         }
     }
 }
 
-/// Returns the next message. Releases idle counters while it waits, since no other program of the machine
-/// can read any as long as they are held.
+/// Returns the next message. Releases idle counters while it waits, because no other program of the
+/// machine can read counters while they are reserved.
 fn next(executor: &mut Executor, link: &mut Link) -> Option<ToWorker> {
     if executor.counters.as_ref().is_some_and(Counters::are_held) {
         if let Some(message) = link.next_within(COUNTERS_KEPT) {
@@ -145,13 +146,13 @@ fn load_support(
     send(link, &FromWorker::Idle)
 }
 
-/// Runs the only job of this process. Nothing is scrubbed: the driver clears the memory of a process that
-/// ends, and the tool would see the scrubbing.
+/// Runs the only job of this process. Does not scrub: the driver clears the memory of a process
+/// that ends, and the tool would see the scrubbing.
 fn run_once(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<(), String> {
     let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
         .unwrap_or_else(|panic| job::panicked(job, panic.as_ref()));
     if end.lost {
-        // Nothing can be freed in a lost context.
+        // Memory in a lost context cannot be freed.
         std::mem::forget(end.residue);
         return send(link, &FromWorker::Lost(Box::new(end.outcome)));
     }
@@ -164,7 +165,7 @@ fn run_job(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<
         .unwrap_or_else(|panic| job::panicked(job, panic.as_ref()));
     if end.lost {
         send(link, &FromWorker::Lost(Box::new(end.outcome)))?;
-        // Nothing can be freed in a lost context, so the memory is leaked on purpose.
+        // Memory in a lost context cannot be freed, so it is leaked on purpose.
         std::mem::forget(end.residue);
         return Ok(false);
     }
@@ -177,5 +178,5 @@ fn run_job(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<
 }
 
 fn send(link: &mut Link, message: &FromWorker) -> Result<(), String> {
-    link.send(message).map_err(|error: FrameError| format!("answer the server: {error}"))
+    link.send(message).map_err(|error: FrameError| format!("send a message to the server: {error}"))
 }

@@ -30,8 +30,8 @@ pub(crate) struct Unit {
     /// The most recently used plans, newest first.
     plans: VecDeque<(Vec<String>, Rc<CounterPlan>)>,
     pub session: Option<CuptiSession>,
-    /// Modules that the session added instructions to. CUPTI accesses them again later and crashes if
-    /// they are gone, so they stay, with their variables zeroed, as long as the session.
+    /// Modules that the session added instructions to. CUPTI accesses them again later and crashes
+    /// if they are unloaded. They are therefore kept until the session ends, with zeroed variables.
     instrumented: Vec<Module>,
 }
 

@@ -32,11 +32,11 @@ const GUARD_BYTES: usize = 126;
 /// Size of the copies, hashes and fills of a new worker's warm-up, bytes.
 const WARM_BYTES: usize = 4 << 20;
 
-/// Memory written to flush L2, in quarters of its size. On an H200 times stay the same from three on
-/// (`docs/measurement.md`).
+/// Memory written to flush L2, in quarters of the size of L2. On an H200, times no longer change
+/// from three quarters on (`docs/measurement.md`).
 const FLUSHED_QUARTERS: u64 = 5;
 
-/// Maximum number of launches of a batch: the number of event pairs.
+/// Maximum number of launches of a batch. It determines the number of event pairs.
 pub(crate) const BATCH: usize = 256;
 
 /// A device, and all state that outlives a job.
@@ -51,7 +51,7 @@ pub(crate) struct Executor {
     pub(crate) flush: Option<DeviceBuffer>,
     pub(crate) emulator: Option<EmulatorControl>,
     pub(crate) printed: Printed,
-    /// Aids that only a GPU's timing needs; `None` on the emulated device.
+    /// Objects that only a GPU's timing needs; `None` on the emulated device.
     pub(crate) timing: Option<TimingAids>,
     /// State for reading hardware counters, in a worker of that kind.
     pub(crate) counters: Option<Counters>,
@@ -64,7 +64,7 @@ pub(crate) struct Executor {
     /// Whether this process judges, and runs no submitted code.
     pub(crate) is_judge: bool,
     guard: u8,
-    /// NVML's view of the GPU, or why there is none.
+    /// NVML's view of the GPU, or why it is unavailable.
     pub(crate) monitor: Result<Arc<GpuMonitor>, String>,
     /// Settings of the GPU.
     pub(crate) settings: Option<GpuSettings>,
@@ -123,7 +123,7 @@ impl Executor {
         &self.device
     }
 
-    /// Loads the worker's built-in kernels. With `practise`, also warms them up.
+    /// Loads the worker's built-in kernels. With `practise`, also warms them up on a GPU.
     pub(crate) fn load_support(
         &mut self,
         image: &Image,
@@ -134,9 +134,9 @@ impl Executor {
         if practise { self.warm_up() } else { Ok(()) }
     }
 
-    /// Does everything that is slow the first time, so that the first job of a spare is as fast as any
-    /// other: page-locked memory, memory to flush L2, the driver's lazy loading of kernels, local memory
-    /// for scrubbing, and the threads that hash.
+    /// Performs all work that is slow the first time, so that the first job of a spare is as fast
+    /// as any other. This allocates page-locked memory and memory to flush L2, makes the driver
+    /// load the kernels and allocate local memory for scrubbing, and starts the threads that hash.
     fn warm_up(&mut self) -> Result<(), DeviceError> {
         let Some(support) = &self.support else { return Ok(()) };
         let mut timing = TimingAids {
@@ -178,10 +178,10 @@ impl Executor {
         Ok(())
     }
 
-    /// Returns the objects that filling and comparing buffers need.
+    /// Returns the objects needed to fill and compare buffers.
     pub(crate) fn tools(&self) -> JobResult<Tools<'_>> {
         let Some(support) = &self.support else {
-            let text = "the server sent a job before the worker's own kernels".to_owned();
+            let text = "the server sent a job before the worker's built-in kernels".to_owned();
             return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
         };
         Ok(Tools {
@@ -193,7 +193,8 @@ impl Executor {
         })
     }
 
-    /// Returns the byte for guard bands. It differs from the poison of outputs, and between workers.
+    /// Returns the byte for guard bands. It differs from the poison of outputs, and is random for
+    /// each worker.
     pub(crate) fn guard_byte(&self) -> u8 {
         self.guard
     }
@@ -203,12 +204,12 @@ impl Executor {
         self.context.reset_persisting_l2().map_err(environment)
     }
 
-    /// Returns host memory for a reading of the clocks, where they can be read.
+    /// Returns host memory for one reading of the clocks, or `None` if they cannot be read.
     pub(crate) fn stamp_staging(&self) -> Option<Staging> {
         self.timing.as_ref().map(|aids| self.pinned.take(aids.stamps.bytes()))
     }
 
-    /// Returns NVML's bits for the current reasons of low clocks, if the driver reports them.
+    /// Returns NVML's bit mask of the current reasons for reduced clocks, if the driver reports it.
     pub(crate) fn throttle_reasons(&self) -> Option<u64> {
         self.monitor.as_ref().ok()?.throttle_reasons().ok()
     }

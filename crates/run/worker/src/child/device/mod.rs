@@ -3,7 +3,7 @@
 //! - `counters`: state for hardware counters that is kept between jobs
 //! - `executor`: context, stream, settings, built-in kernels
 //! - `ready`: modules that are loaded ahead
-//! - `runners`: launches that another process makes for a judge
+//! - `runners`: launches that another process makes, for a judge
 //! - `scrub`: removal of a job's data
 
 pub(crate) mod counters;

@@ -33,8 +33,8 @@ impl Ready {
 }
 
 impl Executor {
-    /// Loads the modules of a program before the buffers exist. If a module fails, loading the program
-    /// tries again and reports who is at fault.
+    /// Loads the modules of a program before the buffers exist. If a module fails, this stops
+    /// silently: loading the program later tries again and reports who is at fault.
     pub(crate) fn load_ahead(&mut self, launches: &Launches, residue: &mut Residue, blame: Blame) {
         let mut loaded: Vec<Ready> = Vec::new();
         for launch in launches.iter() {

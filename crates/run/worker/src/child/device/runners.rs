@@ -1,6 +1,6 @@
 //! The judge's side of launches that other processes make.
 //!
-//! A runner has the candidate in its context, and of the judge's memory it can access only the buffers.
+//! A runner has the candidate in its context. It can access only the buffers of the judge's memory.
 //! The judge's own data, on the host and on the device, are in a separate address space.
 
 use std::cell::RefCell;
@@ -38,7 +38,7 @@ impl Runners {
         Ok(Self { candidate, reference })
     }
 
-    /// Returns the runner of the code that is at fault for its failures.
+    /// Returns the runner whose code is at fault for failures with this `blame`.
     pub(crate) fn of(&self, blame: Blame) -> JobResult<&Rc<RefCell<Runner>>> {
         match blame {
             Blame::Candidate => Some(&self.candidate),
@@ -46,12 +46,12 @@ impl Runners {
             Blame::Environment => None,
         }
         .ok_or_else(|| {
-            let text = format!("there is no runner for what {blame:?} is to blame for");
+            let text = format!("no runner is connected for the code at fault ({blame:?})");
             Failed::new(FailureCode::InternalError, text, Blame::Environment)
         })
     }
 
-    /// Returns the emulator's findings in the candidate's launches.
+    /// Returns the emulator's findings about the candidate's launches.
     pub(crate) fn report(&self) -> Option<serde_json::Value> {
         match self.candidate.borrow_mut().ask(&ToRunner::Report) {
             Ok(FromRunner::Report(report)) => report,
@@ -101,7 +101,7 @@ impl Runner {
         let answer = frame::write(&mut self.stream, message)
             .and_then(|()| frame::read_soon::<FromRunner>(&mut self.stream));
         match answer {
-            // The runner's context may be lost; this process's context is not affected.
+            // Only the runner's context may be lost; this process's context is not affected.
             Ok(FromRunner::Failed(error)) => {
                 Err(Refusal::Device(DeviceError { elsewhere: true, ..*error }))
             }
@@ -111,7 +111,7 @@ impl Runner {
         }
     }
 
-    /// Has the runner open the buffers, unless it already has.
+    /// Makes the runner open the buffers, unless it has them open already.
     pub(crate) fn lend(&mut self, buffers: &[JobBuffer<'_>], guard: u8) -> JobResult<()> {
         let lent = buffers.iter().map(JobBuffer::block).collect();
         if self.programs > 0 && self.lent == lent {
@@ -140,24 +140,24 @@ impl Runner {
         }
     }
 
-    /// Returns control to the runner: the launch that it handed over is judged.
+    /// Returns control to the runner, after the launch that it handed over is judged.
     pub(crate) fn yield_turn(&mut self) -> JobResult<()> {
         frame::write(&mut self.stream, &ToRunner::Yield)
             .map_err(|error| ended(&error).failed(Blame::Environment))
     }
 
-    /// Announces to a runner with its own launches that no more of them are judged. Waits until it has
-    /// ended or has closed the buffers.
+    /// Announces to a runner with its own launches that no more of them are judged. Waits until it
+    /// has ended or closed the buffers.
     pub(crate) fn part(&mut self) {
         // This fails if the connection is closed already.
         let _ = self.stream.shutdown(Shutdown::Write);
         while frame::read::<FromRunner>(&mut self.stream).is_ok() {}
     }
 
-    /// Has the runner unload programs and close buffers.
+    /// Makes the runner unload its programs and close its buffers.
     fn close(&mut self) {
         if self.programs > 0 {
-            // This fails if the runner is gone, and then it holds nothing.
+            // This fails if the runner has ended; then it holds nothing.
             let _ = self.ask(&ToRunner::Close);
             (self.lent, self.programs) = (Vec::new(), 0);
         }
@@ -177,8 +177,8 @@ fn out_of_turn(answer: &FromRunner) -> Refusal {
     })
 }
 
-/// A program that a runner has loaded. Dropping it has the runner unload it and all others on the same
-/// buffers, which end at the same time.
+/// A program that a runner has loaded. Dropping it makes the runner unload all programs on the same
+/// buffers.
 pub(crate) struct RemoteProgram {
     runner: Rc<RefCell<Runner>>,
     index: usize,
@@ -186,12 +186,12 @@ pub(crate) struct RemoteProgram {
     unlisted: Option<String>,
     /// Whether its modules may keep any state between launches.
     keeps_state: bool,
-    /// Whether the next launch first restores variables.
+    /// Whether the runner restores variables before the next launch.
     forgets: bool,
 }
 
 impl RemoteProgram {
-    /// Has a runner load a program on the buffers.
+    /// Makes a runner load a program on the buffers.
     pub(crate) fn load(
         runner: &Rc<RefCell<Runner>>,
         launches: &Launches,
@@ -225,12 +225,12 @@ impl RemoteProgram {
 
     /// Returns the program of a runner with its own launches, which loads the program itself.
     pub(crate) fn of_another(runner: &Rc<RefCell<Runner>>) -> Self {
-        // The runner restores its modules' state as far as it can, and reports that.
+        // The runner restores its modules' state as far as it can, and reports whether it could.
         let runner = Rc::clone(runner);
         Self { runner, index: 0, unlisted: None, keeps_state: false, forgets: false }
     }
 
-    /// Waits for all queued work of this process, launches, and waits for the launch.
+    /// Waits for this process's queued work, starts the launch, and waits for its end.
     pub(crate) fn launch(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         self.launch_how(LaunchHow::Plain, stream).map(drop)
     }
@@ -240,12 +240,12 @@ impl RemoteProgram {
         self.launch_how(LaunchHow::Timed(how), stream).map(|(ms, _)| ms)
     }
 
-    /// Launches in order to get the emulator's counts.
+    /// Launches once to obtain the emulator's counts.
     pub(crate) fn count(&mut self, stream: &Stream) -> Result<Option<LaunchCounts>, DeviceError> {
         self.launch_how(LaunchHow::Counted, stream).map(|(_, counts)| counts)
     }
 
-    /// Does all steps of a list, each timed on its own.
+    /// Runs all steps of a list, and times each separately.
     pub(crate) fn time_steps(&mut self, stream: &Stream) -> Result<Vec<LineTimes>, DeviceError> {
         match self.ask(LaunchHow::Steps, stream)? {
             FromRunner::Steps(times) => Ok(times),
@@ -271,7 +271,8 @@ impl RemoteProgram {
         self.runner.borrow_mut().ask(&message).map_err(Refusal::device)
     }
 
-    /// Has the next launch restore the variables that are known first. Returns `false` if some state is not known.
+    /// Makes the next launch restore the known variables first. Returns `false` if some state is
+    /// not known.
     pub(crate) fn forget(&mut self) -> bool {
         self.forgets = true;
         self.unlisted.is_none()

@@ -32,7 +32,8 @@ impl Executor {
         for buffer in residue.memory.iter().chain(&self.flush) {
             buffer.fill(0, stream)?;
         }
-        // In the emulator every block and every thread has its own memory. No submitted kernel runs in a judge's context.
+        // In the emulator every block and every thread has private memory. No submitted kernel runs
+        // in a judge's context.
         if let (Some(support), DeviceKind::Cuda, false) =
             (&self.support, self.device.kind, self.is_judge)
         {
@@ -41,7 +42,7 @@ impl Executor {
             let bytes = residue.local_bytes + self.context.stack_limit_bytes()?;
             if !support.scrub_local(bytes, stream)? {
                 residue.retire =
-                    Some(format!("a kernel had {bytes} bytes of local memory per thread"));
+                    Some(format!("a kernel used {bytes} bytes of local memory per thread"));
             }
         }
         // The host scrubs while the device is busy.

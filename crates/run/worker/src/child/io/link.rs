@@ -16,7 +16,7 @@ use crate::{handed, rendezvous};
 use warpgauge_model::{FailureCode, PartialStatistics};
 use warpgauge_statistics::Sorted;
 
-/// Number of messages that may wait. The server sends one job at a time.
+/// Maximum number of queued messages. The server sends one job at a time.
 const INBOX: usize = 4;
 
 /// Maximum number of sockets for a job.
@@ -38,11 +38,12 @@ impl Link {
     /// Connects to the socket at `path`, or uses standard input, which then is a socket. Starts the
     /// thread that reads it.
     ///
-    /// That thread is also the watchdog: it always waits on the socket, so it notices at once that the
-    /// server is gone, and ends the process even while the device hangs.
+    /// That thread is also the watchdog: it always waits on the socket, so it notices at once that
+    /// the server is gone. It then ends the process, even while the device hangs.
     ///
     /// # Errors
-    /// Fails if there is no such socket, if standard input is no socket, or if no thread can be started.
+    /// Fails if connecting to `path` fails, if standard input is closed, or if no thread can be
+    /// started.
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let stream = match path {
             Some(path) => rendezvous::connect(path)?,
@@ -69,12 +70,13 @@ impl Link {
         Ok(Self { stream, inbox, sockets, last_progress: None })
     }
 
-    /// Waits for the next message. `None` means that there will be no more.
+    /// Waits for the next message. `None` means that the connection is closed.
     pub(crate) fn next(&mut self) -> Option<ToWorker> {
         self.inbox.recv().ok()
     }
 
-    /// Returns the next message, or the end of the connection, if either comes within `time`.
+    /// Waits at most `time` for the next message. Returns `None` after that, and `Some(None)` if
+    /// the connection is closed.
     pub(crate) fn next_within(&mut self, time: Duration) -> Option<Option<ToWorker>> {
         match self.inbox.recv_timeout(time) {
             Ok(message) => Some(Some(message)),
@@ -91,7 +93,7 @@ impl Link {
         })
     }
 
-    /// Closes the sockets that the job did not take.
+    /// Closes the sockets that the job did not use.
     pub(crate) fn forget_sockets(&mut self) {
         while self.sockets.try_recv().is_ok() {}
     }
@@ -104,8 +106,8 @@ impl Link {
         frame::write(&mut self.stream, message)
     }
 
-    /// Reports how many trials are done and their times so far, at a limited rate. Ignores errors: the
-    /// watchdog notices that the server is gone.
+    /// Reports the number of finished trials and statistics of their times, at a limited rate.
+    /// Ignores errors: the watchdog notices that the server is gone.
     pub(crate) fn progress(&mut self, trials: usize, samples_ms: &[f32]) {
         let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
         if due {

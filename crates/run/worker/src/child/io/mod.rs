@@ -1,7 +1,7 @@
-//! Channels to the outside.
+//! Communication with other processes.
 //!
 //! - `link`: the socket to the server
-//! - `stdout`: the output of kernels
+//! - `stdout`: what kernels print
 
 pub(crate) mod link;
 pub(crate) mod stdout;

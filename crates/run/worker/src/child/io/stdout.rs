@@ -1,4 +1,4 @@
-//! Captures the output of kernels: standard output goes into a pipe that this process reads.
+//! Captures what kernels print: standard output goes into a pipe that this process reads.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use warpgauge_device::flush_c_streams;
 
-/// Bytes of a job's output that are kept.
+/// Maximum number of bytes kept of a job's output.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Time limit for the reader to catch up with the pipe's content, which is at most 64 KiB.

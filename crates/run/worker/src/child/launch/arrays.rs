@@ -21,7 +21,7 @@ enum Object {
 }
 
 impl Arrays {
-    /// Makes the arrays and objects of a program.
+    /// Creates the arrays and objects of a program.
     pub(super) fn new(context: &Context, program: &StepProgram) -> Result<Self, DeviceError> {
         let has_surface = |array: usize| {
             let mut objects = program.objects.iter();
@@ -43,7 +43,8 @@ impl Arrays {
         Ok(Self { objects, arrays })
     }
 
-    /// Returns an object, by index, as a kernel gets it; `None` if there is none.
+    /// Returns the handle of object `index` as a kernel argument; `None` if there is no such
+    /// object.
     pub(super) fn object(&self, index: usize) -> Option<[u8; 8]> {
         Some(match self.objects.get(index)? {
             Object::Texture(texture) => texture.bytes(),
@@ -51,15 +52,15 @@ impl Arrays {
         })
     }
 
-    /// Queues filling each array from its memory.
+    /// Queues copying the content of each array's buffer or scratch memory into the array.
     pub(super) fn fill(&self, place: Place<'_>, stream: &Stream) -> Result<(), DeviceError> {
         self.arrays
             .iter()
             .try_for_each(|(spec, array)| array.fill_from(place(spec.memory)?, stream))
     }
 
-    /// Queues writing the content of arrays to their memory: of those that are written (`outputs`), or of those that hold
-    /// scratch memory. Returns whether there are any.
+    /// Queues copying arrays back to their memory. With `outputs`, copies those that kernels write;
+    /// otherwise, those that hold scratch memory. Returns whether there are any.
     pub(super) fn collect(
         &self,
         outputs: bool,

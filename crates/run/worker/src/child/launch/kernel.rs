@@ -17,7 +17,8 @@ use warpgauge_model::{FailureCode, FunctionFacts};
 /// A launch whose module is loaded, with its arguments.
 pub(super) struct BoundLaunch {
     launch: PreparedLaunch,
-    /// Index of each argument that is an address, of its buffer, and the offset in the buffer in bytes.
+    /// For each argument that is an address: its index, its buffer, and the offset in the buffer in
+    /// bytes.
     pointers: Vec<(usize, usize, u64)>,
     /// Arguments that are structures with pointers.
     structures: Vec<BoundStructure>,
@@ -37,8 +38,8 @@ impl BoundLaunch {
         Self { launch, pointers, structures, maps, textures, scratch }
     }
 
-    /// Binds a kernel to the buffers and the scratch memory that it uses. `wants_facts`: whether the driver is asked for
-    /// facts about the kernel.
+    /// Binds a kernel to the buffers and the scratch memory that it uses. With `wants_facts`, also
+    /// queries the driver's facts about the kernel.
     pub(super) fn new(
         executor: &Executor,
         module: &Module,
@@ -127,7 +128,7 @@ impl BoundLaunch {
         address: AddressOf<'_>,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        // Each buffer existed when it was bound.
+        // Each buffer existed when the launch was bound.
         for &(argument, buffer, offset) in &self.pointers {
             if let Some(address) = address(buffer) {
                 self.launch.set_address(argument, address + offset);

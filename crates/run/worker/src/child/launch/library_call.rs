@@ -1,4 +1,5 @@
-//! Functions of NVIDIA's libraries in place of kernels: their arguments, and the memory that they keep.
+//! Functions of NVIDIA's libraries in place of kernels: their arguments, and the memory that they
+//! use.
 
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult};
@@ -15,12 +16,12 @@ pub(crate) type AddressOf<'a> = &'a dyn Fn(usize) -> Option<u64>;
 pub(crate) struct BoundCall {
     call: LibraryCall,
     symbol: String,
-    /// The buffers that it takes, in its order.
+    /// Indices of the buffers that the function takes, in the order of its parameters.
     buffers: Vec<usize>,
 }
 
 impl BoundCall {
-    /// Opens the library at its first call, and binds the function that a launch names.
+    /// Opens the library at its first use, and binds the function that a launch names.
     pub(crate) fn new(
         executor: &Executor,
         launch: &KernelLaunch,
@@ -58,20 +59,20 @@ impl BoundCall {
         residue.note_library(library.title());
         let bound = executor.libraries.bind(function, &extents, &addresses, &executor.stream);
         let call = bound.map_err(|error| match error.code {
-            // A library that the machine lacks is no fault of a kernel.
+            // A library that the machine lacks is not the kernel's fault.
             FailureCode::NoLibrary => environment(error),
             _ => Failed::device(error, blame),
         })?;
         Ok(Self { call, symbol: launch.symbol.clone(), buffers })
     }
 
-    /// Queues the call to the executor's stream, on the current content of the buffers.
+    /// Queues the call on the executor's stream, with the current addresses of the buffers.
     pub(crate) fn queue(&mut self, address: AddressOf<'_>) -> Result<(), DeviceError> {
         self.call.set_addresses(&addresses(&self.buffers, address, &self.symbol)?)?;
         self.call.queue()
     }
 
-    /// Returns the memory that the call used besides the buffers, for scrubbing.
+    /// Returns the memory that the call used in addition to the buffers, for scrubbing.
     pub(crate) fn into_memory(self) -> DeviceBuffer {
         self.call.into_memory()
     }
@@ -102,6 +103,6 @@ fn extent(bytes: &[u8], symbol: &str) -> JobResult<i64> {
 }
 
 fn unknown(symbol: &str) -> DeviceError {
-    let text = "server and worker do not agree on what it takes; this is a defect of warpgauge";
+    let text = "server and worker do not agree on the function's arguments; this is a defect of warpgauge";
     DeviceError::local(format!("call {symbol}"), FailureCode::InternalError, text)
 }

@@ -18,11 +18,11 @@ use warpgauge_device::support::Support;
 use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream, VariableSnapshot};
 use warpgauge_model::{FunctionFacts, Image, ImageFormat};
 
-/// A program whose modules are loaded: its launches with their arguments, and the initial content of the
-/// modules' variables.
+/// A program whose modules are loaded. It has the launches with their arguments, and the initial
+/// content of the modules' variables.
 pub(crate) struct LoadedProgram {
     place: Place,
-    /// Whether it is a list of steps.
+    /// Whether the program is a list of steps.
     pub has_steps: bool,
     /// The driver's facts about the first kernel.
     pub facts: Option<FunctionFacts>,
@@ -35,7 +35,7 @@ enum Place {
         launches: Vec<Bound>,
         /// The variables of each module, or why the state of a module cannot be restored.
         variables: Result<Vec<VariableSnapshot>, String>,
-        /// Why the program may know inputs that do not vary, apart from variables.
+        /// Apart from variables, why the program may retain knowledge of inputs that do not vary.
         remembers: Option<String>,
     },
     /// In a runner.
@@ -61,7 +61,8 @@ impl Bound {
         }
     }
 
-    /// Queues writing the content that scratch memory and variables of steps have before a run.
+    /// Queues restoring the scratch memory and the variables of steps to their content before a
+    /// run.
     fn renew(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         match self {
             Bound::Kernel(_) | Bound::Library(_) => Ok(()),
@@ -69,7 +70,7 @@ impl Bound {
         }
     }
 
-    /// Copies the variables that a run of steps wrote to their buffers.
+    /// Copies the variables that the steps wrote to the buffers that receive them.
     fn collect(&self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         match self {
             Bound::Kernel(_) | Bound::Library(_) => Ok(()),
@@ -98,16 +99,17 @@ impl Bound {
 /// A callback for a module and its variables.
 type OnModule<'a> = &'a mut dyn FnMut(&Module, Variables) -> JobResult<()>;
 
-/// Why a program with a setup may know inputs that do not vary.
+/// Why a program with a setup may retain knowledge of inputs that do not vary.
 const SET_UP: &str =
-    "its `setup` runs while inputs exist, and may keep in scratch memory what depends on them";
+    "its `setup` runs while inputs exist, and may keep values that depend on them in scratch memory";
 
 /// Why the variables of a program that is launched once are not restored.
 const LAUNCHED_ONCE: &str = "the kernel is launched once";
 
 impl LoadedProgram {
-    /// Loads the modules of all launches, each once, and binds the kernels to the buffers: in this
-    /// process, or in the runner that makes the launches. `residue` collects what must be scrubbed.
+    /// Loads the modules of all launches, each once, and binds the kernels to the buffers. This
+    /// happens in this process, or in the runner that makes the launches. `residue` collects the
+    /// data that must be scrubbed.
     pub(crate) fn load(
         executor: &Executor,
         launches: &Launches,
@@ -126,7 +128,7 @@ impl LoadedProgram {
         Self::load_here(executor, launches, &address, residue, (blame, restored))
     }
 
-    /// Like [`Self::load`], on buffers of which only the addresses are known.
+    /// Like [`Self::load`], but for buffers of which only the addresses are known.
     pub(crate) fn load_at(
         executor: &Executor,
         launches: &Launches,
@@ -209,7 +211,7 @@ impl LoadedProgram {
         self.launch_whole(&addresses_of(buffers), stream)
     }
 
-    /// Like [`Self::launch`], on buffers of which only the addresses are known.
+    /// Like [`Self::launch`], but for buffers of which only the addresses are known.
     pub(crate) fn launch_at(
         &mut self,
         addresses: &[u64],
@@ -224,7 +226,7 @@ impl LoadedProgram {
         self.collect(address, stream)
     }
 
-    /// Queues writing the content that the program's scratch memory and its variables have before a run.
+    /// Queues restoring the program's scratch memory and variables to their content before a run.
     pub(crate) fn renew(
         &mut self,
         address: AddressOf<'_>,
@@ -239,7 +241,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Copies the variables that a run wrote to their buffers.
+    /// Copies the variables that a run wrote to the buffers that receive them.
     pub(crate) fn collect(
         &self,
         address: AddressOf<'_>,
@@ -253,7 +255,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Whether the device can be held back while all launches are queued.
+    /// Returns whether all launches can be queued while the device is held back.
     pub(crate) fn can_wait(&self) -> bool {
         match &self.place {
             Place::Here { launches, .. } => launches.iter().all(|launch| match launch {
@@ -264,8 +266,8 @@ impl LoadedProgram {
         }
     }
 
-    /// Like [`Self::launch`], but leaves scratch memory and variables to the caller, who calls [`Self::renew`] before and
-    /// [`Self::collect`] after it.
+    /// Like [`Self::launch`], but does not restore scratch memory and variables. The caller calls
+    /// [`Self::renew`] before and [`Self::collect`] after it.
     pub(crate) fn launch_renewed(
         &mut self,
         address: AddressOf<'_>,
@@ -279,7 +281,8 @@ impl LoadedProgram {
         }
     }
 
-    /// Does all steps of a list, each timed on its own. Returns the times by line; none where the program is no list.
+    /// Runs all steps of a list, and times each separately. Returns the times by line; empty if the
+    /// program is not a list of steps.
     pub(crate) fn time_steps(
         &mut self,
         executor: &Executor,
@@ -290,7 +293,7 @@ impl LoadedProgram {
         self.time_steps_on(executor, &address, aids)
     }
 
-    /// Like [`Self::time_steps`], on buffers of which only the addresses are known.
+    /// Like [`Self::time_steps`], but for buffers of which only the addresses are known.
     pub(crate) fn time_steps_at(
         &mut self,
         executor: &Executor,
@@ -315,7 +318,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Returns the program in another process, if it is there.
+    /// Returns the program if another process has loaded it.
     pub(crate) fn remote(&mut self) -> Option<&mut RemoteProgram> {
         match &mut self.place {
             Place::Here { .. } => None,
@@ -323,8 +326,8 @@ impl LoadedProgram {
         }
     }
 
-    /// Queues restoring the variables of all modules to their content after loading. Returns `Ok(false)`
-    /// if they are not known.
+    /// Queues restoring the variables of all modules to their content after loading, and zeroing
+    /// scratch memory. Returns `Ok(false)` if some variables are not known.
     pub(crate) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
         match &mut self.place {
             Place::Here { variables: Ok(variables), launches, .. } => {
@@ -366,7 +369,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Leaves the program's memory for scrubbing. A runner unloads its own part.
+    /// Hands the program's memory over for scrubbing. A runner unloads its own part.
     pub(crate) fn retire(self, residue: &mut Residue) {
         if let Place::Here { variables, launches, .. } = self.place {
             let variables = variables.into_iter().flatten();

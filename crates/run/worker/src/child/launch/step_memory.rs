@@ -1,5 +1,5 @@
-//! Memory beside the buffers that the steps of a list share: scratch memory, arrays of pointers, and CUDA arrays. The main
-//! type is [`StepMemory`].
+//! Memory that the steps of a list share, in addition to the buffers: scratch memory, arrays of
+//! pointers, and CUDA arrays. The main type is [`StepMemory`].
 
 use super::arrays::Arrays;
 use super::kernel::no_buffer;
@@ -17,7 +17,7 @@ const POINTER: usize = 8;
 #[derive(Default)]
 pub(super) struct StepMemory {
     workspaces: Vec<DeviceBuffer>,
-    /// Content of the scratch memory after the setup, if there is one.
+    /// Content of the scratch memory after the setup, if the program has a setup.
     prepared: Vec<DeviceBuffer>,
     arrays: Vec<PointerArray>,
     texels: Arrays,
@@ -26,9 +26,9 @@ pub(super) struct StepMemory {
 /// An array of pointers. A kernel may overwrite it, so a copy is written to it before each run.
 struct PointerArray {
     entries: Vec<Option<Pointee>>,
-    /// What the kernels get.
+    /// Array whose address the kernels receive.
     memory: DeviceBuffer,
-    /// The addresses that the entries had at last.
+    /// Array with the current addresses of the entries.
     copy: DeviceBuffer,
     /// The content of `copy`.
     addresses: Vec<u8>,
@@ -46,22 +46,23 @@ impl StepMemory {
         Ok(Self { workspaces, prepared: Vec::new(), arrays, texels })
     }
 
-    /// Returns the address of scratch memory, by index; `None` if there is none.
+    /// Returns the address of scratch memory `index`; `None` if it does not exist.
     pub(super) fn workspace(&self, index: usize) -> Option<u64> {
         self.workspaces.get(index).map(DeviceBuffer::address)
     }
 
-    /// Returns the address of an array of pointers, by index; `None` if there is none.
+    /// Returns the address of array of pointers `index`; `None` if it does not exist.
     pub(super) fn pointer_array(&self, index: usize) -> Option<u64> {
         self.arrays.get(index).map(|array| array.memory.address())
     }
 
-    /// Returns a texture or surface object over a CUDA array, by index, as a kernel gets it; `None` if there is none.
+    /// Returns the handle of texture or surface object `index` as a kernel argument; `None` if it
+    /// does not exist.
     pub(super) fn object(&self, index: usize) -> Option<[u8; 8]> {
         self.texels.object(index)
     }
 
-    /// Returns the address of memory that steps use, of `what` for errors.
+    /// Returns the address of memory that steps use. `what` names its user in errors.
     pub(super) fn place(
         &self,
         memory: Memory,
@@ -75,7 +76,7 @@ impl StepMemory {
         found.ok_or_else(|| no_buffer(what, 0, index))
     }
 
-    /// Makes the content that scratch memory has now its content before each run.
+    /// Saves the current content of scratch memory. Each run then starts with it.
     pub(super) fn keep(&mut self, context: &Context, stream: &Stream) -> Result<(), DeviceError> {
         let copied = |memory: &DeviceBuffer| {
             let copy = DeviceBuffer::new(context, memory.len() as u64, "scratch memory")?;
@@ -86,8 +87,8 @@ impl StepMemory {
         Ok(())
     }
 
-    /// Queues writing the content that scratch memory has before a run, and the addresses that buffers have now. Waits where
-    /// these are new.
+    /// Queues restoring scratch memory to its content before a run, and writing the current
+    /// addresses of buffers into arrays of pointers. Waits if these addresses have changed.
     pub(super) fn renew(
         &mut self,
         address: AddressOf<'_>,
@@ -109,8 +110,8 @@ impl StepMemory {
         self.texels.fill(&place, stream)
     }
 
-    /// Queues writing the content of CUDA arrays to their memory: of those that are written (`outputs`), or of those that
-    /// hold scratch memory. Returns whether there are any.
+    /// Queues copying CUDA arrays back to their memory. With `outputs`, copies those that kernels
+    /// write; otherwise, those that hold scratch memory. Returns whether there are any.
     pub(super) fn collect(
         &self,
         outputs: bool,

@@ -11,16 +11,17 @@ use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts};
 use warpgauge_statistics::Sorted;
 
-/// Steps that are queued behind a kernel that holds the device back. The driver's queue has room for about a thousand.
+/// Maximum number of steps that are queued while a kernel holds the device back. The driver's queue
+/// holds about a thousand.
 const MAX_HELD_BACK: usize = 256;
 
-/// Steps of one run that are timed on their own.
+/// Maximum number of steps of one run that are timed separately.
 const MAX_TIMED: usize = 4096;
 
-/// Queues a step.
+/// Action that queues a step.
 type Queue<'a> = &'a mut dyn FnMut() -> Result<(), DeviceError>;
 
-/// What is done with each step, given its line and what queues it.
+/// Called for each step, with its line and the action that queues it.
 type OnStep<'a> = dyn FnMut(usize, Queue<'_>) -> Result<(), DeviceError> + 'a;
 
 /// A program whose steps are bound to memory.
@@ -60,8 +61,8 @@ enum BoundStep {
 }
 
 impl BoundSteps {
-    /// Binds the steps to the memory that they use, and does those of the setup. Returns the driver's facts about the
-    /// first kernel.
+    /// Binds the steps to the memory that they use, and runs the steps of the setup. Returns the
+    /// driver's facts about the first kernel.
     pub(super) fn new(
         executor: &Executor,
         module: &Module,
@@ -91,7 +92,7 @@ impl BoundSteps {
                             return Err(blamed(unknown_kernel(launch.kernel)));
                         };
                         let whole = launch.whole(first.image.clone(), symbol);
-                        // The driver takes microseconds for the facts of a kernel.
+                        // The driver takes microseconds to return the facts of a kernel.
                         let asks = !std::mem::replace(&mut known[launch.kernel], true);
                         let place = (address, &bound.memory);
                         let (launch_bound, found) = BoundLaunch::new(
@@ -128,7 +129,7 @@ impl BoundSteps {
         Ok((bound, facts))
     }
 
-    /// Queues writing the content that scratch memory and variables have before a run.
+    /// Queues restoring scratch memory and variables to their content before a run.
     pub(super) fn renew(
         &mut self,
         address: AddressOf<'_>,
@@ -140,8 +141,8 @@ impl BoundSteps {
         })
     }
 
-    /// Copies the variables and the CUDA arrays that a run wrote to their buffers, and waits for that: another process may
-    /// read the buffers next.
+    /// Copies the variables and the CUDA arrays that a run wrote to their buffers. Waits for the
+    /// copies, because another process may read the buffers next.
     pub(super) fn collect(
         &self,
         address: AddressOf<'_>,
@@ -155,7 +156,8 @@ impl BoundSteps {
         if waits { stream.synchronize() } else { Ok(()) }
     }
 
-    /// Queues all steps. Where a loop depends on a flag, this waits for what was queued before.
+    /// Queues all steps. If a loop depends on a flag, waits for the steps queued before the flag is
+    /// read.
     pub(super) fn queue(
         &mut self,
         address: AddressOf<'_>,
@@ -164,7 +166,8 @@ impl BoundSteps {
         self.each(address, stream, &mut |_, queue| queue())
     }
 
-    /// Does all steps. `step` receives the line and the action of each but the ends of passes.
+    /// Runs all steps. Calls `step` with the line and the action of each, except for the ends of
+    /// passes.
     fn each(
         &mut self,
         address: AddressOf<'_>,
@@ -203,13 +206,13 @@ impl BoundSteps {
         Ok(())
     }
 
-    /// Whether the steps can all be queued while the device is held back.
+    /// Returns whether all steps can be queued while the device is held back.
     pub(super) fn can_wait(&self) -> bool {
         self.steps.len() <= MAX_HELD_BACK
             && !self.steps.iter().any(|step| matches!(step, BoundStep::Pass { .. }))
     }
 
-    /// Does all steps, each timed on its own, and returns the times by line.
+    /// Runs all steps, times each separately, and returns the times by line.
     pub(super) fn time_each(
         &mut self,
         executor: &Executor,
@@ -263,7 +266,7 @@ fn buffer_of(global: &BoundGlobal, address: AddressOf<'_>) -> Result<u64, Device
     address(buffer).ok_or_else(|| no_buffer("a variable", 0, buffer))
 }
 
-/// Returns the times of a line that a run did `count` times, of which some were timed.
+/// Returns the times of a line that ran `count` times in a run, of which some were timed.
 fn line_times(count: u32, times: &[f64]) -> LineTimes {
     let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
     let median_ms = Sorted::new(times).map_or(0.0, |sorted| sorted.median());
@@ -276,7 +279,7 @@ fn unknown_kernel(kernel: usize) -> DeviceError {
 }
 
 fn still_set() -> DeviceError {
-    let text = "the flag of a `while` is still set after its largest number of passes (`most`): the loop does not end, or \
-                needs more of them";
+    let text = "the flag of a `while` is still set after the maximum number of passes (`most`): the loop does not end, or \
+                needs more passes";
     DeviceError::local("run the launches", FailureCode::LoopDidNotEnd, text.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Structures that are passed by value and have pointers to buffers.
+//! Structures that are passed by value and contain pointers to buffers.
 
 use super::library_call::AddressOf;
 use super::step_memory::StepMemory;
@@ -9,7 +9,8 @@ pub(super) struct BoundStructure {
     /// Index of the argument.
     pub argument: usize,
     pub bytes: Vec<u8>,
-    /// Offset in the structure, buffer, and offset in the buffer of each pointer to a buffer, bytes.
+    /// For each pointer to a buffer: offset in the structure (bytes), index of the buffer, and
+    /// offset in the buffer (bytes).
     pub pointers: Vec<(u32, usize, u64)>,
 }
 
@@ -17,7 +18,7 @@ impl BoundStructure {
     /// Writes the addresses of buffers and scratch memory into a structure.
     ///
     /// # Errors
-    /// The index of a buffer or of scratch memory that does not exist.
+    /// Returns the index of a buffer or of scratch memory that does not exist.
     pub(super) fn new(
         argument: usize,
         bytes: &[u8],
@@ -53,8 +54,8 @@ impl BoundStructure {
         Ok(bound)
     }
 
-    /// Writes an address, and returns whether it is a new one. An offset outside of the structure is ignored: the
-    /// server, which bound it, is trusted.
+    /// Writes an address, and returns whether it differs from the previous one. Ignores an offset
+    /// outside the structure: the server, which bound it, is trusted.
     pub(super) fn put(&mut self, at: u32, address: u64) -> bool {
         let address = address.to_ne_bytes();
         let end = (at as usize).saturating_add(address.len());
@@ -64,7 +65,7 @@ impl BoundStructure {
         differs
     }
 
-    /// Writes the addresses that the buffers have now, and returns whether any is new.
+    /// Writes the current addresses of the buffers, and returns whether any has changed.
     pub(super) fn follow(&mut self, address: AddressOf<'_>) -> bool {
         let mut moved = false;
         for index in 0..self.pointers.len() {

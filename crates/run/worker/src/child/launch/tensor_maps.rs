@@ -23,7 +23,7 @@ impl BoundMap {
     /// Encodes argument `argument`, a map of buffer `buffer` at `address`.
     ///
     /// # Errors
-    /// Fails if the device has no such copy engine or the driver refuses the map.
+    /// Fails if the device has no such copy engine or the driver rejects the map.
     pub(crate) fn new(
         executor: &Executor,
         (argument, buffer, address): (usize, usize, u64),

@@ -1,4 +1,5 @@
-//! Arguments that are texture objects: each belongs to an address, and changes when its buffer moves.
+//! Arguments that are texture objects: each contains the address of a buffer, and changes when the
+//! buffer moves.
 
 use crate::child::device::executor::Executor;
 use warpgauge_device::{Context, DeviceError, PreparedLaunch, TextureObject};
@@ -11,13 +12,14 @@ pub(super) struct BoundTexture {
     /// Index of the buffer that the texture reads.
     pub buffer: usize,
     layout: TextureLayout,
-    /// Address of the buffer when the object was made.
+    /// Address of the buffer when the object was created.
     address: u64,
     object: TextureObject,
 }
 
 impl BoundTexture {
-    /// Makes the object of argument `argument`, which reads buffer `buffer` at `address`. Returns its bytes, too.
+    /// Creates the object of argument `argument`, which reads buffer `buffer` at `address`. Also
+    /// returns its bytes.
     pub(super) fn new(
         executor: &Executor,
         (argument, buffer, address): (usize, usize, u64),
@@ -30,7 +32,7 @@ impl BoundTexture {
         Ok((Self { context, argument, buffer, layout, address, object }, bytes))
     }
 
-    /// Makes another object if the buffer has moved.
+    /// Creates a new object if the buffer has moved.
     pub(super) fn follow(
         &mut self,
         address: u64,

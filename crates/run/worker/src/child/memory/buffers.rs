@@ -1,13 +1,14 @@
-//! A job's device buffers: allocated, filled, restored, and compared with their earlier content.
+//! A job's device buffers: how they are allocated, filled, restored, and compared with their
+//! earlier content.
 //!
 //! ```text
 //! [guard][  content  ][guard]
 //! ```
 //!
-//! The worker writes the content for a launch right before it, from sources that no kernel can reach:
-//! random content from a seed, other content from the host, or from memory of another process that is
-//! open only meanwhile. No kernel can reach a copy on the device, except for launches that are only
-//! watched.
+//! The worker writes the content for a launch right before the launch, from sources that no kernel
+//! can reach. Random content comes from a seed. Other content comes from the host, or from memory
+//! of another process that is open only during the copy. A copy on the device, which a kernel could
+//! reach, exists only for launches that are not judged.
 
 use super::content::{Seed, Source, is_random};
 use super::tools::Tools;
@@ -32,18 +33,22 @@ pub(crate) const SHIFT_STEP: usize = 512;
 /// How a buffer is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Use {
-    /// Whether content is restored from a copy on the device: this is quick, and a watching tool sees a
-    /// copy. A kernel can reach that copy, so it must not exist where launches are judged.
+    /// Whether content is restored from a copy on the device. This is quick, and a watching tool
+    /// then sees a copy instead of a kernel. A kernel can reach that copy, so it must not exist if
+    /// launches are judged.
     pub copied: bool,
-    /// Byte in the guard bands. `None` means no bands, because every access is checked anyway.
+    /// Byte in the guard bands. `None` means no guard bands, because every access is checked
+    /// anyway.
     pub guard: Option<u8>,
-    /// Bytes added to the first band, so that the content moves; a multiple of [`SHIFT_STEP`].
+    /// Bytes added to the guard band before the content, so that the content moves; a multiple of
+    /// [`SHIFT_STEP`].
     pub shift: usize,
-    /// Whether the second band extends to the end of the last page, so that all of the buffer's pages are
-    /// checked. Otherwise a kernel whose inputs stay the same could keep a result there and reuse it.
+    /// Whether the guard band after the content extends to the end of the last page, so that all of
+    /// the buffer's pages are checked. Otherwise a kernel whose inputs do not change could keep a
+    /// result there and reuse it.
     pub whole_pages: bool,
-    /// Whether undefined content is poisoned at first. A tool that looks for uninitialised reads needs it
-    /// unwritten.
+    /// Whether undefined content is poisoned at first. A tool that looks for uninitialised reads
+    /// needs it to be unwritten.
     pub poisoned: bool,
 }
 
@@ -51,18 +56,19 @@ pub(crate) struct Use {
 pub(crate) struct JobBuffer<'job> {
     pub spec: &'job BufferSpec,
     memory: DeviceBuffer,
-    /// Size of the guard band before the content, bytes; the next field is that of the band after it.
+    /// Size of the guard band before the content, bytes; `back` is the size of the guard band after
+    /// it.
     front: usize,
     back: usize,
     guard: u8,
     /// Size of the content, bytes.
     bytes: usize,
-    /// Copy of the initial content, if launches are only watched.
+    /// Copy of the initial content; only for launches that are not judged.
     copy: Option<DeviceBuffer>,
     pub(crate) source: Source,
     /// Seed of random content.
     seed: Seed,
-    /// Whether the buffer is written at first.
+    /// Whether the buffer is written before the first launch.
     filled: bool,
 }
 
@@ -92,9 +98,9 @@ pub(crate) fn restore_with(
     writes.send()
 }
 
-/// Queues the content for launches that are only watched. Inouts are restored, so that their values do
-/// not run away; outputs may hold anything. The watching tool sees fills and copies, and no built-in
-/// kernel.
+/// Queues the content for launches that are not judged. Inouts are restored, so that their values
+/// do not grow from launch to launch; outputs may hold anything. The watching tool sees fills and
+/// copies, but no built-in kernels for buffers with a copy.
 pub(crate) fn restore_inouts(
     buffers: &[JobBuffer<'_>],
     tools: Tools<'_>,
@@ -112,8 +118,8 @@ pub(crate) fn restore_inouts(
     writes.send()
 }
 
-/// Writes inputs with their current content. With `redrawn`, skips random inputs, which are drawn again
-/// for the next launch.
+/// Writes inputs again with their current content. With `redrawn`, skips random inputs, which are
+/// drawn again for the next launch.
 pub(crate) fn rewrite_inputs(
     buffers: &[JobBuffer<'_>],
     redrawn: bool,
@@ -127,7 +133,8 @@ pub(crate) fn rewrite_inputs(
     writes.send()
 }
 
-/// Allocates a buffer for each spec, used as `usage` returns, and writes the content of all.
+/// Allocates a buffer for each spec, with the options that `usage` returns, and writes the content
+/// of all buffers.
 pub(crate) fn allocate_all<'job>(
     specs: &'job [BufferSpec],
     mut usage: impl FnMut() -> Use,
@@ -185,8 +192,8 @@ impl<'job> JobBuffer<'job> {
         })
     }
 
-    /// Opens a buffer of another process, which has written bands and content. `guard` is the byte in the
-    /// bands.
+    /// Opens a buffer of another process, which has written the guard bands and the content.
+    /// `guard` is the byte in the guard bands.
     pub(crate) fn borrow(
         spec: &'job BufferSpec,
         lent: &LentBuffer,
@@ -197,7 +204,7 @@ impl<'job> JobBuffer<'job> {
         let memory = DeviceBuffer::import(tools.context, &lent.handle, lent.bytes);
         let back = lent.offset.checked_add(bytes).and_then(|end| lent.bytes.checked_sub(end));
         let back = back.ok_or_else(|| {
-            let text = format!("{} was lent with too few bytes", spec.name);
+            let text = format!("the memory block that was lent for {} is too small", spec.name);
             Failed::new(FailureCode::InternalError, text, Blame::Environment)
         })?;
         Ok(Self {
@@ -214,7 +221,7 @@ impl<'job> JobBuffer<'job> {
         })
     }
 
-    /// Returns where the content lies, for messages.
+    /// Returns the location of the content, for messages.
     pub(crate) fn place(&self) -> Place {
         Place {
             name: self.spec.name.clone(),
@@ -224,7 +231,7 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Returns the address that a kernel gets.
+    /// Returns the address that a kernel receives.
     pub(crate) fn address(&self) -> u64 {
         self.memory.address() + self.front as u64
     }
@@ -239,8 +246,9 @@ impl<'job> JobBuffer<'job> {
         (self.memory.address(), self.memory.len())
     }
 
-    /// Returns what another process needs to open the buffer. That process also gets the bands, and, if
-    /// the buffer has whole pages, nothing else.
+    /// Returns the handle and the sizes that another process needs to open the buffer. That process
+    /// can also access the guard bands and, unless the buffer has whole pages, other memory on its
+    /// last page.
     pub(crate) fn lend(&self) -> Result<LentBuffer, DeviceError> {
         let bytes = self.memory.len() as u64;
         Ok(LentBuffer { handle: self.memory.export()?, bytes, offset: self.front as u64 })
@@ -251,7 +259,7 @@ impl<'job> JobBuffer<'job> {
         self.spec.role != Role::Output && is_random(&self.spec.content)
     }
 
-    /// Writes guard bands and initial content.
+    /// Writes the guard bands and the initial content.
     fn fill(&self, writes: &mut Writes<'_>) -> Result<(), DeviceError> {
         if !self.filled {
             return Ok(());
@@ -263,14 +271,14 @@ impl<'job> JobBuffer<'job> {
         self.write_content(writes)
     }
 
-    /// Queues copying the written initial content, if there is a copy.
+    /// Queues a copy of the initial content, if the buffer has memory for a copy.
     fn keep_copy(&self, stream: &Stream) -> Result<(), DeviceError> {
         let Some(copy) = self.copy.as_ref().filter(|_| self.filled) else { return Ok(()) };
         copy.copy_range_from_device(0, &self.memory, self.front, self.bytes, stream)
     }
 
-    /// Draws other random numbers, and writes them unless the next launch does so anyway. Content that is
-    /// not random stays.
+    /// Draws new random numbers, and writes them unless the next launch does so anyway. Content
+    /// that is not random does not change.
     pub(crate) fn reseed(&mut self, seed: Seed, writes: &mut Writes<'_>) -> JobResult<()> {
         if !self.is_random() {
             return Ok(());
@@ -283,7 +291,8 @@ impl<'job> JobBuffer<'job> {
         Ok(())
     }
 
-    /// Writes all content again, from sources that no kernel can change, with random numbers from `seed`.
+    /// Rewrites all content from sources that no kernel can change, with random numbers from
+    /// `seed`.
     pub(crate) fn show(&mut self, seed: Seed, writes: &mut Writes<'_>) -> JobResult<()> {
         self.draw(seed, writes.tools().kind)?;
         self.fill(writes).map_err(environment)
@@ -318,7 +327,7 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Queues the content for a launch: outputs are filled, inouts restored. Inputs stay.
+    /// Queues the content for a launch: outputs are filled, inouts restored. Inputs do not change.
     fn restore(&self, filling: Filling, writes: &mut Writes<'_>) -> Result<(), DeviceError> {
         let (at, stream) = (self.front, writes.tools().stream);
         match (&self.source, &self.copy) {
@@ -345,7 +354,7 @@ impl<'job> JobBuffer<'job> {
         self.memory.copy_to_host(self.front, target, stream)
     }
 
-    /// Copies as many bytes as the target has, starting at byte `at`.
+    /// Copies content to the host, starting at byte `at`, until the target is full.
     pub(crate) fn copy_part_to_host(
         &self,
         at: usize,
@@ -373,7 +382,7 @@ impl<'job> JobBuffer<'job> {
         self.memory.copy_from_host(self.front, &content, tools.stream)
     }
 
-    /// Queues a copy of as many bytes of an output as the target has, starting at byte `at`.
+    /// Queues a copy of content to the host, starting at byte `at`, until the target is full.
     pub(crate) fn start_copy_part_to_host(
         &self,
         at: usize,
@@ -383,7 +392,7 @@ impl<'job> JobBuffer<'job> {
         self.memory.start_copy_to_host(self.front + at, target, stream)
     }
 
-    /// Queues a copy of an output to other device memory, to byte `at` of it.
+    /// Queues a copy of the content to other device memory, starting at its byte `at`.
     pub(crate) fn start_copy_to(
         &self,
         target: &DeviceBuffer,
@@ -410,7 +419,7 @@ impl<'job> JobBuffer<'job> {
         at / self.spec.dtype.size() as u64
     }
 
-    /// Returns the content that the device itself can check an input for.
+    /// Returns the expected content, if the device itself can check the buffer for it.
     pub(crate) fn held(&self, kind: DeviceKind) -> Option<RangeContent> {
         let range = (self.address(), self.bytes);
         match &self.source {
@@ -422,8 +431,8 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Drops all references to the job and returns the device memory for scrubbing. Closes memory of
-    /// another process.
+    /// Returns the device memory for scrubbing, and drops all references to the job. Closes memory
+    /// that belongs to another process.
     pub(crate) fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
         let own = Some(self.memory).filter(|memory| !memory.is_imported());
         [own, self.copy].into_iter().flatten()
@@ -439,7 +448,7 @@ pub(crate) fn bytes_of(spec: &BufferSpec) -> JobResult<u64> {
         Failed::new(FailureCode::OutOfMemory, text, Blame::Candidate)
     })
 }
-/// Returns the function from a buffer's index to the address that a kernel gets.
+/// Returns a function that maps a buffer's index to the address that a kernel receives.
 pub(crate) fn addresses_of(buffers: &[JobBuffer<'_>]) -> impl Fn(usize) -> Option<u64> {
     |index| buffers.get(index).map(JobBuffer::address)
 }

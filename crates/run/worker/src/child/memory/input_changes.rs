@@ -1,4 +1,4 @@
-//! Checks whether inputs are unchanged, where the device alone cannot.
+//! Checks whether inputs are unchanged, if the device alone cannot.
 
 use super::buffers::JobBuffer;
 use super::content::{Source, first_difference};
@@ -10,19 +10,19 @@ use warpgauge_model::DeviceKind;
 /// Size of the pieces in which content is compared; a multiple of 4 elements of every type.
 const CHUNK_BYTES: usize = 32 << 20;
 
-/// Whether an input was changed: a result, or where to read it.
+/// Result of the search for a changed byte, or the place to read it from.
 pub(crate) enum Change {
-    /// The result is among the findings.
+    /// The result is in the findings.
     Looked(FindingHandle),
-    /// The host has yet to compare a copy of the whole input.
+    /// The host has not yet compared a copy of the whole input.
     Copied(PendingCopy),
     /// Index of the first changed byte.
     Known(Option<u64>),
 }
 
 impl JobBuffer<'_> {
-    /// Looks for a changed byte of an input that the device alone cannot check. Compares it on the device
-    /// with its source, or copies it to the host. Waits for large inputs.
+    /// Searches for a changed byte of an input that the device alone cannot check. Compares the
+    /// input on the device with its source, or copies it to the host. Waits if the input is large.
     pub(crate) fn look_for_change(&self, tools: Tools<'_>) -> Result<Change, DeviceError> {
         if let Source::Shared(shared) = &self.source {
             let content = shared.open(tools.context)?;
@@ -39,7 +39,7 @@ impl JobBuffer<'_> {
         self.start_copy_part_to_host(0, target, tools.stream).map(Change::Copied)
     }
 
-    /// Returns the first byte that differs from content on the device.
+    /// Returns the index of the first byte that differs from content on the device.
     fn change_from(
         &self,
         content: &DeviceBuffer,
@@ -53,7 +53,7 @@ impl JobBuffer<'_> {
                 tools.stream,
             );
         }
-        // On the emulated device, host memory is as close, and the host compares faster.
+        // On the emulated device, the memory is host memory, and the host compares faster.
         self.change_in_pieces(tools, |start, actual| {
             let expected = tools.pinned.take(actual.len());
             let expected = content.start_copy_to_host(start, expected, tools.stream)?.finish()?;
@@ -61,8 +61,8 @@ impl JobBuffer<'_> {
         })
     }
 
-    /// Returns the first byte that differs, with a function that compares a piece starting at a given
-    /// byte.
+    /// Returns the index of the first byte that differs. `first_difference` compares a piece that
+    /// starts at a given byte.
     fn change_in_pieces(
         &self,
         tools: Tools<'_>,

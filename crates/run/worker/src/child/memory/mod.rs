@@ -3,10 +3,10 @@
 //! - `buffers`: allocating, filling and restoring buffers
 //! - `content`: sources of a buffer's content
 //! - `input_changes`: checks that inputs are unchanged
-//! - `residue`: data to be removed after a job
+//! - `residue`: data to remove after a job
 //! - `tools`: objects for filling, reading and comparing
 //! - `variables`: variables of modules
-//! - `write_batch`: few launches of built-in kernels that write all buffers
+//! - `write_batch`: launches of built-in kernels that write all buffers together
 
 pub(crate) mod buffers;
 pub(crate) mod content;

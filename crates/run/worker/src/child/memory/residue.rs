@@ -21,7 +21,8 @@ impl Residue {
         self.modules.push((module, variables));
     }
 
-    /// Returns handles of the job's modules: a module stays loaded as long as a handle exists.
+    /// Returns handles of the job's modules. A module stays loaded until its last handle is
+    /// dropped.
     pub(crate) fn modules(&self) -> impl Iterator<Item = Module> {
         self.modules.iter().map(|(module, _)| module.clone())
     }
@@ -31,8 +32,8 @@ impl Residue {
         self.local_bytes = self.local_bytes.max(bytes.into());
     }
 
-    /// Records that a library was opened. It keeps memory and code on the device as long as the process
-    /// lives, where a kernel of the next job could reach them.
+    /// Records that a library was opened. Its memory and code stay on the device until the process
+    /// ends, so a kernel of the next job could reach them.
     pub(crate) fn note_library(&mut self, name: &str) {
         self.retire = Some(format!("{name} is open"));
     }

@@ -1,12 +1,13 @@
-//! Gathers the content of all buffers for a launch, so that few launches of built-in kernels write it.
+//! Collects the content of all buffers for a launch, so that few launches of built-in kernels write
+//! it.
 
 use super::tools::Tools;
 use warpgauge_device::support::InitParams;
 use warpgauge_device::{DeviceBuffer, DeviceError, RangeContent};
 use warpgauge_model::DeviceKind;
 
-/// Content to be written to buffers. It is queued once it is complete, in few launches of built-in
-/// kernels. Ranges do not overlap.
+/// Content to write to buffers. It is queued once it is complete, in few launches of built-in
+/// kernels. The ranges do not overlap.
 pub(crate) struct Writes<'a> {
     tools: Tools<'a>,
     contents: Vec<RangeContent>,
@@ -32,7 +33,8 @@ impl<'a> Writes<'a> {
         self.contents.push(RangeContent::tensor(params, 0, range));
     }
 
-    /// Adds four bytes, repeated over `bytes` bytes of a buffer starting at `at`.
+    /// Adds a four-byte word, repeated over `bytes` bytes of a buffer starting at byte `at`. On the
+    /// emulated device, queues the fill at once.
     pub(crate) fn fill(
         &mut self,
         memory: &DeviceBuffer,

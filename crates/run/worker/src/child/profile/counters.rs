@@ -1,8 +1,8 @@
-//! Reads the hardware counters of a launch in the process that makes it.
+//! Reads the hardware counters of a launch in the process that makes the launch.
 //!
-//! Separate workers read counters: reading them changes how launches are made, so a worker that times
-//! never loads CUPTI. The library, the device's available counters, earlier plans, and the reserved
-//! counters outlive a job; each job only makes the passes.
+//! Separate workers read counters. Reading them changes how launches are made, so a worker that
+//! times launches never loads CUPTI. The library, the device's available counters, earlier plans,
+//! and the reserved counters outlive a job; each job only makes the passes.
 
 use std::rc::Rc;
 use std::thread::sleep;
@@ -19,10 +19,10 @@ use crate::protocol::{Blame, CountPlan, CountedRun, CounterFacts, CounterTimings
 use warpgauge_device::cupti::{CountedLaunch, CounterPlan, CuptiError, PassError};
 use warpgauge_model::{CacheState, Cause, FailureCode};
 
-/// Time limit for counters that another process holds.
+/// Maximum time to wait for counters that another process holds.
 const BUSY_LIMIT: Duration = Duration::from_secs(2);
 
-/// First delay between attempts to get them; it doubles.
+/// First delay between attempts to reserve the counters; it doubles.
 const BUSY_DELAY: Duration = Duration::from_millis(25);
 
 /// The launch whose counters are read, with its preparation.
@@ -36,8 +36,8 @@ struct Launched<'a, 'job> {
 }
 
 impl Launched<'_, '_> {
-    /// Empties L2 by reading, so that the launch evicts only its own writes: lines that were dirty before
-    /// would count as traffic of the launch.
+    /// Empties L2 by reading, so that the launch evicts only lines that it wrote itself. Lines that
+    /// were dirty before would count as traffic of the launch.
     fn empty_l2(&self) -> JobResult<()> {
         let tools = self.executor.tools()?;
         if let (CacheState::Cold, Some(flush)) = (self.cache, &self.executor.flush) {
@@ -70,10 +70,10 @@ impl CountedLaunch for Launched<'_, '_> {
     }
 }
 
-/// Reads the counters of the program's launches. Nothing is timed or verified: another run does that.
+/// Reads the counters of the program's launches. Another run times and verifies the program.
 pub(crate) fn run(run: &mut Run<'_, '_>, plan: &CountPlan, told: &mut CountedRun) -> JobResult<()> {
     let Some(mut counters) = run.executor.counters.take() else {
-        let text = "the server asked a worker for counters that does not read any".to_owned();
+        let text = "the server requested counters from a worker that does not read counters".to_owned();
         return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
     };
     let read = read(run, &mut counters, plan, told);
@@ -98,8 +98,8 @@ fn read(
     let mut facts = CounterFacts::default();
     let collected = timed(&mut outcome.timings.execute_ms, || {
         executor.reset_persisting_l2()?;
-        // This launch loads what the driver loads lazily. If the kernel fails here, counters are not the
-        // cause.
+        // This launch makes the driver load what it loads lazily. If the kernel fails here, the
+        // counters are not the cause.
         subject.prepare()?;
         subject.launch()?;
         patiently(|| collect(counters, &mut subject, plan, &mut facts))
@@ -152,7 +152,7 @@ fn collect(
     facts.missing.clone_from(&plan.refused);
     if plan.passes > wanted.max_passes as usize {
         let text = format!(
-            "the metrics take {} passes, and {} are allowed; ask for fewer",
+            "the metrics take {} passes, and {} are allowed; request fewer metrics",
             plan.passes, wanted.max_passes
         );
         return Ok(Err(CuptiError::local("plan the passes", Cause::TooManyPasses, text)));
@@ -205,14 +205,14 @@ fn record(plan: &CounterPlan, values: Vec<f64>, facts: &mut CounterFacts) {
             let value = value * base_unit(&name);
             facts.values.insert(name, value);
         } else {
-            let reason = "it is not a number for this launch: what it is divided by is 0";
+            let reason = "its value is not a finite number for this launch: the divisor is 0";
             facts.missing.insert(name, reason.to_owned());
         }
     }
 }
 
-/// Returns the factor that converts an NVIDIA metric to base units. CUPTI's values already are in base
-/// units, except times, which are in nanoseconds.
+/// Returns the factor that converts the value of an NVIDIA metric to base units. CUPTI's values are
+/// already in base units, except for times, which are in nanoseconds.
 fn base_unit(name: &str) -> f64 {
     let counter = name.split('.').next().unwrap_or(name);
     let share = name.contains(".pct") || name.ends_with(".ratio");

@@ -2,7 +2,7 @@
 //!
 //! - `counters`: hardware counters
 //! - `monitoring`: back-to-back launches while the driver monitors the GPU
-//! - `plan`: how many passes metrics take
+//! - `plan`: number of passes that metrics need
 //! - `trace`: a run under a profiler or a checker
 
 pub(crate) mod counters;

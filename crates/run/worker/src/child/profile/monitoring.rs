@@ -1,11 +1,11 @@
-//! Launches back to back while the driver monitors the whole GPU.
+//! Monitors the whole GPU through the driver during back-to-back launches.
 //!
-//! Monitoring (GPM) is read twice, and covers everything that happened in between. The device must
-//! therefore run the kernel and nothing else from before the first reading until after the second: a
-//! separate thread reads, while this one keeps two batches of launches queued. A reading does not
-//! describe the moment of the request, but some 150 ms before on an H200, so the device is first kept
-//! busy for twice that time. The work that restores state before each launch is monitored again without
-//! the kernel, so that it can be subtracted.
+//! Monitoring (GPM) is read twice, and covers all work between the two readings. The device must
+//! therefore run the kernel and nothing else from before the first reading until after the second.
+//! A separate thread reads, while this thread keeps two batches of launches queued. On an H200, a
+//! reading describes the state some 150 ms before the request, so the device is first kept busy for
+//! twice that time. The work that restores state before each launch is monitored again without the
+//! kernel, so that it can be subtracted.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -22,10 +22,10 @@ use warpgauge_contract::Role;
 use warpgauge_device::{ACTIVITY, DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
 use warpgauge_model::{FailureCode, MonitorFacts, MonitorWindow};
 
-/// Minimum time between two readings that NVML can evaluate well.
+/// Minimum time between two readings for which NVML's results are useful.
 const MIN_WINDOW: Duration = Duration::from_millis(100);
 
-/// How long the device is busy before the first reading: longer than the age of a reading.
+/// Time for which the device is busy before the first reading: longer than the age of a reading.
 const LEAD: Duration = Duration::from_millis(300);
 
 /// Maximum number of readings after the first.
@@ -34,16 +34,17 @@ const MAX_READINGS: u32 = 5;
 /// Activity at which a GPU counts as busy, percent of the time.
 const BUSY: f64 = 99.0;
 
-/// Maximum repetitions of a batch: two batches and their events fit the queue of a stream.
+/// Maximum repetitions of a batch, such that two batches and their events fit the queue of a
+/// stream.
 const MAX_BATCH: u64 = 400;
 
-/// A batch grows until it takes this long.
+/// Minimum duration of a batch; shorter batches grow.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 
 /// Number of launches of the empty kernel.
 const EMPTY_LAUNCHES: u32 = 2000;
 
-/// Monitors the GPU while the job's kernel runs. Nothing is timed or verified: another run does that.
+/// Monitors the GPU while the job's kernel runs. Another run times and verifies the kernel.
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &MonitorPlan,
@@ -65,7 +66,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The outer result is the job's, the inner one the monitoring's.
+/// The outer result is the job's; the inner result is that of the monitoring.
 type MonitorResult<T> = JobResult<Result<T, GpmError>>;
 
 fn watch(
@@ -81,8 +82,8 @@ fn watch(
             return Err(Failed::new(FailureCode::Unmonitored, reason.clone(), Blame::Environment));
         }
     };
-    // This launch loads what the driver loads lazily. If the kernel fails here, monitoring is not the
-    // cause.
+    // This launch makes the driver load what it loads lazily. If the kernel fails here, monitoring
+    // is not the cause.
     arm.forget(stream).map_err(environment)?;
     trace::restore(executor, buffers)?;
     stream.synchronize().map_err(environment)?;
@@ -121,7 +122,7 @@ fn watch(
 fn empty_period(executor: &Executor) -> Result<f64, DeviceError> {
     let Some(support) = &executor.support else { return Ok(0.0) };
     let (stream, mut empty) = (&executor.stream, LoadedProgram::empty(support)?);
-    // The first launch loads what the driver loads lazily.
+    // The first launch makes the driver load what it loads lazily.
     empty.launch(&[], stream)?;
     stream.synchronize()?;
     let start = Instant::now();
@@ -161,7 +162,7 @@ impl Belt<'_> {
             let (stop, stopped) = channel();
             let reader = scope.spawn(move || read(monitor, window, &begun, &stopped));
             let moved = self.move_on(blame, &mut repetition, &begin, || reader.is_finished());
-            // This ends the wait of a reader that has not begun.
+            // A reader that still waits for the beginning stops waiting when the channels close.
             drop((begin, stop));
             let read = reader.join();
             let (first, last) = moved?;
@@ -174,8 +175,8 @@ impl Belt<'_> {
         })
     }
 
-    /// Queues batches, each when the batch before the previous one has ended, until `is_over`. Returns
-    /// when the device became busy, and the last time that it was seen busy.
+    /// Queues batches until `is_over` returns true. Waits for the batch before the last one each
+    /// time. Returns when the device became busy, and the last time that it was seen busy.
     fn move_on(
         &self,
         blame: fn(DeviceError) -> Failed,
@@ -218,7 +219,7 @@ impl Belt<'_> {
     }
 }
 
-/// Takes two readings, a window apart, of a device that has been busy for long.
+/// Takes two readings, a window apart, of a device that has been busy for some time.
 fn read(
     monitor: &GpuMonitor,
     window: Duration,
@@ -236,7 +237,7 @@ fn read(
         let values = monitor.gpm_between(&first, &second)?;
         let activity = activity(&values);
         left -= 1;
-        // With idle time between launches, activity stays low, but it no longer rises.
+        // If launches leave the device idle in between, activity stays low, but it no longer rises.
         if left == 0 || activity.is_none_or(|percent| is_settled(before, percent)) {
             return Ok((values, now - since));
         }
@@ -244,25 +245,25 @@ fn read(
     }
 }
 
-/// Returns the fraction of time in which the GPU had work, percent.
+/// Returns the share of time in which the GPU had work, percent.
 fn activity(values: &[GpmValue]) -> Option<f64> {
     let (_, value) = values.iter().find(|(name, _)| *name == ACTIVITY)?;
     value.as_ref().ok().copied()
 }
 
-/// Returns whether the device was as busy in a window as it gets.
+/// Returns whether activity is near 100 % or no longer changes between windows.
 fn is_settled(before: Option<f64>, percent: f64) -> bool {
     percent >= BUSY || before.is_some_and(|before| (percent - before).abs() <= 1.0)
 }
 
-/// Describes two readings and the repetitions between two marks.
+/// Combines two readings with the repetitions between two marks.
 fn described(values: Vec<GpmValue>, window: Duration, first: Mark, last: Mark) -> MonitorWindow {
     let mut told = MonitorWindow {
         window_s: window.as_secs_f64(),
         repetitions: last.done - first.done,
         ..MonitorWindow::default()
     };
-    // With no completed repetition, the current one took all the time.
+    // If no repetition was completed, the current one took all the time.
     told.period_s = match told.repetitions {
         0 => told.window_s,
         repetitions => (last.at - first.at).as_secs_f64() / repetitions as f64,

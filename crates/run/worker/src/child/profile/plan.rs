@@ -1,4 +1,4 @@
-//! Returns how many passes metrics take on a chip; CUPTI knows this without a GPU.
+//! Returns the number of passes that metrics need on a chip; CUPTI knows it without a GPU.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ use warpgauge_device::cupti::{CounterPlan, Cupti, CuptiError};
 /// Maximum length of the list of metrics, bytes of JSON.
 const MAX_INPUT_BYTES: u64 = 1 << 20;
 
-/// Reads NVIDIA's metric names from standard input, as a JSON list, and prints a plan for the chip.
+/// Reads NVIDIA's metric names from standard input, as a JSON list, and prints the plan for the
+/// chip as JSON.
 pub(crate) fn main(libraries: &[PathBuf], chip: &str) -> ExitCode {
     let mut text = String::new();
     let read = std::io::stdin().take(MAX_INPUT_BYTES).read_to_string(&mut text);

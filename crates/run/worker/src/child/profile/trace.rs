@@ -1,7 +1,7 @@
 //! Runs one job under a tool that watches this process: a profiler or a checker.
 //!
-//! The tool observes what happens between two calls that start and stop a profiler. This program thus
-//! chooses it, and never the name of a kernel, which the submitter chooses.
+//! The tool observes the launches between two calls that start and stop a profiler. This program
+//! thus selects the launches. It does not use kernel names, which the submitter chooses.
 
 use crate::child::device::executor::Executor;
 use crate::child::failure::{JobResult, candidate, environment};
@@ -15,7 +15,7 @@ use crate::protocol::{Blame, FromWorker, KernelProgram, TracePlan, TraceView, Tr
 use warpgauge_model::CacheState;
 use warpgauge_validate::Filling;
 
-/// Runs the job's launches for the tool. Nothing is timed or verified: another run does that.
+/// Runs the job's launches for the tool. Another run times and verifies the program.
 pub(crate) fn run(run: &mut Run<'_, '_>, plan: &TracePlan, told: &mut TracedRun) -> JobResult<()> {
     let checks = plan.view == TraceView::Checks;
     let mut arm = begin(run, checks, &mut told.memory_bytes)?;
@@ -31,7 +31,7 @@ pub(crate) fn run(run: &mut Run<'_, '_>, plan: &TracePlan, told: &mut TracedRun)
     launched
 }
 
-/// Prepares one more run of the program, and reports its start. Sets `memory_bytes` to the memory of its
+/// Loads the program, and reports the start of its run. Sets `memory_bytes` to the memory of its
 /// buffers according to the driver.
 pub(crate) fn begin(
     run: &mut Run<'_, '_>,
@@ -56,8 +56,8 @@ pub(crate) fn begin(
     Ok(arm)
 }
 
-/// Allocates buffers as in any other job. For checks they have no guard bands, and content that the
-/// contract does not define is not written.
+/// Allocates buffers as in any other job. For checks, the buffers have no guard bands, and content
+/// that the contract does not define is not written.
 fn allocate<'job>(
     executor: &Executor,
     program: &'job KernelProgram,
@@ -70,7 +70,8 @@ fn allocate<'job>(
     allocate_all(&program.buffers, || usage, tools, buffers)
 }
 
-/// Makes one launch that loads what the driver loads lazily, and then the launch for the tool.
+/// Makes one launch so that the driver loads what it loads lazily, and then the launch for the
+/// tool.
 fn counters(
     executor: &mut Executor,
     arm: &mut LoadedProgram,
@@ -110,7 +111,7 @@ fn timeline(
     })
 }
 
-/// Does work in the tool's view.
+/// Performs work while the tool observes.
 fn seen(
     executor: &mut Executor,
     work: impl FnOnce(&mut Executor) -> JobResult<()>,

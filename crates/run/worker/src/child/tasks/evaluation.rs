@@ -24,8 +24,8 @@ use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, VariablesKe
 use warpgauge_model::{CacheState, WorkerTimings};
 use warpgauge_validate::Filling;
 
-/// Launches the candidate, and verifies each audited launch before the next begins. Expected values are
-/// thus never in memory that the candidate could reach.
+/// Launches the candidate, and verifies each audited launch before the next one begins. Expected
+/// values are thus never in memory that the candidate could reach.
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &EvaluatePlan,
@@ -57,7 +57,7 @@ pub(crate) fn run(
     let link = RefCell::new(&mut **link);
     let timings = &mut outcome.timings;
     let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
-    // The running time of references does not count for the candidate.
+    // The running time of references is not counted for the candidate.
     let measures = plan.checks.measures_tolerances();
     let tell = |message: FromWorker| {
         if measures {
@@ -94,8 +94,8 @@ pub(crate) fn run(
     executor.arm_checks(false)?;
     let _ = link.borrow_mut().send(&FromWorker::Executed);
     if let Some(turns) = turns {
-        // The judge owns the buffers again once its connection is closed. Errors have been reported
-        // already.
+        // The judge is the only user of the buffers once its connection is closed. Errors have been
+        // reported already.
         let _ = executor.stream.synchronize();
         told.sealed.turns = turns.made;
         told.sealed.launches = turns.into_taken();
@@ -103,7 +103,7 @@ pub(crate) fn run(
     judged
 }
 
-/// Makes the first launch, the second, and the timed launches.
+/// Makes the first launch, the second launch, and the timed launches.
 fn judge(
     rig: &mut Rig<'_, '_>,
     plan: &EvaluatePlan,
@@ -113,7 +113,8 @@ fn judge(
     told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     let proven = is_proven(plan);
-    // Unverified outputs go to a caller who inspects them, so their filling is fixed.
+    // The outputs go to a caller who inspects them, and they are not verified, so their filling is
+    // fixed.
     let mut filling = || match proven {
         true => Filling::not_a_number(rig.inputs.secret.bits()),
         false => Filling::FIXED,
@@ -133,7 +134,8 @@ fn judge(
         let Rig { executor, buffers, .. } = rig;
         let second = timed(&mut timings.verify_ms, || {
             oracle.aside(executor, |oracle| {
-                // A kernel that is wrong for the contract's inputs needs no second launch as evidence.
+                // A kernel that is wrong for the contract's inputs needs no second launch to prove
+                // it.
                 if right {
                     return oracle.second(executor, buffers, shown, filling);
                 }
@@ -159,7 +161,7 @@ fn judge(
     measure(rig, plan, program, oracle, timings, told)
 }
 
-/// Reports which state an earlier launch could not have left to a later one.
+/// Reports which state an earlier launch cannot have left for a later one.
 fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut EvaluatedRun) {
     told.inputs_moved = rig.inputs.are_moving();
     told.input_sets = rig.inputs.sets();
@@ -170,8 +172,8 @@ fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut Evalua
     });
 }
 
-/// Processes the first launch's outputs: for the caller, and for the verdict. Returns whether they are
-/// correct.
+/// Processes the first launch's outputs: returns them to the caller, and verifies them. Returns
+/// whether they are correct.
 fn first(
     rig: &mut Rig<'_, '_>,
     plan: &EvaluatePlan,
@@ -187,7 +189,7 @@ fn first(
         let bytes = content.iter().map(|(index, content)| (*index, content.bytes()));
         let bytes = bytes.collect::<Vec<_>>();
         let (hashed, right) = std::thread::scope(|scope| {
-            // The outputs for the caller are summarised at the same time.
+            // The outputs for the caller are summarised while this thread verifies.
             let hash = || outputs::summarise_all(directory, plan, &bytes);
             let hashed =
                 std::thread::Builder::new().name("hash".to_owned()).spawn_scoped(scope, hash);
@@ -204,7 +206,7 @@ fn first(
     })
 }
 
-/// Warms up and times.
+/// Warms up, times the launches, and checks for effects of many launches.
 fn measure(
     rig: &mut Rig<'_, '_>,
     plan: &EvaluatePlan,
@@ -237,7 +239,7 @@ fn measure(
     if program.has_steps {
         told.lines = timed(&mut timings.execute_ms, || rig.time_steps(program))?;
     }
-    // One of the unverified launches may have written outside its outputs.
+    // An unverified launch may have written outside its outputs.
     let Rig { executor, buffers, looked_at, .. } = rig;
     let look = if *looked_at { guards_intact } else { nothing_else_touched };
     let looked =
@@ -258,7 +260,7 @@ fn measure(
     Ok(())
 }
 
-/// Finds trivial programs that would pass without doing the work. The candidate runs no more.
+/// Finds trivial programs that would pass without doing the work. The candidate does not run again.
 fn lint(
     rig: &mut Rig<'_, '_>,
     oracle: &mut Oracle<'_, '_>,
@@ -286,12 +288,13 @@ fn lint(
     })
 }
 
-/// Returns whether outputs are checked, which proves that the kernel writes all of them.
+/// Returns whether outputs are checked; this also proves that the kernel writes all of them.
 fn is_proven(plan: &EvaluatePlan) -> bool {
     !plan.checks.tolerances.is_empty()
 }
 
-/// Allocates the job's buffers, or opens those of the process that judges some of the launches.
+/// Allocates the job's buffers, or opens the buffers of the process that judges some of the
+/// launches.
 fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turns>> {
     let shared = plan.trials.as_ref().is_some_and(|trials| trials.sealed > 0);
     // A judge seals every launch.
@@ -322,7 +325,8 @@ pub(crate) fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> J
     let tools = executor.tools()?;
     let usage = Use {
         copied: false,
-        // Where every access is checked, a band would hide an access that misses its buffer by little.
+        // If every access is checked, a guard band would hide an access slightly outside its
+        // buffer.
         guard: (!plan.sanitize).then(|| executor.guard_byte()),
         shift: 0,
         // A process that opens a buffer must get whole pages of it.

@@ -1,8 +1,8 @@
 //! Times two kernels side by side, block by block.
 //!
-//! Every block allocates its buffers elsewhere and loads both modules again, so that effects of their
-//! addresses are noise that averages out instead of an advantage for one side. Within a block the two
-//! alternate (ABBA or BAAB), so that drift affects both alike.
+//! Every block allocates its buffers at other addresses and loads both modules again. Effects of
+//! addresses are thus noise that averages out, not an advantage for one side. Within a block the
+//! two kernels alternate (ABBA or BAAB), so that drift affects both equally.
 
 use std::time::Instant;
 
@@ -26,21 +26,23 @@ use warpgauge_statistics::paired::{
 };
 use warpgauge_validate::{Filling, Reason, ReasonCode};
 
-/// Maximum distance that the content of a buffer moves between blocks, bytes.
+/// Limit of the distance that the content of a buffer moves between blocks, bytes.
 const MAX_SHIFT: usize = 2 << 20;
 
-/// Launches of each kernel before a block's timed launches: the first after loading is slow.
+/// Launches of each kernel in the batch before a block's timed launches. One launch precedes that
+/// batch, because the first launch after loading is slow.
 const UNTIMED: usize = 3;
 
 /// A kernel faster than this gets [`SHORT_FACTOR`] times the launches per slot, milliseconds.
 const SHORT_MS: f32 = 0.025;
 const SHORT_FACTOR: usize = 4;
 
-/// Number of first blocks that are all audited, and the number of later blocks that share one audit.
+/// The first `AUDITED_BLOCKS` blocks are all audited; later, one block in `BLOCKS_PER_AUDIT` is.
 const AUDITED_BLOCKS: usize = 4;
 const BLOCKS_PER_AUDIT: usize = 8;
 
-/// Measures blocks until the policy has a verdict or the time is up.
+/// Measures blocks until the policy decides, the time limit is reached, or the maximum number of
+/// blocks is done.
 pub(crate) fn run(run: &mut Run<'_, '_>, plan: &PairPlan, told: &mut PairedRun) -> JobResult<()> {
     let Run { executor, job, link, outcome, residue, .. } = run;
     executor.arm_checks(false)?;
@@ -81,11 +83,12 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Measures a block. Returns it, and whether outputs of one of its launches were verified.
+    /// Measures a block. Returns the block, and whether outputs of one of its launches were
+    /// verified.
     fn measure(mut self, residue: &mut Residue) -> JobResult<(PairedBlock, bool)> {
         let mut buffers = Vec::new();
         let measured = self.measure_on(&mut buffers, residue);
-        // The buffers are freed so that the next block gets other memory. Freeing zeroes them.
+        // The buffers are freed so that the next block gets other memory. This zeroes them.
         buffers.into_iter().flat_map(JobBuffer::into_memory).for_each(drop);
         self.executor.unload(residue).map_err(environment)?;
         measured
@@ -104,7 +107,7 @@ impl Block<'_> {
         self.allocate(buffers)?;
         self.timings.h2d_ms += filled.elapsed().as_secs_f64() * 1e3;
         let began = Instant::now();
-        // The order of loading is random too.
+        // The loading order is random too.
         let reference_first = self.secret.below(2) == 0;
         let (plan, program) = (self.plan, self.program);
         let executor = &mut *self.executor;
@@ -166,13 +169,13 @@ impl Block<'_> {
 
 struct Slots {
     block: PairedBlock,
-    /// Whether outputs of one of its launches were verified.
+    /// Whether outputs of one of the block's launches were verified.
     audited: bool,
     verify_ms: f64,
     busy_ms: f64,
 }
 
-/// Verifies one launch of the candidate with the reference beside it.
+/// Verifies one launch of the candidate by running the reference on the same inputs.
 struct Witness<'a> {
     plan: &'a PairPlan,
     reference: &'a mut LoadedProgram,
@@ -202,14 +205,14 @@ impl Judge for Witness<'_> {
         };
         let verified = timed(&mut self.verify_ms, work);
         if !self.moving {
-            // No data may stay that a later launch with the same inputs could copy.
+            // No data may remain that a later launch with the same inputs could copy.
             executor.pinned.scrub();
         }
         verified.map(|()| true)
     }
 }
 
-/// Whether to check that some turns of the candidate leave the inputs unchanged.
+/// Whether to check that a turn of the candidate leaves the inputs unchanged.
 struct InputsLooked(bool);
 
 impl InputsLooked {
@@ -237,14 +240,14 @@ fn slots(
     secret: &mut Secret,
 ) -> JobResult<Slots> {
     let moving = rig.inputs.are_all_moving(rig.buffers);
-    // Both kernels share inputs that do not vary: a candidate that changed one could make the reference
-    // slow. The turn after which the inputs are checked is random, so that the candidate cannot restore
-    // them in time.
+    // Both kernels share inputs that do not vary, so a candidate that changes one could slow the
+    // reference down. The turn after which the inputs are checked is random, so that the candidate
+    // cannot restore them in time.
     let looked_at = (!moving).then(|| secret.below(3));
     let mut fastest = f32::INFINITY;
     for (turn, arm) in [&mut *a, &mut *b].into_iter().enumerate() {
         let inputs = InputsLooked::begin(rig, turn == 1 && looked_at == Some(0))?;
-        // The launch makes the driver load what it loads lazily, before a blocking kernel runs.
+        // This launch makes the driver load what it loads lazily, before a blocking kernel runs.
         rig.launch_once(arm, Filling::FIXED)?;
         let samples = rig.run(arm, UNTIMED, &mut NoJudge)?.samples_ms;
         fastest = samples.into_iter().fold(fastest, f32::min);
@@ -303,7 +306,8 @@ fn slots(
     Ok(slots)
 }
 
-/// Checks that a timed launch of the candidate has the reference's results for the same inputs.
+/// Checks that a timed launch of the candidate has the same results as the reference for the same
+/// inputs.
 fn check(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
@@ -325,7 +329,7 @@ fn check(
     let in_order = arranged::arranged(executor, buffers, arrangements, shown, (&left, &beside))?;
     let left = in_order.unwrap_or(left);
     let tied = ties::tied(executor, buffers, audit.shown, (&left, &beside))?;
-    // Changes that the reference makes to inputs are no fault of the candidate.
+    // The candidate is not at fault for changes that the reference makes to inputs.
     rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
     for (buffer, actual) in &left {
         let Some(tolerance) = plan.tolerances.of(*buffer) else { continue };
@@ -344,7 +348,7 @@ fn check(
             return Err(comparison::unwritten(name, &trace, &comparison, "side by side"));
         }
         if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
-            let text = format!("right when it was not timed, but side by side {text}");
+            let text = format!("correct when it was not timed, but side by side {text}");
             let code = ReasonCode::OutputVariesBetweenTrials;
             return Err(Failed::reason(Reason::new(code, text)));
         }

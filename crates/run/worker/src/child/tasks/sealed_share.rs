@@ -1,7 +1,7 @@
 //! Judges a share of a kernel's timed launches in a process that the kernel has never run in.
 //!
-//! The candidate's process makes all launches, on this process's buffers, and announces each launch that
-//! is to be sealed. This process then provides inputs and fillings, and gives the verdict.
+//! The candidate's process makes all launches, on this process's buffers, and announces each launch
+//! that is to be sealed. This process then provides inputs and fillings, and verifies the launch.
 
 use std::cell::RefCell;
 
@@ -93,7 +93,7 @@ fn judge(
     loop {
         let Some(later) = runner.borrow_mut().next_turn()? else { return Ok(()) };
         let trial = told.samples_ms.len();
-        // The value of `later` affects only how the time for verification is distributed.
+        // The value of `later` affects only the distribution of the time for verification.
         oracle.begin(Phase::Timed, trial, vec![0], later as usize);
         let (shown, filling, ms) = rig.time_elsewhere(program)?;
         told.samples_ms.push(ms);

@@ -1,5 +1,5 @@
-//! Makes launches for a judge. This process has the kernel in its context, and of the judge's memory it
-//! can access only the buffers.
+//! Makes launches for a judge. This process has the kernel in its context, and can access only the
+//! buffers of the judge's memory.
 
 use std::fmt::Display;
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,8 @@ use crate::protocol::{
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::FailureCode;
 
-/// Serves the judge whose socket was handed over, until it closes the connection or the context is lost.
+/// Serves the judge whose socket was handed over, until the judge closes the connection or the
+/// context is lost.
 pub(crate) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
     let Run { executor, link, residue, .. } = run;
     let mut judge = link.socket()?;
@@ -78,7 +79,7 @@ impl Served<'_> {
             let message = match frame::read_soon::<ToRunner>(judge) {
                 Ok(message) => message,
                 Err(FrameError::Closed) => return Ok(()),
-                Err(error) => return Err(broken("hear from", &error)),
+                Err(error) => return Err(broken("read a request of", &error)),
             };
             let (answer, lost) = match self.answer(message) {
                 Ok(answer) => (answer, None),
@@ -121,7 +122,7 @@ impl Served<'_> {
             }
             ToRunner::Yield => {
                 let text =
-                    "a judge yields to a process that makes no launches of its own".to_owned();
+                    "a judge returned control to a process that hands over no launches".to_owned();
                 Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into())
             }
         }
@@ -159,7 +160,7 @@ impl Served<'_> {
         Ok(FromRunner::Loaded { facts, unlisted, keeps_state })
     }
 
-    /// Launches, and waits for the end.
+    /// Makes a launch, and waits for its end.
     fn launch(
         &mut self,
         program: usize,
@@ -167,7 +168,7 @@ impl Served<'_> {
         how: LaunchHow,
     ) -> Result<FromRunner, Refused> {
         let Some(arm) = self.programs.get_mut(program) else {
-            let text = format!("a judge wants program {program}, which it did not load");
+            let text = format!("a judge requested program {program}, which it did not load");
             return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into());
         };
         let launched = |ms, counts| FromRunner::Launched { ms, counts };
@@ -185,7 +186,7 @@ impl Served<'_> {
                     stream.synchronize()
                 });
                 self.executor.resume_checks(self.checked)?;
-                // Variables are restored, so that the counted launch leaves no trace.
+                // Restoring the variables makes the counted launch leave no trace.
                 arm.forget(stream)?;
                 return Ok(launched(0.0, counts?));
             }

@@ -1,4 +1,4 @@
-//! Selection of the launches to verify, and limits on the time for that.
+//! Selects the launches to verify, and limits the time for verification.
 
 use std::time::Duration;
 
@@ -6,28 +6,30 @@ use super::judge::Phase;
 use crate::child::secret::Secret;
 use warpgauge_model::DeviceKind;
 
-/// Time limit for verifying timed launches: if fewer are verified than planned, a time is not ranked.
+/// Time limit for verifying timed launches. If fewer launches are verified than planned, the time
+/// is not ranked.
 const AUDIT_TIME: Duration = Duration::from_secs(10);
 
-/// The same limit on the emulated device, which is slow, and whose times are not used.
+/// The same limit for the emulated device, which is slow, and whose times are not used.
 const EMULATED_AUDIT_TIME: Duration = Duration::from_secs(2);
 
-/// Divisor of that limit for launches that keep their variables, in each phase and in addition.
+/// The limit for launches that keep their variables is this fraction of it, for each phase and in
+/// addition.
 const HISTORY_SHARE: u32 = 3;
 
-/// The launches of a batch that are to be verified, and the time for verification so far.
+/// The launches of a batch that are to be verified, and the time spent on verification so far.
 #[derive(Default)]
 pub(crate) struct Assigned {
     pub phase: Phase,
-    /// Launches of the phase before the batch.
+    /// Number of launches of the phase before the batch.
     before: usize,
     /// Positions in the batch, descending.
     places: Vec<usize>,
-    /// Launches of the phase that will be chosen after the batch, as far as known.
+    /// Number of launches of the phase that will be chosen after the batch, as far as known.
     later: usize,
-    /// Random choice of those to verify if there is no time for all.
+    /// Random source that decides which launches are verified if there is no time for all.
     secret: Secret,
-    /// Launches of the phase that were verified.
+    /// Number of launches of the phase that were verified.
     done: u32,
     /// Wall time of their verification.
     spent: Duration,
@@ -36,8 +38,8 @@ pub(crate) struct Assigned {
 }
 
 impl Assigned {
-    /// Begins a batch; `places` are ascending. `later`: number of launches of the phase that will be chosen
-    /// after it.
+    /// Begins a batch; `places` are ascending. `later` is the number of launches of the phase that
+    /// will be chosen after the batch.
     pub(crate) fn begin(
         &mut self,
         phase: Phase,
@@ -58,9 +60,10 @@ impl Assigned {
         self.places.pop_if(|place| *place == index).is_some()
     }
 
-    /// Returns whether to verify a chosen launch. The first of a phase is always verified, and at least one
-    /// other if one verification fits the limit. If there is no time for all remaining launches, chance
-    /// decides, so that late launches are no safer for a cheat than early ones.
+    /// Returns whether to verify a chosen launch. The first of a phase is always verified, and so
+    /// is a second one if one verification fits the limit. If there is no time for all remaining
+    /// launches, chance decides, so that a cheating kernel gains nothing by waiting for late
+    /// launches.
     pub(crate) fn has_time(&mut self, kind: DeviceKind) -> bool {
         let whole = match kind {
             DeviceKind::Cuda => AUDIT_TIME,
@@ -81,7 +84,7 @@ impl Assigned {
         wanted > 0 && self.secret.below(each.saturating_mul(coming).max(1)) < wanted
     }
 
-    /// Returns the number of launches that will be chosen after the current one.
+    /// Returns the number of launches that will be chosen after the current launch.
     pub(crate) fn later(&self) -> usize {
         self.places.len() + self.later
     }
@@ -97,7 +100,7 @@ impl Assigned {
         self.spent - self.spent_before
     }
 
-    /// Returns the index among the launches of the phase, given the position in the batch.
+    /// Returns the index among the launches of the phase of a position in the batch.
     pub(crate) fn trial(&self, index: usize) -> usize {
         self.before + index
     }

@@ -1,9 +1,10 @@
-//! Lists the variables of a module. Their memory outlives the module and must be zeroed before it is
-//! unloaded, and a launch can leave data in them for the next.
+//! Lists the variables of a module. Their memory outlives the module, so it must be zeroed before
+//! the module is unloaded. A launch can also leave data in variables for the next launch.
 //!
-//! Source text can hide variables in too many ways. The list therefore comes from where none can hide: on
-//! a GPU from the sections of the linked image (`image`), of which each byte must belong to a symbol that
-//! the driver knows; on the emulated device from the variables that its parser allocated.
+//! Source text can hide variables in many ways, so the list does not come from it. On a GPU, it
+//! comes from the sections of the linked image (`image`): each byte must belong to a symbol that
+//! the driver knows. On the emulated device, it comes from the variables that the emulator's parser
+//! allocated.
 
 mod image;
 
@@ -14,7 +15,7 @@ use warpgauge_model::{Image, ImageFormat};
 
 use image::Listed;
 
-/// Functions of the device runtime that keep none of a kernel's data once output is flushed.
+/// Functions of the device runtime that keep no data of a kernel after its output is flushed.
 const HARMLESS_IMPORTS: [&str; 3] = ["vprintf", "__assertfail", "__assert_fail"];
 
 /// Maximum number of variables that are zeroed individually.
@@ -65,7 +66,7 @@ impl Variables {
         }
     }
 
-    /// Returns the ranges of the variables to restore.
+    /// Returns the ranges of the variables to restore before a launch.
     pub(crate) fn ranges(&self, restored: Restored) -> Vec<VariableRange> {
         let wanted = |one: &&Variable| restored == Restored::ConstantsToo || !one.is_constant;
         self.found.iter().filter(wanted).map(|one| one.range).collect()
@@ -77,7 +78,8 @@ impl Variables {
 pub(crate) enum Restored {
     /// Variables that are not declared constant.
     Variables,
-    /// Also variables that are declared constant, to find any state that a kernel could keep.
+    /// Also variables that are declared constant, so that no state that a kernel could keep is
+    /// missed.
     ConstantsToo,
 }
 
@@ -119,7 +121,7 @@ fn on_gpu(module: &Module, linked: &[u8]) -> Result<Vec<Variable>, String> {
     Ok(found)
 }
 
-/// Returns the variables, if they are not too many and do not overlap.
+/// Returns the variables, unless there are too many or some overlap.
 fn bounded(mut found: Vec<Variable>) -> Result<Vec<Variable>, String> {
     if found.len() > MAX_VARIABLES {
         return Err(format!("there are {} of them", found.len()));
@@ -137,7 +139,7 @@ fn uses(name: &str) -> String {
 }
 
 fn managed(name: &str) -> String {
-    format!("variable {name} is managed memory, which the host reaches too")
+    format!("variable {name} is managed memory, which the host can also access")
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Lists the variables of a linked image by its sections.
 //!
-//! Each byte of a section of variables must belong to a symbol: the driver places variables by their
-//! symbols, and returns addresses only for these. The image is submitted data, so an image that does not
-//! meet this is refused with a reason.
+//! Each byte of a section of variables must belong to a symbol: the driver places variables by
+//! their symbols, and returns addresses only for symbols. The image is submitted data, so a list
+//! that may be incomplete is rejected with a reason.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,8 +18,8 @@ use super::{HARMLESS_IMPORTS, managed, uses};
 /// Bit of a symbol's `st_other`: the variable is managed memory (`STO_CUDA_MANAGED`).
 const MANAGED: u8 = 4;
 
-/// The driver gives each variable whole pieces of this many bytes. A larger gap between variables is not
-/// due to alignment, whatever alignment the section declares.
+/// The driver allocates variables in multiples of this many bytes. A larger gap between variables
+/// is not due to alignment, regardless of the alignment that the section declares.
 const PIECE: u64 = 256;
 
 /// A variable that an image lists.
@@ -35,7 +35,7 @@ pub(super) struct Listed {
 enum Home {
     Variables,
     Constants,
-    /// A bank of constants that the compiler fills.
+    /// A bank of constants that the compiler fills, such as literals.
     Literals,
 }
 
@@ -46,14 +46,14 @@ struct Section {
     start: u64,
     bytes: u64,
     align: u64,
-    /// Parts that symbols cover: offset in the section, and size.
+    /// Ranges that symbols cover: offset in the section, and size.
     covered: Vec<(u64, u64)>,
 }
 
 /// Lists all variables of an image, each under its name.
 ///
 /// # Errors
-/// Returns why the list may be incomplete, as the end of a sentence for a report.
+/// Returns why the list may be incomplete, in words that end a sentence of a report.
 pub(super) fn listed(bytes: &[u8]) -> Result<Vec<Listed>, String> {
     let unreadable = |error: object::read::Error| format!("the image cannot be read: {error}");
     let elf = ElfFile64::<Endianness>::parse(bytes).map_err(unreadable)?;
@@ -81,7 +81,7 @@ pub(super) fn listed(bytes: &[u8]) -> Result<Vec<Listed>, String> {
         let ends_within =
             |at: &u64| at.checked_add(symbol.size()).is_some_and(|end| end <= section.bytes);
         let Some(at) = at.filter(ends_within) else {
-            return Err(format!("variable {name} reaches out of section {}", section.name));
+            return Err(format!("variable {name} extends beyond section {}", section.name));
         };
         section.covered.push((at, symbol.size()));
         let is_constant = section.home == Home::Constants;
@@ -94,7 +94,7 @@ pub(super) fn listed(bytes: &[u8]) -> Result<Vec<Listed>, String> {
     if let Some(section) = named.find(|section| !section.is_covered()) {
         return Err(format!("no symbol names a part of section {}", section.name));
     }
-    // Symbols without a size take no memory.
+    // Symbols without a size occupy no memory.
     Ok(found.into_values().filter(|one| one.bytes > 0).collect())
 }
 
@@ -105,7 +105,7 @@ fn sections(elf: &ElfFile64<'_, Endianness>) -> Result<HashMap<SectionIndex, Sec
     let headers = headers.map_err(|error| format!("the image cannot be read: {error}"))?;
     let tables = headers.iter().filter(|header| header.sh_type(endian) == SHT_SYMTAB).count();
     if tables != 1 {
-        return Err(format!("the image has {tables} tables of symbols"));
+        return Err(format!("the image has {tables} symbol tables"));
     }
     let mut found = HashMap::new();
     for section in elf.sections().filter(|section| section.size() > 0) {
@@ -114,7 +114,7 @@ fn sections(elf: &ElfFile64<'_, Endianness>) -> Result<HashMap<SectionIndex, Sec
         let Some(home) = home(name) else {
             let both = u64::from(SHF_ALLOC | SHF_WRITE);
             if sh_flags & both == both && !is_of_a_launch(name) {
-                return Err(format!("section {name} can be written to"));
+                return Err(format!("section {name} is writable"));
             }
             continue;
         };
@@ -148,10 +148,10 @@ impl Section {
     }
 }
 
-/// Returns whether an image may import `name` and still be scrubbed completely.
+/// Returns whether a module that imports `name` can still be scrubbed completely.
 ///
-/// `.nv.reservedSmem.*` is the system's part of shared memory (compute capability 9.0 and up): an offset,
-/// without its own memory.
+/// `.nv.reservedSmem.*` is the system's part of shared memory (compute capability 9.0 and up). It
+/// is an offset without separate memory.
 fn is_harmless(name: &str) -> bool {
     HARMLESS_IMPORTS.contains(&name) || name.starts_with(".nv.reservedSmem.")
 }
@@ -161,8 +161,9 @@ fn is_of_a_launch(name: &str) -> bool {
     name.starts_with(".nv.shared.") || name.starts_with(".nv.local.")
 }
 
-/// Returns the content of a section of variables. Bank 3 of the constants holds the program's. The other
-/// banks hold literals of the compiler, and with a kernel's name after the number its arguments.
+/// Returns the kind of variables in a section; `None` for any other section. Constant bank 3 holds
+/// the program's constants. The other banks hold the compiler's literals or, if a kernel's name
+/// follows the number, that kernel's arguments.
 fn home(name: &str) -> Option<Home> {
     if let Some(bank) = name.strip_prefix(".nv.constant") {
         let is_of_module = bank.bytes().all(|byte| byte.is_ascii_digit());

@@ -8,7 +8,7 @@ pub(super) struct Sketched {
     pub align: u64,
 }
 
-/// Symbol of a variable: name, index of its section (0: none), offset and size.
+/// Symbol of a variable: name, index of its section (0: none), offset, size and `st_other`.
 pub(super) struct Symbol {
     pub name: &'static str,
     pub section: u16,
@@ -34,8 +34,8 @@ pub(super) fn symbol(name: &'static str, section: u16, at: u64, bytes: u64) -> S
     Symbol { name, section, at, bytes, other: 0 }
 }
 
-/// Returns the image with these sections, numbered from 1, and symbols. `tables` is the number of symbol
-/// tables.
+/// Returns an image with these sections, numbered from 1, and these symbols. `tables` is the number
+/// of symbol tables.
 pub(super) fn image(sections: &[Sketched], symbols: &[Symbol], tables: usize) -> Vec<u8> {
     let mut names = vec![0u8];
     let mut named = |name: &str| {

@@ -71,7 +71,7 @@ fn what_is_not_certain_is_said() {
     let said = refusal(&[], &[symbol("malloc", 0, 0, 0)]);
     assert_eq!(said, "the image uses malloc");
     let said = refusal(&[section(".nv.hidden", 64)], &[]);
-    assert_eq!(said, "section .nv.hidden can be written to");
+    assert_eq!(said, "section .nv.hidden is writable");
     let twice = [symbol("a", 1, 0, 4), symbol("a", 1, 4, 4)];
     assert!(refusal(&[section(".nv.global", 8)], &twice).contains("several variables"));
     assert!(refusal(&[section(".nv.global", 8)], &[symbol("a", 1, 4, 8)]).contains("reaches out"));
@@ -84,7 +84,7 @@ fn what_is_not_certain_is_said() {
     let common = Symbol { section: 0xfff2, ..symbol("c", 0, 4, 4) };
     assert!(refusal(&[], &[common]).contains("no section"));
     for tables in [0, 2] {
-        assert!(listed(&image(&[], &[], tables)).unwrap_err().contains("tables of symbols"));
+        assert!(listed(&image(&[], &[], tables)).unwrap_err().contains("symbol tables"));
     }
     assert!(listed(b"\x7fELF rubbish").unwrap_err().contains("cannot be read"));
 }
