@@ -1,4 +1,4 @@
-//! Launches in batches. Each launch is prepared, timed and perhaps verified before the next.
+//! Batches of launches. Each launch is prepared, timed and perhaps verified before the next one.
 
 use super::inputs::{Inputs, Shown, present};
 use super::judge::{Audit, Judge, OnDevice, Verification};
@@ -15,28 +15,28 @@ use warpgauge_device::{ClockReading, EmulatorControl, Event, Staging, Stamp, clo
 use warpgauge_model::{CacheState, LaunchCounts};
 use warpgauge_validate::Filling;
 
-/// Device, buffers, inputs and conditions of launches.
+/// Device, buffers, inputs and conditions of a series of launches.
 pub(in crate::child) struct Rig<'a, 'job> {
     pub executor: &'a mut Executor,
     pub buffers: &'a mut [JobBuffer<'job>],
     pub inputs: Inputs,
     /// State of L2 at each launch.
     pub cache: CacheState,
-    /// The launches that another process judges, if any.
+    /// Connection for the launches that another process judges, if any.
     pub turns: Option<Turns>,
     /// The load before each timed launch, if any.
     pub load: Option<Load>,
-    /// Whether the last launch was verified. Its inputs were checked then, and verification may have replaced
-    /// them since.
+    /// Whether the last launch was verified. The verification checked its inputs, and may have
+    /// replaced them since.
     pub looked_at: bool,
 }
 
 /// Whether a kernel's variables keep their content from launch to launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) enum Memory {
-    /// They keep it, as in production use: the kernel must be right all the same.
+    /// They keep it, as in production use. The kernel must be correct nevertheless.
     Kept,
-    /// They are reset, so that no launch can count launches, replay results or skip work.
+    /// They are reset, so that no kernel can count launches, replay results or skip work.
     Wiped,
 }
 
@@ -62,7 +62,8 @@ pub(in crate::child) struct Batch {
 }
 
 impl Rig<'_, '_> {
-    /// Makes one untimed launch on outputs that hold `filling`, and waits for it.
+    /// Makes one untimed launch with outputs filled with `filling`, and waits for it. Returns its
+    /// inputs.
     pub(in crate::child) fn launch_once(
         &mut self,
         arm: &mut LoadedProgram,
@@ -75,7 +76,7 @@ impl Rig<'_, '_> {
         Ok(shown)
     }
 
-    /// Makes one launch and returns the emulator's counts, on outputs that hold `filling`.
+    /// Makes one launch with outputs filled with `filling`, and returns the emulator's counts.
     pub(in crate::child) fn count_launch(
         &mut self,
         arm: &mut LoadedProgram,
@@ -94,9 +95,9 @@ impl Rig<'_, '_> {
         counted.map_err(candidate)
     }
 
-    /// Runs `count` launches, each on restored buffers and with the kernel's variables reset to their state
-    /// after loading. Each launch has ended, and was verified if the judge selects it, before anything is
-    /// written for the next.
+    /// Makes `count` launches. Before each, the buffers are restored, and the kernel's variables
+    /// are reset to their state after loading. Each launch has ended, and is verified if the judge
+    /// selects it, before the content for the next launch is written.
     pub(in crate::child) fn run(
         &mut self,
         arm: &mut LoadedProgram,
@@ -106,7 +107,7 @@ impl Rig<'_, '_> {
         self.run_with(arm, count, judge, Memory::Wiped)
     }
 
-    /// Does the same as [`Self::run`]; `memory` selects whether the kernel's variables keep their content.
+    /// Like [`Self::run`]; `memory` selects whether the kernel's variables keep their content.
     pub(in crate::child) fn run_with(
         &mut self,
         arm: &mut LoadedProgram,
@@ -116,7 +117,8 @@ impl Rig<'_, '_> {
     ) -> JobResult<Batch> {
         let count = count.clamp(1, BATCH);
         let stamps = [0, 1].map(|_| self.executor.stamp_staging());
-        // The aids leave the executor during the batch, since the rest of it is borrowed beside them.
+        // The timing aids are taken out of the executor during the batch, because the rest of it is
+        // borrowed at the same time.
         let mut aids = self.executor.timing.take();
         let mut turns = self.turns.take();
         let mut load = self.load.take();
@@ -212,7 +214,8 @@ impl Rig<'_, '_> {
         Ok(Taken { samples_ms, stamps: before.zip(after).map(<[Stamp; 2]>::from) })
     }
 
-    /// Does all steps of a program, each timed on its own, on inputs that no launch saw before.
+    /// Runs all steps of a program, times each separately, and uses inputs that no earlier launch
+    /// had.
     pub(in crate::child) fn time_steps(
         &mut self,
         arm: &mut LoadedProgram,
@@ -226,7 +229,8 @@ impl Rig<'_, '_> {
         times.map_err(candidate)
     }
 
-    /// Loads the device as in continuous use, for at least `least_s` seconds.
+    /// Runs the load of continuous use for at least `least_s` seconds. The load continues in later
+    /// batches.
     pub(in crate::child) fn settle(
         &mut self,
         arm: &mut LoadedProgram,
@@ -249,8 +253,8 @@ impl Rig<'_, '_> {
         settled
     }
 
-    /// Makes one timed launch in a runner, on inputs that no launch saw before. Returns these, the filling,
-    /// and the time in milliseconds.
+    /// Makes one timed launch in a runner, on inputs that no earlier launch had. Returns these
+    /// inputs, the filling of the outputs, and the time in milliseconds.
     pub(in crate::child) fn time_elsewhere(
         &mut self,
         arm: &mut LoadedProgram,
@@ -295,7 +299,7 @@ struct Scene<'a, 'job> {
 
 impl Scene<'_, '_> {
     /// Makes one timed launch on new inputs, and waits for it. Returns the inputs, and the time in
-    /// milliseconds. `before`: the judge, if its verification of the previous launch is queued.
+    /// milliseconds. `before` is the judge, if its verification of the previous launch is queued.
     fn time(
         &mut self,
         arm: &mut LoadedProgram,
@@ -329,7 +333,7 @@ impl Scene<'_, '_> {
                 self.stage.prepare(arm, &address, (wiped, how)).map_err(candidate)?;
                 shown
             }
-            // The launch before had ended without a fault: an error is due to its verification.
+            // The previous launch ended without a fault, so an error is due to its verification.
             Some((Err(failed), _)) => return Err(failed),
             Some((Ok(OnDevice::Right), _)) | None => prepared?,
         };
@@ -340,13 +344,13 @@ impl Scene<'_, '_> {
     }
 }
 
-/// Samples of a batch whose launches are all queued.
+/// Samples of a batch. All its work is queued, but the last event may be pending.
 struct Taken {
     samples_ms: Vec<f32>,
     stamps: Option<[Stamp; 2]>,
 }
 
-/// Returns the first event, the last, and the pairs in between.
+/// Returns the first event, the second event (for the end of a batch), and pairs of the others.
 fn split(events: &[Event]) -> (&Event, &Event, &[[Event; 2]]) {
     let ([first, last], pairs) = events.split_first_chunk::<2>().expect("2 * BATCH + 2 events");
     (first, last, pairs.as_chunks().0)

@@ -1,11 +1,11 @@
 //! Random inputs of each launch.
 //!
-//! A kernel may keep results from launch to launch. It gains nothing if no launch repeats earlier inputs, and
-//! if the next inputs do not exist in memory yet. So random inputs are drawn for each launch, from a secret
-//! seed, after the previous launch has ended.
+//! A kernel may keep results from launch to launch. It gains nothing if no launch repeats earlier
+//! inputs, and if the next inputs are not in memory yet. Random inputs are therefore drawn for each
+//! launch, from a secret seed, after the previous launch has ended.
 //!
-//! If expected content was computed in advance, there are only a few sets of inputs. Each launch gets one of
-//! them, chosen at random.
+//! If expected content was computed in advance, there are only a few sets of inputs. Each launch
+//! gets one of these sets, chosen at random.
 
 use crate::child::failure::{JobResult, environment};
 use crate::child::memory::buffers::{JobBuffer, restore_with};
@@ -19,7 +19,7 @@ use warpgauge_contract::Role;
 use warpgauge_model::CacheState;
 use warpgauge_validate::Filling;
 
-/// Inputs of one launch, in a form that can be shown to a reference kernel.
+/// Inputs of one launch, in a form that allows writing them again for a reference kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) struct Shown {
     /// Seed of all random content.
@@ -36,14 +36,15 @@ pub(in crate::child) struct Inputs {
     pub secret: Secret,
     /// Whether each launch gets new inputs.
     moving: bool,
-    /// Seeds of the sets to choose from.
+    /// Seeds of the sets to choose from; empty if any seed is allowed.
     drawn: Vec<u64>,
     /// Whether launches no longer get the contract's inputs.
     secret_ones: bool,
 }
 
 impl Inputs {
-    /// Makes inputs that begin with the contract's. `may_move`: other random numbers may replace them.
+    /// Starts with the contract's inputs. `may_move`: whether other random numbers may replace
+    /// them.
     pub(in crate::child) fn new(buffers: &[JobBuffer<'_>], may_move: bool) -> Self {
         Self {
             secret: Secret::new(),
@@ -53,7 +54,7 @@ impl Inputs {
         }
     }
 
-    /// Makes the inputs of an evaluation.
+    /// Returns the inputs of an evaluation.
     pub(in crate::child) fn of_plan(buffers: &[JobBuffer<'_>], plan: &EvaluatePlan) -> Self {
         let drawn = if wants_fresh(plan) { plan.checks.drawn.clone() } else { Vec::new() };
         Self { drawn, ..Self::new(buffers, may_move(plan)) }
@@ -64,24 +65,24 @@ impl Inputs {
         (!self.drawn.is_empty()).then_some(self.drawn.len() as u32)
     }
 
-    /// Returns whether launches get different inputs.
+    /// Returns whether launches may get different inputs from any seed.
     pub(in crate::child) fn are_moving(&self) -> bool {
         self.moving
     }
 
-    /// Returns whether all inputs change. Otherwise an output may depend only on inputs that stay, so that an
-    /// old result would be right again.
+    /// Returns whether all inputs change. Otherwise an output may depend only on inputs that do not
+    /// change, so that an old result would be correct again.
     pub(in crate::child) fn are_all_moving(&self, buffers: &[JobBuffer<'_>]) -> bool {
         all_move(buffers.iter().map(|buffer| buffer.spec), self.moving)
     }
 
-    /// Returns what is reset before each launch. If inputs stay, data left by one launch could serve the next
-    /// one.
+    /// Returns the variables that are reset before each launch. If some inputs do not change, data
+    /// left by one launch could serve a later one.
     pub(in crate::child) fn restored(&self, buffers: &[JobBuffer<'_>]) -> Restored {
         if self.are_all_moving(buffers) { Restored::Variables } else { Restored::ConstantsToo }
     }
 
-    /// Returns how a launch is timed. `wiped`: whether it must not find old data.
+    /// Returns how a launch is timed. `wiped`: whether old data must be removed before the launch.
     pub(in crate::child) fn timed_launch(
         &self,
         buffers: &[JobBuffer<'_>],
@@ -92,12 +93,12 @@ impl Inputs {
         TimedLaunch { cache, wipe_shared: wiped && !self.are_all_moving(buffers) }
     }
 
-    /// Gives each launch new random numbers from here on, if they may change.
+    /// Makes each later launch get new random numbers, if inputs may change.
     pub(in crate::child) fn leave_contract(&mut self) {
         self.secret_ones = true;
     }
 
-    /// Returns the content of the next launch's outputs before it.
+    /// Returns a random filling for the outputs of the next launch.
     pub(in crate::child) fn filling(&mut self) -> Filling {
         Filling::drawn(self.secret.bits())
     }
@@ -127,8 +128,8 @@ impl Inputs {
 }
 
 impl Inputs {
-    /// Draws the inputs of the next launch, and writes all of its buffers, outputs filled with `filling`. The
-    /// previous launch must have ended, as for [`Self::advance`].
+    /// Draws the inputs of the next launch, and writes all of its buffers; outputs are filled with
+    /// `filling`. As for [`Self::advance`], the previous launch must have ended.
     pub(in crate::child) fn prepare(
         &mut self,
         buffers: &mut [JobBuffer<'_>],
@@ -142,7 +143,8 @@ impl Inputs {
     }
 }
 
-/// Returns whether other random inputs may be used: expected content must then be computed for each launch.
+/// Returns whether any other random inputs may be used. Expected content must then be computed for
+/// each launch.
 pub(in crate::child) fn may_move(plan: &EvaluatePlan) -> bool {
     wants_fresh(plan) && plan.checks.files.is_empty()
 }
@@ -152,7 +154,8 @@ fn wants_fresh(plan: &EvaluatePlan) -> bool {
     plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs) && !plan.sanitize
 }
 
-/// Returns whether all arguments with content are random, and `may_move`.
+/// Returns whether `may_move` is set and all arguments with initial content are random. There must
+/// be at least one.
 pub(in crate::child) fn all_move<'a>(
     specs: impl IntoIterator<Item = &'a BufferSpec>,
     may_move: bool,

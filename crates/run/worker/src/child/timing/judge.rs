@@ -1,4 +1,4 @@
-//! The interface of judges that verify launches.
+//! The interface for verifying launches.
 
 use std::time::Duration;
 
@@ -16,37 +16,37 @@ pub(in crate::child) struct Audit {
     pub shown: Shown,
     /// Content of the outputs before the launch.
     pub filling: Filling,
-    /// Whether this is not that launch but one of the load before it.
+    /// Whether this is a load launch before launch `trial`, and not that launch itself.
     pub under_load: bool,
 }
 
 /// State of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) enum Verification {
-    /// The launch is right.
+    /// The launch is correct.
     Right,
-    /// There was no time left for it.
+    /// No time for verification was left.
     Skipped,
-    /// The device verifies it: [`Judge::findings`] says whether it is right.
+    /// The device verifies the launch: [`Judge::findings`] returns the result.
     Queued,
 }
 
 /// Result of a verification on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) enum OnDevice {
-    /// The launch is right.
+    /// The launch is correct.
     Right,
     /// The host must decide.
     Unclear,
 }
 
-/// Verifies launches, each before the next begins. Data that it wrote to the device must be gone when it
-/// returns.
+/// Verifies launches, each before the next one begins. When a method returns, data that it wrote to
+/// the device must be removed.
 pub(in crate::child) trait Judge {
     /// Returns whether to verify the launch at this position in its batch.
     fn takes(&mut self, index: usize) -> bool;
 
-    /// Verifies a launch that has ended. `false`: there is no time left for it.
+    /// Verifies a launch that has ended. Returns `false` if no time for verification is left.
     fn verify(
         &mut self,
         executor: &Executor,
@@ -54,8 +54,9 @@ pub(in crate::child) trait Judge {
         audit: Audit,
     ) -> JobResult<bool>;
 
-    /// Verifies a launch that has ended, or queues that if the device can do it. In the second case the
-    /// content of the next launch may be queued at once, but the launch only after [`Self::findings`].
+    /// Verifies a launch that has ended, or queues the verification if the device can do it. If it
+    /// is queued, the content of the next launch may be queued at once, but the launch itself only
+    /// after [`Self::findings`].
     fn start(
         &mut self,
         executor: &Executor,
@@ -71,12 +72,13 @@ pub(in crate::child) trait Judge {
         Ok(OnDevice::Right)
     }
 
-    /// Verifies on the host the launch that was [`OnDevice::Unclear`]. The buffers lose their content.
+    /// Verifies a launch on the host whose result on the device was [`OnDevice::Unclear`]. The
+    /// buffers lose their content.
     fn resolve(&mut self, _: &Executor, _: &mut [JobBuffer<'_>]) -> JobResult<()> {
         Ok(())
     }
 
-    /// Completes the queued verification, if there is one. The buffers may lose their content.
+    /// Completes the queued verification, if there is one. The buffers may then lose their content.
     fn settle(&mut self, executor: &Executor, buffers: &mut [JobBuffer<'_>]) -> JobResult<()> {
         match self.findings(buffers)? {
             OnDevice::Right => Ok(()),
@@ -101,8 +103,9 @@ pub(crate) enum Phase {
 
 /// A judge that is notified of each batch in advance.
 pub(crate) trait Referee: Judge {
-    /// Begins a batch of this phase, after `before` earlier launches of the phase. The launches at `places`
-    /// (ascending) are to be verified, and `later` launches of the phase after the batch.
+    /// Begins a batch of this phase, after `before` earlier launches of the phase. The launches at
+    /// `places` (ascending) are to be verified, and after the batch `later` more launches of the
+    /// phase.
     fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>, later: usize);
 
     /// Returns the wall time that verification took since the batch began.

@@ -1,7 +1,8 @@
-//! A series of launches that keep the modules' variables, which detects errors that occur late.
+//! A series of launches that keep the modules' variables. It detects errors that occur late.
 //!
-//! A timed launch starts with variables as after loading, and the warm-up is short. A kernel that counts its
-//! launches, and is wrong from the sixtieth on, would be right in every other verified launch.
+//! A timed launch starts with variables as after loading, and the warm-up is short. A kernel that
+//! counts its launches, and is wrong from the sixtieth on, would thus be correct in every other
+//! verified launch.
 
 use std::time::{Duration, Instant};
 
@@ -12,20 +13,20 @@ use crate::child::failure::{JobResult, candidate};
 use crate::child::launch::program::LoadedProgram;
 use crate::protocol::{LastingFacts, TrialPlan};
 
-/// Launches before the last ones that are verified, at random positions.
+/// Number of verified launches, at random positions, before the last ones.
 const ON_THE_WAY: usize = 12;
 
-/// First launches that need no further verification: launches one and two, and the verified ones of the
-/// warm-up.
+/// Number of first launches that need no further verification: launches one and two, and the
+/// verified launches of the warm-up.
 const VERIFIED_BEFORE: usize = 2 + HISTORY_LAUNCHES;
 
 /// Number of last launches, all of which are verified.
 const LAST: u32 = 3;
 
-/// Part of the candidate's time limit that these launches may take.
+/// Share of the candidate's time limit that these launches may take.
 const SHARE_OF_LIMIT: f64 = 0.05;
 
-/// Part of the remaining time that these launches may take.
+/// Share of the remaining time that these launches may take.
 const SHARE_OF_REST: f64 = 0.5;
 
 /// Result of these launches.
@@ -35,7 +36,7 @@ pub(in crate::child) struct Lasting {
     pub verifying: Duration,
 }
 
-/// Earlier launches of the candidate, with their duration.
+/// Number of earlier launches of the candidate, and their total duration.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::child) struct Spent {
     pub launches: u32,
@@ -43,8 +44,8 @@ pub(in crate::child) struct Spent {
     pub seconds: f64,
 }
 
-/// Makes the planned number of launches, or as many as there is time for, starting with variables as after
-/// loading.
+/// Makes the planned number of launches, or as many as the time allows. The first starts with
+/// variables as after loading.
 pub(in crate::child) fn run(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -53,7 +54,7 @@ pub(in crate::child) fn run(
 ) -> JobResult<Lasting> {
     let wanted = plan.lasting;
     let budget_s = budget_s(plan.time_limit_s, spent.seconds);
-    // The conversion saturates: it limits a number that is too large or negative.
+    // The conversion saturates, which handles numbers that are too large or negative.
     let most = ((budget_s / spent.each_s()) as u32).min(wanted);
     let mut lasting =
         Lasting { facts: LastingFacts { launches: 0, wanted }, verifying: Duration::ZERO };
@@ -73,7 +74,7 @@ pub(in crate::child) fn run(
         let here = done..done + count;
         let places = looks.iter().filter(|look| here.contains(look)).map(|look| look - done);
         let later = looks.iter().filter(|look| **look >= here.end).count();
-        // Numbers of launches start at 1.
+        // Launches are numbered from 1.
         judge.begin(Phase::Lasting, 1 + done, places.collect(), later);
         rig.run_with(arm, count, judge, Memory::Kept)?;
         lasting.verifying += judge.spent();
@@ -87,7 +88,8 @@ pub(in crate::child) fn run(
     Ok(lasting)
 }
 
-/// Returns the seconds that these launches may take, given the limit and the time spent.
+/// Returns the seconds that these launches may take, given the time limit and the time spent so
+/// far.
 fn budget_s(limit_s: f64, spent_s: f64) -> f64 {
     (SHARE_OF_LIMIT * limit_s).min(SHARE_OF_REST * (limit_s - spent_s))
 }

@@ -1,14 +1,16 @@
 //! The load of continuous use, under which launches are timed if the plan requests it.
 //!
-//! A GPU in continuous use lowers its clock to what its power limit allows. So before each timed launch the
-//! kernel runs repeatedly, on separate inputs, ten times as long as the device had anything else to do. The
-//! first load lasts until clock and power have settled. The timed launch is prepared after the last of these
-//! launches has ended, as after any other: none of its data exist before.
+//! A GPU in continuous use lowers its clock to the value that its power limit allows. So before
+//! each timed launch the kernel runs repeatedly, on separate inputs, ten times as long as the
+//! device did anything else. The first load lasts until clock and power have settled. The timed
+//! launch is prepared after the last load launch has ended, as after any other launch, so its data
+//! do not exist before.
 //!
-//! A kernel that does less work in these launches would be timed at a clock that it never has in continuous
-//! use. So each of them gets the same conditions as a timed one: filled outputs, reset variables, and L2
-//! flushed if requested. Some are verified, at positions that the kernel cannot predict. One of each stretch
-//! is timed: a kernel that idles in them takes longer than when it is timed.
+//! A kernel that does less work in load launches would be timed at a clock that it never reaches in
+//! continuous use. So each load launch gets the same conditions as a timed launch: filled outputs,
+//! reset variables, and L2 flushed if requested. Some are verified, at positions that the kernel
+//! cannot predict. The last launch of each stretch is timed: a kernel that idles in load launches
+//! takes longer in them than in timed launches.
 
 use std::time::Instant;
 
@@ -26,20 +28,20 @@ use warpgauge_model::{CacheState, DeviceKind};
 use warpgauge_statistics::Sorted;
 use warpgauge_validate::Filling;
 
-/// Shortest load before the first timed launch, seconds.
+/// Minimum load before the first timed launch, seconds.
 const SETTLE_S: f64 = 0.5;
 
-/// Load time per time of anything else: ten elevenths of the time are load.
+/// Load time divided by the time of all other work. Ten elevenths of the time are thus load.
 const LOAD_RATIO: f64 = 10.0;
 
-/// Shortest and longest load before any other timed launch, seconds. The longest takes effect for launches
-/// after a slow verification, of which there are some dozens.
+/// Minimum and maximum load before any other timed launch, seconds. The maximum applies only after
+/// a slow verification, of which there are some dozens.
 const STRETCH_S: [f64; 2] = [0.002, 0.1];
 
-/// Fewest launches of one stretch.
+/// Minimum number of queued load launches.
 const LEAST_LAUNCHES: usize = 2;
 
-/// Most launches that are queued together.
+/// Maximum number of launches that are queued together.
 const MOST_QUEUED: usize = 256;
 
 /// Approximate number of load launches that are verified.
@@ -47,21 +49,21 @@ pub(super) const LOAD_AUDITS: u32 = 16;
 
 /// The load before timed launches.
 pub(in crate::child) struct Load {
-    /// Positions in the batch before which a load launch is verified, descending.
+    /// Positions in the batch of timed launches before which a load launch is verified, descending.
     verified: Vec<usize>,
-    /// Wall time of one load launch with its preparation, seconds.
+    /// Wall time of one load launch including its preparation, seconds.
     each_s: f64,
     /// End of the last load launch.
     ended: Instant,
-    /// Duration of timed launches since then, seconds: they are load as well.
+    /// Duration of timed launches since `ended`, seconds; they count as load as well.
     timed_s: f64,
-    /// End of the time for the timed launches.
+    /// Deadline of the timed launches.
     until: Option<Instant>,
     /// Time at which the device had settled.
     settled: Instant,
-    /// End of the last timed launch: later work does not lie between timed launches.
+    /// End of the last timed launch. Work after it is not between timed launches.
     told: Instant,
-    /// Duration of load between `settled` and now, seconds, timed launches included.
+    /// Duration of load since `settled`, seconds, timed launches included.
     loaded_s: f64,
     launches: u64,
     audited: u32,
@@ -75,7 +77,7 @@ pub(super) struct Ground<'a, 'job> {
     pub buffers: &'a mut [JobBuffer<'job>],
     pub inputs: &'a mut Inputs,
     pub cache: CacheState,
-    /// Unused until the timed launch.
+    /// Events that the load may use, because the timed launch has not started.
     pub events: &'a [Event; 2],
     pub aids: Option<&'a mut TimingAids>,
 }
@@ -98,7 +100,8 @@ impl Load {
         }
     }
 
-    /// Loads the device until its clock has settled, for at least `least_s` seconds.
+    /// Loads the device until its clock has settled: for `least_s` seconds, but at least
+    /// [`SETTLE_S`].
     pub(super) fn settle(
         &mut self,
         ground: &mut Ground<'_, '_>,
@@ -116,8 +119,8 @@ impl Load {
         Ok(())
     }
 
-    /// Begins a batch. Before each of the timed launches at `places`, in ascending order, a load launch is
-    /// verified. `left_s`: seconds until the time for timed launches ends.
+    /// Begins a batch. Before each of the timed launches at `places` (ascending), a load launch is
+    /// verified. `left_s`: seconds until the deadline of the timed launches.
     pub(super) fn begin(&mut self, mut places: Vec<usize>, left_s: Option<f64>) {
         places.reverse();
         self.verified = places;
@@ -125,7 +128,7 @@ impl Load {
         self.until = left.and_then(|left| Instant::now().checked_add(left));
     }
 
-    /// Returns the shortest load before a timed launch, seconds.
+    /// Returns the minimum load before a timed launch, seconds.
     pub(super) fn least_s(&self) -> f64 {
         STRETCH_S[0].max(LEAST_LAUNCHES as f64 * self.each_s)
     }
@@ -139,7 +142,8 @@ impl Load {
         index: usize,
     ) -> JobResult<()> {
         if self.verified.pop_if(|place| *place == index).is_some() {
-            // The position is random among the launches of a stretch, which ends with the verified launch.
+            // The number of launches is random, and the last of them is verified, so that the
+            // kernel cannot predict its position.
             let launches = self.launches_in(STRETCH_S[0]);
             let launches = 1 + ground.inputs.secret.below(launches);
             let shown = ground.advance()?;
@@ -187,7 +191,8 @@ impl Load {
         launches.clamp(LEAST_LAUNCHES, MOST_QUEUED)
     }
 
-    /// Launches on separate inputs, for the seconds that `wanted_s` returns after these are drawn.
+    /// Runs the load on separate inputs. `wanted_s` returns its duration in seconds, and is called
+    /// after the inputs are drawn.
     fn stretch(
         &mut self,
         ground: &mut Ground<'_, '_>,
@@ -195,7 +200,7 @@ impl Load {
         wanted_s: impl FnOnce(&Self) -> f64,
     ) -> JobResult<()> {
         ground.advance()?;
-        // Drawing inputs is not load, and is compensated like other work.
+        // Drawing inputs is not load. Load compensates for it as for other work.
         ground.executor.stream.synchronize().map_err(candidate)?;
         let (wanted_s, began) = (wanted_s(self), Instant::now());
         loop {
@@ -205,12 +210,13 @@ impl Load {
             if began.elapsed().as_secs_f64() >= wanted_s {
                 return Ok(());
             }
-            // Keep one sample per stretch, of its last launch, which the kernel cannot predict.
+            // Only the last launch of a stretch is kept as a sample, because the kernel cannot
+            // predict which one it is.
             self.samples_ms.pop();
         }
     }
 
-    /// Queues the launches, waits for the last, and returns its filling.
+    /// Queues launches, waits for the last one, and returns its filling.
     fn queue(
         &mut self,
         ground: &mut Ground<'_, '_>,
@@ -230,7 +236,7 @@ impl Load {
 }
 
 impl Ground<'_, '_> {
-    /// Writes inputs that no earlier launch had.
+    /// Draws and writes inputs that no earlier launch had.
     fn advance(&mut self) -> JobResult<Shown> {
         let mut writes = Writes::new(self.executor.tools()?);
         let shown = self.inputs.advance(self.buffers, &mut writes)?;
@@ -238,8 +244,8 @@ impl Ground<'_, '_> {
         Ok(shown)
     }
 
-    /// Launches as in a timed launch, but without the blocking kernel. Returns the filling and the time of
-    /// the last launch, milliseconds.
+    /// Makes launches under the conditions of a timed launch, but without the blocking kernel.
+    /// Returns the filling and the time (milliseconds) of the last one.
     fn launch(&mut self, arm: &mut LoadedProgram, launches: usize) -> JobResult<(Filling, f32)> {
         let tools = self.executor.tools()?;
         let how = self.inputs.timed_launch(self.buffers, self.cache, true);
@@ -270,7 +276,7 @@ impl Ground<'_, '_> {
     }
 }
 
-/// Returns the seconds of load that compensate for this time of other work.
+/// Returns the seconds of load that compensate for `other_s` seconds of other work.
 fn wanted_after(other_s: f64) -> f64 {
     (LOAD_RATIO * other_s).clamp(STRETCH_S[0], STRETCH_S[1])
 }

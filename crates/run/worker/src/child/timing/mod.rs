@@ -1,9 +1,9 @@
 //! Timed launches.
 //!
-//! - `audit_schedule`: selection of the launches to verify, and time limits for that
+//! - `audit_schedule`: selects the launches to verify, and limits the time for verification
 //! - `batch`: launches in batches
 //! - `inputs`: random inputs of each launch
-//! - `judge`: the interface of judges that verify launches
+//! - `judge`: the interface for verifying launches
 //! - `lasting`: a series of launches that keep the modules' variables, which detects errors that occur late
 //! - `load`: the load before a timed launch
 //! - `sealed_turns`: timed launches that another process judges

@@ -1,7 +1,8 @@
-//! Timed launches that another process judges. This process shares the judge's buffers and launches on
-//! request. It knows neither the source of the inputs nor the expected outputs.
+//! Timed launches that another process judges. This process uses the judge's buffers and launches
+//! at its request. It knows neither the source of the inputs nor the expected outputs.
 //!
-//! All launches use the judge's buffers, so that a kernel cannot identify the sealed ones by an address.
+//! All launches use the judge's buffers, so that a kernel cannot identify sealed launches by an
+//! address.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -21,24 +22,24 @@ use warpgauge_device::{DeviceError, Event};
 use warpgauge_model::FailureCode;
 use warpgauge_statistics::sealed_times;
 
-/// Longest wait for the judge: it compiles nothing, and its reference has been launched before.
+/// Maximum wait for the judge. It compiles nothing, and has launched its reference before.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The connection to the judge, and the launches that it judges.
 pub(crate) struct Turns {
     judge: UnixStream,
     assigned: Assigned,
-    /// Indices of the sealed launches among all timed ones, ascending.
+    /// Indices of the sealed launches among all timed launches, ascending.
     taken: Vec<u32>,
-    /// Number of launches that the judge took.
+    /// Number of launches that were handed to the judge.
     pub made: u32,
-    /// Whether more launches were sealed after times disagreed.
+    /// Whether more launches were sealed because times disagreed.
     confirmed: bool,
 }
 
 impl Turns {
-    /// Opens the judge's buffers instead of allocating. `measures`: whether the judge runs references first,
-    /// for as long as the server allows.
+    /// Opens the judge's buffers instead of allocating buffers. `measures`: whether the judge runs
+    /// references first, which may take until the server's time limit.
     pub(crate) fn open<'job>(
         link: &mut Link,
         specs: &'job [BufferSpec],
@@ -71,25 +72,27 @@ impl Turns {
         Ok(turns)
     }
 
-    /// Begins a batch, after `before` timed launches. Those at `places` are sealed, and `later` of those
-    /// after the batch.
+    /// Begins a batch, after `before` timed launches. The launches at `places` are sealed, and
+    /// after the batch `later` more launches.
     pub(crate) fn begin(&mut self, before: usize, places: Vec<usize>, later: usize) {
         self.assigned.begin(Phase::Timed, before, places, later);
     }
 
-    /// Discards the first timed launches, which were repeated.
+    /// Forgets the first timed launches, which were repeated.
     pub(crate) fn forget(&mut self, launches: usize) {
         let after = self.taken.iter().filter_map(|&place| place.checked_sub(launches as u32));
         self.taken = after.collect();
     }
 
-    /// Returns the indices of the sealed launches among all timed ones, ascending, and closes the connection.
+    /// Returns the indices of the sealed launches among all timed launches, ascending, and closes
+    /// the connection.
     pub(crate) fn into_taken(self) -> Vec<u32> {
         self.taken
     }
 
-    /// Returns, at most once, whether times of sealed launches differ from those of the others: more sealed
-    /// launches then show whether that was noise. `samples` are the timed launches from index `first` on.
+    /// Returns whether times of sealed launches differ from the other times; more sealed launches
+    /// then show whether that was noise. Returns `true` at most once. `samples` are the timed
+    /// launches from index `first` on.
     pub(crate) fn are_to_confirm(&mut self, samples: &[f32], first: usize) -> bool {
         let is_sealed = |place: usize| self.taken.binary_search(&((first + place) as u32)).is_ok();
         let (sealed, others): (Vec<_>, Vec<_>) =
@@ -110,8 +113,8 @@ impl Turns {
         takes
     }
 
-    /// Makes one launch as the judge requests. Returns its time, milliseconds, after the judge has verified
-    /// it.
+    /// Makes one launch as the judge requests. Returns its time in milliseconds, after the judge
+    /// has verified it.
     pub(crate) fn launch(
         &mut self,
         executor: &Executor,
@@ -148,15 +151,15 @@ impl Turns {
         }
     }
 
-    /// Announces that no more launches are handed over, so that the judge's reference ends meanwhile. The
-    /// judge keeps the buffers until the connection is closed.
+    /// Announces that no more launches are handed over, so that the judge can unload its reference
+    /// meanwhile. The judge keeps the buffers until the connection is closed.
     pub(crate) fn end(&mut self) {
-        // If the judge has ended, this message has no reader.
+        // If the judge has ended, this message is lost, which does no harm.
         let _ = self.tell(&FromRunner::NoTurns);
     }
 
     fn failed(&mut self, error: DeviceError) -> Failed {
-        // If the judge has ended, this message has no reader.
+        // If the judge has ended, this message is lost, which does no harm.
         let _ = self.tell(&FromRunner::Failed(Box::new(error.clone())));
         candidate(error)
     }
@@ -177,7 +180,7 @@ fn silent(reason: &str) -> Failed {
 
 fn out_of_turn(message: &ToRunner) -> Failed {
     environment(DeviceError::local(
-        "hear the judge",
+        "read a request of the judge",
         FailureCode::InternalError,
         format!("{message:?} came out of turn; this is a defect of warpgauge"),
     ))

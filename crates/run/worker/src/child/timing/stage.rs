@@ -12,14 +12,14 @@ use warpgauge_model::CacheState;
 pub(in crate::child) struct Stage<'a> {
     pub stream: &'a Stream,
     pub support: &'a Support,
-    /// Memory that is written to evict everything else from L2.
+    /// Memory that is written to evict all other data from L2.
     pub flush: Option<&'a DeviceBuffer>,
     pub aids: Option<&'a mut TimingAids>,
 }
 
 impl Stage<'_> {
-    /// Queues the preparation of a launch: scratch memory renewed, and as requested, variables reset, shared memory
-    /// cleared, L2 flushed.
+    /// Queues the preparation of a launch. Restores scratch memory and, if requested, resets
+    /// variables, clears shared memory and flushes L2.
     pub(in crate::child) fn clear(
         &mut self,
         arm: &mut LoadedProgram,
@@ -41,8 +41,8 @@ impl Stage<'_> {
         }
     }
 
-    /// Queues one launch on the buffers at these addresses: the preparation as requested, the launch between its events, and
-    /// copying the variables that it wrote.
+    /// Queues one launch on the buffers at these addresses: the requested preparation, the launch
+    /// between its events, and the copies of variables that it wrote.
     pub(in crate::child) fn queue(
         &mut self,
         arm: &mut LoadedProgram,
@@ -54,7 +54,8 @@ impl Stage<'_> {
         self.launch(arm, address, events)
     }
 
-    /// Queues the preparation of a launch, and a blocking kernel, if there is one. Waits until that runs.
+    /// Queues the preparation of a launch, and then the blocking kernel, if the device can be held
+    /// back.
     pub(in crate::child) fn prepare(
         &mut self,
         arm: &mut LoadedProgram,
@@ -62,12 +63,13 @@ impl Stage<'_> {
         (forget, how): (bool, TimedLaunch),
     ) -> Result<(), DeviceError> {
         self.clear(arm, address, forget, how)?;
-        // A program that reads a flag of the device, or has more launches than the driver queues, would wait for ever.
+        // A program that reads a flag from the device, or has more launches than the driver queues,
+        // would wait forever.
         let waits = arm.can_wait();
         if let Some(aids) = self.aids.as_mut().filter(|_| waits) {
-            // The blocking kernel must come right before the first event. After anything else, what the
-            // device does between the two is part of the time (0.5 µs after a fill). Work that is queued
-            // before the device waits there takes longer too (0.7 µs).
+            // The blocking kernel must come right before the first event. After other work, the
+            // time would include what the device does between that work and the event (0.5 µs after
+            // a fill). Work that is queued before the device waits there takes longer too (0.7 µs).
             aids.blocking_kernel.launch(self.support, self.stream)?;
         }
         Ok(())

@@ -1,14 +1,14 @@
 //! Warm-up and timed launches.
 //!
-//! A trial is: inputs that no launch saw before → the kernel's variables as after loading → outputs poisoned
-//! → L2 flushed (cold) → blocking kernel → event, launch, event → perhaps verification. The blocking kernel
-//! holds the device back until the host has queued all of the launch. Nothing is written for a trial before
-//! the previous trial has ended. Trials come in batches; the cycle counters of all multiprocessors are read
-//! before and after each.
+//! A trial is: inputs that no earlier launch had → the kernel's variables as after loading →
+//! outputs poisoned → L2 flushed (cold) → blocking kernel → event, launch, event → perhaps
+//! verification. The blocking kernel holds the device back until the host has queued the whole
+//! launch. Nothing is written for a trial before the previous trial has ended. Trials are grouped
+//! in batches. The cycle counters of all multiprocessors are read before and after each batch.
 //!
-//! During the warm-up a kernel keeps its variables. The results of the first of these launches are verified,
-//! which detects a kernel that is not right in every launch. During timing its variables are reset, so that
-//! it cannot distinguish the launches.
+//! During the warm-up a kernel keeps its variables. The results of the first warm-up launches are
+//! verified, which detects a kernel that is not correct in every launch. During timing its
+//! variables are reset, so that it cannot distinguish the launches.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,26 +30,28 @@ use warpgauge_statistics::{
 };
 use warpgauge_validate::Filling;
 
-/// Longest extension of the warm-up beyond its planned end, seconds.
+/// Maximum extension of the warm-up beyond its planned end, seconds.
 const WARMUP_GRACE_S: f64 = 0.5;
 
-/// Longest planned time of a batch, so that progress is visible and a stop is soon possible: seconds.
+/// Maximum planned duration of a batch, seconds. It keeps progress visible and allows an early
+/// stop.
 pub(super) const BATCH_S: f64 = 0.2;
 
-/// Longest time of one step of the warm-up, seconds.
+/// Maximum duration of one step of the warm-up, seconds.
 const WARMUP_STEP_S: f64 = 0.025;
 
-/// Launches of the warm-up whose results are verified.
+/// Number of warm-up launches whose results are verified.
 pub(super) const HISTORY_LAUNCHES: usize = 10;
 
-/// Longest time of these launches on the emulated device, which needs no other warm-up: seconds.
+/// Maximum duration of these launches on the emulated device, which needs no other warm-up,
+/// seconds.
 const HISTORY_S: f64 = 0.5;
 
-/// Additional sealed launches, if the times of sealed and other launches disagree: noise seldom recurs in all
-/// of them.
+/// Number of additional sealed launches, if the times of sealed and other launches disagree. Noise
+/// seldom recurs in all of them.
 const CONFIRMING: usize = 9;
 
-/// Launches of an empty kernel.
+/// Number of launches of the empty kernel.
 const EMPTY_LAUNCHES: usize = 40;
 
 /// Result of a measurement.
@@ -81,7 +83,7 @@ type Asked = JoinHandle<GpuHealth>;
 pub(crate) struct Health(Option<(Asked, Asked)>);
 
 impl Health {
-    /// Waits for the answers; `None`: the GPU has no monitor, or a query failed.
+    /// Waits for the answers. Returns `None` if the GPU is not monitored or a query failed.
     pub(crate) fn told(self) -> Option<[GpuHealth; 2]> {
         let (before, after) = self.0?;
         Some([before.join().ok()?, after.join().ok()?])
@@ -110,8 +112,8 @@ pub(crate) fn measure(
     Ok(measured)
 }
 
-/// Warms up with the load that precedes each timed launch. Returns the approximate wall time of a timed
-/// launch, load included.
+/// Warms up with the load that precedes each timed launch. Returns the approximate wall time of a
+/// timed launch including its load.
 fn settle(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -127,14 +129,14 @@ fn settle(
     Ok(each + Duration::from_secs_f64(load_s))
 }
 
-/// Queries the GPU's health in another thread, since that takes half a millisecond.
+/// Queries the GPU's health in another thread, because the query takes half a millisecond.
 fn health(rig: &Rig<'_, '_>) -> Option<Asked> {
     let monitor = Arc::clone(rig.executor.monitor.as_ref().ok()?);
     std::thread::Builder::new().name("health".to_owned()).spawn(move || monitor.health()).ok()
 }
 
-/// Returns the time of an empty launch under the same conditions, a lower bound of every time. A worker
-/// measures it once.
+/// Returns the time of an empty launch under the same conditions, which is a lower bound of every
+/// time. A worker measures it only once.
 fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
     if rig.executor.empty_launch_ms.is_none() && rig.executor.timing.is_some() {
         let mut arm = match &rig.executor.support {
@@ -162,8 +164,8 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
     Ok(rig.executor.empty_launch_ms)
 }
 
-/// Launches until the planned time has passed and times are stable. Returns the final wall time of one
-/// launch, preparation included.
+/// Makes launches until the planned time has passed and times are stable. Returns the wall time of
+/// one launch in the last step, including its preparation.
 fn warm_up(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -222,7 +224,7 @@ fn trials(
 ) -> JobResult<()> {
     let mut start = Instant::now();
     let mut verified_before = measured.verifying;
-    // Number of samples, and of batches, of a first measurement that was repeated.
+    // Number of samples and number of batches of a first measurement that was repeated.
     let mut before = None;
     loop {
         let done = measured.samples_ms.len();
@@ -248,7 +250,7 @@ fn trials(
                 }
                 let parted = ranked_by(samples) == RankedBy::Mean;
                 match before {
-                    // Measure once more: noise would not recur.
+                    // Measure once more, because noise would not recur.
                     None if parted && rig.executor.device().kind == DeviceKind::Cuda => {
                         before = Some((done, measured.batches.len()));
                         (start, verified_before) = (Instant::now(), measured.verifying);
@@ -285,18 +287,18 @@ fn trials(
     }
 }
 
-/// Chooses launches of a batch at random, so that every batch has some: its share of `of_all` among `all`
-/// launches.
+/// Chooses random positions in a batch of `count` launches: the batch's share of `of_all` chosen
+/// launches among `all` launches. Every batch gets at least one if `of_all` is not 0.
 fn places(secret: &mut Secret, of_all: u32, count: usize, all: usize) -> Vec<usize> {
     secret.choose(share(of_all, count, all), count)
 }
 
-/// Returns that share for a batch of `count` launches.
+/// Returns the number of chosen launches for a batch of `count` launches.
 fn share(of_all: u32, count: usize, all: usize) -> usize {
     (of_all as usize * count).div_ceil(all.max(1))
 }
 
-/// Times one batch; returns its duration without verification.
+/// Times one batch. Returns its duration without verification.
 fn run_batch(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,
@@ -321,14 +323,16 @@ fn run_batch(
     Ok(took)
 }
 
-/// Returns the standard deviation of samples divided by their median. It is estimated from the quartiles, so
-/// that a single late launch does not inflate it: the quartiles of a normal distribution are 1.349 σ apart.
+/// Returns the standard deviation of samples divided by their median. The estimate uses the
+/// quartiles, so that a single late launch does not inflate it. The quartiles of a normal
+/// distribution are 1.349 σ apart.
 fn relative_spread(samples: &[f64]) -> f64 {
     let sorted = Sorted::new(samples).filter(|sorted| sorted.median() > 0.0);
     sorted.map_or(0.0, |s| (s.percentile(75.0) - s.percentile(25.0)) / 1.349 / s.median())
 }
 
-/// Returns how many launches that take `each` fit into `time_s`, 1 to [`BATCH`].
+/// Returns the number of launches of duration `each` that fit into `time_s`, between 1 and
+/// [`BATCH`].
 pub(super) fn launches_in(each: Duration, time_s: f64) -> usize {
     let count = time_s / each.as_secs_f64().max(1e-9);
     (count as usize).clamp(1, BATCH)

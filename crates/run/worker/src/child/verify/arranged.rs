@@ -1,5 +1,5 @@
-//! Outputs that are right in more than one way: what does not count is cleared, and rows are brought into the expected
-//! order.
+//! Outputs with more than one correct form. Parts that do not matter are cleared, and rows are
+//! brought into the expected order.
 
 use super::expectations::{Expectations, Expected};
 use super::outputs::Outputs;
@@ -17,8 +17,8 @@ struct Read {
 }
 
 impl Read {
-    /// Collects expected outputs, and copies inputs from the device. If there are inputs to copy, this rewrites all
-    /// buffers.
+    /// Collects expected outputs, and copies inputs from the device. If inputs must be copied, this
+    /// rewrites all buffers first.
     fn new(
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
@@ -54,7 +54,7 @@ impl Read {
     }
 }
 
-/// Clears in expected outputs what does not count. May rewrite all buffers.
+/// Clears the parts of expected outputs that do not matter. May rewrite all buffers.
 pub(crate) fn clear(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
@@ -85,8 +85,8 @@ pub(crate) fn clear(
     Ok(())
 }
 
-/// Returns the outputs of a launch on these inputs in the order of the expected ones; `None` if none is arranged.
-/// `expected` is cleared. May rewrite all buffers.
+/// Returns a launch's outputs in the order of the expected outputs; `None` if there are no
+/// arrangements. `expected` must be cleared already. May rewrite all buffers.
 pub(crate) fn arranged(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
@@ -127,7 +127,7 @@ pub(crate) fn arranged(
     Ok(Some(all))
 }
 
-/// Copies the contents of the outputs of an arrangement, as far as they are there.
+/// Copies the available contents of an arrangement's outputs.
 fn contents_of<'a>(
     arrangement: &Arrangement,
     content: impl Fn(usize) -> Option<&'a [u8]>,
@@ -147,8 +147,8 @@ fn views<'a>(
     group.iter_mut().map(view).collect()
 }
 
-/// Returns the inputs that have as many bytes of the same type as an output whose rows may come in any order, each with
-/// its content for each seed in the order of the expected content of that seed.
+/// For an output whose rows may come in any order, returns the inputs of the same size and type.
+/// The rows of each are brought into the order of the expected content, for each seed.
 pub(crate) fn in_expected_order(
     checks: &Checks,
     buffers: &[JobBuffer<'_>],

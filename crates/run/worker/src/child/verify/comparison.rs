@@ -1,5 +1,5 @@
-//! Comparison of an output with its expectation, and the check that the kernel and the reference wrote all of
-//! it.
+//! Comparison of an output with its expectation. It includes the check that the kernel and the
+//! reference wrote the whole output.
 
 use super::expectations::Expected;
 use super::oracle::unknown;
@@ -15,11 +15,12 @@ use warpgauge_validate::{
     UnwrittenElements,
 };
 
-/// Largest absolute tolerance that is far below the finite fillings of those floating-point types in which
-/// one element is proof.
+/// Largest absolute tolerance that is far below the finite fillings of those floating-point types
+/// for which one unwritten element is proof.
 const FAR: f64 = 1e30;
 
-/// Compares one output of a launch with its expectation, by the tolerance and the error bounds of the checks.
+/// Compares one output of a launch with its expectation, using the tolerance and the error bounds
+/// of the checks.
 pub(crate) fn compare_output(
     checks: &Checks,
     buffers: &[JobBuffer<'_>],
@@ -38,7 +39,7 @@ pub(crate) fn compare_output(
     let left = (actual.bytes(), filling);
     let (comparison, trace) = compare(compared, tolerance, left, (expected.bytes(), bounds));
     let dtype = compared.spec.dtype;
-    // This search takes as long as the comparison, so it runs only where it may find something.
+    // This search takes as long as the comparison, so it runs only if it may find something.
     let may_lack = comparison.matched < comparison.elements
         || comparison.non_finite_matched > 0
         || !would_show(dtype, tolerance);
@@ -52,7 +53,7 @@ pub(crate) fn compare_output(
     Ok((comparison, trace))
 }
 
-/// Returns the error bounds of an output's elements, if the checks have any.
+/// Returns the error bounds of an output's elements, or `None` if the checks have none.
 fn bounds(
     checks: &Checks,
     compared: &JobBuffer<'_>,
@@ -61,7 +62,7 @@ fn bounds(
     let found = checks.bounds.iter().find(|(index, _)| *index == buffer);
     let Some((_, path)) = found else { return Ok(None) };
     let spec = compared.spec;
-    // The output was allocated, so its size is valid and the product cannot be wrong.
+    // The output was allocated, so its size is valid and the product does not overflow.
     let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
     let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
         let text = format!("read the error bounds of {}: {error}", spec.name);
@@ -70,7 +71,7 @@ fn bounds(
     Ok(Some(file))
 }
 
-/// Compares an output with its expectation, and returns the trace of its filling.
+/// Compares an output with its expectation, and returns the trace of the output's filling.
 pub(crate) fn compare(
     output: &JobBuffer<'_>,
     tolerance: &ResolvedTolerance,
@@ -83,8 +84,8 @@ pub(crate) fn compare(
     warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
 }
 
-/// Returns whether an element that a reference never wrote would show in a comparison of finite elements: no
-/// accepted value is near its filling.
+/// Returns whether a comparison of finite elements would detect an element that a reference never
+/// wrote. It does if no accepted value is near the filling.
 fn would_show(dtype: Dtype, tolerance: &ResolvedTolerance) -> bool {
     let near = if dtype.is_float() {
         tolerance.rtol >= 1.0 || tolerance.atol > FAR
@@ -100,8 +101,8 @@ fn reference_leaves(output: &BufferSpec, left: UnwrittenElements) -> Failed {
     let index = shape::shown(&shape::unravel(left.first, &output.shape));
     let text = format!(
         "the reference kernel never writes {} of {elements} elements of `{}`, the first at {index}: \
-         nothing can be expected there; look at its bounds and its launch, or make the output `inout` \
-         if it adds to what is there",
+         these have no expected value; check its bounds and its launch, or make the output `inout` \
+         if it adds to existing values",
         left.count, output.name
     );
     Failed::new(FailureCode::OutputUnwritten, text, Blame::Reference)
@@ -116,8 +117,8 @@ pub(crate) fn unwritten(
 ) -> Failed {
     let text = format!(
         "output `{output}`: {} of {} elements were never written ({launch}); a kernel must write \
-         every element in every launch, whatever share of mismatches is allowed, and what it is to \
-         keep needs role `inout`",
+         every element in every launch, even if `tolerance` allows mismatches; give an output role \
+         `inout` if the kernel must keep some of its elements",
         trace.held, comparison.elements
     );
     Failed::reason(Reason::new(ReasonCode::OutputUnwritten, text))

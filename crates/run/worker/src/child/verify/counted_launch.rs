@@ -1,8 +1,8 @@
-//! The launch that the emulator counts, and its outputs.
+//! The launch for which the emulator counts, and its outputs.
 //!
-//! Its counts describe the kernel if there are no times. A kernel can distinguish this launch, since its
-//! blocks begin in the order of their indices. So the launch is judged like any other: otherwise a kernel
-//! could omit work in it.
+//! If there are no times, the counts describe the kernel. A kernel can distinguish this launch,
+//! because its blocks begin in the order of their indices. The launch is therefore judged like any
+//! other: otherwise a kernel could omit work in it.
 
 use super::arranged;
 use super::expectations::{Expectations, elements};
@@ -20,14 +20,15 @@ use crate::child::timing::inputs::Shown;
 use warpgauge_model::LaunchCounts;
 use warpgauge_validate::{Filling, ReasonCode};
 
-/// Outputs of a launch on the contract's inputs, and their filling before it.
+/// Outputs of a launch on the contract's inputs, and the filling that they had before it.
 pub(crate) struct CountedOutputs {
     outputs: Outputs,
     filling: Filling,
 }
 
-/// Makes one launch for the emulator's counts, before any other, and resets the kernel's variables
-/// afterwards. `proven`: its outputs are judged with those of the first launch.
+/// Makes one launch for the emulator's counts before all other launches, and resets the kernel's
+/// variables afterwards. `proven`: whether its outputs are judged together with those of the first
+/// launch.
 pub(crate) fn launch(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -52,7 +53,8 @@ pub(crate) fn launch(
 }
 
 impl CountedOutputs {
-    /// Checks that the counted launch is right, given that the first is; `all` is expected of both.
+    /// Checks that the counted launch is correct, given that the first is. `all` has the expected
+    /// outputs of both.
     pub(crate) fn confirm(
         &self,
         executor: &Executor,
@@ -63,7 +65,7 @@ impl CountedOutputs {
         let otherwise = Otherwise {
             launch: "the launch that was counted",
             code: ReasonCode::OutputVariesBetweenTrials,
-            when: "right when not counted, but in the launch that was: ".to_owned(),
+            when: "correct when not counted, but in the launch that was counted: ".to_owned(),
         };
         let (arrangements, elements) = (verdicts.arrangements(), elements(all));
         let shown = Shown::CANONICAL;

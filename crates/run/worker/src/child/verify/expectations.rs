@@ -1,4 +1,4 @@
-//! Expected outputs of a launch, and the evidence against a launch that was found wrong.
+//! Expected outputs of a launch, and the evidence against a launch that was found to be wrong.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -23,9 +23,9 @@ pub(crate) fn elements(expected: &Expectations) -> Vec<(usize, &[u8])> {
 /// Expected content of a buffer.
 pub(crate) enum Expected {
     File(ExpectedFile),
-    /// Computed by a reference, whose output had this filling.
+    /// Computed by a reference. The reference's output had this filling before.
     Computed(Staging, Filling),
-    /// Content of a file without what does not count.
+    /// Content of a file, with the parts that do not matter cleared.
     Cleared(Vec<u8>),
 }
 
@@ -39,7 +39,7 @@ impl Expected {
     }
 }
 
-/// Expected content in a file, which also has the content for other inputs.
+/// Expected content in a file that also contains the expected content for other inputs.
 pub(crate) struct ExpectedFile {
     file: MappedFile,
     /// Offset of the content for these inputs, bytes.
@@ -48,10 +48,10 @@ pub(crate) struct ExpectedFile {
 }
 
 impl ExpectedFile {
-    /// Opens the content of `spec` that is expected for these inputs.
+    /// Opens the expected content of `spec` for these inputs.
     ///
     /// # Errors
-    /// The file cannot be read, or has no content for these inputs.
+    /// Fails if the file cannot be read, or has no content for these inputs.
     pub(crate) fn open(
         path: &Path,
         spec: &BufferSpec,
@@ -68,7 +68,7 @@ impl ExpectedFile {
             }
             Seed::Secret(_) => None,
         };
-        let set = set.ok_or_else(|| unreadable(&"none was computed for these inputs"))?;
+        let set = set.ok_or_else(|| unreadable(&"no content was computed for these inputs"))?;
         let bytes = bytes_of(spec)?;
         let file = MappedFile::open(path, bytes * (1 + checks.drawn.len() as u64));
         let file = file.map_err(|error| unreadable(&error))?;
@@ -80,8 +80,8 @@ impl ExpectedFile {
     }
 }
 
-/// The inputs of a launch, and the references' outputs for them. They are in host memory that no kernel can
-/// access, since the candidate may run again before they are used.
+/// The inputs of a launch, and the references' outputs for them. They are in host memory that no
+/// kernel can access, because the candidate may run again before they are used.
 pub(crate) struct Evidence {
     pub shown: Shown,
     /// Outputs that references computed, by buffer; content from files is not included.
@@ -92,7 +92,7 @@ impl Evidence {
     /// No evidence against any launch.
     pub(crate) const NONE: Self = Self { shown: Shown::CANONICAL, computed: Vec::new() };
 
-    /// Makes the evidence against a launch with these inputs.
+    /// Returns the evidence against a launch with these inputs.
     pub(crate) fn new(shown: Shown, expected: &Expectations) -> Self {
         let computed = expected.iter().filter_map(|(buffer, expected)| match expected {
             Expected::File(_) | Expected::Cleared(_) => None,

@@ -1,7 +1,8 @@
-//! Explanation of wrong results, by further launches.
+//! Explains wrong results by means of further launches.
 //!
-//! A race makes a launch wrong after others were right, and so does a result that depends on earlier
-//! launches. The difference shows when the same launch is repeated without the state of the earlier ones.
+//! A launch may be wrong after correct ones because of a race, or because its result depends on
+//! earlier launches. Repeating the same launch without the state of earlier launches distinguishes
+//! the two.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use crate::protocol::{Blame, BufferSpec, Checks, OutputCheck};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
 
-/// Launches that are compared with the first.
+/// Number of launches that are compared with the first one.
 const REPEATS: usize = 6;
 
 /// Time after which no further launch is made.
@@ -27,7 +28,8 @@ const REPEAT_TIME: Duration = Duration::from_millis(300);
 /// time after which even these stop.
 const LEAST_RUNS: (usize, Duration) = (3, Duration::from_secs(2));
 
-/// Returns the failure of a kernel that was right at first: `failed`, or that it is nondeterministic.
+/// Returns the failure of a kernel that was correct at first: nondeterminism if it is found, else
+/// `failed`.
 pub(crate) fn later(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -54,7 +56,8 @@ pub(crate) fn later(
     }
 }
 
-/// Does the same for a kernel that is wrong at its first launch. `Ok`: there is no further explanation.
+/// Explains the failure of a kernel that is wrong at its first launch. Returns `Ok` if there is no
+/// further explanation.
 pub(crate) fn first(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -76,7 +79,7 @@ pub(crate) fn first(
     }
 }
 
-/// Returns why the first launch is wrong, if the launches show it.
+/// Returns why the first launch is wrong, if further launches show it.
 fn why(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -104,15 +107,15 @@ fn varying_reference(
     Ok(output.map(|output| {
         let name = &specs[output].name;
         let text = format!(
-            "the reference kernel leaves different results in `{name}` on the same inputs: nothing \
-             can be expected of it; look for races in it, and for elements that it never writes"
+            "the reference kernel leaves different results in `{name}` on the same inputs: it gives no \
+             expected values; look for races in it, and for elements that it never writes"
         );
         Failed::new(FailureCode::Nondeterministic, text, Blame::Reference)
     }))
 }
 
-/// Returns the first output for which the references, in repeated runs, compute something else than the
-/// evidence against the candidate.
+/// Returns the first output for which repeated runs of the references differ from the evidence
+/// against the candidate.
 fn varying_expectation(
     mut expect: impl FnMut() -> JobResult<Expectations>,
     against: &Evidence,
@@ -130,7 +133,7 @@ fn varying_expectation(
             let (Some((_, now)), Some(tolerance)) = (now, checks.tolerances.of(*index)) else {
                 return false;
             };
-            // The order in which a reference leaves these rows may vary, too.
+            // The order of these rows may vary between runs of a correct reference, too.
             !checks.is_arranged(*index) && differ(specs[*index], tolerance, (before, now.bytes()))
         };
         if let Some((index, _)) = against.computed.iter().find(differs) {
@@ -146,15 +149,15 @@ fn varying_expectation(
 
 fn nondeterministic(output: &str) -> Failed {
     let text = format!(
-        "launches on the same inputs, with all that the kernel keeps put back, leave different \
+        "launches on the same inputs, with all of the kernel's state restored, leave different \
          results in `{output}`: look for races between threads and blocks, and for memory that is \
          read before it is written (`sanitize: true` finds both)"
     );
     Failed::reason(Reason::new(ReasonCode::Nondeterministic, text))
 }
 
-/// Returns a failure if equal launches differ in an output. `None`: they agree, or the kernel's variables
-/// cannot be reset.
+/// Returns a failure if equal launches differ in an output. Returns `None` if they agree, or if the
+/// kernel's variables cannot be reset.
 fn varying_output(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,

@@ -1,4 +1,5 @@
-//! Detection of contracts that pass without the work, from expectations for several sets of inputs.
+//! Detects contracts that pass without the work. It uses the expected outputs for several sets of
+//! inputs.
 
 use super::arranged;
 use super::expectations::{Expectations, Expected};
@@ -39,7 +40,7 @@ pub(crate) fn weaknesses(
         let inputs = inputs.collect::<Vec<_>>();
         let inputs = inputs.iter().map(|(input, seeds)| contents(buffers, **input, seeds));
         let mut inputs = inputs.collect::<Vec<_>>();
-        // Where rows may come in any order, a copy of an input may pass in another one.
+        // If rows may come in any order, a copy of an input may pass in another order.
         let sorted = arranged::in_expected_order(checks, buffers, *index, &inputs, &seeds);
         let sorted = sorted.iter().map(|(input, seeds)| (input, views(seeds))).collect::<Vec<_>>();
         inputs.extend(sorted.iter().map(|(input, seeds)| contents(buffers, **input, seeds)));

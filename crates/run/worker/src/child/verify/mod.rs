@@ -1,18 +1,18 @@
 //! Verification of a launch's outputs.
 //!
-//! - `arranged`: outputs that are right in more than one order
+//! - `arranged`: outputs that are correct in more than one order
 //! - `comparison`: comparison of an output with its expectation
 //! - `counted_launch`: the launch that the emulator counts
 //! - `expectations`: expected outputs
 //! - `explanation`: the cause of a wrong result
 //! - `lint`: detection of contracts that pass without the work
-//! - `on_device`: comparison on the device, where that suffices
-//! - `oracle`: which launches are verified, when, and the report of wrong ones
-//! - `outputs`: outputs, copied and hashed
+//! - `on_device`: comparison on the device, if that suffices
+//! - `oracle`: selects the time of verification, and reports wrong launches
+//! - `outputs`: outputs copied to the host and hashed
 //! - `references`: the reference kernels, which compute expectations
 //! - `surroundings`: guard bands and inputs that a launch must not change
 //! - `ties`: indices that differ only among equal keys
-//! - `tolerance`: tolerances that the caller does not give
+//! - `tolerance`: tolerances that the caller does not specify
 //! - `verdicts`: verdicts on the outputs of launches
 //! - `written`: proof that outputs were not written
 

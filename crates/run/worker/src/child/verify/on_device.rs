@@ -1,4 +1,4 @@
-//! Comparison of outputs with a reference's on the device, where that suffices.
+//! Compares outputs with a reference's outputs on the device, if that suffices.
 
 use super::outputs::{Outputs, copy_outputs};
 use super::references::ReferenceKernels;
@@ -14,21 +14,22 @@ use warpgauge_device::support::{NearTolerance, Support};
 use warpgauge_device::{DeviceBuffer, Event};
 use warpgauge_model::{DeviceKind, FailureCode};
 
-/// Most bytes of outputs whose comparison is queued while the next launch is prepared: beyond that, memory
-/// for them counts, and the wait does not.
+/// Maximum size of outputs whose comparison is queued while the next launch is prepared. Above it,
+/// saving memory is more important than avoiding the wait.
 const QUEUED_BYTES: usize = 64 << 20;
 
 /// Compares outputs on the device.
 pub(crate) struct DeviceCheck<'a> {
     checks: &'a Checks,
-    /// Whether launches get only new inputs, so that the right result of one is useless to another.
+    /// Whether every launch gets new inputs, so that the correct result of one launch is useless to
+    /// another.
     moving: bool,
-    /// Memory for outputs, where the buffer for flushing L2 cannot hold them.
+    /// Memory for outputs, if the buffer for flushing L2 cannot hold them.
     scratch: Option<DeviceBuffer>,
     queued: Option<Queued>,
-    /// The end of the queued comparison.
+    /// Event at the end of the queued comparison.
     passed: Option<Event>,
-    /// Outputs in `scratch` that the device did not find right.
+    /// Outputs in `scratch` that the device did not find to be correct.
     unclear: Option<Kept>,
 }
 
@@ -37,15 +38,16 @@ impl<'a> DeviceCheck<'a> {
         Self { checks, moving, scratch: None, queued: None, passed: None, unclear: None }
     }
 
-    /// Gives up the memory.
+    /// Hands its memory over for scrubbing.
     pub(crate) fn retire(self, residue: &mut Residue) {
         // Waits for a comparison that is still queued.
         drop(self.queued);
         self.scratch.into_iter().for_each(|memory| residue.take_memory(memory));
     }
 
-    /// Returns the outputs of a launch, on the host. `None`: the device compared them with the references'
-    /// outputs for the same inputs, and they are right. In both cases no other memory was changed.
+    /// Compares the outputs with the references' outputs for the same inputs. Returns `None` if the
+    /// device finds them to be correct, and otherwise the outputs on the host. Fails if other
+    /// memory was changed.
     pub(crate) fn unless_right(
         &mut self,
         executor: &Executor,
@@ -70,8 +72,8 @@ impl<'a> DeviceCheck<'a> {
         left
     }
 
-    /// Takes memory of this size out of `self` while it is used; `None`: the buffer for flushing L2 is large
-    /// enough.
+    /// Takes memory of this size out of `self` for its use. Returns `None` if the buffer for
+    /// flushing L2 is large enough.
     fn room(&mut self, executor: &Executor, bytes: usize) -> JobResult<Option<DeviceBuffer>> {
         if executor.flush.as_ref().is_some_and(|flush| flush.len() >= bytes) {
             return Ok(None);
@@ -84,7 +86,8 @@ impl<'a> DeviceCheck<'a> {
         }
     }
 
-    /// Returns where each checked output is copied, if all can be compared on the device.
+    /// Returns the place to which each checked output is copied, or `None` if the device cannot
+    /// compare all of them.
     fn layout(&self, executor: &Executor, buffers: &[JobBuffer<'_>]) -> Option<Kept> {
         if executor.device().kind != DeviceKind::Cuda || !self.checks.files.is_empty() {
             return None;
@@ -94,8 +97,8 @@ impl<'a> DeviceCheck<'a> {
             let buffer = buffers.get(*index)?;
             let dtype = buffer.spec.dtype;
             let wide = tolerance.atol > 0.0 || tolerance.rtol > 0.0;
-            // An unwritten element could match under a tolerance, and only the host's comparison detects
-            // that.
+            // An unwritten element could match under a tolerance, and only the host's comparison
+            // detects that.
             if !Support::compares(dtype) || wide && !dtype.is_float() {
                 return None;
             }
@@ -105,8 +108,8 @@ impl<'a> DeviceCheck<'a> {
         (kept.bytes > 0).then_some(kept)
     }
 
-    /// Returns whether [`Self::start`] can queue the comparison: the device can make it, all inputs of the
-    /// next launch are new, and another process makes no launches.
+    /// Returns whether [`Self::start`] can queue the comparison. The device must be able to make
+    /// it, all inputs of the next launch must be new, and this process must make the launches.
     pub(crate) fn fits(&self, executor: &Executor, buffers: &[JobBuffer<'_>]) -> bool {
         let kind = executor.device().kind;
         let held =
@@ -146,15 +149,15 @@ impl<'a> DeviceCheck<'a> {
         Ok(())
     }
 
-    /// Waits for the queued comparison, and returns whether the outputs are right. If they are not,
-    /// [`Self::outputs`] returns them.
+    /// Waits for the queued comparison, and returns whether the outputs are correct. If they are
+    /// not, [`Self::outputs`] returns them.
     pub(crate) fn findings(&mut self, buffers: &[JobBuffer<'_>]) -> JobResult<bool> {
         let (Some(Queued { kept, compared, findings }), Some(passed)) =
             (self.queued.take(), &self.passed)
         else {
             return Ok(true);
         };
-        // The candidate's launch had ended without a fault, so an error is the reference's.
+        // The candidate's launch ended without a fault, so an error is due to the reference.
         let findings = findings.finish(passed);
         let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
         let right = compared.are_right(buffers, &kept, &findings)?;
@@ -162,7 +165,7 @@ impl<'a> DeviceCheck<'a> {
         Ok(right)
     }
 
-    /// Returns the outputs that the device did not find right, on the host.
+    /// Returns the outputs that the device did not find to be correct, on the host.
     pub(crate) fn outputs(
         &mut self,
         executor: &Executor,
@@ -174,7 +177,8 @@ impl<'a> DeviceCheck<'a> {
         }
     }
 
-    /// Moves the outputs to `memory` and compares them there. All of it is queued before the first wait.
+    /// Copies the outputs to `memory` and compares them there. All work is queued before the first
+    /// wait.
     fn is_right(
         &self,
         executor: &Executor,
@@ -183,13 +187,13 @@ impl<'a> DeviceCheck<'a> {
         (kept, memory): (&Kept, &DeviceBuffer),
     ) -> JobResult<bool> {
         let (compared, inspection) = self.queue(executor, buffers, references, (kept, memory))?;
-        // The candidate's launch has ended without a fault, so an error is the reference's.
+        // The candidate's launch ended without a fault, so an error is due to the reference.
         let findings = inspection.read();
         let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
         compared.are_right(buffers, kept, &findings)
     }
 
-    /// Queues moving the outputs to `memory`, the references, and the comparison.
+    /// Queues copying the outputs to `memory`, the runs of the references, and the comparison.
     fn queue<'e>(
         &self,
         executor: &'e Executor,
@@ -232,7 +236,7 @@ impl<'a> DeviceCheck<'a> {
     }
 }
 
-/// Checks of one launch that are queued.
+/// Queued checks of one launch.
 struct Compared {
     surroundings: Surroundings,
     /// The first element of each output that is not near its expectation.
@@ -240,7 +244,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// Returns whether all outputs are right. Fails if other memory was changed.
+    /// Returns whether all outputs are correct. Fails if other memory was changed.
     fn are_right(
         self,
         buffers: &[JobBuffer<'_>],
@@ -262,7 +266,7 @@ struct Queued {
 
 /// Outputs of one launch, on the device.
 struct Kept {
-    /// Buffers, and where the content of each begins.
+    /// Index of each buffer, and the position at which its content begins, bytes.
     places: Vec<(usize, usize)>,
     /// Total size, bytes.
     bytes: usize,

@@ -1,7 +1,9 @@
-//! The judge of the worker's own launches: outputs are written and right, and nothing else was changed.
+//! The judge of the worker's own launches: it checks that outputs are written and correct, and that
+//! no other memory was changed.
 //!
-//! Each launch is verified before the next begins, with its outputs still in the buffers. The expectations
-//! computed for it are then gone, or are useless to a launch with other inputs.
+//! Each launch is verified before the next one begins, with its outputs still in the buffers.
+//! Afterwards, the expectations computed for it are removed, or are useless to a launch with other
+//! inputs.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -26,34 +28,36 @@ use crate::protocol::{AuditFacts, Blame, Checks, FromWorker, OutputCheck};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, ReasonCode};
 
-/// Verification above this time does not count towards the candidate's time limit.
+/// Minimum duration of a verification during which the server pauses the candidate's time limit.
 const WORTH_TELLING: Duration = Duration::from_millis(2);
 
-/// Has launches verified: notifies the server, keeps to the time limit for verification, and names the
-/// verdict for each kind of launch.
+/// Verifies launches. It notifies the server, observes the time limit for verification, and words
+/// the failure for each kind of launch.
 pub(crate) struct Oracle<'a, 'l> {
     pub checks: &'a Checks,
     link: &'a RefCell<&'l mut Link>,
     /// Whether accesses of the candidate are checked; those of references are not.
     sanitize: bool,
-    /// Whether launches get only new inputs, so that the right result of one is useless to another.
+    /// Whether every launch gets new inputs, so that the correct result of one launch is useless to
+    /// another.
     moving: bool,
     pub(crate) references: ReferenceKernels<'a>,
     on_device: DeviceCheck<'a>,
     pub(crate) verdicts: OutputVerdicts<'a>,
     /// Outputs of the counted launch, until the first launch is judged.
     pub(crate) counted: Option<CountedOutputs>,
-    /// Number of timed launches that were verified, and that were skipped.
+    /// Number of timed launches that were verified, and number of those that were skipped.
     pub audits: AuditFacts,
-    /// Whether verification takes so long that the worker reports it to the server.
+    /// Whether verification takes so long that the worker notifies the server of it.
     slow: bool,
     assigned: Assigned,
-    /// The launch whose verification is queued, with the host's time for it so far.
+    /// The launch whose verification is queued, and the host's time for it so far.
     queued: Option<(Audit, Duration)>,
 }
 
 impl<'a, 'l> Oracle<'a, 'l> {
-    /// `checks`: with every tolerance determined; `moving`: whether launches get only new inputs.
+    /// `checks` must have every tolerance determined. `moving`: whether every launch gets new
+    /// inputs.
     pub(crate) fn new(
         checks: &'a Checks,
         references: ReferenceKernels<'a>,
@@ -81,12 +85,12 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.link
     }
 
-    /// Gives up the loaded references and the memory.
+    /// Unloads the references, and hands the memory over for scrubbing.
     pub(crate) fn retire(self) {
         self.on_device.retire(self.references.retire());
     }
 
-    /// Does work that is not the candidate's, while its time limit is paused.
+    /// Performs work that is not the candidate's, while the candidate's time limit is paused.
     pub(crate) fn aside<T>(
         &mut self,
         executor: &Executor,
@@ -99,8 +103,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         done
     }
 
-    /// Does work that is not the candidate's: accesses are not checked, and no data remain that a later
-    /// launch with the same inputs could copy.
+    /// Performs work that is not the candidate's. Accesses are not checked, and no data remain that
+    /// a later launch with the same inputs could copy.
     fn apart<T>(
         &mut self,
         executor: &Executor,
@@ -115,8 +119,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         done
     }
 
-    /// Judges each output of the first launch, which had the contract's inputs. Returns whether all are
-    /// right.
+    /// Judges each output of the first launch, which had the contract's inputs. Returns whether all
+    /// are correct.
     pub(crate) fn first(
         &mut self,
         executor: &Executor,
@@ -137,7 +141,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         Ok(right)
     }
 
-    /// Checks that the second launch is right too. It has other inputs, if inputs may change.
+    /// Checks that the second launch is correct too. It has other inputs, if inputs may change.
     pub(crate) fn second(
         &mut self,
         executor: &Executor,
@@ -146,9 +150,9 @@ impl<'a, 'l> Oracle<'a, 'l> {
         filling: Filling,
     ) -> JobResult<()> {
         let (code, when) = if shown == Shown::CANONICAL {
-            (ReasonCode::DependsOnHistory, "right at the first launch, but at the second ")
+            (ReasonCode::DependsOnHistory, "correct at the first launch, but at the second ")
         } else {
-            (ReasonCode::WrongForOtherSeeds, "right for the contract's seeds, but for others ")
+            (ReasonCode::WrongForOtherSeeds, "correct for the contract's seeds, but for others ")
         };
         let when = when.to_owned();
         let otherwise = Otherwise { launch: "the second launch", code, when };
@@ -156,8 +160,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.confirm(executor, buffers, (shown, filling), left, &otherwise)
     }
 
-    /// Decides whether wrong elements were never written, if one launch does not show it: the second had
-    /// another filling.
+    /// Decides whether wrong elements were never written, if the first launch does not prove it.
+    /// `left` has the outputs of the second launch, which had another filling.
     pub(crate) fn settle(
         &mut self,
         executor: &Executor,
@@ -175,7 +179,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.verdicts.settle(buffers, left, &all, checks)
     }
 
-    /// Returns the outputs of a launch in the expected order; `None` if they are compared as they are.
+    /// Returns the outputs of a launch in the expected order; `None` if no arrangement applies.
     fn arranged(
         &self,
         executor: &Executor,
@@ -194,7 +198,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         has_time
     }
 
-    /// Counts a verification, which took the host so long.
+    /// Counts a verification, which took the host the time `took`.
     fn completed(&mut self, audit: Audit, took: Duration) {
         self.slow = took > WORTH_TELLING;
         self.assigned.took(took);
@@ -205,7 +209,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.assigned.phase == Phase::Timed && !audit.under_load
     }
 
-    /// Verifies a launch after the first, with its outputs in the buffers.
+    /// Verifies a launch after the first, while its outputs are in the buffers.
     fn later(
         &mut self,
         executor: &Executor,
@@ -216,7 +220,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.judge_later(executor, buffers, audit, left)
     }
 
-    /// Judges the outputs of a launch after the first. `None`: the device found them right.
+    /// Judges the outputs of a launch after the first. `None` means that the device found them to
+    /// be correct.
     fn judge_later(
         &mut self,
         executor: &Executor,
@@ -226,21 +231,21 @@ impl<'a, 'l> Oracle<'a, 'l> {
     ) -> JobResult<()> {
         let (code, before, after) = match self.assigned.phase {
             Phase::WarmUp => {
-                (ReasonCode::DependsOnHistory, "right at first, but in launch", "of the warm-up")
+                (ReasonCode::DependsOnHistory, "correct at first, but in launch", "of the warm-up")
             }
             Phase::Timed if audit.under_load => (
                 ReasonCode::OutputVariesBetweenTrials,
-                "right when not timed, but in a launch of the load before launch",
-                "timed",
+                "correct when not timed, but in a launch of the load before launch",
+                "of the timed launches",
             ),
             Phase::Timed => (
                 ReasonCode::OutputVariesBetweenTrials,
-                "right when not timed, but in launch",
-                "timed",
+                "correct when not timed, but in launch",
+                "of the timed launches",
             ),
             Phase::Lasting | Phase::Last => (
                 ReasonCode::DependsOnHistory,
-                "right at first, but in launch",
+                "correct at first, but in launch",
                 "with its state kept",
             ),
         };
@@ -251,8 +256,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.confirm(executor, buffers, (audit.shown, audit.filling), left, &otherwise)
     }
 
-    /// Checks that a launch after the first is right. `left`: its outputs, unless the device found them
-    /// right; `filling`: their content before it.
+    /// Checks that a launch after the first is correct. `left` has its outputs, or is `None` if the
+    /// device found them to be correct. `filling` is their content before the launch.
     fn confirm(
         &mut self,
         executor: &Executor,
@@ -293,7 +298,8 @@ impl Judge for Oracle<'_, '_> {
         }
         let began = Instant::now();
         let later = |this: &mut Self| this.later(executor, buffers, audit);
-        // Two messages cost as much as a quick verification, so it is not reported.
+        // Two messages take as long as a quick verification, so the server is not notified of a
+        // quick one.
         let verified = match self.slow {
             true => self.aside(executor, later),
             false => self.apart(executor, later),
@@ -308,7 +314,7 @@ impl Judge for Oracle<'_, '_> {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<Verification> {
-        // A slow verification is reported to the server, and then waited for.
+        // A slow verification is not queued: the server is notified, and this thread waits.
         let began = Instant::now();
         let quick = !self.slow && !audit.under_load;
         if quick && self.on_device.fits(executor, buffers) {
@@ -358,6 +364,6 @@ impl Referee for Oracle<'_, '_> {
 }
 
 pub(crate) fn unknown(buffer: usize) -> Failed {
-    let text = format!("buffer {buffer} is to be checked, but is no output with a tolerance");
+    let text = format!("buffer {buffer} is to be checked, but it is not an output with a tolerance");
     Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }

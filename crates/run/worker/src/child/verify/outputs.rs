@@ -1,4 +1,4 @@
-//! The outputs of a launch: copied to the host, hashed, and stored for the caller.
+//! A launch's outputs: copied to the host, hashed, and stored for the caller.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use crate::protocol::{Blame, EvaluatePlan, OutputSummary};
 use warpgauge_device::Staging;
 use warpgauge_model::FailureCode;
 
-/// Size from which outputs are hashed on all cores, bytes.
+/// Minimum size of outputs that are hashed on all cores, bytes.
 const PARALLEL_HASH_BYTES: usize = 256 << 10;
 
 /// Size of the pieces in which outputs that are only hashed are copied, bytes.
 const HASHED_PIECE_BYTES: usize = 16 << 20;
 
-/// Buffer indices with the content of outputs.
+/// Index of each output's buffer, and its content.
 pub(crate) type Outputs = Vec<(usize, Staging)>;
 
 /// Copies the outputs that are checked or stored to the host, and hashes the others while copying.

@@ -25,10 +25,11 @@ pub(crate) struct ReferenceKernels<'a> {
     redrawn: bool,
     /// Loaded references, in the plan's order.
     loaded: Vec<LoadedProgram>,
-    /// Unfused forms. They stay loaded: a process that unloads one program must unload all.
+    /// Unfused forms of references. They stay loaded, because a process that unloads one program
+    /// must unload all.
     unfused: Vec<LoadedProgram>,
-    /// Random fillings of the references' outputs, new for each run: a candidate cannot match elements that a
-    /// reference never wrote.
+    /// Random fillings of the references' outputs, new for each run. A candidate therefore cannot
+    /// match elements that a reference never wrote.
     fillings: Secret,
 }
 
@@ -44,7 +45,7 @@ impl<'a> ReferenceKernels<'a> {
         }
     }
 
-    /// Unloads all references, and returns the residue that they kept.
+    /// Hands the memory of all references over for scrubbing, and returns the residue.
     pub(crate) fn retire(self) -> &'a mut Residue {
         for reference in self.loaded.into_iter().chain(self.unfused) {
             reference.retire(self.residue);
@@ -106,7 +107,8 @@ impl<'a> ReferenceKernels<'a> {
         Ok(expected)
     }
 
-    /// Runs a reference on the buffers' inputs, and waits for it. Returns the filling of its outputs.
+    /// Runs a reference on the buffers' inputs, and waits for it. Returns the filling that its
+    /// outputs had.
     fn run(
         &mut self,
         executor: &Executor,
@@ -118,8 +120,8 @@ impl<'a> ReferenceKernels<'a> {
         ended.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
     }
 
-    /// Runs a reference on the buffers' inputs, with inputs of one type moved by some units in the last
-    /// place. Restores the inputs afterwards.
+    /// Runs a reference on the buffers' inputs. With `nudge`, first moves inputs of one type by
+    /// some units in the last place. Restores the inputs afterwards.
     pub(crate) fn run_nudged(
         &mut self,
         executor: &Executor,
@@ -148,7 +150,7 @@ impl<'a> ReferenceKernels<'a> {
         executor.stream.synchronize().map_err(blame)
     }
 
-    /// Loads the unfused form of a reference; returns whether it has one.
+    /// Loads the unfused form of a reference. Returns whether the reference has one.
     pub(crate) fn load_unfused(
         &mut self,
         executor: &Executor,
@@ -162,7 +164,7 @@ impl<'a> ReferenceKernels<'a> {
         Ok(true)
     }
 
-    /// Runs the unfused form that was loaded last on the buffers' inputs. Restores the inputs afterwards.
+    /// Runs the unfused form that was loaded last. Restores the buffers' inputs afterwards.
     pub(crate) fn run_unfused(
         &mut self,
         executor: &Executor,
@@ -175,8 +177,8 @@ impl<'a> ReferenceKernels<'a> {
         ended.map_err(|error| Failed::device(error, Blame::Reference))
     }
 
-    /// Queues a reference on the buffers' inputs, and restores those inputs that a later launch reads: a
-    /// reference that changes an input is not the candidate's fault.
+    /// Queues a reference on the buffers' inputs, and restores those inputs that a later launch
+    /// reads. The candidate is not at fault if a reference changes an input.
     pub(crate) fn queue(
         &mut self,
         executor: &Executor,
@@ -188,14 +190,15 @@ impl<'a> ReferenceKernels<'a> {
         }
         let filling = Filling::drawn(self.fillings.bits());
         launch(executor, &mut self.loaded[index], buffers, filling)?;
-        // The next reference must find the same inputs.
+        // The next reference must read the same inputs.
         let redrawn = self.redrawn && index + 1 == self.checks.references.len();
         let rewritten = rewrite_inputs(buffers, redrawn, executor.tools()?);
         rewritten.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
     }
 }
 
-/// Queues a reference on the buffers' inputs, with filled outputs and with variables as after loading.
+/// Queues a reference on the buffers' inputs, with filled outputs and with variables as after
+/// loading.
 pub(crate) fn launch(
     executor: &Executor,
     reference: &mut LoadedProgram,
