@@ -30,8 +30,8 @@ macro_rules! entry_points {
             /// Returns the name of the first required function that the library does not export.
             ///
             /// # Safety
-            /// `library` is a CUDA driver library (or implements its interface), and stays open for the
-            /// rest of the process.
+            /// `library` is a CUDA driver library (or implements its interface), and stays open for
+            /// the rest of the process.
             pub(super) unsafe fn look_up(library: &Library) -> Result<Self, &'static str> {
                 Ok(Self {
                     // SAFETY: the caller vouches for the library; the types are those of cuda.h,

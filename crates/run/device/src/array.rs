@@ -118,8 +118,8 @@ impl CopySide {
 }
 
 impl DeviceArray {
-    /// Makes an array with undefined content, which textures can read, and surfaces access if it `has_surfaces`: the driver
-    /// has lower limits for the extents of such arrays.
+    /// Makes an array with undefined content, which textures can read, and surfaces access if it
+    /// `has_surfaces`: the driver has lower limits for the extents of such arrays.
     ///
     /// # Errors
     /// Returns the driver's error, such as `out_of_memory`; fails if the driver has no arrays.
@@ -154,7 +154,8 @@ impl DeviceArray {
         Ok(Self { handle, grid: grid.clone(), zeros, context: context.clone() })
     }
 
-    /// Queues filling the array with the rows of a tensor, which lie one behind the other from `address` on.
+    /// Queues filling the array with the rows of a tensor, which lie one behind the other from
+    /// `address` on.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -210,8 +211,9 @@ impl DeviceArray {
             height: rows.height as usize,
             depth: rows.depth as usize,
         };
-        // SAFETY: the driver reads the description, which has its layout, and refuses rows outside of the array and
-        // addresses that are not device memory. No memory of Rust is on the device.
+        // SAFETY: the driver reads the description, which has its layout, and refuses rows outside
+        // of the array and addresses that are not device memory. No memory of Rust is on the
+        // device.
         let result = unsafe { (entries(&self.context)?.copy)(&copy, stream) };
         self.context.api().check(result, "copy between a tensor and its CUDA array")
     }
@@ -240,8 +242,8 @@ impl DeviceArray {
 
 impl Drop for DeviceArray {
     fn drop(&mut self) {
-        // The driver reuses freed memory without clearing it. Failures mean that the context is lost, and its memory with
-        // it.
+        // The driver reuses freed memory without clearing it. Failures mean that the context is
+        // lost, and its memory with it.
         if self.context.synchronize().is_ok() {
             let _ = self.wipe();
         }

@@ -7,8 +7,8 @@ use super::{Context, DeviceError, PinnedBuffer, Stream};
 /// stopped exceeds it.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
-/// Time for which the device is idle after the host has released it, nanoseconds. On an H200 the times of
-/// short kernels vary half as much with 8 µs as with none.
+/// Time for which the device is idle after the host has released it, nanoseconds. On an H200 the
+/// times of short kernels vary half as much with 8 µs as with none.
 const QUIET_NS: u32 = 8_000;
 
 /// Words of the page that both sides use, on separate cache lines.
@@ -17,8 +17,8 @@ const RELEASED: usize = 64;
 
 /// A kernel that blocks a stream until the host releases it.
 ///
-/// Work queued after it runs without gaps that the host causes: the time between two events around a
-/// launch is then the launch's own, without the driver call.
+/// Work queued after it runs without gaps that the host causes: the time between two events around
+/// a launch is then the launch's own, without the driver call.
 pub struct BlockingKernel {
     page: PinnedBuffer,
     /// Value that releases the kernel launched last.

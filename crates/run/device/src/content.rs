@@ -23,8 +23,8 @@ pub struct RangeContent {
 }
 
 impl RangeContent {
-    /// Describes elements of a tensor from `first` on, a multiple of 4, in `bytes` bytes at an address
-    /// that is a multiple of 16.
+    /// Describes elements of a tensor from `first` on, a multiple of 4, in `bytes` bytes at an
+    /// address that is a multiple of 16.
     pub fn tensor(params: InitParams, first: u64, (address, bytes): (u64, usize)) -> Self {
         Self { address, bytes: bytes as u64, first, params }
     }
@@ -40,7 +40,8 @@ impl RangeContent {
     }
 }
 
-/// Mirrors `Contents` in support.cu: ranges, and the number of the first block after each range's blocks.
+/// Mirrors `Contents` in support.cu: ranges, and the number of the first block after each range's
+/// blocks.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct RangeContents {

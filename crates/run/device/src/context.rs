@@ -171,8 +171,8 @@ impl Driver {
 
 /// The context of a device, current on the thread that holds it.
 ///
-/// It lives until the process ends: a worker has one for its whole life, and releasing a context whose
-/// work never ends would hang.
+/// It lives until the process ends: a worker has one for its whole life, and releasing a context
+/// whose work never ends would hang.
 #[derive(Clone)]
 pub struct Context {
     api: &'static Api,
@@ -216,8 +216,8 @@ impl Context {
         Ok((free as u64, total as u64))
     }
 
-    /// Returns the stack size that the driver reserves for a thread of a kernel whose need is unknown,
-    /// bytes.
+    /// Returns the stack size that the driver reserves for a thread of a kernel whose need is
+    /// unknown, bytes.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -229,7 +229,8 @@ impl Context {
         Ok(bytes as u64)
     }
 
-    /// Marks the beginning of the range that a profiler around this process records, if there is one.
+    /// Marks the beginning of the range that a profiler around this process records, if there is
+    /// one.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -249,8 +250,8 @@ impl Context {
         self.api.check(unsafe { stop() }, "stop the profiler")
     }
 
-    /// Returns L2 lines that a kernel had marked as persisting to normal use. Has no effect where this is
-    /// unsupported.
+    /// Returns L2 lines that a kernel had marked as persisting to normal use. Has no effect where
+    /// this is unsupported.
     ///
     /// # Errors
     /// Fails if the context is lost.

@@ -53,7 +53,8 @@ impl EmulatorControl {
     /// # Safety
     /// `library` stays open for the rest of the process.
     pub(super) unsafe fn look_up(library: &Library) -> Option<Self> {
-        // SAFETY: the emulator exports these names with these types, and no other library uses them.
+        // SAFETY: the emulator exports these names with these types, and no other library uses
+        // them.
         unsafe {
             Some(Self {
                 set_sanitize: *library.get(b"wgEmulatorSetSanitize").ok()?,
@@ -85,8 +86,8 @@ impl EmulatorControl {
         answered(number, "switch the counts")
     }
 
-    /// Returns the counts of the one launch that `launch` makes and waits for; with `several`, of all launches that it
-    /// makes. Discards earlier findings.
+    /// Returns the counts of the one launch that `launch` makes and waits for; with `several`, of
+    /// all launches that it makes. Discards earlier findings.
     ///
     /// # Errors
     /// Returns errors of the launch and of the emulator.
@@ -103,8 +104,8 @@ impl EmulatorControl {
         Ok(self.take_launches(several))
     }
 
-    /// Returns the counts of the launches since the last report, and removes that report. `None` means that there was no
-    /// launch, or more than one without `several`.
+    /// Returns the counts of the launches since the last report, and removes that report. `None`
+    /// means that there was no launch, or more than one without `several`.
     fn take_launches(&self, several: bool) -> Option<LaunchCounts> {
         let report = self.take_report()?;
         let kernels = report["kernels"].as_array()?;
@@ -137,22 +138,24 @@ impl EmulatorControl {
         })
     }
 
-    /// Returns and removes the counts and findings since the last call. `None` means that there is no
-    /// report, that it is larger than 16 MiB, or that it is not JSON.
+    /// Returns and removes the counts and findings since the last call. `None` means that there is
+    /// no report, that it is larger than 16 MiB, or that it is not JSON.
     pub fn take_report(&self) -> Option<serde_json::Value> {
-        // SAFETY: the emulator writes at most the given length, and without a buffer returns the length.
+        // SAFETY: the emulator writes at most the given length, and without a buffer returns the
+        // length.
         read(|buffer, room| unsafe { (self.take_report)(buffer, room) })
     }
 
-    /// Returns all state that a module keeps between launches. `None` means that the list exceeds 16 MiB.
+    /// Returns all state that a module keeps between launches. `None` means that the list exceeds
+    /// 16 MiB.
     pub fn variables(&self, module: &Module) -> Option<EmulatedVariables> {
         // SAFETY: as above; the module is loaded.
         read(|buffer, room| unsafe { (self.module_variables)(module.handle(), buffer, room) })
     }
 }
 
-/// Reads JSON that `write` writes to a buffer of a given length. Without a buffer, `write` returns the
-/// length.
+/// Reads JSON that `write` writes to a buffer of a given length. Without a buffer, `write` returns
+/// the length.
 fn read<T: serde::de::DeserializeOwned>(write: impl Fn(*mut u8, usize) -> usize) -> Option<T> {
     let bytes = write(std::ptr::null_mut(), 0);
     if bytes > MAX_REPORT_BYTES {

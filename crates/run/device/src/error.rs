@@ -21,7 +21,8 @@ pub struct DeviceError {
     pub text: String,
     /// Further details, e.g. the log of the PTX assembler; starts with a separator, or is empty.
     pub detail: String,
-    /// Whether the error occurred in another process, so that this process's context is not affected.
+    /// Whether the error occurred in another process, so that this process's context is not
+    /// affected.
     pub elsewhere: bool,
 }
 

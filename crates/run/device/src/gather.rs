@@ -16,8 +16,8 @@ struct Layout {
     strides: [u64; MOST_AXES],
 }
 
-/// Returns the layout of a tensor's elements: its axes, merged where one continues at the end of the
-/// next.
+/// Returns the layout of a tensor's elements: its axes, merged where one continues at the end of
+/// the next.
 ///
 /// `None` means too many axes. No extent is 0.
 fn merged(shape: &[u64], strides: &[u64]) -> Option<(Layout, u32)> {
@@ -41,9 +41,9 @@ fn merged(shape: &[u64], strides: &[u64]) -> Option<(Layout, u32)> {
 }
 
 impl Support {
-    /// Queues copying a tensor's elements, of `size` bytes each, to an address, adjacent and in C order.
-    /// Each address is a multiple of the size, and the tensor is within memory of this context. Returns
-    /// `false` if the tensor has too many axes; then nothing was queued.
+    /// Queues copying a tensor's elements, of `size` bytes each, to an address, adjacent and in C
+    /// order. Each address is a multiple of the size, and the tensor is within memory of this
+    /// context. Returns `false` if the tensor has too many axes; then nothing was queued.
     ///
     /// # Errors
     /// Returns the driver's error.

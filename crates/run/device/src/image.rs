@@ -3,8 +3,8 @@
 use super::DeviceError;
 use warpgauge_model::{FailureCode, Image, ImageFormat};
 
-/// Checks that an image's headers claim no more bytes than it has. The driver gets a start and no length,
-/// so it relies on these headers.
+/// Checks that an image's headers claim no more bytes than it has. The driver gets a start and no
+/// length, so it relies on these headers.
 pub(super) fn check_image(image: &Image) -> Result<(), DeviceError> {
     let claimed = match image.format {
         ImageFormat::Ptx => match image.bytes.iter().position(|&byte| byte == 0) {
@@ -60,8 +60,8 @@ fn elf_extent(bytes: &[u8]) -> Option<u64> {
     Some(extent)
 }
 
-/// Returns the number of bytes that the header of a fat binary claims: magic 0xBA55ED50, version, header
-/// size, payload.
+/// Returns the number of bytes that the header of a fat binary claims: magic 0xBA55ED50, version,
+/// header size, payload.
 fn fatbin_bytes(bytes: &[u8]) -> Result<u64, String> {
     let claimed = (|| {
         (field(bytes, 0, 4)? == 0xBA55_ED50).then_some(())?;

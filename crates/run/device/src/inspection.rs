@@ -61,8 +61,8 @@ impl Support {
 }
 
 impl Inspection<'_> {
-    /// Queues checks of ranges: each finds the first byte of an element that differs from the described
-    /// content.
+    /// Queues checks of ranges: each finds the first byte of an element that differs from the
+    /// described content.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -81,8 +81,8 @@ impl Inspection<'_> {
         Ok(found)
     }
 
-    /// Queues a check of `count` elements: it finds the first element at `actual` that is not within a
-    /// tolerance of the element at `expected`. The memory belongs to this process, and
+    /// Queues a check of `count` elements: it finds the first element at `actual` that is not
+    /// within a tolerance of the element at `expected`. The memory belongs to this process, and
     /// [`Support::compares`] the type.
     ///
     /// # Errors
@@ -102,8 +102,8 @@ impl Inspection<'_> {
         self.look("wg_compare", self.support.spread(count), arguments)
     }
 
-    /// Queues a check that finds the first byte in which the `bytes` bytes at two addresses differ. Both
-    /// addresses are multiples of 8, and the memory belongs to this process.
+    /// Queues a check that finds the first byte in which the `bytes` bytes at two addresses differ.
+    /// Both addresses are multiples of 8, and the memory belongs to this process.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -126,7 +126,8 @@ impl Inspection<'_> {
         Ok(Findings(self.read))
     }
 
-    /// Queues reading the findings, and marks the end of that with `passed`. Work may be queued after it.
+    /// Queues reading the findings, and marks the end of that with `passed`. Work may be queued
+    /// after it.
     ///
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.

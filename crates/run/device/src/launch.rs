@@ -177,9 +177,9 @@ impl PreparedLaunch {
 
     fn launch_plain(&mut self, stream: &Stream) -> c_int {
         let LaunchShape { grid, block, shared_bytes, .. } = self.shape;
-        // SAFETY: function and stream are alive; each pointer refers to at least 16 bytes that outlive
-        // the call, which copies the arguments. The kernel can then access device memory and page-locked
-        // memory, both of which belong to this process alone.
+        // SAFETY: function and stream are alive; each pointer refers to at least 16 bytes that
+        // outlive the call, which copies the arguments. The kernel can then access device memory
+        // and page-locked memory, both of which belong to this process alone.
         unsafe {
             (self.function.context().api().launch)(
                 self.function.handle,

@@ -18,9 +18,9 @@ struct Linker<'a> {
     state: *mut c_void,
 }
 
-/// Links PTX for the context's device and returns the image: machine code as an ELF file, with a symbol
-/// for each variable of the text. [`Module::load`](crate::Module::load) may make shorter code of the same
-/// text, but with the same variables.
+/// Links PTX for the context's device and returns the image: machine code as an ELF file, with a
+/// symbol for each variable of the text. [`Module::load`](crate::Module::load) may make shorter
+/// code of the same text, but with the same variables.
 ///
 /// # Errors
 /// Returns the driver's error. Fails if the driver has no linker.
@@ -64,7 +64,8 @@ pub fn link_ptx(context: &Context, ptx: &[u8]) -> Result<Vec<u8>, DeviceError> {
         let text = format!("the linked image has {bytes} bytes");
         return Err(DeviceError::local("link PTX", FailureCode::NotSupported, text));
     }
-    // SAFETY: the image belongs to the linker, which is alive, and has the returned number of bytes.
+    // SAFETY: the image belongs to the linker, which is alive, and has the returned number of
+    // bytes.
     Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), bytes) }.to_vec())
 }
 

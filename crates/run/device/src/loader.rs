@@ -96,9 +96,9 @@ struct Opened {
 static OPENED: OnceLock<Opened> = OnceLock::new();
 static API: OnceLock<Api> = OnceLock::new();
 
-/// Finds the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then beside the executable, then in its
-/// `../lib/warpgauge`. The first two are returned even if no such file exists, so that a mistyped path is
-/// an error instead of another emulator.
+/// Finds the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then beside the executable, then in
+/// its `../lib/warpgauge`. The first two are returned even if no such file exists, so that a
+/// mistyped path is an error instead of another emulator.
 pub fn find_emulator(explicit: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = explicit {
         return Some(absolute(path));
@@ -191,15 +191,16 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
 }
 
 fn open_library(path: &Path) -> Result<Library, String> {
-    // SAFETY: opening runs the library's initialisers. The path is the driver's well-known name or a file
-    // that the operator named or installed beside this program.
+    // SAFETY: opening runs the library's initialisers. The path is the driver's well-known name or
+    // a file that the operator named or installed beside this program.
     unsafe { Library::new(path) }.map_err(|error| {
         // The error's own text is "dlopen failed"; its source has the system's message.
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     })
 }
 
-/// Returns the library that cudarc found. Checked and caught, because cudarc panics if there is none.
+/// Returns the library that cudarc found. Checked and caught, because cudarc panics if there is
+/// none.
 fn cudarc_library(choice: &DriverChoice) -> Result<&'static Library, LoadError> {
     // SAFETY: opens candidates by name, as `open_library` does.
     let present = || unsafe { sys::is_culib_present() };

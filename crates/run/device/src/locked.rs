@@ -1,11 +1,11 @@
 //! Locked calls: inputs are encrypted until a call's turn, and results are hashed at its end.
 //!
 //! A process that could read the inputs of all calls at once could compute all results at once. The
-//! inputs of each call are therefore encrypted under a separate key, which the process gets when the hash
-//! of the previous call's results is known. The process's stream has, in this order: a gate that waits
-//! for the key (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of its results
-//! (`wg_commit`). The measured time is from the key to the hash; [`Locks::time`] measures the same
-//! without a call.
+//! inputs of each call are therefore encrypted under a separate key, which the process gets when
+//! the hash of the previous call's results is known. The process's stream has, in this order: a
+//! gate that waits for the key (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of
+//! its results (`wg_commit`). The measured time is from the key to the hash; [`Locks::time`]
+//! measures the same without a call.
 
 use std::time::{Duration, Instant};
 
@@ -91,8 +91,8 @@ impl<'a> Locks<'a> {
         self.keys.copy_from_host(0, keys.as_flattened(), self.stream)
     }
 
-    /// Queues encrypting or decrypting a window with one of the keys. The result goes to the address `to`, which
-    /// may be the window's. The window's size is a multiple of 64 bytes.
+    /// Queues encrypting or decrypting a window with one of the keys. The result goes to the
+    /// address `to`, which may be the window's. The window's size is a multiple of 64 bytes.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -113,8 +113,8 @@ impl<'a> Locks<'a> {
         Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
     }
 
-    /// Measures decrypting a window and hashing ranges without a call between them, from the key to the
-    /// hashes. The content of the window changes.
+    /// Measures decrypting a window and hashing ranges without a call between them, from the key to
+    /// the hashes. The content of the window changes.
     ///
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.

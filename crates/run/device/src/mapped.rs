@@ -23,8 +23,8 @@ impl MappedFile {
         if bytes == 0 {
             return Ok(Self { map: None });
         }
-        // SAFETY: the file is in the job's private directory. The server fills it before it sends the job
-        // and does not touch it until the job has ended; kernels cannot reach files.
+        // SAFETY: the file is in the job's private directory. The server fills it before it sends
+        // the job and does not touch it until the job has ended; kernels cannot reach files.
         let map = unsafe { memmap2::Mmap::map(&file)? };
         Ok(Self { map: Some(map) })
     }

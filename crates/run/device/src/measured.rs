@@ -37,8 +37,8 @@ pub struct MeasuredErrors {
     pub non_finite_matched: u64,
     /// Index of the first element that does not match.
     pub first: Option<u64>,
-    /// Largest |actual − expected| over pairs of finite elements; the following fields are over these
-    /// pairs, too.
+    /// Largest |actual − expected| over pairs of finite elements; the following fields are over
+    /// these pairs, too.
     pub max_abs: f64,
     /// Largest |actual − expected| / |expected| where expected ≠ 0.
     pub max_rel: f64,

@@ -23,8 +23,8 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Allocates a block. Its content is undefined, but never that of a former buffer. A buffer of no
-    /// bytes has one byte, so that its address is valid.
+    /// Allocates a block. Its content is undefined, but never that of a former buffer. A buffer of
+    /// no bytes has one byte, so that its address is valid.
     ///
     /// # Errors
     /// Returns `out_of_memory`, with the requested and the free size.
@@ -54,7 +54,8 @@ impl DeviceBuffer {
             context.api().check(result, &operation).map(|()| address)
         };
         let first = allocate();
-        // Memory kept for reuse must not cause a failure, so it is freed and the allocation repeated.
+        // Memory kept for reuse must not cause a failure, so it is freed and the allocation
+        // repeated.
         let kept = if first.is_err() { context.reserve().drain() } else { Vec::new() };
         let address = if kept.is_empty() {
             first
@@ -70,8 +71,8 @@ impl DeviceBuffer {
         })
     }
 
-    /// Returns the buffer for reuse. Its content must have been overwritten with zeros, and the device
-    /// must have finished all work.
+    /// Returns the buffer for reuse. Its content must have been overwritten with zeros, and the
+    /// device must have finished all work.
     pub fn retire_clean(mut self) {
         self.clean = true;
     }
@@ -141,8 +142,8 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
-    /// Queues setting `bytes` bytes, starting at `offset`, to the four bytes of `word`, the lowest first,
-    /// repeated. The offset is a multiple of 4.
+    /// Queues setting `bytes` bytes, starting at `offset`, to the four bytes of `word`, the lowest
+    /// first, repeated. The offset is a multiple of 4.
     ///
     /// # Errors
     /// Fails if the range reaches past the end, or with the driver's error.
@@ -197,7 +198,8 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
-    /// Queues a copy that starts at `offset` and fills `target`, which is returned once the copy is done.
+    /// Queues a copy that starts at `offset` and fills `target`, which is returned once the copy is
+    /// done.
     ///
     /// # Errors
     /// Fails if the range reaches past the end, or with the driver's error.
@@ -213,8 +215,8 @@ impl DeviceBuffer {
         if !bytes.is_empty() {
             let (start, length) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
             let address = self.address + offset as u64;
-            // SAFETY: the source was checked; the target is kept in the pending copy, which waits before
-            // it releases the target.
+            // SAFETY: the source was checked; the target is kept in the pending copy, which waits
+            // before it releases the target.
             let result =
                 unsafe { (self.context.api().copy_to_host)(start, address, length, stream.handle) };
             self.context.api().check(result, OPERATION)?;
@@ -286,8 +288,8 @@ impl Drop for DeviceBuffer {
             release(&self.context, gone);
             return;
         }
-        // The driver reuses freed memory without clearing it, so it is zeroed first. Failures mean that
-        // the context is lost, and its memory with it.
+        // The driver reuses freed memory without clearing it, so it is zeroed first. Failures mean
+        // that the context is lost, and its memory with it.
         let zeroed = self.context.synchronize().is_ok_and(|()| {
             // SAFETY: the range is ours; the null handle is the default stream.
             let result =
@@ -309,8 +311,8 @@ fn release(context: &Context, pieces: impl IntoIterator<Item = Piece>) {
     }
 }
 
-/// Waits for a copy that uses the caller's memory. A stream that cannot be waited for has a lost context,
-/// whose copies the driver has ended.
+/// Waits for a copy that uses the caller's memory. A stream that cannot be waited for has a lost
+/// context, whose copies the driver has ended.
 fn wait_for_copy(stream: &Stream) -> Result<(), DeviceError> {
     stream.synchronize()
 }

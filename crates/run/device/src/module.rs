@@ -136,8 +136,8 @@ impl Module {
         }
     }
 
-    /// Returns whether a variable is managed memory, which the host can access too. The driver decides
-    /// this, whatever the image declares.
+    /// Returns whether a variable is managed memory, which the host can access too. The driver
+    /// decides this, whatever the image declares.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -235,7 +235,8 @@ impl KernelFunction {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// Allows launches with this much dynamic shared memory; above 48 KB the driver requires an opt-in.
+    /// Allows launches with this much dynamic shared memory; above 48 KB the driver requires an
+    /// opt-in.
     ///
     /// # Errors
     /// Fails if it is more than the device has, and names the sizes.

@@ -1,4 +1,5 @@
-//! Facts about a GPU from the driver's management library: clocks, throttling, power, other processes.
+//! Facts about a GPU from the driver's management library: clocks, throttling, power, other
+//! processes.
 
 use std::ffi::OsStr;
 
@@ -136,15 +137,15 @@ fn watts(milliwatts: u32) -> f64 {
 
 /// Returns whether a process is this one or has the same parent, like the server's other workers.
 ///
-/// A process that cannot be looked up is in another process namespace, or has ended. It counts as foreign
-/// as long as it is on the GPU.
+/// A process that cannot be looked up is in another process namespace, or has ended. It counts as
+/// foreign as long as it is on the GPU.
 fn is_ours(process: u32) -> bool {
     let parent = std::os::unix::process::parent_id();
     process == std::process::id() || parent_of(process) == Some(parent)
 }
 
-/// Returns the parent of a process from `/proc/<pid>/stat`, whose second field is in parentheses and may
-/// contain anything.
+/// Returns the parent of a process from `/proc/<pid>/stat`, whose second field is in parentheses
+/// and may contain anything.
 fn parent_of(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

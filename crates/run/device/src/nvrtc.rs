@@ -1,8 +1,8 @@
 //! NVRTC: the run-time compilation library, opened from a path that the caller chose.
 //!
-//! cudarc finds its library by name through the loader. If the chosen file is open already, the loader
-//! answers cudarc's request by SONAME with that file, so neither `LD_LIBRARY_PATH` nor the machine's
-//! configuration decides which version compiles.
+//! cudarc finds its library by name through the loader. If the chosen file is open already, the
+//! loader answers cudarc's request by SONAME with that file, so neither `LD_LIBRARY_PATH` nor the
+//! machine's configuration decides which version compiles.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -50,9 +50,9 @@ pub struct LoadedLibrary {
 }
 
 impl LoadedLibrary {
-    /// Opens the library of this version at the absolute `path`, with its built-ins. The caller must do
-    /// this before the sandbox closes the file system; afterwards no file of the library is read any
-    /// more.
+    /// Opens the library of this version at the absolute `path`, with its built-ins. The caller
+    /// must do this before the sandbox closes the file system; afterwards no file of the library is
+    /// read any more.
     pub fn open(path: &Path, (major, minor): (u32, u32)) -> Result<Self, NvrtcError> {
         // SAFETY: loading runs the library's initialisers. The path comes from toolchain discovery
         // (the operator's installation), never from a request, and nothing else runs yet.
@@ -67,8 +67,8 @@ impl LoadedLibrary {
         Ok(Self { path: path.into(), _library: library, _builtins: builtins })
     }
 
-    /// Binds cudarc to the opened library. The caller must do this after the sandbox closed the file
-    /// system: then no other library of a similar name can be found.
+    /// Binds cudarc to the opened library. The caller must do this after the sandbox closed the
+    /// file system: then no other library of a similar name can be found.
     pub fn bind(self) -> Result<Nvrtc, NvrtcError> {
         // SAFETY: only requests libraries by name from the loader, as cudarc itself would.
         if !unsafe { sys::is_culib_present() } {
@@ -167,7 +167,8 @@ impl Nvrtc {
         Ok(archs.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect())
     }
 
-    /// Compiles. `Err` means that the library failed; the outcome reports a source that does not compile.
+    /// Compiles. `Err` means that the library failed; the outcome reports a source that does not
+    /// compile.
     pub fn compile(&self, job: &NvrtcJob<'_>) -> Result<NvrtcOutcome, NvrtcError> {
         let program = Program::create(job)?;
         let names = c_strings("a name expression", job.name_expressions)?;

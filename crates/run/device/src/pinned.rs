@@ -98,8 +98,8 @@ impl PinnedBuffer {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: allocated and initialised by us; no code writes during the borrow, because every copy
-        // into it takes the slice mutably and waits.
+        // SAFETY: allocated and initialised by us; no code writes during the borrow, because every
+        // copy into it takes the slice mutably and waits.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 
@@ -118,9 +118,9 @@ impl Drop for PinnedBuffer {
 
 /// Page-locked buffers kept for reuse: locking pages takes far more time than a copy.
 ///
-/// The pool holds at most `limit_bytes`. Beyond that it lends ordinary memory, which the driver copies
-/// through its own staging area. Kernels can read page-locked memory, so [`PinnedPool::scrub`] zeroes
-/// returned buffers before the next job.
+/// The pool holds at most `limit_bytes`. Beyond that it lends ordinary memory, which the driver
+/// copies through its own staging area. Kernels can read page-locked memory, so
+/// [`PinnedPool::scrub`] zeroes returned buffers before the next job.
 pub struct PinnedPool {
     context: Context,
     limit_bytes: usize,
@@ -154,8 +154,8 @@ impl PinnedPool {
             }
             None => {
                 let mut memory = vec![0; bytes];
-                // This memory is new to the process: a single core would take longer to get the pages
-                // than the device to fill them.
+                // This memory is new to the process: a single core would take longer to get the
+                // pages than the device to fill them.
                 let pages = memory.par_chunks_mut(PAGE_BYTES);
                 pages.with_min_len(SCRUB_BYTES / PAGE_BYTES).for_each(|page| page[0] = 0);
                 Staging { memory: Memory::Plain(memory), bytes, used: bytes, pool: Rc::clone(self) }
@@ -263,8 +263,8 @@ impl PendingCopy {
         self.returned(waited)
     }
 
-    /// Waits for an event that was recorded after the copy was queued, and returns the content. Later work
-    /// may still run.
+    /// Waits for an event that was recorded after the copy was queued, and returns the content.
+    /// Later work may still run.
     ///
     /// # Errors
     /// Returns a fault of work queued before the event, or of the driver.

@@ -12,9 +12,9 @@ const MAX_PIECES: usize = 64;
 /// A range of device memory: address and size in bytes.
 pub(super) type Piece = (u64, usize);
 
-/// Zeroed device memory that is not in use. Only pieces of the exact size are reused, so that a kernel
-/// that accesses memory outside its buffer finds the same neighbours as with new memory: none that it may
-/// rely on.
+/// Zeroed device memory that is not in use. Only pieces of the exact size are reused, so that a
+/// kernel that accesses memory outside its buffer finds the same neighbours as with new memory:
+/// none that it may rely on.
 #[derive(Default)]
 pub(super) struct Reserve {
     pieces: RefCell<VecDeque<Piece>>,
@@ -28,8 +28,8 @@ impl Reserve {
         pieces.remove(index).map(|(address, _)| address)
     }
 
-    /// Keeps a zeroed piece. Returns the pieces that must be freed for it, the oldest first, or the piece
-    /// itself.
+    /// Keeps a zeroed piece. Returns the pieces that must be freed for it, the oldest first, or the
+    /// piece itself.
     pub(super) fn put(&self, piece: Piece) -> Vec<Piece> {
         if piece.1 > MAX_BYTES {
             return vec![piece];

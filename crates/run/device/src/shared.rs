@@ -1,8 +1,8 @@
 //! Device memory and events that another process may open: CUDA IPC.
 //!
-//! A handle is for the whole block that the driver allocated, not for one buffer in it, and small buffers
-//! share a block. A caller that exports memory to a process that must not see other data must allocate
-//! whole pages.
+//! A handle is for the whole block that the driver allocated, not for one buffer in it, and small
+//! buffers share a block. A caller that exports memory to a process that must not see other data
+//! must allocate whole pages.
 
 use cudarc::driver::sys::{CUdeviceptr, CUipcEventHandle, CUipcMemHandle};
 use serde::{Deserialize, Serialize};
@@ -33,8 +33,8 @@ impl MemoryHandle {
 }
 
 impl DeviceBuffer {
-    /// Returns a handle of the block that contains the buffer. The buffer must begin the block, and be
-    /// alone in it.
+    /// Returns a handle of the block that contains the buffer. The buffer must begin the block, and
+    /// be alone in it.
     ///
     /// # Errors
     /// Fails if the driver cannot share memory, or not this block.
@@ -47,11 +47,12 @@ impl DeviceBuffer {
         Ok(MemoryHandle(bytemuck::cast_slice(&handle.reserved).to_vec()))
     }
 
-    /// Opens a whole block of `bytes` bytes of another process. It is closed, not freed, when the result
-    /// is dropped.
+    /// Opens a whole block of `bytes` bytes of another process. It is closed, not freed, when the
+    /// result is dropped.
     ///
     /// # Errors
-    /// Fails if the memory is gone or belongs to this process, or if the driver cannot share memory.
+    /// Fails if the memory is gone or belongs to this process, or if the driver cannot share
+    /// memory.
     pub fn import(
         context: &Context,
         handle: &MemoryHandle,
@@ -62,7 +63,8 @@ impl DeviceBuffer {
         Ok(Self::imported(address, size, context))
     }
 
-    /// Opens a block of another process. The driver returns its size: the other process is not trusted.
+    /// Opens a block of another process. The driver returns its size: the other process is not
+    /// trusted.
     ///
     /// # Errors
     /// Fails like [`Self::import`], or if the driver cannot return the size.
@@ -84,8 +86,8 @@ impl DeviceBuffer {
 }
 
 impl Event {
-    /// Creates an event that other processes may open, record and wait for. It records no time. Until a
-    /// process records it, waiting for it returns at once.
+    /// Creates an event that other processes may open, record and wait for. It records no time.
+    /// Until a process records it, waiting for it returns at once.
     ///
     /// # Errors
     /// Fails if the driver has no such events, or no place for the shared data of one (`/dev/shm`).

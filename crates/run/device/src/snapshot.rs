@@ -14,9 +14,9 @@ const RANGE_BYTES: usize = 24;
 
 /// A copy of a module's variables.
 ///
-/// Restoring it makes a launch see the module as if it had just been loaded, so that data that a kernel
-/// leaves in a variable does not reach its next launch. The copy is kept in the host's ordinary memory: a
-/// kernel could write to memory on the device or to page-locked memory.
+/// Restoring it makes a launch see the module as if it had just been loaded, so that data that a
+/// kernel leaves in a variable does not reach its next launch. The copy is kept in the host's
+/// ordinary memory: a kernel could write to memory on the device or to page-locked memory.
 pub struct VariableSnapshot {
     /// `None` if the module has no variables.
     held: Option<Held>,

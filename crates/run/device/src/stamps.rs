@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PendingCopy, Staging, Stream};
 
-/// Minimum time between two readings for a clock, nanoseconds: the device's timer advances in steps of up
-/// to 1 µs.
+/// Minimum time between two readings for a clock, nanoseconds: the device's timer advances in steps
+/// of up to 1 µs.
 const MIN_SPAN_NS: u64 = 50_000;
 
 /// Mean clock of the multiprocessors between two moments.
@@ -87,7 +87,8 @@ impl Stamp {
     }
 }
 
-/// Returns the clock between two readings; `None` if they are too close together or contain no values.
+/// Returns the clock between two readings; `None` if they are too close together or contain no
+/// values.
 pub fn clock_between(earlier: &[[u64; 2]], later: &[[u64; 2]]) -> Option<ClockReading> {
     let mut clocks = Vec::new();
     let mut spans = Vec::new();

@@ -60,8 +60,8 @@ impl Stream {
     }
 }
 
-/// Operations on memory that a caller knows by its address, as kernels do. Like a kernel, they can only reach memory of
-/// the context's device.
+/// Operations on memory that a caller knows by its address, as kernels do. Like a kernel, they can
+/// only reach memory of the context's device.
 impl Stream {
     /// Queues setting `bytes` bytes at a device address to `value`.
     ///
@@ -72,7 +72,8 @@ impl Stream {
             return Ok(());
         }
         let api = self.context.api();
-        // SAFETY: the driver refuses addresses that are not device memory, and no memory of Rust is on the device.
+        // SAFETY: the driver refuses addresses that are not device memory, and no memory of Rust is
+        // on the device.
         let result = unsafe { (api.fill)(address, value, bytes as usize, self.handle) };
         api.check(result, "fill device memory")
     }
@@ -101,7 +102,8 @@ impl Stream {
         }
         let api = self.context.api();
         let (start, bytes) = (target.as_mut_ptr().cast::<c_void>(), target.len());
-        // SAFETY: the target outlives the copy, because this waits; for the address as for `fill_at`.
+        // SAFETY: the target outlives the copy, because this waits; for the address as for
+        // `fill_at`.
         let result = unsafe { (api.copy_to_host)(start, address, bytes, self.handle) };
         api.check(result, "copy from the device")?;
         self.synchronize()

@@ -51,7 +51,8 @@ pub struct InitParams {
 /// `QUICK_NORMAL` in support.cu.
 const QUICK_NORMAL: u32 = 5;
 
-/// Index of the zero points in the table of quantised values, behind the dimensions of their blocks.
+/// Index of the zero points in the table of quantised values, behind the dimensions of their
+/// blocks.
 const ZEROS: usize = 3 * MAX_BLOCK_DIMENSIONS;
 
 /// Bound of normal numbers that are drawn in single precision: none becomes infinite.
@@ -61,7 +62,8 @@ const QUICK_RANGE: f64 = 1e37;
 const QUICK_DEVIATIONS: std::ops::Range<f64> = 1e-30..1e36;
 
 impl InitParams {
-    /// Returns the kernel's parameters to fill a tensor argument as [`warpgauge_tensor::fill`] does.
+    /// Returns the kernel's parameters to fill a tensor argument as [`warpgauge_tensor::fill`]
+    /// does.
     ///
     /// # Errors
     /// Fails if the `init` does not fit the element type or the shape.
@@ -171,8 +173,9 @@ impl InitParams {
     }
 
     /// Like [`Self::new`], for an `init` with a secret seed. Gives other numbers, with the same
-    /// distribution and within the same bounds, in a fraction of the time. Their bits are reproducible
-    /// only on this device. Normal numbers of up to 32 bits are drawn in single precision.
+    /// distribution and within the same bounds, in a fraction of the time. Their bits are
+    /// reproducible only on this device. Normal numbers of up to 32 bits are drawn in single
+    /// precision.
     ///
     /// # Errors
     /// Fails if the `init` does not fit the element type.
@@ -223,7 +226,8 @@ pub struct NearTolerance {
     pub allow_non_finite: bool,
 }
 
-/// Returns the position in `enum { F64, F32, … }` of support.cu; for a complex type, that of its parts.
+/// Returns the position in `enum { F64, F32, … }` of support.cu; for a complex type, that of its
+/// parts.
 pub(super) fn dtype_number(dtype: Dtype) -> u32 {
     match dtype {
         Dtype::Float64 | Dtype::Complex128 => 0,
@@ -281,8 +285,8 @@ impl Support {
         })
     }
 
-    /// Returns the index of the first byte in which the device memory at `address` differs from `other`,
-    /// over the first `bytes` bytes of both.
+    /// Returns the index of the first byte in which the device memory at `address` differs from
+    /// `other`, over the first `bytes` bytes of both.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -302,8 +306,9 @@ impl Support {
         Ok((first != u64::MAX).then_some(first))
     }
 
-    /// Returns whether [`Inspection::first_not_near`](super::inspection::Inspection::first_not_near)
-    /// supports elements of this type. Double precision represents these exactly; the host compares others.
+    /// Returns whether
+    /// [`Inspection::first_not_near`](super::inspection::Inspection::first_not_near) supports
+    /// elements of this type. Double precision represents these exactly; the host compares others.
     /// Complex elements are compared as their parts.
     pub fn compares(dtype: Dtype) -> bool {
         matches!(
@@ -362,7 +367,8 @@ impl Support {
         self.launch("wg_scrub_shared", shape, arguments, stream)
     }
 
-    /// Like [`Self::scrub_shared`], for frequent launches. `cell` is the address of a word that is 0.
+    /// Like [`Self::scrub_shared`], for frequent launches. `cell` is the address of a word that is
+    /// 0.
     pub(super) fn wipe_launch(&self, cell: u64) -> Result<PreparedLaunch, DeviceError> {
         let mut arguments = Params::new();
         arguments.push_address(cell).push(&(self.shared_bytes / 4).to_ne_bytes());
@@ -372,8 +378,8 @@ impl Support {
         PreparedLaunch::new(self.module.function("wg_wipe_shared")?, shape, arguments)
     }
 
-    /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for each.
-    /// Returns `Ok(false)` without doing so if `bytes` exceeds [`MAX_LOCAL_SCRUB_BYTES`].
+    /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for
+    /// each. Returns `Ok(false)` without doing so if `bytes` exceeds [`MAX_LOCAL_SCRUB_BYTES`].
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -395,8 +401,8 @@ impl Support {
         Ok(true)
     }
 
-    /// Returns a launch that copies the `count` ranges of a table (target, source, bytes; words of 64
-    /// bits), with `bytes` in total.
+    /// Returns a launch that copies the `count` ranges of a table (target, source, bytes; words of
+    /// 64 bits), with `bytes` in total.
     pub(super) fn copy_launch(
         &self,
         table: u64,
@@ -409,8 +415,8 @@ impl Support {
         PreparedLaunch::new(function, self.spread(bytes.div_ceil(16)), arguments)
     }
 
-    /// Queues a blocking kernel: the device writes `generation` to the first of `words` when it arrives,
-    /// and continues once the second contains it.
+    /// Queues a blocking kernel: the device writes `generation` to the first of `words` when it
+    /// arrives, and continues once the second contains it.
     pub(super) fn block(
         &self,
         words: [u64; 2],
@@ -466,7 +472,8 @@ impl Support {
         PreparedLaunch::new(function, shape, arguments)?.launch(stream)
     }
 
-    /// Returns enough blocks for `threads`, but no more than keep the device busy: the kernels loop.
+    /// Returns enough blocks for `threads`, but no more than keep the device busy: the kernels
+    /// loop.
     pub(super) fn spread(&self, threads: u64) -> LaunchShape {
         let most = u64::from(self.multiprocessors) * 16;
         let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, most.max(1));

@@ -18,14 +18,15 @@ pub const TENSOR_MAP_BYTES: usize = 128;
 /// Maximum number of dimensions of a tensor.
 const MAX_RANK: usize = 5;
 
-/// Drivers up to CUDA 13.1 encode small tensors like large ones for the copy engine of Blackwell, which
-/// then generates wrong addresses beyond the tensor. CUTLASS (`copy_traits_sm90_tma.hpp`) and Triton 3.9
-/// clear the bit, in the second of sixteen words; on Hopper it has no meaning.
+/// Drivers up to CUDA 13.1 encode small tensors like large ones for the copy engine of Blackwell,
+/// which then generates wrong addresses beyond the tensor. CUTLASS (`copy_traits_sm90_tma.hpp`) and
+/// Triton 3.9 clear the bit, in the second of sixteen words; on Hopper it has no meaning.
 const LAST_FAULTY_DRIVER: c_int = 13010;
 const LARGE_BIT: u64 = 1 << 21;
 const LARGE_BYTES: u64 = 128 << 10;
 
-/// The arguments of `cuTensorMapEncodeTiled`, except the address, as Triton's own launcher passes them.
+/// The arguments of `cuTensorMapEncodeTiled`, except the address, as Triton's own launcher passes
+/// them.
 #[derive(Debug, PartialEq, Eq)]
 struct Encoding {
     element: c_uint,
@@ -102,8 +103,8 @@ fn pattern(swizzle: MapSwizzle) -> Swizzle {
 /// Encodes a map for a tensor that begins at `address`.
 ///
 /// # Errors
-/// Fails if the map is invalid, or if the driver lacks the function or refuses the map; the error names
-/// the map's parts.
+/// Fails if the map is invalid, or if the driver lacks the function or refuses the map; the error
+/// names the map's parts.
 pub fn encode_tensor_map(
     context: &Context,
     map: &TensorMap,
@@ -118,8 +119,9 @@ pub fn encode_tensor_map(
     };
     let how = Encoding::of(map);
     let mut encoded = CUtensorMap { opaque: [0; 16] };
-    // SAFETY: the driver writes one map, which its type aligns, and reads `rank` numbers (one less of the
-    // strides) of arrays that are large enough for any rank. It does not dereference the address.
+    // SAFETY: the driver writes one map, which its type aligns, and reads `rank` numbers (one less
+    // of the strides) of arrays that are large enough for any rank. It does not dereference the
+    // address.
     let result = unsafe {
         encode(
             &mut encoded,
@@ -188,8 +190,8 @@ mod tests {
         }
     }
 
-    /// `fillTMADescriptor` of Triton's driver.c, for the same tensor: dimensions reversed, strides in
-    /// bytes without the innermost dimension's, steps of one element, promotion to 128 bytes, no
+    /// `fillTMADescriptor` of Triton's driver.c, for the same tensor: dimensions reversed, strides
+    /// in bytes without the innermost dimension's, steps of one element, promotion to 128 bytes, no
     /// interleaving.
     #[test]
     fn arguments_are_those_of_tritons_launcher() {

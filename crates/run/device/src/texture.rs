@@ -17,8 +17,8 @@ const PITCHED: c_uint = 3;
 const AS_INTEGER: c_uint = 1;
 const NORMALIZED: c_uint = 2;
 
-/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The first of them is the handle
-/// of an array, too.
+/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The
+/// first of them is the handle of an array, too.
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct ResourceDescription {
@@ -123,7 +123,8 @@ impl TextureObject {
     /// Makes a texture object over the memory at `address`.
     ///
     /// # Errors
-    /// Fails if the layout is invalid or the address not aligned, or if the driver lacks textures or refuses this one.
+    /// Fails if the layout is invalid or the address not aligned, or if the driver lacks textures
+    /// or refuses this one.
     pub fn new(
         context: &Context,
         layout: &TextureLayout,
@@ -163,7 +164,8 @@ impl TextureObject {
         };
         let how = sampling(layout);
         let mut handle = 0;
-        // SAFETY: the driver writes one handle and reads two descriptions, which have its layout. It does not read the memory.
+        // SAFETY: the driver writes one handle and reads two descriptions, which have its layout.
+        // It does not read the memory.
         let result = unsafe { create(&mut handle, resource, &how, std::ptr::null()) };
         api.check(result, OPERATION)?;
         Ok(Self { handle, context: context.clone() })

@@ -3,8 +3,8 @@
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PreparedLaunch, Stream};
 
-/// Zeroes the shared memory of every multiprocessor, without the 0.2 ms of host time of a cooperative
-/// launch.
+/// Zeroes the shared memory of every multiprocessor, without the 0.2 ms of host time of a
+/// cooperative launch.
 ///
 /// This requires that nothing else uses the device meanwhile. Between jobs of different callers,
 /// [`Support::scrub_shared`] does the work without that requirement.

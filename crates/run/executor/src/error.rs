@@ -72,14 +72,15 @@ pub fn invalid(errors: Vec<ContractError>) -> ExecError {
     ExecError::Invalid(errors.into_iter().map(Problem::from).collect())
 }
 
-/// Returns the error for a bug of this program or a broken machine. Writes the error with its sources to
-/// the log under an id, which the caller gets.
+/// Returns the error for a bug of this program or a broken machine. Writes the error with its
+/// sources to the log under an id, which the caller gets.
 pub fn internal(operation: &str, error: &(dyn Error + 'static)) -> ExecError {
     let (id, message) = logged(operation, error);
     ExecError::Internal { id, message }
 }
 
-/// Writes an internal error to the log. Returns the id of the log line, and the message for callers.
+/// Writes an internal error to the log. Returns the id of the log line, and the message for
+/// callers.
 pub fn logged(operation: &str, error: &(dyn Error + 'static)) -> (String, String) {
     let id = uuid::Uuid::new_v4().to_string();
     tracing::error!(%id, operation, error = chain(error), "internal error");

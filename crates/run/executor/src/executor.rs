@@ -51,8 +51,8 @@ pub trait Executor: Send + Sync + 'static {
     /// Returns the cost of the profile that a request contains, without running anything.
     fn profile_plan(&self, request: EvaluateRequest) -> ExecutorFuture<'_, ProfilePlan>;
 
-    /// Returns the code of a kernel, compiled for a target. A kernel that compiled before must compile
-    /// again.
+    /// Returns the code of a kernel, compiled for a target. A kernel that compiled before must
+    /// compile again.
     fn image(&self, kernel: CodeOrder) -> ExecutorFuture<'_, Result<BuiltCode, String>>;
 
     /// Returns an image's machine code as text. The inner error says why there is none.
@@ -72,8 +72,8 @@ pub trait Executor: Send + Sync + 'static {
     /// Checks that there is disk space for the files of orders.
     fn has_place(&self) -> ExecutorFuture<'_, ()>;
 
-    /// Returns why nothing can run now, according to compilers and files; empty if orders can run. May
-    /// block.
+    /// Returns why nothing can run now, according to compilers and files; empty if orders can run.
+    /// May block.
     fn unready(&self) -> Vec<Unready>;
 
     /// Refuses new orders, gives running ones `grace` to end, then stops them.
@@ -94,8 +94,8 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Returns the device for orders that do not choose one: a working device, and a free one if there is
-    /// any.
+    /// Returns the device for orders that do not choose one: a working device, and a free one if
+    /// there is any.
     ///
     /// # Errors
     /// Fails if no device works.
@@ -103,8 +103,8 @@ impl Offer {
         self.device_for(&Requirements::default())
     }
 
-    /// Returns a device for an order: a working device that meets the requirements, and a free one if
-    /// there is any.
+    /// Returns a device for an order: a working device that meets the requirements, and a free one
+    /// if there is any.
     ///
     /// # Errors
     /// Fails if no device meets the requirements or none of these works.
@@ -143,8 +143,8 @@ pub struct OfferedDevice {
     pub jobs_done: u64,
     /// Number of workers replaced since the start.
     pub restarts: u64,
-    /// Confinement of the device's workers by landlock and seccomp, or why there is none; absent before
-    /// the first worker.
+    /// Confinement of the device's workers by landlock and seccomp, or why there is none; absent
+    /// before the first worker.
     pub worker_sandbox: Option<String>,
 }
 

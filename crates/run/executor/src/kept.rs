@@ -12,8 +12,8 @@ use warpgauge_model::{ImageFormat, Target};
 pub struct KeptKernel {
     /// `kernel`, or the kernel's name in a comparison.
     pub name: String,
-    /// The submitted code, without a binary's image and without arguments. The arguments of a Triton
-    /// kernel, whose types affect the compilation, are here without their content.
+    /// The submitted code, without a binary's image and without arguments. The arguments of a
+    /// Triton kernel, whose types affect the compilation, are here without their content.
     pub code: KernelCode,
     /// The compilation target.
     pub target: Target,
@@ -31,8 +31,8 @@ pub struct BuiltImage {
     #[serde(with = "warpgauge_model::byte_string")]
     pub image: Arc<[u8]>,
     pub format: ImageFormat,
-    /// Intermediate forms of the source by language, if they are not compiled again on demand. The text
-    /// that is the image itself is not included.
+    /// Intermediate forms of the source by language, if they are not compiled again on demand. The
+    /// text that is the image itself is not included.
     #[serde(default)]
     pub stages: Vec<(String, String)>,
 }

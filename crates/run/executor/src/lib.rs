@@ -1,8 +1,8 @@
 //! The interface between the service, which manages jobs, and the executor, which runs them.
 //!
-//! The service gives an [`Executor`] a [`WorkOrder`] and follows its [`Progress`]. The service has no
-//! access to devices, worker processes and compilers. An executor has no access to the store, and knows
-//! an owner by an opaque number. Orders and outcomes can travel to another machine.
+//! The service gives an [`Executor`] a [`WorkOrder`] and follows its [`Progress`]. The service has
+//! no access to devices, worker processes and compilers. An executor has no access to the store,
+//! and knows an owner by an opaque number. Orders and outcomes can travel to another machine.
 
 #![forbid(unsafe_code)]
 

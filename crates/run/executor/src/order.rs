@@ -13,8 +13,8 @@ use warpgauge_report::{
 };
 use warpgauge_turns::Owner;
 
-/// An order for an executor. It can be sent to an executor on any machine, as MessagePack, which keeps
-/// every bit of a number.
+/// An order for an executor. It can be sent to an executor on any machine, as MessagePack, which
+/// keeps every bit of a number.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkOrder {
@@ -30,8 +30,8 @@ pub struct WorkOrder {
     pub owner: Owner,
 }
 
-/// The work of any kind of job. `G` is the work of a gate. For an executor it is the gate's plan, which
-/// contains the baseline; for a service it is the request, which may name a stored baseline.
+/// The work of any kind of job. `G` is the work of a gate. For an executor it is the gate's plan,
+/// which contains the baseline; for a service it is the request, which may name a stored baseline.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWork<G = GatePlan> {

@@ -80,8 +80,8 @@ pub fn matrices_of_sweep(
     named_in_points(limits, request, "matrix", NamesMatrices::matrix_names)
 }
 
-/// Returns the shared tensors that points of a sweep name, each with its first position. Blocks like
-/// [`matrices_of_sweep`].
+/// Returns the shared tensors that points of a sweep name, each with its first position. Blocks
+/// like [`matrices_of_sweep`].
 ///
 /// # Errors
 /// Fails if the sweep is malformed.

@@ -112,8 +112,8 @@ pub struct ToolSearch {
     pub explicit: Vec<PathBuf>,
     /// Directories of programs that come last.
     pub last: Vec<PathBuf>,
-    /// Private directory for copies and links of programs, and for files that a tool writes during a
-    /// version query.
+    /// Private directory for copies and links of programs, and for files that a tool writes during
+    /// a version query.
     pub directory: PathBuf,
 }
 
@@ -138,8 +138,8 @@ impl ToolSearch {
 pub struct Tools {
     search: ToolSearch,
     found: Mutex<Option<Arc<FoundTools>>>,
-    /// Metrics that this Nsight Compute does not support, by the requested names. A single one of them
-    /// makes it refuse all.
+    /// Metrics that this Nsight Compute does not support, by the requested names. A single one of
+    /// them makes it refuse all.
     refused: std::sync::Mutex<BTreeSet<String>>,
 }
 
@@ -317,8 +317,8 @@ fn is_broken(said: &str) -> bool {
     said.contains("error while loading shared libraries")
 }
 
-/// Returns the last version such as `2025.3.1.0` in a tool's output: cuobjdump prints `V13.0.88` after
-/// the release.
+/// Returns the last version such as `2025.3.1.0` in a tool's output: cuobjdump prints `V13.0.88`
+/// after the release.
 fn dotted_number(text: &str) -> Option<String> {
     let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
     let versions = words.map(|word| word.trim_matches('.'));

@@ -1,8 +1,8 @@
 //! Nsight Compute around a worker, a whole program, or a served program.
 //!
-//! Each profile takes two runs: the first writes a report, the second converts it to CSV. Text that a
-//! kernel prints thus cannot get among the values, and the report can be kept. The worker chooses the
-//! profiled launch: it marks the beginning and the end through the driver.
+//! Each profile takes two runs: the first writes a report, the second converts it to CSV. Text that
+//! a kernel prints thus cannot get among the values, and the report can be kept. The worker chooses
+//! the profiled launch: it marks the beginning and the end through the driver.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -85,8 +85,8 @@ pub enum NcuTarget<'a> {
 
 /// Serves a program that runs under a tool. The request may have to be run more than once.
 pub trait ProgramServer: fmt::Debug + Sync {
-    /// Begins a run: returns the program to start and the future that serves it. `directory` has the
-    /// tool's files.
+    /// Begins a run: returns the program to start and the future that serves it. `directory` has
+    /// the tool's files.
     ///
     /// # Errors
     /// Returns why nothing can be started.
@@ -99,8 +99,8 @@ pub struct ServedRun<'a> {
     pub program: ChildProgram,
     /// The program's standard input, through which it communicates.
     pub stdin: OwnedFd,
-    /// Serves the program while it runs. The future makes the program end, and completes when the program
-    /// has ended.
+    /// Serves the program while it runs. The future makes the program end, and completes when the
+    /// program has ended.
     pub serving: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
 }
 
@@ -124,8 +124,8 @@ pub struct ProfileRun<'a> {
 /// Result of a profile.
 #[derive(Debug)]
 pub struct NcuOutput {
-    /// Tables that `--csv --page raw --print-units base` prints: usually one, and one more for each list
-    /// of metrics that was too long for the command line.
+    /// Tables that `--csv --page raw --print-units base` prints: usually one, and one more for each
+    /// list of metrics that was too long for the command line.
     pub tables: Vec<String>,
     /// The tool's log; a kernel cannot print to it.
     pub log: String,
@@ -137,9 +137,9 @@ pub struct NcuOutput {
     pub artifacts: Vec<ToolFile>,
 }
 
-/// Profiles one launch of a job on a leased device, or launches of a program that runs there. Leaves out
-/// metrics that the tool does not support, since it would refuse all; [`collected`] lists them with the
-/// others that are missing.
+/// Profiles one launch of a job on a leased device, or launches of a program that runs there.
+/// Leaves out metrics that the tool does not support, since it would refuse all; [`collected`]
+/// lists them with the others that are missing.
 ///
 /// # Errors
 /// Returns why there are no values, with a code and a remedy.
@@ -325,8 +325,8 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
                 ["--profile-from-start", "off", "--check-exit-code", "yes"].map(OsString::from),
             );
         }
-        // The started program becomes another program, which counts as another process. Its exit code is
-        // known from the run without the tool.
+        // The started program becomes another program, which counts as another process. Its exit
+        // code is known from the run without the tool.
         NcuTarget::Program { launches, .. } | NcuTarget::Served { launches, .. } => {
             flags.extend(["--target-processes", "all"].map(OsString::from));
             let count = launches.to_string();

@@ -26,8 +26,8 @@ pub fn collected(
     Ok(one)
 }
 
-/// Returns the values of each launch of a profile, at least one. `requested` has the requested NVIDIA
-/// metrics.
+/// Returns the values of each launch of a profile, at least one. `requested` has the requested
+/// NVIDIA metrics.
 ///
 /// # Errors
 /// Fails for a table that cannot be read, if there is none, or if tables are of different launches.

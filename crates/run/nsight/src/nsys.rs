@@ -1,5 +1,5 @@
-//! Nsight Systems around a worker or a whole program: records activity of the GPU and the driver over
-//! time.
+//! Nsight Systems around a worker or a whole program: records activity of the GPU and the driver
+//! over time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -133,9 +133,9 @@ pub async fn trace(
     Ok(NsysOutput { memory_bytes, ..read(&nsys, artifact, log, &directory, deadline).await? })
 }
 
-/// Traces a whole program from its start to its end. `program` ends by itself or at `time_limit`, which
-/// includes the tables. `input` is its standard input; its output is not kept. The program and the tool
-/// write only to `directory`.
+/// Traces a whole program from its start to its end. `program` ends by itself or at `time_limit`,
+/// which includes the tables. `input` is its standard input; its output is not kept. The program
+/// and the tool write only to `directory`.
 ///
 /// # Errors
 /// Returns why there is no trace, with a code and a remedy.
@@ -200,7 +200,8 @@ async fn read(
     Ok(traced)
 }
 
-/// Returns the tool and its flags for a worker. `output` is the report's path without its extension.
+/// Returns the tool and its flags for a worker. `output` is the report's path without its
+/// extension.
 fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
     let of_worker = [
         // Only the range that the worker marks is recorded.

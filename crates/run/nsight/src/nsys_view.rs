@@ -1,8 +1,8 @@
 //! Puts `nsys` and its importer side by side.
 //!
-//! Nsight Compute includes both, in directories with other names than those in which `nsys` looks. `nsys`
-//! looks beside the file that it was started from, after following links. The program is therefore
-//! copied, and everything else linked:
+//! Nsight Compute includes both, in directories with other names than those in which `nsys` looks.
+//! `nsys` looks beside the file that it was started from, after following links. The program is
+//! therefore copied, and everything else linked:
 //!
 //! ```text
 //! nsys-view/target-linux-x64/nsys       copy
@@ -21,7 +21,8 @@ const MAX_ENTRIES: usize = 4096;
 /// Name of the directory in which `nsys` looks for its importer.
 const HOST: &str = "host-linux-x64";
 
-/// Returns a path of `nsys` from which it finds its importer: the given one, or a copy in `directory`.
+/// Returns a path of `nsys` from which it finds its importer: the given one, or a copy in
+/// `directory`.
 ///
 /// # Errors
 /// Fails if the directory cannot be written.

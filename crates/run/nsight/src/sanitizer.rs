@@ -1,9 +1,9 @@
 //! compute-sanitizer around a worker.
 //!
-//! The worker does nothing that could be attributed to the kernel: buffers have no guard bands, only the
-//! content that the contract defines is written to them, and nothing is read back. Kernels are not
-//! selected by name, which the submitter chooses; the worker's own kernels must therefore cause no
-//! findings.
+//! The worker does nothing that could be attributed to the kernel: buffers have no guard bands,
+//! only the content that the contract defines is written to them, and nothing is read back. Kernels
+//! are not selected by name, which the submitter chooses; the worker's own kernels must therefore
+//! cause no findings.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,8 +21,8 @@ use warpgauge_worker::protocol::{
 /// Maximum number of records: each thread of a wrong kernel causes one.
 const RECORDS: u32 = 1_000;
 
-/// Bytes after each allocation that belong to none, so that an access past the end does not hit the next
-/// allocation.
+/// Bytes after each allocation that belong to none, so that an access past the end does not hit the
+/// next allocation.
 const PADDING_BYTES: u32 = 4_096;
 
 /// Maximum length of a log with that many records, bytes.

@@ -1,5 +1,5 @@
-//! Runs a tool around a submitted program. The program may create files in the tool's directory, so their
-//! number and size are bounded.
+//! Runs a tool around a submitted program. The program may create files in the tool's directory, so
+//! their number and size are bounded.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,8 +21,8 @@ const MOST_ENTRIES: usize = 20_000;
 /// Interval between checks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Runs a tool until it ends or its time is up. `directory` is the only one to which the tool and the
-/// program may write.
+/// Runs a tool until it ends or its time is up. `directory` is the only one to which the tool and
+/// the program may write.
 ///
 /// # Errors
 /// Fails if the tool cannot be started, or if the directory exceeds a limit.
@@ -97,8 +97,8 @@ async fn exceeded(directory: PathBuf, bytes: u64, entries: usize) {
     }
 }
 
-/// Returns whether a directory tree has at most this many bytes on the disk and entries. Does not follow
-/// links.
+/// Returns whether a directory tree has at most this many bytes on the disk and entries. Does not
+/// follow links.
 fn is_within(directory: &Path, bytes: u64, entries: usize) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let mut open = vec![directory.to_owned()];

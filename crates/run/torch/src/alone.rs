@@ -1,7 +1,7 @@
 //! A runner under a profiling tool: a separate interpreter, from which no other process is forked.
 //!
-//! The tool starts this interpreter, so it has to import PyTorch first. It is confined before it becomes an
-//! interpreter: see `child`.
+//! The tool starts this interpreter, so it has to import PyTorch first. It is confined before it
+//! becomes an interpreter: see `child`.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Polls a descriptor until the deadline. Returns whether there is something to read, the other end is
-/// closed, or neither.
+/// Polls a descriptor until the deadline. Returns whether there is something to read, the other end
+/// is closed, or neither.
 pub(crate) fn awaited(descriptor: impl AsFd, until: Instant) -> PollFlags {
     loop {
         let left = until.saturating_duration_since(Instant::now());

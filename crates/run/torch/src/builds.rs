@@ -1,8 +1,8 @@
 //! Build requests of a fork, on a separate socket, as the server receives them.
 //!
-//! An order is one frame, and so is the answer. An answer that announces a file carries its descriptor,
-//! sealed. The fork may send anything and may never read: frames are bounded, and the server can stop waiting
-//! for it.
+//! An order is one frame, and so is the answer. An answer that announces a file carries its
+//! descriptor, sealed. The fork may send anything and may never read: frames are bounded, and the
+//! server can stop waiting for it.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -55,8 +55,8 @@ impl BuildSocket {
         Ok(Self(UnixStream::from_std(stream)?))
     }
 
-    /// Returns the next order; `None`: the fork has closed the socket, or sent no valid order. The future may
-    /// be dropped, but the socket must not be used afterwards.
+    /// Returns the next order; `None`: the fork has closed the socket, or sent no valid order. The
+    /// future may be dropped, but the socket must not be used afterwards.
     pub async fn order<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut prefix = [0; 4];
         self.0.read_exact(&mut prefix).await.ok()?;

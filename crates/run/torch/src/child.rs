@@ -1,5 +1,5 @@
-//! The start of the zygote, or of a runner under a tool. A process of this program confines its file access,
-//! and then becomes a Python interpreter.
+//! The start of the zygote, or of a runner under a tool. A process of this program confines its
+//! file access, and then becomes a Python interpreter.
 
 use std::ffi::OsString;
 use std::io;
@@ -48,8 +48,8 @@ pub(crate) const SOURCE: &str = concat!(
     "\nmain()\n"
 );
 
-/// Address space of a runner, bytes: 8 GiB for the submission's data, and the mappings of PyTorch with CUDA's
-/// libraries.
+/// Address space of a runner, bytes: 8 GiB for the submission's data, and the mappings of PyTorch
+/// with CUDA's libraries.
 const ADDRESS_SPACE: u64 = 12 << 30;
 
 /// Private memory of a runner with a device, bytes.
@@ -61,8 +61,8 @@ const CPU_SECONDS: u64 = 24 * 3600;
 /// Most open files of the zygote: a few for each of its forks.
 const OPEN_FILES: u64 = 512;
 
-/// Largest file that a process under a tool may write, bytes: the tool's library inside that process writes
-/// some.
+/// Largest file that a process under a tool may write, bytes: the tool's library inside that
+/// process writes some.
 const TOOL_FILE_BYTES: u64 = 1 << 30;
 
 /// System paths that an interpreter reads and executes.
@@ -153,7 +153,8 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
     enforcement::limit_resources(&limits).map_err(io::Error::other)?;
     let mut access = access(setup);
     if setup.device.is_some() {
-        // Each fork has entries in /proc that do not exist yet; it closes those of other processes itself.
+        // Each fork has entries in /proc that do not exist yet; it closes those of other processes
+        // itself.
         access.modify.push("/proc".into());
     }
     own_root::confine(&access, Processes::All).map_err(io::Error::other)?;
@@ -161,8 +162,8 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the paths that a runner reads and executes, and with a device those that it writes to, except its
-/// own files in /proc.
+/// Returns the paths that a runner reads and executes, and with a device those that it writes to,
+/// except its own files in /proc.
 fn access(setup: &Setup) -> FileAccess {
     let mut execute = there(&SYSTEM);
     execute.extend(installed(setup));
@@ -177,8 +178,8 @@ fn access(setup: &Setup) -> FileAccess {
     access
 }
 
-/// Confines a runner before there is a Python interpreter in it. The tool's library in that process has
-/// threads, which a confinement from within the interpreter would miss.
+/// Confines a runner before there is a Python interpreter in it. The tool's library in that process
+/// has threads, which a confinement from within the interpreter would miss.
 fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
     let mut libraries = there(&SYSTEM);
     libraries.extend(there(&READ));
@@ -231,17 +232,18 @@ fn program(setup: &Setup) -> io::Result<ChildProgram> {
         alone: setup.tool.is_some(),
     };
     let mut program = python::interpreter(&setup.python, SOURCE, &settings)?
-        // PyTorch's compiler needs these when it is imported: a user name, which it could not read from a
-        // file, and a cache directory, which it would create.
+        // PyTorch's compiler needs these when it is imported: a user name, which it could not read
+        // from a file, and a cache directory, which it would create.
         .variable("USER", "nobody")
         .variable("TORCHINDUCTOR_CACHE_DIR", "/")
         // PyTorch's compiler would start processes on import if it may use more than one.
         .variable("TORCHINDUCTOR_COMPILE_THREADS", "1")
         .variable("OMP_NUM_THREADS", setup.threads.to_string())
-        // A thread that spins while it waits takes time from other threads where cores are shared: a call of
-        // 10 µs was seen to take 8 ms.
+        // A thread that spins while it waits takes time from other threads where cores are shared:
+        // a call of 10 µs was seen to take 8 ms.
         .variable("OMP_WAIT_POLICY", "PASSIVE")
-        // A process that forks must have one thread: numpy's library would start more when it is loaded.
+        // A process that forks must have one thread: numpy's library would start more when it is
+        // loaded.
         .variable("OPENBLAS_NUM_THREADS", "1")
         // The zygote must not look for a device, nor open its driver, before a fork does.
         .variable("CUDA_VISIBLE_DEVICES", "");
@@ -258,7 +260,8 @@ mod tests {
 
     use super::SOURCE;
 
-    /// The parts form one text: of two functions with the same name, every caller would get the later one.
+    /// The parts form one text: of two functions with the same name, every caller would get the
+    /// later one.
     #[test]
     fn no_name_of_the_interpreters_text_is_defined_twice() {
         let mut names = BTreeSet::new();

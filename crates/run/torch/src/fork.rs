@@ -1,5 +1,5 @@
-//! A fork of the zygote, seen from outside: stopping, continuing and killing it, its memory, and its exit
-//! status.
+//! A fork of the zygote, seen from outside: stopping, continuing and killing it, its memory, and
+//! its exit status.
 //!
 //! These operations need only the fork's descriptors, which the server sends to the judge process.
 
@@ -31,7 +31,8 @@ impl Killer {
         self.send(Signal::KILL);
     }
 
-    /// Waits until the deadline for the fork to end, with all of its threads; returns whether it has. Blocks.
+    /// Waits until the deadline for the fork to end, with all of its threads; returns whether it
+    /// has. Blocks.
     pub fn gone_by(&self, until: Instant) -> bool {
         !awaited(&self.0, until).is_empty()
     }
@@ -42,8 +43,8 @@ impl Killer {
     }
 }
 
-/// Number of descriptors that give access to a fork: its session, a process handle, its memory, its output,
-/// its exit status, and the directory of its threads.
+/// Number of descriptors that give access to a fork: its session, a process handle, its memory, its
+/// output, its exit status, and the directory of its threads.
 pub(crate) const DESCRIPTORS: usize = 6;
 
 /// A fork that has received no question yet. Dropping it does not kill the process: see [`Killer`].
@@ -67,8 +68,8 @@ impl Runner {
         Ok(Self { descriptors, killer, builds: None })
     }
 
-    /// Returns the socket for build requests, the first time. Dropping that socket refuses all requests. Must
-    /// be called within a runtime.
+    /// Returns the socket for build requests, the first time. Dropping that socket refuses all
+    /// requests. Must be called within a runtime.
     ///
     /// # Errors
     /// The system does not let this process register the socket.
@@ -81,9 +82,9 @@ impl Runner {
         self.killer.clone()
     }
 
-    /// Waits until the deadline for the fork to be ready: confined, and with its context made if it has a
-    /// device. Returns whether it is. The fork sends its first frame then; its end of the session closes when
-    /// it ends. Blocks.
+    /// Waits until the deadline for the fork to be ready: confined, and with its context made if it
+    /// has a device. Returns whether it is. The fork sends its first frame then; its end of the
+    /// session closes when it ends. Blocks.
     pub(crate) fn is_ready_by(&self, until: Instant) -> bool {
         awaited(&self.descriptors[0], until) == PollFlags::IN
     }
@@ -126,8 +127,8 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Makes both ends. The fork's are its session, its output, the pipe for its exit status, and the socket
-    /// for its build requests.
+    /// Makes both ends. The fork's are its session, its output, the pipe for its exit status, and
+    /// the socket for its build requests.
     pub(crate) fn pair() -> io::Result<(Self, [OwnedFd; 4])> {
         let (session, theirs) = UnixStream::pair()?;
         let (printed, output) = io::pipe()?;
@@ -137,7 +138,8 @@ impl Ends {
         Ok((Self { session, printed, told, builds }, given))
     }
 
-    /// Makes both ends, and sends the fork's ends over `control` to the process that makes the fork.
+    /// Makes both ends, and sends the fork's ends over `control` to the process that makes the
+    /// fork.
     pub(crate) fn handed_to(control: &UnixStream, queues: Queues) -> io::Result<Self> {
         let (ends, theirs) = Self::pair()?;
         handed::send(control, queues.byte(), &theirs.each_ref().map(AsFd::as_fd))?;
@@ -166,8 +168,8 @@ impl Fork {
         self.killer.send(Signal::STOP);
     }
 
-    /// Waits until all threads are stopped. Returns the time from the signal to the last observation of a
-    /// running thread. Blocks.
+    /// Waits until all threads are stopped. Returns the time from the signal to the last
+    /// observation of a running thread. Blocks.
     pub(crate) fn stopped(
         &mut self,
         signalled: Instant,
@@ -206,8 +208,8 @@ impl Fork {
         self.printed.whole()
     }
 
-    /// Kills the fork, if it has not ended, and waits for its exit status; `None`: the zygote cannot report
-    /// it.
+    /// Kills the fork, if it has not ended, and waits for its exit status; `None`: the zygote
+    /// cannot report it.
     pub(crate) fn end(&self) -> Option<Ended> {
         *self.ended.get_or_init(|| {
             self.killer.kill();

@@ -1,8 +1,8 @@
 //! Function calls in a runner: what the server sends, and what the runner sends until a call ends.
 //!
-//! Nothing here judges: the result goes to the caller who sent the function. So the runner is not stopped
-//! between two questions, and its records are kept as they arrive, within a bound, even if the runner ends
-//! early. The runner may make another call if the caller sends one.
+//! Nothing here judges: the result goes to the caller who sent the function. So the runner is not
+//! stopped between two questions, and its records are kept as they arrive, within a bound, even if
+//! the runner ends early. The runner may make another call if the caller sends one.
 
 use std::io;
 use std::time::Instant;
@@ -60,7 +60,8 @@ pub enum CallEnd {
 
 #[derive(Serialize)]
 struct Question {
-    /// Runners repeat the turn in their answer; this exchange has only one question, so it is always 0.
+    /// Runners repeat the turn in their answer; this exchange has only one question, so it is
+    /// always 0.
     turn: u64,
     r#do: &'static str,
     bytes: usize,
@@ -71,8 +72,8 @@ struct Question {
     keep: bool,
 }
 
-/// Frame of a runner: the length of the record that follows, or the end of the call, with or without waiting
-/// for another call.
+/// Frame of a runner: the length of the record that follows, or the end of the call, with or
+/// without waiting for another call.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
@@ -104,8 +105,8 @@ impl FunctionRunner {
     }
 
     /// Makes a call and waits until it ends or the deadline passes. Unless the runner
-    /// [waits](RunnerOutput::waits) for another call, it is killed afterwards. At most `most` bytes of
-    /// records are kept. Blocks.
+    /// [waits](RunnerOutput::waits) for another call, it is killed afterwards. At most `most` bytes
+    /// of records are kept. Blocks.
     pub fn call(&self, deadline: Instant, function: &RunnerCall<'_>, most: u64) -> RunnerOutput {
         let fork = &self.fork;
         let mut records = Vec::new();
@@ -131,7 +132,8 @@ fn ask(fork: &Fork, deadline: Instant, function: &RunnerCall<'_>) -> io::Result<
     send_all(&fork.session, program, deadline)
 }
 
-/// Reads records until the call ends. Returns how it ended, and whether the runner waits for another call.
+/// Reads records until the call ends. Returns how it ended, and whether the runner waits for
+/// another call.
 fn listen(
     fork: &Fork,
     deadline: Instant,

@@ -75,8 +75,8 @@ const READY: &[u8] = b"\n";
 /// Header of an answer: its length in bytes, and whether the judge takes another order.
 pub(crate) type AnswerHeader = [u8; 9];
 
-/// Processes that start on the device for later orders. Nothing is timed until they are ready. The other end of
-/// the stream is closed then.
+/// Processes that start on the device for later orders. Nothing is timed until they are ready. The
+/// other end of the stream is closed then.
 #[derive(Debug)]
 pub struct DeviceNoise(pub UnixStream);
 

@@ -1,9 +1,10 @@
 //! Judge processes, seen from outside, started before they are needed.
 //!
-//! A submission decides how much memory and time judging takes, so it runs in a process where both are
-//! bounded and a crash costs only one verdict. A judge takes an order, runners and files, and gives one
-//! answer. The server kills it when the deadline is over. A judge with a device takes further orders of the
-//! same owner, since making its context takes long; on the CPU it ends after one answer.
+//! A submission decides how much memory and time judging takes, so it runs in a process where both
+//! are bounded and a crash costs only one verdict. A judge takes an order, runners and files, and
+//! gives one answer. The server kills it when the deadline is over. A judge with a device takes
+//! further orders of the same owner, since making its context takes long; on the CPU it ends after
+//! one answer.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -100,8 +101,9 @@ struct Asked<'a> {
 }
 
 impl Judges {
-    /// `program` is this program, which has the subcommand that [`JudgeProcess`](super::JudgeProcess) serves.
-    /// `device`: its ordinal, and a directory that the driver may write to.
+    /// `program` is this program, which has the subcommand that
+    /// [`JudgeProcess`](super::JudgeProcess) serves. `device`: its ordinal, and a directory that
+    /// the driver may write to.
     pub fn new(program: PathBuf, device: Option<(u32, &Path)>) -> Self {
         let has_device = device.is_some();
         let program = match device {
@@ -125,8 +127,8 @@ impl Judges {
         }
     }
 
-    /// Does the same as [`Self::prepare`], and waits until the idle judges have made their contexts and no
-    /// longer use the device.
+    /// Does the same as [`Self::prepare`], and waits until the idle judges have made their contexts
+    /// and no longer use the device.
     pub async fn prepared(&self) {
         self.prepare();
         let streams: Vec<UnixStream> = {
@@ -136,7 +138,8 @@ impl Judges {
         let until = Instant::now() + PREPARATION;
         let waiting = move || {
             for stream in streams {
-                // The judge sends one byte when it is ready, or ends; the next order finds out which.
+                // The judge sends one byte when it is ready, or ends; the next order finds out
+                // which.
                 let _ = awaited(&stream, until);
             }
         };
@@ -186,10 +189,11 @@ impl Judges {
         Some(spares.swap_remove(index))
     }
 
-    /// Sends an order of the owner to a judge and waits for the answer, which has at most `most` bytes.
+    /// Sends an order of the owner to a judge and waits for the answer, which has at most `most`
+    /// bytes.
     ///
-    /// If the future is dropped, the judge is killed; the holders of the runners' killers must kill the
-    /// runners.
+    /// If the future is dropped, the judge is killed; the holders of the runners' killers must kill
+    /// the runners.
     ///
     /// # Errors
     /// The judge gave no valid answer.
@@ -210,7 +214,8 @@ impl Judges {
         };
         let (waiting, resources) = match seated(waiting, resources, deadline) {
             Ok(seated) => seated,
-            // The system may have killed an idle judge when memory ran out; a new one takes the order.
+            // The system may have killed an idle judge when memory ran out; a new one takes the
+            // order.
             Err(resources) => {
                 let fresh =
                     self.start().map_err(|error| JudgeError::NotStarted(error.to_string()))?;
@@ -218,7 +223,8 @@ impl Judges {
                     .map_err(|_| JudgeError::Died("at its start".to_owned()))?
             }
         };
-        // Only the judge may hold the runners' descriptors, so that each runner notices when the judge ends.
+        // Only the judge may hold the runners' descriptors, so that each runner notices when the
+        // judge ends.
         drop(resources);
         let Waiting { child, stream, said, .. } = waiting;
         let mut asked = Asked { judges: self, process: Some((child, said)) };
@@ -421,7 +427,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn one_that_stays_gets_the_next_order_of_the_same_owner() {
-        // The script answers with the number of its order. A header, a length and the order are 26 bytes.
+        // The script answers with the number of its order. A header, a length and the order are 26
+        // bytes.
         let script = r"n=0
             while printf '\n' >&0 && head -c 26 <&0 >/dev/null; do
                 n=$((n + 1))

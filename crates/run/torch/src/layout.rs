@@ -20,8 +20,8 @@ const CHUNK: usize = 4 << 20;
 pub struct TensorAt {
     /// Address of the first element, or its offset in `block` if there is one.
     pub address: u64,
-    /// The block of device memory that holds the tensor, as the base64 of an inter-process handle; `None`:
-    /// the tensor is in the process's own memory.
+    /// The block of device memory that holds the tensor, as the base64 of an inter-process handle;
+    /// `None`: the tensor is in the process's own memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<String>,
     pub dtype: Dtype,
@@ -65,8 +65,8 @@ impl TensorAt {
         bytes.map_err(|error| LayoutError::Invalid(error.to_string()))
     }
 
-    /// Returns the number of bytes from its first element to the end of its last. Neither these nor the bytes
-    /// of all elements may exceed `most`.
+    /// Returns the number of bytes from its first element to the end of its last. Neither these nor
+    /// the bytes of all elements may exceed `most`.
     ///
     /// # Errors
     /// The tensor is larger, or its description is invalid.
@@ -98,14 +98,15 @@ impl TensorAt {
         })
     }
 
-    /// Returns its strides if a copy should keep them: the elements are not in C order, and leave no gap in
-    /// memory.
+    /// Returns its strides if a copy should keep them: the elements are not in C order, and leave
+    /// no gap in memory.
     pub fn kept_strides(&self) -> Option<Vec<u64>> {
         let leaves_no_gap = !self.is_contiguous() && !self.shape.contains(&0) && self.is_dense();
         leaves_no_gap.then(|| self.strides.clone())
     }
 
-    /// Returns whether every element of memory between its first and its last belongs to the tensor.
+    /// Returns whether every element of memory between its first and its last belongs to the
+    /// tensor.
     fn is_dense(&self) -> bool {
         let steps = self.shape.iter().copied().zip(self.strides.iter().copied());
         let mut steps: Vec<(u64, u64)> = steps.filter(|(extent, _)| *extent > 1).collect();
@@ -117,7 +118,8 @@ impl TensorAt {
         covered.is_some()
     }
 
-    /// Returns its memory as a tensor of one dimension if its strides are kept, else the tensor itself.
+    /// Returns its memory as a tensor of one dimension if its strides are kept, else the tensor
+    /// itself.
     ///
     /// # Errors
     /// The tensor takes more than `most` bytes, or its description is invalid.
@@ -189,7 +191,8 @@ impl TensorAt {
         Ok(())
     }
 
-    /// Writes its elements, which are given in C order and lie within `most` bytes, with any strides.
+    /// Writes its elements, which are given in C order and lie within `most` bytes, with any
+    /// strides.
     ///
     /// # Errors
     /// See [`LayoutError`].

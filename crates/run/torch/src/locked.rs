@@ -1,10 +1,10 @@
-//! Calls whose arguments stay encrypted on the device until their turn comes, and whose results are hashed
-//! there.
+//! Calls whose arguments stay encrypted on the device until their turn comes, and whose results are
+//! hashed there.
 //!
-//! The runner queues a gate, the decryption, the call and the hash, and reports that in a page of its memory.
-//! The judge writes the call's key there and opens the gate; the clock runs until the device has written the
-//! hashes. The judge gives the next key only then, so that no call can be computed before the results of the
-//! previous one are fixed.
+//! The runner queues a gate, the decryption, the call and the hash, and reports that in a page of
+//! its memory. The judge writes the call's key there and opens the gate; the clock runs until the
+//! device has written the hashes. The judge gives the next key only then, so that no call can be
+//! computed before the results of the previous one are fixed.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,8 @@ use warpgauge_model::gate_page::{self, Digest};
 pub struct LockedOrder {
     /// Number of the first call.
     pub first: u32,
-    /// Arguments that are hashed beside the results: offset in the first call's arguments, and bytes.
+    /// Arguments that are hashed beside the results: offset in the first call's arguments, and
+    /// bytes.
     pub changing: Vec<(u64, u64)>,
 }
 
@@ -34,11 +35,11 @@ pub struct RunnerGate {
     next: u32,
     /// Number of calls that got their key, up to the point where `waits` becomes true.
     calls: u32,
-    /// Number of those calls that waited for the device, and so could not be queued as a whole before they
-    /// began.
+    /// Number of those calls that waited for the device, and so could not be queued as a whole
+    /// before they began.
     waited: u32,
-    /// Longest wait for a call to be queued. A call that takes longer waits for the device, which waits for the
-    /// key.
+    /// Longest wait for a call to be queued. A call that takes longer waits for the device, which
+    /// waits for the key.
     queueing: Duration,
 }
 
@@ -54,7 +55,8 @@ pub struct LockedCall {
 /// Bounds on the longest wait for a call to be queued.
 const QUEUEING: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 
-/// Number of calls that wait for the device before all are expected to, if they are also half of all calls.
+/// Number of calls that wait for the device before all are expected to, if they are also half of
+/// all calls.
 const EXPECTED: u32 = 2;
 
 /// How often the judge polls whether the runner has answered or ended.
@@ -66,8 +68,8 @@ impl RunnerGate {
         self.next
     }
 
-    /// Sets how long a call may take to be queued: twice as long as a call takes that needs no key. Without that, a
-    /// network of 700 kernels waited for the device in one of two processes.
+    /// Sets how long a call may take to be queued: twice as long as a call takes that needs no key.
+    /// Without that, a network of 700 kernels waited for the device in one of two processes.
     pub fn expect_calls_of(&mut self, took: Duration) {
         let [least, most] = QUEUEING;
         self.queueing = (2 * took).clamp(least, most);
@@ -144,8 +146,8 @@ struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Gives one call its key, and waits for the hashes. `None`: the runner has answered or ended, or is
-    /// late.
+    /// Gives one call its key, and waits for the hashes. `None`: the runner has answered or ended,
+    /// or is late.
     fn take(&mut self, number: u32, key: &Digest) -> Option<LockedCall> {
         let begun = Instant::now();
         let (waits, queueing) = (self.gate.waits(), self.gate.queueing);
@@ -172,8 +174,8 @@ impl Turns<'_> {
         Some(LockedCall { took, digests: digests.collect() })
     }
 
-    /// Returns the address of an offset in the page. The runner chose the page's address, so it is not
-    /// trusted.
+    /// Returns the address of an offset in the page. The runner chose the page's address, so it is
+    /// not trusted.
     fn at(&self, place: usize) -> u64 {
         self.gate.page.wrapping_add(place as u64)
     }
@@ -192,7 +194,8 @@ impl Turns<'_> {
             let now = Instant::now();
             if now - self.looked > LOOK {
                 self.looked = now;
-                // The page may have changed after it was read and before the answer came: read it once more.
+                // The page may have changed after it was read and before the answer came: read it
+                // once more.
                 ended = now >= self.deadline || !awaited(&self.fork.session, now).is_empty();
             }
         }

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The memory that holds a submission's tensors. Addresses come from the submission: an address outside its
-/// memory is an error.
+/// The memory that holds a submission's tensors. Addresses come from the submission: an address
+/// outside its memory is an error.
 pub trait SubmissionMemory {
     /// Fills `out` with the bytes at an address.
     ///

@@ -12,7 +12,8 @@ use super::awaited::awaited;
 /// Most output that is kept, bytes.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Most bytes that one call reads, so that a process that prints without end does not block the reader.
+/// Most bytes that one call reads, so that a process that prints without end does not block the
+/// reader.
 const MAX_DRAINED: usize = 8 << 20;
 
 /// Longest wait for output before the thread polls again.
@@ -48,7 +49,8 @@ impl Printed {
         let thread = thread.spawn(move || {
             loop {
                 awaited(&told, Instant::now() + LOOK_AGAIN);
-                // At the end of the stream, or after another thread has read the output, this reads nothing.
+                // At the end of the stream, or after another thread has read the output, this reads
+                // nothing.
                 if locked(&reads).drain() {
                     return;
                 }

@@ -1,8 +1,9 @@
 //! Number of hardware queues of a runner's context.
 //!
-//! Making a context with the driver's eight queues takes 160 to 200 ms on an H200 and its end another 80 ms; with two
-//! queues it takes 75 ms and 40 ms. Work of one stream uses one queue. Streams that share a queue may wait for each other,
-//! so a source that could make streams gets the driver's number.
+//! Making a context with the driver's eight queues takes 160 to 200 ms on an H200 and its end
+//! another 80 ms; with two queues it takes 75 ms and 40 ms. Work of one stream uses one queue.
+//! Streams that share a queue may wait for each other, so a source that could make streams gets the
+//! driver's number.
 
 /// Hardware queues of a runner's context (`CUDA_DEVICE_MAX_CONNECTIONS`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,7 +57,8 @@ impl Queues {
         if sources.into_iter().any(makes) { Self::All } else { Self::Few }
     }
 
-    /// Returns the byte that requests a runner with so many queues: 0 stands for the driver's number.
+    /// Returns the byte that requests a runner with so many queues: 0 stands for the driver's
+    /// number.
     pub(crate) fn byte(self) -> u8 {
         match self {
             Self::Few => FEW,

@@ -28,12 +28,13 @@ pub struct RunnersConfig {
     pub roots: Vec<PathBuf>,
     /// Most evaluations that may wait in the queue; the same limit holds for function calls.
     pub queue_capacity: usize,
-    /// Whether there may be several owners: each may then have at most half of the waiting evaluations.
+    /// Whether there may be several owners: each may then have at most half of the waiting
+    /// evaluations.
     pub shared: bool,
     /// The device that runners use, as in `CUDA_VISIBLE_DEVICES`; `None`: the CPU.
     pub device: Option<String>,
-    /// Evaluations that may run in parallel; 0: one per four cores, at most 8. As many further permits exist
-    /// for owners that hold none while all are taken.
+    /// Evaluations that may run in parallel; 0: one per four cores, at most 8. As many further
+    /// permits exist for owners that hold none while all are taken.
     pub places: usize,
     /// Number of spare runners that wait with a context on the device.
     pub spares: usize,
@@ -141,8 +142,8 @@ impl Runners {
         self.functions.wanted().await;
     }
 
-    /// Starts the zygote, which imports PyTorch, if none is running; returns the versions. The first call
-    /// takes seconds.
+    /// Starts the zygote, which imports PyTorch, if none is running; returns the versions. The
+    /// first call takes seconds.
     ///
     /// # Errors
     /// PyTorch cannot be imported.
@@ -157,7 +158,8 @@ impl Runners {
         warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// Returns a fresh runner, a spare one if available and if few queues suffice. Its process has run no submission.
+    /// Returns a fresh runner, a spare one if available and if few queues suffice. Its process has
+    /// run no submission.
     ///
     /// # Errors
     /// The system does not let this process fork.
@@ -177,8 +179,8 @@ impl Runners {
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// Returns the program for a fresh runner under a tool, its standard input, and the connection to the
-    /// runner once it runs. The tool's files are in `directory`.
+    /// Returns the program for a fresh runner under a tool, its standard input, and the connection
+    /// to the runner once it runs. The tool's files are in `directory`.
     ///
     /// # Errors
     /// The system refused a socket.
@@ -186,8 +188,8 @@ impl Runners {
         Alone::new(&self.config.program, &self.setup, directory)
     }
 
-    /// Starts spare runners up to the configured number, if they use a device. Returns when they are ready
-    /// and no longer use the device to make their contexts.
+    /// Starts spare runners up to the configured number, if they use a device. Returns when they
+    /// are ready and no longer use the device to make their contexts.
     pub async fn replenish(&self) {
         if self.config.device.is_none() {
             return;
@@ -241,7 +243,8 @@ fn started<'a>(
     program: &std::path::Path,
     setup: &Setup,
 ) -> Result<&'a mut Zygote, String> {
-    // Replace a zygote that has ended here, not when forking fails: a deadline runs while the fork is made.
+    // Replace a zygote that has ended here, not when forking fails: a deadline runs while the fork
+    // is made.
     if zygote.as_mut().is_some_and(|zygote| !zygote.is_running()) {
         tracing::warn!("the process that has imported PyTorch has ended, and is replaced");
         *zygote = None;

@@ -1,4 +1,5 @@
-//! One submission in its runner, which gets one question after the other until it fails or is dropped.
+//! One submission in its runner, which gets one question after the other until it fails or is
+//! dropped.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -21,7 +22,8 @@ use warpgauge_tensor::Dtype;
 pub struct TensorLayout {
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C order.
+    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C
+    /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strides: Option<Vec<u64>>,
 }
@@ -46,7 +48,8 @@ pub struct LentTensor {
     pub offset: u64,
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C order.
+    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C
+    /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strides: Option<Vec<u64>>,
 }
@@ -80,8 +83,8 @@ pub struct CallBatch<'a> {
 pub struct CompletedBatch {
     /// Return value of each call.
     pub returned: Vec<Tree>,
-    /// Time from the start signal until the runner reported that the device had finished. If a thread ran on
-    /// for more than `FREE` after that, until it was stopped.
+    /// Time from the start signal until the runner reported that the device had finished. If a
+    /// thread ran on for more than `FREE` after that, until it was stopped.
     pub took: Duration,
 }
 
@@ -94,8 +97,8 @@ pub struct TorchSubmission {
     pub entry: EntryPoint,
     /// Classes to choose from if the contract names none, best first.
     pub preferred: Vec<String>,
-    /// Arguments of the kernel for a device beside it, from which its parameters are bound; empty if the arguments are its
-    /// own.
+    /// Arguments of the kernel for a device beside it, from which its parameters are bound; empty
+    /// if the arguments are its own.
     pub given: Vec<GivenArgument>,
 }
 
@@ -112,8 +115,8 @@ pub struct GivenArgument {
 #[derive(Debug)]
 pub struct CompletedCall {
     pub returned: Tree,
-    /// Time from the start signal until the runner reported completion, by the clock of this process. If a
-    /// thread ran on for more than `FREE` after that, until it was stopped.
+    /// Time from the start signal until the runner reported completion, by the clock of this
+    /// process. If a thread ran on for more than `FREE` after that, until it was stopped.
     pub took: Duration,
 }
 
@@ -133,7 +136,8 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Longest time that threads may take to stop. A thread in a system call stops when the call returns.
+/// Longest time that threads may take to stop. A thread in a system call stops when the call
+/// returns.
 const STOPPING: Duration = Duration::from_secs(2);
 
 /// Part of the stopping time that does not count for the call: the signal has to reach all threads.
@@ -225,8 +229,8 @@ impl RunnerSession {
         !self.observed
     }
 
-    /// Returns the memory that holds the submission's tensors. Between two questions it does not change,
-    /// which [`Self::ask`] and [`Self::still_stopped`] verify.
+    /// Returns the memory that holds the submission's tensors. Between two questions it does not
+    /// change, which [`Self::ask`] and [`Self::still_stopped`] verify.
     pub fn memory(&self) -> &ProcessMemory {
         &self.fork.memory
     }
@@ -236,8 +240,8 @@ impl RunnerSession {
         self.fork.end();
     }
 
-    /// Kills the process, and does not wait until it has ended, which takes the driver 0.1 s; returns the beginning of
-    /// its output up to its last answer.
+    /// Kills the process, and does not wait until it has ended, which takes the driver 0.1 s;
+    /// returns the beginning of its output up to its last answer.
     pub fn end(self) -> String {
         self.fork.kill();
         self.fork.printed_so_far()
@@ -254,8 +258,8 @@ impl RunnerSession {
         }
     }
 
-    /// Runs the module and makes its object; this must be the first question, once. `init`: arguments of the
-    /// constructor, in place of the module's own.
+    /// Runs the module and makes its object; this must be the first question, once. `init`:
+    /// arguments of the constructor, in place of the module's own.
     ///
     /// # Errors
     /// The submission is wrong.
@@ -283,8 +287,8 @@ impl RunnerSession {
         }
     }
 
-    /// Allocates the arguments of the next call, and returns their locations. The answer is checked against
-    /// the request, except for addresses.
+    /// Allocates the arguments of the next call, and returns their locations. The answer is checked
+    /// against the request, except for addresses.
     ///
     /// # Errors
     /// The runner allocated nothing, or other arguments.
@@ -338,8 +342,8 @@ impl RunnerSession {
         }
     }
 
-    /// Returns what a call returns, without a change of the object or its generators. `arguments`: their
-    /// layouts, with content of zeros; `None`: the submission's own arguments.
+    /// Returns what a call returns, without a change of the object or its generators. `arguments`:
+    /// their layouts, with content of zeros; `None`: the submission's own arguments.
     ///
     /// # Errors
     /// The call raised an exception.
@@ -354,8 +358,8 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the calls from here on with a fresh copy of the object, whose state is discarded; `begin:
-    /// false`: with the object itself again.
+    /// Makes the calls from here on with a fresh copy of the object, whose state is discarded;
+    /// `begin: false`: with the object itself again.
     ///
     /// # Errors
     /// The object cannot be copied.
@@ -363,8 +367,8 @@ impl RunnerSession {
         self.done(Question::Aside { begin, watch: false })
     }
 
-    /// Makes the calls from here on with a fresh copy of the object, and notes the types of the tensors that it
-    /// computes.
+    /// Makes the calls from here on with a fresh copy of the object, and notes the types of the
+    /// tensors that it computes.
     ///
     /// # Errors
     /// The object cannot be copied.
@@ -410,9 +414,10 @@ impl RunnerSession {
         self.done(Question::Open { handle, bytes })
     }
 
-    /// Frees the device memory that the runner does not use, and holds `padding` bytes until the next call of this
-    /// function. What later calls allocate then lies elsewhere on the device. `lent`: handle and size in bytes of memory
-    /// that the runner opens in place of the memory that it has open.
+    /// Frees the device memory that the runner does not use, and holds `padding` bytes until the
+    /// next call of this function. What later calls allocate then lies elsewhere on the device.
+    /// `lent`: handle and size in bytes of memory that the runner opens in place of the memory that
+    /// it has open.
     ///
     /// # Errors
     /// The runner cannot allocate or open the memory.
@@ -444,8 +449,8 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the prepared calls, and returns a trace of the device. The runner gets at most `within` for
-    /// that: no verdict depends on a trace.
+    /// Makes the prepared calls, and returns a trace of the device. The runner gets at most
+    /// `within` for that: no verdict depends on a trace.
     ///
     /// # Errors
     /// The runner could not trace, or did not return in time.
@@ -468,8 +473,8 @@ impl RunnerSession {
         self.done(Question::Count)
     }
 
-    /// Returns the times of the calls by the device's events, milliseconds: one per call if the cache was
-    /// flushed, else one for the whole batch.
+    /// Returns the times of the calls by the device's events, milliseconds: one per call if the
+    /// cache was flushed, else one for the whole batch.
     ///
     /// # Errors
     /// The runner did not answer.
@@ -487,8 +492,8 @@ impl RunnerSession {
         }
     }
 
-    /// Returns the fault of a runner that described a tensor that cannot be read. A tensor that is too large is
-    /// no forgery.
+    /// Returns the fault of a runner that described a tensor that cannot be read. A tensor that is
+    /// too large is no forgery.
     pub fn fault_of(&self, error: &LayoutError) -> RunnerFault {
         match error {
             LayoutError::TooLarge { .. } => RunnerFault::unusable(format!(
@@ -500,8 +505,8 @@ impl RunnerSession {
         }
     }
 
-    /// Returns the same fault, or another if the process has ended: its memory is gone then, whatever its
-    /// answer said.
+    /// Returns the same fault, or another if the process has ended: its memory is gone then,
+    /// whatever its answer said.
     pub fn explained(&self, fault: RunnerFault) -> RunnerFault {
         // The runner is stopped, so only another process can have killed it.
         let ended =
@@ -509,8 +514,8 @@ impl RunnerSession {
         if ended { self.died() } else { fault }
     }
 
-    /// Checks that the runner has been stopped since it answered, so that what was read from its memory has
-    /// not changed.
+    /// Checks that the runner has been stopped since it answered, so that what was read from its
+    /// memory has not changed.
     ///
     /// # Errors
     /// The runner ran, or has ended.
@@ -525,8 +530,8 @@ impl RunnerSession {
         self.ask_while(what, |_, _| ()).map(|((), answer, took)| (answer, took))
     }
 
-    /// Does the same as [`Self::ask`], and calls `meanwhile` after the runner continues, before its answer is
-    /// read.
+    /// Does the same as [`Self::ask`], and calls `meanwhile` after the runner continues, before its
+    /// answer is read.
     pub(crate) fn ask_while<T>(
         &mut self,
         what: Question<'_>,
@@ -541,8 +546,8 @@ impl RunnerSession {
             // The runner has to read a long question while it is sent.
             self.fork.go_on();
         }
-        // A timed question is sent first, and the runner finds it when it continues: the clock runs from
-        // there to the end of the answer.
+        // A timed question is sent first, and the runner finds it when it continues: the clock runs
+        // from there to the end of the answer.
         let sent = send(&self.fork.session, &Asked { turn, what }, self.deadline);
         if timed {
             // The question must not have woken the runner.

@@ -1,7 +1,7 @@
 //! Spare runners, which have made their context on a device before an evaluation needs them.
 //!
-//! Making a context takes the driver some 0.3 s, and disturbs measurements on the device: the caller must
-//! make sure that none is running.
+//! Making a context takes the driver some 0.3 s, and disturbs measurements on the device: the
+//! caller must make sure that none is running.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ impl Spares {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = wanted.saturating_sub(self.those_waiting().len());
         let until = Instant::now() + LIMIT;
-        // All runners begin before this waits for the first one, so that their contexts are made in parallel.
+        // All runners begin before this waits for the first one, so that their contexts are made in
+        // parallel.
         let fresh: Vec<Runner> =
             std::iter::repeat_with(fork).take(missing).map_while(|f| f).collect();
         for runner in fresh {

@@ -1,9 +1,11 @@
-//! The threads of a fork, observed from outside: whether all are stopped, and whether one ran afterwards.
+//! The threads of a fork, observed from outside: whether all are stopped, and whether one ran
+//! afterwards.
 //!
-//! SIGSTOP is delivered to one thread, which stops the others when it leaves the kernel. While that thread is
-//! in a long system call (`madvise`, for example) the others run on, so sending the signal proves nothing.
-//! The judge therefore reads the state of each thread from `/proc`, and how often the scheduler has run it. A
-//! thread that was stopped, woken and stopped again has a higher count.
+//! SIGSTOP is delivered to one thread, which stops the others when it leaves the kernel. While that
+//! thread is in a long system call (`madvise`, for example) the others run on, so sending the
+//! signal proves nothing. The judge therefore reads the state of each thread from `/proc`, and how
+//! often the scheduler has run it. A thread that was stopped, woken and stopped again has a higher
+//! count.
 
 use std::fs::File;
 use std::io;
@@ -16,24 +18,24 @@ use rustix::fs::{Mode, OFlags, RawDir, SeekFrom, openat, seek};
 
 use super::awaited::awaited;
 
-/// Most threads whose files stay open between two observations; with more threads, files are opened each
-/// time.
+/// Most threads whose files stay open between two observations; with more threads, files are opened
+/// each time.
 const KEPT: usize = 128;
 
-/// Total time for which threads may run after they were observed to be stopped. The kernel marks a thread as
-/// stopped shortly before the thread gives its processor away. If the kernel preempts it in between, it runs
-/// once more, for some microseconds.
+/// Total time for which threads may run after they were observed to be stopped. The kernel marks a
+/// thread as stopped shortly before the thread gives its processor away. If the kernel preempts it
+/// in between, it runs once more, for some microseconds.
 const TAIL: Duration = Duration::from_micros(100);
 
-/// Number of observations without a pause, and number of those after which the processor is yielded. Later
-/// ones come with growing pauses.
+/// Number of observations without a pause, and number of those after which the processor is
+/// yielded. Later ones come with growing pauses.
 const EAGER: u32 = 4;
 const YIELDING: u32 = 8;
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Bytes to read of a thread's `stat` and `schedstat`, and number of fields in `stat` between the state and
-/// the number of threads.
+/// Bytes to read of a thread's `stat` and `schedstat`, and number of fields in `stat` between the
+/// state and the number of threads.
 const READ: usize = 512;
 const NUM_THREADS: usize = 16;
 
@@ -117,8 +119,8 @@ struct Runs {
 }
 
 impl Threads {
-    /// Opens the directory of a process's threads: its holder can observe them, unless `/proc` is closed to
-    /// it.
+    /// Opens the directory of a process's threads: its holder can observe them, unless `/proc` is
+    /// closed to it.
     ///
     /// # Errors
     /// The process has ended.
@@ -131,8 +133,9 @@ impl Threads {
         Self { directory, observed: Vec::new(), stopped: 0 }
     }
 
-    /// Waits until all threads are stopped. `ended`: a handle of the process; `signalled`: the time when
-    /// SIGSTOP was sent. Returns the time from then to the last observation of a running thread. Blocks.
+    /// Waits until all threads are stopped. `ended`: a handle of the process; `signalled`: the time
+    /// when SIGSTOP was sent. Returns the time from then to the last observation of a running
+    /// thread. Blocks.
     ///
     /// # Errors
     /// Any [`NotStopped`] but `Woken`; [`NotStopped::Running`] at the deadline.
@@ -263,8 +266,8 @@ impl Thread {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Reads how often the thread has run, and then its state; returns whether the thread exists. `keep`: the
-    /// files stay open.
+    /// Reads how often the thread has run, and then its state; returns whether the thread exists.
+    /// `keep`: the files stay open.
     fn observe(&mut self, directory: &OwnedFd, keep: bool) -> io::Result<bool> {
         let files = match self.files.take() {
             Some(files) => files,
@@ -320,8 +323,8 @@ fn state_of(text: &str) -> Option<(char, usize)> {
     Some((state, fields.nth(NUM_THREADS)?.parse().ok()?))
 }
 
-/// Parses `schedstat`: nanoseconds on a processor, nanoseconds of waiting for one, and how often the thread
-/// got one.
+/// Parses `schedstat`: nanoseconds on a processor, nanoseconds of waiting for one, and how often
+/// the thread got one.
 fn runs_of(text: &str) -> io::Result<Runs> {
     let mut numbers = text.split_whitespace().map(|number| number.parse::<u64>().ok());
     let (spent, times) = (numbers.next().flatten(), numbers.nth(1).flatten());
@@ -413,7 +416,8 @@ mod tests {
             self.stopped_within(LONG).unwrap();
         }
 
-        /// Continues the process until its main thread has run for this time, according to the system.
+        /// Continues the process until its main thread has run for this time, according to the
+        /// system.
         fn run_for(&mut self, time: Duration) {
             let before = self.threads.observed[0].runs.spent;
             self.send(Signal::CONT);

@@ -86,7 +86,8 @@ impl std::fmt::Display for Scalar {
 }
 
 impl<T> TreeOf<T> {
-    /// Returns the tensors and values in order, each with its path below `root`, such as `root[0].name`.
+    /// Returns the tensors and values in order, each with its path below `root`, such as
+    /// `root[0].name`.
     pub fn leaves<'a>(&'a self, root: &str) -> Vec<(String, &'a TreeOf<T>)> {
         let mut found = Vec::new();
         self.collect(root.to_owned(), &mut found);
@@ -122,7 +123,8 @@ impl<T> TreeOf<T> {
         }
     }
 
-    /// Returns whether both trees have the same structure and equal tensors. Values are not compared.
+    /// Returns whether both trees have the same structure and equal tensors. Values are not
+    /// compared.
     pub fn is_alike(&self, other: &Self) -> bool
     where
         T: PartialEq,
@@ -196,7 +198,8 @@ pub(crate) enum Question<'a> {
         entry: &'a EntryPoint,
         /// Classes to choose from if the contract names none.
         preferred: &'a [String],
-        /// Arguments to choose from by the names of parameters; empty if the arguments are the source's own.
+        /// Arguments to choose from by the names of parameters; empty if the arguments are the
+        /// source's own.
         given: &'a [super::session::GivenArgument],
         /// Arguments of the constructor, in place of the module's own.
         init: Option<&'a TreeOf<()>>,
@@ -204,7 +207,8 @@ pub(crate) enum Question<'a> {
     },
     Parameters,
     Suggest,
-    /// Asks what a call returns, with a copy of the object: with these arguments, all zero, or with its own.
+    /// Asks what a call returns, with a copy of the object: with these arguments, all zero, or with
+    /// its own.
     Probe {
         arguments: Option<&'a TreeOf<super::session::TensorLayout>>,
         seed: u64,
@@ -217,7 +221,8 @@ pub(crate) enum Question<'a> {
     },
     /// Asks for the shorter floating-point types in which the watched copy computed.
     ShorterTypes,
-    /// Computes gradients in each call. They begin from upstream tensors, which follow the arguments.
+    /// Computes gradients in each call. They begin from upstream tensors, which follow the
+    /// arguments.
     Backward {
         upstream: &'a [GradientInput],
     },
@@ -248,14 +253,15 @@ pub(crate) enum Question<'a> {
         /// Gate and hash settings, if the arguments are encrypted.
         locked: &'a Option<super::locked::LockedOrder>,
     },
-    /// Frees the device memory that is not in use, holds `padding` bytes until the next such question, and opens
-    /// other memory of the judge.
+    /// Frees the device memory that is not in use, holds `padding` bytes until the next such
+    /// question, and opens other memory of the judge.
     Relocate {
         padding: u64,
         handle: &'a str,
         bytes: u64,
     },
-    /// Loads the kernels that hold calls back and hash results, and asks for the address of their page.
+    /// Loads the kernels that hold calls back and hash results, and asks for the address of their
+    /// page.
     Gate {
         image: &'a str,
     },
@@ -314,8 +320,8 @@ pub struct LoadedModule {
     pub init: Option<TreeOf<()>>,
     /// Whether the module makes its own inputs.
     pub has_inputs: bool,
-    /// Whether the object was made with the device as PyTorch's default device. Otherwise the constructor ran
-    /// without a default device.
+    /// Whether the object was made with the device as PyTorch's default device. Otherwise the
+    /// constructor ran without a default device.
     pub on_device: bool,
     /// Whether the CPU stands in for a GPU that the source names.
     pub stands_in: bool,

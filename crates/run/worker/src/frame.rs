@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::protocol::MAX_FRAME_BYTES;
 use warpgauge_document::DocumentError;
 
-/// Maximum number of values in a frame. A worker that a kernel has taken over may send any number.
+/// Maximum number of values in a frame. A worker under a kernel's control may send any number.
 const MAX_VALUES: u64 = 1 << 20;
 
-/// How long a thread polls for a message that is due soon before it blocks.
+/// Time for which a thread polls for a message that is due soon before it blocks.
 const SOON: Duration = Duration::from_micros(500);
 
 /// Why a frame could not be sent or received.
@@ -43,9 +43,10 @@ pub enum FrameError {
     Decode(#[source] DocumentError),
 }
 
-/// Returns a message with its length in front.
+/// Returns a message preceded by its length.
 ///
-/// # Errors Fails if the message is larger than a frame may be or cannot be encoded.
+/// # Errors
+/// Fails if the message is larger than a frame may be or cannot be encoded.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let mut frame = vec![0; 4];
     // Field names are needed: types that omit empty fields cannot be decoded without them.
@@ -58,9 +59,10 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// Decodes the message in the bytes after the length.
+/// Decodes a message from the bytes after the length.
 ///
-/// # Errors Fails if the bytes are not the expected message.
+/// # Errors
+/// Fails if the bytes are not the expected message.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FrameError> {
     warpgauge_document::from_msgpack_within(MAX_VALUES, bytes).map_err(FrameError::Decode)
 }
@@ -94,7 +96,7 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError
     stream.read_exact(&mut prefix[first..]).map_err(FrameError::Io)?;
     let length = checked_length(prefix)?;
     let mut bytes = Vec::new();
-    // The vector grows as data arrives: a length prefix alone reserves nothing.
+    // The vector grows as data arrives, so a length prefix alone does not reserve memory.
     let got = stream.take(length as u64).read_to_end(&mut bytes).map_err(FrameError::Io)?;
     if got < length {
         return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
@@ -102,10 +104,11 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError
     decode(&bytes)
 }
 
-/// Like [`read`], for a message that another process is about to send. A blocked thread takes some 50 µs
-/// to wake, so this function polls for a while before it blocks.
+/// Like [`read`], for a message that another process is about to send. A blocked thread takes some
+/// 50 µs to wake, so this function polls for a while before it blocks.
 ///
-/// # Errors Returns a [`FrameError`].
+/// # Errors
+/// Returns a [`FrameError`].
 pub fn read_soon<T: DeserializeOwned>(stream: &mut UnixStream) -> Result<T, FrameError> {
     let began = Instant::now();
     // `read` handles whatever arrives, including the end of the stream and errors.
@@ -113,7 +116,7 @@ pub fn read_soon<T: DeserializeOwned>(stream: &mut UnixStream) -> Result<T, Fram
         == Some(Errno::AGAIN)
         && began.elapsed() < SOON
     {
-        // On a machine with few processors the sender may need this one.
+        // On a machine with few processors, the sender may need this processor.
         std::thread::yield_now();
     }
     read(stream)
@@ -131,10 +134,11 @@ pub async fn send<S: AsyncWrite + Unpin>(
     stream.write_all(&frame).await.map_err(FrameError::Io)
 }
 
-/// [`read`] for an asynchronous stream. It is not safe to cancel: a cancelled call may have consumed part
-/// of a frame.
+/// [`read`] for an asynchronous stream. It is not safe to cancel: a cancelled call may have
+/// consumed part of a frame.
 ///
-/// # Errors Returns a [`FrameError`].
+/// # Errors
+/// Returns a [`FrameError`].
 pub async fn receive<S: AsyncRead + Unpin, T: DeserializeOwned>(
     stream: &mut S,
 ) -> Result<T, FrameError> {

@@ -1,5 +1,5 @@
-//! Passes sockets to a worker through its existing socket. Such a socket has no name, so only the
-//! processes that hold an end can use it.
+//! Passes sockets to a worker through its existing socket. Such a socket has no name, so only
+//! processes that hold one of its ends can use it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,12 +11,13 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// The byte that carries the socket: ancillary data needs at least one byte of payload.
+/// The byte that accompanies the socket: ancillary data needs at least one byte of payload.
 const BYTE: u8 = b's';
 
 /// Sends a socket. The sender must announce it in a frame first, so that the receiver expects it.
 ///
-/// # Errors Fails if the connection breaks.
+/// # Errors
+/// Fails if the connection breaks.
 pub(crate) async fn send(
     stream: &tokio::net::UnixStream,
     socket: BorrowedFd<'_>,
@@ -35,7 +36,8 @@ pub(crate) async fn send(
 
 /// Waits for a socket and receives it.
 ///
-/// # Errors Fails if the connection breaks or something other than a socket arrives.
+/// # Errors
+/// Fails if the connection breaks or something other than a socket arrives.
 pub(crate) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -46,7 +48,8 @@ pub(crate) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
         _ => None,
     });
-    let nothing = || io::Error::new(io::ErrorKind::InvalidData, "no socket came where one should");
+    let nothing =
+        || io::Error::new(io::ErrorKind::InvalidData, "no socket arrived where one was expected");
     handed.filter(|_| got.bytes == 1 && byte == [BYTE]).ok_or_else(nothing)
 }
 

@@ -1,4 +1,5 @@
-//! The process that owns a device: its jobs, its supervision by the server, and the messages between both.
+//! The process that owns a device: its jobs, its supervision by the server, and the messages
+//! between both.
 //!
 //! # Files
 //! - `fleet/`: the server's side. [`Fleet`] starts and replaces worker processes; a [`Lease`] is the right

@@ -1,8 +1,8 @@
 //! The queue of requests for a device lease: bounded, and fair between owners.
 //!
-//! A waiter states what it needs, not which device it wants. [`WaitQueue`] considers the waiters whose
-//! needs a free device meets. It prefers the owner that holds the fewest devices, then the owner that has
-//! used the least device time, then the waiter that arrived first.
+//! A waiter states what it needs, not which device it wants. [`WaitQueue`] considers the waiters
+//! whose needs a free device meets. It prefers the owner that holds the fewest devices, then the
+//! owner that has used the least device time, then the waiter that arrived first.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -74,8 +74,8 @@ impl<T> WaitQueue<T> {
         self.waiters.is_empty()
     }
 
-    /// Appends a waiter. The queue may exceed its capacity by one until the caller has tried to serve the
-    /// waiter at once: see [`WaitQueue::pop_surplus`].
+    /// Appends a waiter. The queue may exceed its capacity by one until the caller has tried to
+    /// serve the waiter at once: see [`WaitQueue::pop_surplus`].
     pub fn push(&mut self, need: LeaseNeeds, ticket: T, now: Instant) {
         self.accounts.wait(need.owner, now);
         self.waiters.push_back(Waiter { need, ticket, since: now });
@@ -88,14 +88,14 @@ impl<T> WaitQueue<T> {
         surplus.inspect(|waiter| self.accounts.leave(waiter.need.owner))
     }
 
-    /// Removes the next waiter whose needs `device` meets. From then on its owner holds that device,
-    /// until [`WaitQueue::given_back`].
+    /// Removes the next waiter whose needs `device` meets. From then on its owner holds that
+    /// device, until [`WaitQueue::given_back`].
     pub fn take_for(&mut self, device: &DeviceInfo, now: Instant) -> Option<Waiter<T>> {
         self.take_where(now, |_, waiter| waiter.need.is_met_by(device))
     }
 
-    /// Like [`WaitQueue::take_for`], among waiters that arrived at least `after` ago and whose owners
-    /// hold no device.
+    /// Like [`WaitQueue::take_for`], among waiters that arrived at least `after` ago and whose
+    /// owners hold no device.
     pub fn take_beside(
         &mut self,
         device: &DeviceInfo,

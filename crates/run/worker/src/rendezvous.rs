@@ -1,8 +1,8 @@
-//! Named sockets, for a worker that cannot inherit one because a tool runs between the server and the
-//! worker.
+//! Named sockets, for a worker that cannot inherit one because a tool runs between the server and
+//! the worker.
 //!
-//! A socket's address holds 107 bytes, which a private directory's path can exceed. Both sides therefore
-//! open the directory, and name the socket relative to it.
+//! A socket's address holds 107 bytes, which a private directory's path can exceed. Both sides
+//! therefore open the directory, and name the socket relative to it.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,12 +1,12 @@
 //! CUPTI's parameter structures and functions, as far as this crate uses them.
 //!
-//! They are declared here instead of taken from cudarc. Its `cupti` feature includes the CUDA runtime's
-//! bindings, panics where a symbol is missing, and returns codes as a Rust enum, in which a code of a
-//! newer library would be undefined behaviour.
+//! They are declared here instead of taken from cudarc. Its `cupti` feature includes the CUDA
+//! runtime's bindings, panics where a symbol is missing, and returns codes as a Rust enum, in which
+//! a code of a newer library would be undefined behaviour.
 //!
-//! Each structure begins with its size as the caller knows it. CUPTI refuses a larger structure than its
-//! own and accepts a smaller one, so these have the fields of CUPTI 12.6, the first with this interface;
-//! 12.9 and 13.0 have the same.
+//! Each structure begins with its size as the caller knows it. CUPTI refuses a larger structure
+//! than its own and accepts a smaller one, so these have the fields of CUPTI 12.6, the first with
+//! this interface; 12.9 and 13.0 have the same.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -136,8 +136,9 @@ params! {
 
 /// `CUPTI_PROFILER_TYPE_RANGE_PROFILER`.
 pub(super) const RANGE_PROFILER: c_int = 0;
-/// `CUPTI_AutoRange`: each launch is a range, measured from its own beginning to its own end. Ranges that
-/// the user marks (`CUPTI_UserRange`) include the host's time for the launch, some 5 µs.
+/// `CUPTI_AutoRange`: each launch is a range, measured from its own beginning to its own end.
+/// Ranges that the user marks (`CUPTI_UserRange`) include the host's time for the launch, some 5
+/// µs.
 pub(super) const AUTO_RANGE: c_int = 1;
 /// `CUPTI_UserReplay`: the caller runs the kernel again for each pass.
 pub(super) const USER_REPLAY: c_int = 3;

@@ -1,5 +1,5 @@
-//! Plans and evaluates metrics: which counters they need, in how many passes, and their values. If the
-//! chip's name is known, this needs no GPU.
+//! Plans and evaluates metrics: which counters they need, in how many passes, and their values. If
+//! the chip's name is known, this needs no GPU.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -29,8 +29,8 @@ pub struct CounterPlan {
 }
 
 impl CounterPlan {
-    /// Plans the collection of `metrics`, which are NVIDIA's names, on a chip. `availability` is the
-    /// device's own list of available counters.
+    /// Plans the collection of `metrics`, which are NVIDIA's names, on a chip. `availability` is
+    /// the device's own list of available counters.
     ///
     /// # Errors
     /// Fails if the chip is unknown or all metrics are.
@@ -49,8 +49,9 @@ impl CounterPlan {
                 _ => drop(refused.insert(name.clone(), "no metric has such a name".to_owned())),
             }
         }
-        // All metrics are added in one call: metrics that are added one by one do not share passes (16
-        // instead of 9 for five throughputs of an H100). An unknown metric makes the object unusable.
+        // All metrics are added in one call: metrics that are added one by one do not share passes
+        // (16 instead of 9 for five throughputs of an H100). An unknown metric makes the object
+        // unusable.
         let mut host = Host::open(cupti, chip, availability)?;
         if !names.is_empty() && host.add(&names).is_err() {
             let mut known = Vec::new();
@@ -196,7 +197,8 @@ pub fn chips(cupti: Cupti) -> Result<Vec<String>, CuptiError> {
     let mut params = HostChips::new();
     cupti.call("list the chips", cupti.functions().host_chips, &mut params)?;
     let name = |index| {
-        // SAFETY: by the library's contract the list has `count` entries, each a NUL-terminated text.
+        // SAFETY: by the library's contract the list has `count` entries, each a NUL-terminated
+        // text.
         let text = unsafe { CStr::from_ptr(*params.names.add(index)) };
         text.to_string_lossy().into_owned()
     };

@@ -37,8 +37,8 @@ struct Opened {
 static OPENED: OnceLock<&'static Opened> = OnceLock::new();
 
 impl Cupti {
-    /// Opens the first usable library of `candidates`, or else the library that the loader finds, and
-    /// initialises it.
+    /// Opens the first usable library of `candidates`, or else the library that the loader finds,
+    /// and initialises it.
     ///
     /// # Errors
     /// Returns why each library is unusable.
@@ -46,8 +46,8 @@ impl Cupti {
         Self::open_with(candidates, Self::initialise)
     }
 
-    /// Opens CUPTI for planning only, which some versions do without a driver. Accepts a library that
-    /// cannot be initialised; its calls then report what is impossible.
+    /// Opens CUPTI for planning only, which some versions do without a driver. Accepts a library
+    /// that cannot be initialised; its calls then report what is impossible.
     ///
     /// # Errors
     /// Fails if no library can be opened.
@@ -101,7 +101,8 @@ impl Cupti {
         Ok(cupti)
     }
 
-    /// Returns the library's name and version. The version of the interface increases with each release.
+    /// Returns the library's name and version. The version of the interface increases with each
+    /// release.
     pub fn name(&self) -> String {
         match OPENED.get().map(|opened| opened.path.as_path()).and_then(toolkit_version) {
             Some(version) => format!("CUPTI {version}"),
@@ -167,8 +168,9 @@ impl Cupti {
         function: unsafe extern "C" fn(*mut T) -> c_int,
         params: &mut T,
     ) -> Result<(), CuptiError> {
-        // SAFETY: `T` is the structure of this function ([`Functions`] pairs them), and contains its own
-        // size; the callers in this module guarantee that the data that its pointers refer to is alive.
+        // SAFETY: `T` is the structure of this function ([`Functions`] pairs them), and contains
+        // its own size; the callers in this module guarantee that the data that its pointers refer
+        // to is alive.
         let code = unsafe { function(params) };
         self.check(operation, code)
     }

@@ -6,12 +6,12 @@
 //!                 └─▶ begin ─▶ pass, pass, … ─▶ finish: a value for each metric
 //! ```
 //!
-//! Counters are few, so a set of metrics takes several passes: the same launch again, on the same inputs,
-//! with other counters each time. The caller restores the inputs before each pass (user replay). Only one
-//! process of a machine can hold counters, and only where the driver allows it.
+//! Counters are few, so a set of metrics takes several passes: the same launch again, on the same
+//! inputs, with other counters each time. The caller restores the inputs before each pass (user
+//! replay). Only one process of a machine can hold counters, and only where the driver allows it.
 //!
-//! CUPTI writes through pointers that it got earlier: a plan and its image of counter data stay at the
-//! same address as long as a session is configured with them.
+//! CUPTI writes through pointers that it got earlier: a plan and its image of counter data stay at
+//! the same address as long as a session is configured with them.
 
 mod abi;
 mod choice;

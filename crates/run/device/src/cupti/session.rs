@@ -52,7 +52,8 @@ impl<E> From<CuptiError> for PassError<E> {
     }
 }
 
-/// Returns the device's available counters, in the form that CUPTI's planning needs. Takes some 70 ms.
+/// Returns the device's available counters, in the form that CUPTI's planning needs. Takes some 70
+/// ms.
 ///
 /// # Errors
 /// Fails while another process collects counters.
@@ -71,8 +72,8 @@ pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, 
 
 /// CUPTI's hold on a context for one plan, until it is dropped.
 ///
-/// Its first pass takes 140 ms longer than later ones, so the session is worth keeping. It slows nothing
-/// down between passes; but from its first pass on no other process can read counters.
+/// Its first pass takes 140 ms longer than later ones, so the session is worth keeping. It slows
+/// nothing down between passes; but from its first pass on no other process can read counters.
 pub struct CuptiSession {
     cupti: Cupti,
     object: *mut c_void,
@@ -83,8 +84,8 @@ pub struct CuptiSession {
 }
 
 impl CuptiSession {
-    /// Reserves the counters of a context's device for a plan. Only one session is possible at a time:
-    /// CUPTI reads the configuration when the first pass starts, and never again.
+    /// Reserves the counters of a context's device for a plan. Only one session is possible at a
+    /// time: CUPTI reads the configuration when the first pass starts, and never again.
     ///
     /// # Errors
     /// Fails if this process has no access to the counters.
@@ -197,8 +198,8 @@ impl Collection<'_> {
             let text = format!("CUPTI wants more than the {planned} planned");
             return Err(CuptiError::local("start a pass", Cause::Unknown, text).into());
         }
-        // This precedes the start: everything launched after the start is counted, and the counters are
-        // configured for one launch.
+        // This precedes the start: everything launched after the start is counted, and the counters
+        // are configured for one launch.
         subject.prepare().map_err(PassError::Launch)?;
         cupti.call("start a pass", functions.range_start, &mut self.session.of_object())?;
         subject.launch().map_err(PassError::Launch)?;

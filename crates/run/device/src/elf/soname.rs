@@ -1,9 +1,9 @@
 //! Renames a shared object inside its own file.
 //!
-//! The dynamic loader answers a `dlopen` of a plain name with an object that is already open under that
-//! name. cudarc requests `libcuda.so` first and the emulator is called `libcuda.so.1`, so on a host that
-//! also has NVIDIA's `libcuda.so` cudarc would get that library. If a copy of the emulator whose name is
-//! shortened to `libcuda.so` is opened first, cudarc gets the copy.
+//! The dynamic loader answers a `dlopen` of a plain name with an object that is already open under
+//! that name. cudarc requests `libcuda.so` first and the emulator is called `libcuda.so.1`, so on a
+//! host that also has NVIDIA's `libcuda.so` cudarc would get that library. If a copy of the
+//! emulator whose name is shortened to `libcuda.so` is opened first, cudarc gets the copy.
 
 use thiserror::Error;
 
@@ -32,8 +32,8 @@ const DT_NULL: u64 = 0;
 const DT_STRTAB: u64 = 5;
 const DT_SONAME: u64 = 14;
 
-/// Returns a copy of the shared object `elf` whose SONAME is shortened to `name`. The old name must begin
-/// with `name`, so that no byte moves.
+/// Returns a copy of the shared object `elf` whose SONAME is shortened to `name`. The old name must
+/// begin with `name`, so that no byte moves.
 ///
 /// # Errors
 /// Fails if `elf` is no shared object, has no name, or has one that does not begin with `name`.
@@ -51,8 +51,8 @@ pub fn shorten_soname(elf: &[u8], name: &str) -> Result<Vec<u8>, SonameError> {
     Ok(copy)
 }
 
-/// Returns the file offset of the name. The outer `None` means a malformed file, the inner a missing
-/// name.
+/// Returns the file offset of the name. The outer `None` means a malformed file, the inner a
+/// missing name.
 fn soname_offset(elf: &[u8]) -> Option<Option<usize>> {
     if elf.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
@@ -113,7 +113,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Returns a header, two segments, a dynamic section and a string table at address 0x1000 + offset.
+    /// Returns a header, two segments, a dynamic section and a string table at address 0x1000 +
+    /// offset.
     fn shared_object(name: &str) -> Vec<u8> {
         let mut elf = vec![0u8; 64 + 2 * 56];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,8 +1,8 @@
 //! GPU Performance Monitoring (GPM): how busy the parts of a whole GPU were between two readings.
 //!
-//! Hopper and later GPUs support it. The driver's management library reads it for any user, whichever
-//! process holds the counters that profilers read. A partition of a GPU (MIG) is read by the number of
-//! its instance on the whole GPU.
+//! Hopper and later GPUs support it. The driver's management library reads it for any user,
+//! whichever process holds the counters that profilers read. A partition of a GPU (MIG) is read by
+//! the number of its instance on the whole GPU.
 
 use nvml_wrapper::enums::gpm::GpmMetricId as Id;
 use nvml_wrapper::error::NvmlError;

@@ -24,12 +24,12 @@ impl Libraries {
         Self { candidates, cusparse: OnceCell::new(), cublas: OnceCell::new() }
     }
 
-    /// Binds a function to buffers, and allocates the memory that it needs besides them. Calls are queued
-    /// to `stream`, which must be the same for all calls and live as long as they do. Nothing is computed
-    /// yet.
+    /// Binds a function to buffers, and allocates the memory that it needs besides them. Calls are
+    /// queued to `stream`, which must be the same for all calls and live as long as they do.
+    /// Nothing is computed yet.
     ///
-    /// [`TypedLibraryFunction`] describes extents and buffers; each buffer must hold the corresponding
-    /// number of elements.
+    /// [`TypedLibraryFunction`] describes extents and buffers; each buffer must hold the
+    /// corresponding number of elements.
     ///
     /// # Errors
     /// Returns `no_library` if no library works, or an error of the library or the driver.

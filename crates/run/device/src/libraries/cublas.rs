@@ -24,8 +24,8 @@ const COMPUTE_64F: c_int = 70;
 const ALLOC_FAILED: c_int = 3;
 const NOT_SUPPORTED: [c_int; 2] = [8, 15];
 
-/// Size of the library's workspace, bytes: its manual recommends this for compute capability 9.0 and
-/// later.
+/// Size of the library's workspace, bytes: its manual recommends this for compute capability 9.0
+/// and later.
 const WORKSPACE_BYTES: u64 = 32 << 20;
 
 type GemmEx = unsafe extern "C" fn(
@@ -138,10 +138,10 @@ impl Gemm {
         let [m, n, k] = self.extents;
         let [a, b, c] = self.addresses.map(pointer);
         let [alpha, beta] = self.factors.pointers();
-        // A row-major matrix is the transpose of the column-major matrix that the library reads, and cᵀ =
-        // bᵀ·aᵀ. So b comes first, and its n columns are the rows of the result.
-        // SAFETY: the handle is alive, and the caller guarantees that the buffers are as large as the extents
-        // say.
+        // A row-major matrix is the transpose of the column-major matrix that the library reads,
+        // and cᵀ = bᵀ·aᵀ. So b comes first, and its n columns are the rows of the result. SAFETY:
+        // the handle is alive, and the caller guarantees that the buffers are as large as the
+        // extents say.
         let status = unsafe {
             (functions.gemm)(
                 *handle,

@@ -138,7 +138,8 @@ pub(super) struct Spmv {
 }
 
 impl Spmv {
-    /// Creates the descriptors and allocates the memory that the library requests. No element is read.
+    /// Creates the descriptors and allocates the memory that the library requests. No element is
+    /// read.
     pub(super) fn new(
         library: &Rc<CuSparse>,
         dtype: Dtype,

@@ -13,8 +13,8 @@ pub fn major_version(name: &str) -> Option<u32> {
     LIBRARY_FILES.iter().find_map(|stem| name.strip_prefix(stem))?.parse().ok()
 }
 
-/// Returns the names under which the dynamic loader finds a library, newest first. The number is the
-/// library's own: CUDA 13 has `libcusparse.so.12`.
+/// Returns the names under which the dynamic loader finds a library, newest first. The number is
+/// the library's own: CUDA 13 has `libcusparse.so.12`.
 pub fn sonames(library: Library) -> [&'static str; 2] {
     match library {
         Library::Cusparse => ["libcusparse.so.13", "libcusparse.so.12"],

@@ -9,8 +9,8 @@ pub enum TypedLibraryFunction {
     /// `cusparseSpMV`: y = A·x, A in CSR form with 32-bit indices from 0. Extents: rows, columns,
     /// non-zeros; buffers: values, col_indices, row_ptr, x, y.
     Spmv(Dtype),
-    /// `cublasGemmEx`: c = a·b, all row-major; half-precision products are summed in binary32. Extents:
-    /// m, n, k, so that a is m × k and b is k × n; buffers: a, b, c.
+    /// `cublasGemmEx`: c = a·b, all row-major; half-precision products are summed in binary32.
+    /// Extents: m, n, k, so that a is m × k and b is k × n; buffers: a, b, c.
     Gemm(Dtype),
 }
 
@@ -57,7 +57,8 @@ impl TypedLibraryFunction {
         Image { bytes: text.into_bytes().into(), format: ImageFormat::Library }
     }
 
-    /// Returns the function that an image names; `None` for machine code, or an image of another version.
+    /// Returns the function that an image names; `None` for machine code, or an image of another
+    /// version.
     pub fn of_image(image: &Image) -> Option<Self> {
         let dtypes = [Dtype::Float32, Dtype::Float64, Dtype::Float16, Dtype::Bfloat16];
         let known = Library::ALL.into_iter();

@@ -25,7 +25,8 @@ pub(super) type Opaque = *mut c_void;
 /// The properties that differ between libraries.
 pub(super) struct Kind<F> {
     pub(super) library: Library,
-    /// Functions that create a handle, set its stream, and return the name and the text of a status.
+    /// Functions that create a handle, set its stream, and return the name and the text of a
+    /// status.
     pub(super) common: [&'static str; 4],
     /// Converts a status other than success to a code.
     pub(super) code: fn(c_int) -> FailureCode,
@@ -43,8 +44,8 @@ pub(super) struct Opened<F> {
 }
 
 impl<F> Opened<F> {
-    /// Opens the first usable file, or else the library that the dynamic loader finds. The stream must
-    /// live as long as the result.
+    /// Opens the first usable file, or else the library that the dynamic loader finds. The stream
+    /// must live as long as the result.
     ///
     /// # Errors
     /// Returns `no_library`, with the reason for each file.
@@ -62,7 +63,8 @@ impl<F> Opened<F> {
     }
 
     /// Converts a status that is not success to an error. Its number is negative: a status is not a
-    /// driver's code, and does not describe the state of the context, which is checked after each job.
+    /// driver's code, and does not describe the state of the context, which is checked after each
+    /// job.
     pub(super) fn check(&self, operation: &str, status: c_int) -> Result<(), DeviceError> {
         if status == 0 {
             return Ok(());
@@ -96,8 +98,8 @@ fn start<F>(kind: &Kind<F>, loaded: Loaded, path: &Path) -> Result<(Opened<F>, S
     Ok((opened, set_stream))
 }
 
-/// Opens the first usable file, or else the library that the dynamic loader finds; `start` tries one
-/// file.
+/// Opens the first usable file, or else the library that the dynamic loader finds; `start` tries
+/// one file.
 ///
 /// # Errors
 /// Returns `no_library`, with the reason for each file.

@@ -108,7 +108,9 @@ fn serve(
             }
             Some(ToWorker::Exit) | None => return Ok(()),
             Some(ToWorker::Hello { .. }) => return Err("received a second greeting".to_owned()),
-            Some(ToWorker::Socket) => return Err("received a socket instead of a message".to_owned()),
+            Some(ToWorker::Socket) => {
+                return Err("received a socket instead of a message".to_owned());
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! An auxiliary worker beside the timing workers: started at first use, kept warm, one of each kind per
-//! device.
+//! An auxiliary worker in addition to the timing workers. It is started at first use and kept warm.
+//! A device has one of each kind.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use super::process::{StartPlan, Worker};
 use super::restart::RestartPolicy;
 
-/// Longest restart delay that a caller waits for; beyond it the caller gets an error.
+/// Maximum restart delay that a caller waits for. If the delay is longer, the caller gets an error.
 const WORTH_WAITING: Duration = Duration::from_secs(1);
 
-/// An auxiliary worker, which its device keeps between leases.
+/// An auxiliary worker of a device, kept between leases.
 pub(super) struct Aide {
     plan: StartPlan,
     state: Mutex<Kept>,
-    /// Held while a worker starts: later callers wait for that start.
+    /// Held while a worker starts, so that later callers wait for that start.
     starting: tokio::sync::Mutex<()>,
 }
 
@@ -31,7 +31,7 @@ impl Aide {
         Self { plan, state: Mutex::default(), starting: tokio::sync::Mutex::default() }
     }
 
-    /// Returns the worker. Starts one if none can take a job.
+    /// Takes the worker, or starts one if there is none that can take a job.
     pub(super) async fn take(&self) -> Result<Worker, String> {
         let _turn = self.starting.lock().await;
         if let Some(mut worker) = self.take_kept() {
@@ -47,7 +47,7 @@ impl Aide {
             tokio::time::sleep(delay).await;
         } else {
             let seconds = delay.as_secs_f64();
-            return Err(format!("it could not be started before; next try in {seconds:.1} s"));
+            return Err(format!("an earlier start failed; the next attempt is in {seconds:.1} s"));
         }
         let started = Worker::start(&self.plan).await;
         let restart = &mut self.lock().restart;
@@ -58,7 +58,7 @@ impl Aide {
         started
     }
 
-    /// Returns the worker if it has been started and is not in use.
+    /// Takes the worker if it has been started and is not in use.
     pub(super) fn take_kept(&self) -> Option<Worker> {
         self.lock().worker.take()
     }

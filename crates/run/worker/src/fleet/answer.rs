@@ -4,11 +4,11 @@ use crate::protocol::{Blame, RunFailure, RunOutcome, TaskPlan};
 
 use warpgauge_model::FailureCode;
 
-/// A worker's outcome, or why there is none.
+/// A worker's outcome, or the failure if it gave none.
 pub(super) type Answer = Result<RunOutcome, RunFailure>;
 
-/// Returns the outcome of a task of one kind. The outcome of another kind is a defect, reported as a
-/// failure.
+/// Returns the outcome of a task of one kind. An outcome of another kind is a defect and is
+/// reported as a failure.
 pub(super) fn outcome_of<P: TaskPlan>(answer: Answer) -> RunOutcome<P::Output> {
     let RunOutcome { failure, timings, printed, function, told } = match answer {
         Ok(outcome) => outcome,
@@ -17,7 +17,7 @@ pub(super) fn outcome_of<P: TaskPlan>(answer: Answer) -> RunOutcome<P::Output> {
     let Some(told) = P::told(told) else {
         return RunOutcome::from(RunFailure {
             code: FailureCode::InternalError,
-            message: "the worker answered another task than it was given; this is a defect of \
+            message: "the worker answered a different task from the one it was given; this is a defect of \
                       warpgauge"
                 .to_owned(),
             blame: Blame::Environment,

@@ -1,4 +1,4 @@
-//! A child of the worker program that gives one answer and ends.
+//! Runs the worker program once for a single answer.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 
 use warpgauge_sandbox::contained::{self, ProcessLaunch};
 
-/// Number of characters of a failed child's standard error that the error quotes.
+/// Maximum number of characters of a failed child's standard error that the error quotes.
 const SAID: usize = 2000;
 
-/// Why there is no answer.
+/// Why a child gave no answer.
 pub(super) enum Silence {
     /// The child did not answer in time.
     TimedOut,
@@ -17,7 +17,7 @@ pub(super) enum Silence {
     Ended(String),
 }
 
-/// Runs a child and returns its answer. The answer is the last line of output that parses as one: the
+/// Runs a child and returns its answer: the last line of its output that parses as an answer. The
 /// driver and libraries may print lines too.
 pub(super) async fn ask<T: DeserializeOwned>(
     launch: &ProcessLaunch,

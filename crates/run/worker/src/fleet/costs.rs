@@ -4,20 +4,21 @@ use std::collections::VecDeque;
 
 use crate::protocol::CounterTimings;
 
-/// Number of metric sets whose times are kept.
+/// Maximum number of metric sets whose times are kept.
 const SETS: usize = 32;
 
 /// Weight of a new observation in a mean.
 const NEW_WEIGHT: f64 = 0.2;
 
-/// Time of a pass, milliseconds: measured on an H200, in a service with a spare worker.
+/// Time of a pass, milliseconds; measured on an H200, with a service that has a spare worker.
 const PASS_MS: f64 = 10.0;
 
-/// Extra time for throughput metrics, milliseconds. Each is the maximum of dozens of counters, which need
-/// more set-up than any other metric.
+/// Extra time for throughput metrics, milliseconds. Each of them is the maximum of dozens of
+/// counters, which need more set-up than other metrics.
 const THROUGHPUTS_MS: f64 = 170.0;
 
-/// Longest `open_ms` plus `plan_ms` of a worker that already had the counters, milliseconds.
+/// Maximum `open_ms` plus `plan_ms` of a worker that had reserved the counters before,
+/// milliseconds.
 const OPEN_MS: f64 = 1.0;
 
 /// Times of sets of metrics on a device, the most recently used first.
@@ -25,7 +26,8 @@ const OPEN_MS: f64 = 1.0;
 pub(super) struct Costs(VecDeque<(Vec<String>, f64)>);
 
 impl Costs {
-    /// Records the time of the passes, unless the worker first had to reserve the counters or plan.
+    /// Records the time of the passes, unless the worker had to reserve the counters or to plan
+    /// first.
     pub fn note(&mut self, metrics: &[String], timings: &CounterTimings) {
         if timings.open_ms + timings.plan_ms > OPEN_MS {
             return;

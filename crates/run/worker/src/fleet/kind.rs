@@ -1,4 +1,4 @@
-//! The kinds of worker processes and how each is started. Only this module knows the arguments of the
+//! The kinds of worker processes and how to start each. Only this module uses the arguments of the
 //! hidden subcommand.
 
 use std::ffi::OsString;
@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use warpgauge_sandbox::contained;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Directory in a server's run directory in which an emulated device keeps the memory of shared tensors.
+/// Directory in a server's run directory in which an emulated device keeps the memory of shared
+/// tensors.
 pub const HELD_DIR: &str = "tensors";
 
 /// Kinds of long-lived workers, which hold a device and take one job after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkerKind {
     Timing,
-    /// Reads hardware counters, and times nothing.
+    /// Reads hardware counters; does not time kernels.
     Counters {
         /// CUPTI libraries to try, best first.
         cupti: Vec<PathBuf>,
@@ -30,20 +31,21 @@ pub(super) struct WorkerProgram {
     pub path: PathBuf,
     /// The emulator's library, if it replaces the driver.
     pub emulator: Option<PathBuf>,
-    /// Directory for files of workers, as long as the server lives.
+    /// Directory for files of workers, which exist until the server ends.
     pub run_dir: PathBuf,
     /// Libraries of ready-made functions that kernels can be compared with.
     pub libraries: Vec<PathBuf>,
 }
 
 impl WorkerProgram {
-    /// Returns a program that lists the devices and ends.
+    /// Returns a program that lists the devices and exits.
     pub(super) fn probe(&self) -> ChildProgram {
         let program = self.subcommand().arg("--probe");
         self.with_driver(program, &self.run_dir)
     }
 
-    /// Returns a program that plans the collection of metrics on a chip without a device, and ends.
+    /// Returns a program that plans the collection of metrics on a chip and exits. It needs no
+    /// device.
     pub(super) fn counter_plan(&self, chip: &str, cupti: &[PathBuf]) -> ChildProgram {
         let program = self.subcommand().args(["--counters", "--plan", chip]);
         with_cupti(program, cupti)
@@ -60,9 +62,9 @@ impl WorkerProgram {
         }
     }
 
-    /// Returns a program that a tool starts: it holds a device, takes one job from a socket, and ends.
-    /// `wrapper` is the tool with its arguments. `directory` is the tool's working directory, and the
-    /// only one that the worker writes to.
+    /// Returns a program that a tool starts: it holds a device, takes one job from a socket, and
+    /// exits. `wrapper` is the tool with its arguments. `directory` is the tool's working
+    /// directory, and the only directory that the worker writes to.
     pub(super) fn one_job(
         &self,
         device: u32,
@@ -82,8 +84,8 @@ impl WorkerProgram {
     fn with_driver(&self, program: ChildProgram, run_dir: &Path) -> ChildProgram {
         let program = program.arg("--run-dir").arg(run_dir);
         match &self.emulator {
-            // Workers that share memory must all be able to write to its directory. Memory of shared
-            // tensors has a separate directory.
+            // Workers that share memory must all be able to write to its directory. Memory of
+            // shared tensors has a separate directory.
             Some(library) => program
                 .arg("--emulator")
                 .arg(library)
@@ -94,8 +96,9 @@ impl WorkerProgram {
     }
 }
 
-/// Lets a child's context have one hardware queue, since a worker has one stream. Making the context takes 60 ms on an
-/// H200 then; with the driver's eight queues it takes 160 to 200 ms.
+/// Limits a child's context to one hardware queue, because a worker uses one stream. Creating the
+/// context then takes 60 ms on an H200; with the driver's default of eight queues it takes 160 to
+/// 200 ms.
 fn with_one_queue(program: ChildProgram) -> ChildProgram {
     program.unless_set("CUDA_DEVICE_MAX_CONNECTIONS", "1")
 }

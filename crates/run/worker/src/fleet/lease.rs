@@ -14,17 +14,17 @@ use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_telemetry::telemetry;
 use warpgauge_turns::Owner;
 
-/// Longest time that a result is delayed until the device has a worker again.
+/// Maximum delay of a result while the device waits for another worker.
 const REPLACEMENT_LIMIT: Duration = Duration::from_millis(800);
 
-/// A leased device. Dropping the lease returns the device. Dropping it while a job runs kills the worker
-/// that runs the job.
+/// A leased device. Dropping the lease returns the device. Dropping it while a job runs kills the
+/// worker that runs the job.
 pub struct Lease {
     pub(super) fleet: Arc<Fleet>,
     pub(super) slot: usize,
     /// `None` after the worker was lost.
     pub(super) worker: Option<Worker>,
-    /// Workers that judged the last job and have yet to clean up.
+    /// Workers that judged the last job and have not cleaned up yet.
     pub(super) court: Option<Court>,
     device: DeviceInfo,
     owner: Owner,
@@ -60,11 +60,11 @@ impl Lease {
         self.queued
     }
 
-    /// Runs a job. `time_limit` counts from the candidate's first launch. With `fresh`, the job gets a
-    /// worker process that runs no other job before or after it.
+    /// Runs a job. `time_limit` counts from the candidate's first launch. With `fresh`, the job
+    /// gets a worker process that runs no other job.
     ///
-    /// The outcome reports every failure: a worker that hangs is killed and reported as `timeout`, a
-    /// worker that dies as `worker_died`.
+    /// The outcome reports every failure: a worker that hangs is killed and reported as `timeout`,
+    /// and a worker that dies is reported as `worker_died`.
     pub async fn run<P: TaskPlan>(
         &mut self,
         job: WorkerJob<P>,
@@ -87,8 +87,8 @@ impl Lease {
         let worker = self.worker.as_mut().ok_or_else(unavailable)?;
         let outcome = tokio::select! {
             outcome = worker.run(job, time_limit, on_event) => outcome,
-            // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
-            // lease.
+            // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns
+            // this lease.
             _ = stop.wait_for(|&stop| stop) => Err(RunFailure {
                 code: FailureCode::ShuttingDown,
                 message: "the server is shutting down; the job was stopped".to_owned(),
@@ -102,7 +102,7 @@ impl Lease {
         outcome
     }
 
-    /// Waits for another worker if this one can take no further job.
+    /// If this worker can take no further job, drops it and waits for another.
     pub(super) async fn replace_lost(&mut self) {
         if self.worker.as_mut().is_some_and(|worker| !worker.is_usable()) {
             self.lose();
@@ -110,14 +110,15 @@ impl Lease {
         }
     }
 
-    /// Runs a job in a separate process that `shot`'s tool starts and watches. The device's workers are
-    /// idle meanwhile.
+    /// Runs a job in a separate process that `shot`'s tool starts and watches. The device's workers
+    /// are idle meanwhile.
     pub async fn run_under<P: TaskPlan>(
         &mut self,
         shot: &OneShot,
         job: WorkerJob<P>,
     ) -> OneShotEnd<P::Output> {
-        // Scrubbing that is still in progress would show in the tool's results, or would be delayed.
+        // Scrubbing that is still in progress would appear in the tool's results, or would be
+        // delayed.
         self.adjourn().await;
         if let Some(worker) = &mut self.worker
             && worker.settle().await.is_err()
@@ -130,9 +131,9 @@ impl Lease {
         OneShotEnd { outcome: outcome_of::<P>(answer), tool }
     }
 
-    /// Waits until the device has a ready worker again, which is at once if there is a spare. A job that
-    /// costs a worker thus pays for the replacement in its own time, and the next job does not wait, even
-    /// when crashes follow each other faster than workers start.
+    /// Waits until the device has a ready worker again; a spare is ready at once. A job that loses
+    /// a worker thus waits for the replacement itself. The next job does not wait, even if crashes
+    /// follow each other faster than workers start.
     async fn replacement(&self) {
         let mut arrivals = self.fleet.lock().slots[self.slot].arrivals.subscribe();
         let staffed = async {
@@ -154,7 +155,7 @@ impl Lease {
         let _ = tokio::time::timeout(REPLACEMENT_LIMIT, staffed).await;
     }
 
-    /// Gets a worker that can take the job.
+    /// Obtains a worker that can take the job.
     pub(super) async fn make_ready(&mut self, fresh: bool) -> Result<(), RunFailure> {
         // Clean-up that is still in progress would disturb the timing.
         self.adjourn().await;
@@ -172,7 +173,7 @@ impl Lease {
             let state = self.fleet.lock();
             state.slots[self.slot].arrivals.subscribe()
         };
-        // The job gets the spare if there is one, otherwise the next worker that is started.
+        // The job gets the spare, or, if there is none, the next worker that is started.
         if let Some(worker) = self.worker.take() {
             let mut state = self.fleet.lock();
             let slot = &mut state.slots[self.slot];
@@ -208,7 +209,7 @@ impl Lease {
         }
     }
 
-    /// Drops the worker, which kills it if it lives, and has a replacement started.
+    /// Drops the worker, which kills the process, and requests a replacement.
     pub(super) fn lose(&mut self) {
         if self.worker.take().is_some() {
             self.fleet.lock().slots[self.slot].lost_one();

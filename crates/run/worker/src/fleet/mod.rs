@@ -1,11 +1,11 @@
 //! The server's side of the workers: starts and replaces worker processes, and leases devices.
 //!
-//! Every device has one worker and, if configured, a hot spare: creating a context takes a third of a
-//! second, switching to the spare takes no time. The fleet kills a worker that hangs or loses its
-//! context, with its process group. The spare then becomes the worker, and a new spare is started in its
-//! place. A device runs one job at a time, whatever the number of its workers. The emulated device is an
-//! exception: an owner that has no job there does not wait for another owner's long job, and runs beside
-//! it.
+//! Every device has one worker and, if configured, a hot spare: starting a worker takes a fraction
+//! of a second, switching to the spare takes no time. The fleet kills a worker that hangs or loses
+//! its context, with its process group. The spare then becomes the worker, and a new spare is
+//! started. A device runs one job at a time, regardless of the number of its workers. The emulated
+//! device is an exception: if another owner's long job runs there, an owner without a running job
+//! does not wait, and its job runs beside it.
 
 mod aide;
 mod answer;
@@ -52,11 +52,11 @@ pub use types::{
     DeviceChoice, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent, SupportSource,
 };
 
-/// Number of jobs that run at the same time beside another owner's job on the emulated device. Each of
-/// them has half of the host's memory.
+/// Maximum number of jobs that run beside another owner's job on the emulated device. By default,
+/// each has half of the host's memory.
 const BESIDE: usize = 1;
 
-/// How long an owner waits for the emulated device before its job runs beside another.
+/// Time that an owner waits for the emulated device before its job runs beside another.
 const BESIDE_AFTER: Duration = Duration::from_millis(200);
 
 /// The devices of this host and their workers.
@@ -64,18 +64,18 @@ pub struct Fleet {
     state: Mutex<State>,
     /// How to start a worker, for each device.
     plans: Vec<StartPlan>,
-    /// Workers that judge sealed jobs and run their references, for each device.
+    /// Workers that judge sealed jobs and run references, for each device.
     sealing: Vec<Sealing>,
     profilers: Profilers,
     /// Notified when a request begins to wait for a lease.
     begun_to_wait: Notify,
     /// True once running jobs must stop.
     stop: watch::Sender<bool>,
-    /// Runtime in which a dropped lease has its device scrubbed.
+    /// Runtime for cleaning up the device after a lease is dropped.
     runtime: Handle,
 }
 
-/// A ticket of the queue: the channel through which a waiter gets its lease.
+/// A queue ticket: the channel through which a waiter gets its lease.
 type Ticket = oneshot::Sender<Result<Grant, LeaseError>>;
 
 /// A device granted to a waiter.
@@ -85,8 +85,8 @@ struct Grant {
     owner: Owner,
 }
 
-/// A request that waits for a lease. If it is dropped after a device was granted and before the lease was
-/// taken, it returns the device.
+/// A request that waits for a lease. If it is dropped after a device was granted but before the
+/// lease was taken, it returns the device.
 struct Waiting {
     fleet: Arc<Fleet>,
     answer: oneshot::Receiver<Result<Grant, LeaseError>>,
@@ -94,8 +94,8 @@ struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // After this no device can be granted. An earlier grant is either found here or was already
-        // taken.
+        // After this, no device can be granted. An earlier grant is either received here or was
+        // already taken.
         self.answer.close();
         if let Ok(Ok(grant)) = self.answer.try_recv() {
             drop(Lease::new(Arc::clone(&self.fleet), grant, Duration::ZERO));
@@ -104,7 +104,8 @@ impl Drop for Waiting {
 }
 
 struct State {
-    /// One slot per device, followed by the emulated device's slots for jobs beside another.
+    /// One slot per device, followed by the emulated device's slots for jobs that run beside
+    /// another.
     slots: Vec<Slot>,
     devices: usize,
     queue: WaitQueue<Ticket>,
@@ -114,10 +115,10 @@ struct State {
 }
 
 impl Fleet {
-    /// Finds the devices and begins to start their workers. Leases wait for the workers.
+    /// Finds the devices and begins to start their workers. Lease requests wait for the workers.
     ///
     /// # Errors
-    /// Fails if a configured device does not exist. The message has a remedy.
+    /// Returns a [`FleetError`], for example if a configured device does not exist.
     pub async fn start(
         config: FleetConfig,
         support: SupportSource,
@@ -151,7 +152,7 @@ impl Fleet {
         let counted = plans.iter().cloned().zip(all.iter().copied().map(cupti));
         let devices = found.devices.len();
         let slots = all.iter().enumerate().map(|(index, device)| {
-            // Workers for jobs beside another are started when they are needed.
+            // Workers for jobs that run beside another are started when they are needed.
             Slot::new((*device).clone(), if index < devices { workers } else { 0 })
         });
         let state = Mutex::new(State {
@@ -174,7 +175,8 @@ impl Fleet {
         });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
-            // On a GPU a context takes a third of a second to create; on the emulated device, no time.
+            // On a GPU, starting a worker takes a fraction of a second; on the emulated device, no
+            // time.
             if fleet.lock().slots[index].info.kind == DeviceKind::Cuda {
                 let fleet = Arc::clone(&fleet);
                 tokio::spawn(async move { fleet.sealing[index].summon().await });
@@ -183,7 +185,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Returns the status of every device.
+    /// Returns the status of every device. Jobs that ran beside another are included.
     pub fn devices(&self) -> Vec<DeviceStatus> {
         let state = self.lock();
         let (slots, beside) = state.slots.split_at(state.devices);
@@ -201,7 +203,7 @@ impl Fleet {
         self.lock().queue.len()
     }
 
-    /// Waits until a request waits for a device.
+    /// Returns as soon as a request waits for a device.
     pub async fn wanted(&self) {
         let begun = self.begun_to_wait.notified();
         tokio::pin!(begun);
@@ -212,7 +214,7 @@ impl Fleet {
         }
     }
 
-    /// Waits for a device that meets `need`, in its owner's turn.
+    /// Waits for a device that meets `need`. Owners take turns.
     ///
     /// # Errors
     /// Returns a [`LeaseError`].
@@ -233,8 +235,8 @@ impl Fleet {
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
     }
 
-    /// Dispatches again once a new waiter may run beside another job. The waiter then starts, or starts
-    /// later, when the obstacle is gone.
+    /// Dispatches again once a new waiter may run beside another job. If it cannot start then, it
+    /// starts when the obstacle is gone.
     fn look_beside(self: &Arc<Self>) {
         let state = self.lock();
         if state.slots.len() > state.devices {
@@ -248,13 +250,13 @@ impl Fleet {
         }
     }
 
-    /// Returns whether a slot is for jobs beside another.
+    /// Returns whether a slot is for jobs that run beside another.
     fn is_beside(&self, slot: usize) -> bool {
         slot >= self.lock().devices
     }
 
-    /// Refuses new leases and lets running jobs continue for `grace`. Then stops them and ends each
-    /// worker once it has cleaned up after its last job.
+    /// Rejects new leases and lets running jobs continue for `grace`. Then stops them, and ends
+    /// each worker after it has cleaned up its last job.
     pub async fn shutdown(&self, grace: Duration) {
         let mut slots = {
             let mut state = self.lock();
@@ -290,11 +292,11 @@ impl Fleet {
         self.profilers.dismiss();
     }
 
-    /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
+    /// Plans the collection of NVIDIA's metrics on a chip, with a CUPTI library that fits a device.
     ///
     /// # Errors
-    /// Fails if there is no CUPTI, if CUPTI knows neither the chip nor any of the metrics, or if it
-    /// fails.
+    /// Fails if there is no CUPTI library, if CUPTI knows neither the chip nor any of the metrics,
+    /// or if CUPTI fails.
     pub async fn plan_counters(
         &self,
         device: u32,
@@ -304,8 +306,8 @@ impl Fleet {
         self.profilers.plan(device, chip, metrics).await
     }
 
-    /// Returns the expected time of reading NVIDIA's metrics on a device, milliseconds. It assumes a
-    /// worker that has read the same metrics before.
+    /// Returns the expected time of reading NVIDIA's metrics on a device, milliseconds. The
+    /// estimate assumes a worker that has read the same metrics before.
     pub fn counters_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
         self.profilers.expected_ms(device, metrics, passes)
     }
@@ -319,7 +321,7 @@ impl Fleet {
         held: Duration,
     ) {
         if !self.is_beside(slot) {
-            // This must happen before the next lease of the device begins.
+            // This must happen before the device's next lease begins.
             telemetry().released(self.plans[slot].device);
         }
         let mut state = self.lock();
@@ -369,7 +371,7 @@ impl State {
             return Err(LeaseError::ShuttingDown);
         }
         self.check_need(&need)?;
-        // Waiters that gave up do not count.
+        // Waiters that gave up are not counted.
         self.queue.remove_where(|waiter| waiter.ticket.is_closed());
         self.queue.push(need, ticket, now);
         self.dispatch();
@@ -397,7 +399,8 @@ impl State {
         failure.map_or(Ok(()), |(device, reason)| Err(LeaseError::Failed { device, reason }))
     }
 
-    /// Grants free devices to waiters in order, and the extra slots of devices that are busy.
+    /// Grants free devices to waiters in order. For devices that are busy, grants their extra
+    /// slots.
     fn dispatch(&mut self) {
         let now = Instant::now();
         let Self { slots, queue, devices, .. } = self;
@@ -419,7 +422,7 @@ impl State {
         }
     }
 
-    /// Refuses waiters that no device is left for.
+    /// Rejects waiters for which no usable device is left.
     fn refuse_hopeless(&mut self) {
         let waiters = self.queue.remove_where(|_| true);
         for waiter in waiters {
@@ -432,8 +435,8 @@ impl State {
         }
     }
 
-    /// Ends a lease after `held`. `had_worker`: the lease had a worker until now, whether or not it
-    /// returns it.
+    /// Ends a lease after the duration `held`. `had_worker`: whether the lease had a worker until
+    /// now, even if it does not return it.
     fn give_back(&mut self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
         self.mean_lease = (self.mean_lease * 7 + held) / 8;
         let closing = self.closing;

@@ -1,9 +1,9 @@
 //! Runs one job in a process that a tool starts and watches.
 //!
 //! The tool runs between the server and the worker, and controls the worker's standard streams. The
-//! worker therefore connects to a socket in the run's private directory. From then on it behaves like any
-//! other worker, with the same check of versions. It ends after its job; the tool then writes its report,
-//! which the server waits for.
+//! worker therefore connects to a socket in the run's private directory. From then on it behaves
+//! like any other worker, including the version check. It ends after its job. The tool then writes
+//! its report, and the server waits for that.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,19 +24,20 @@ use warpgauge_sandbox::contained::{ContainedProcess, ProcessEnd, ProcessLaunch};
 /// Name of the socket in the run's directory.
 const SOCKET: &str = "worker.socket";
 
-/// Bytes of a tool's output that are kept. The tool's results are in files.
+/// Maximum number of bytes kept of a tool's output. The tool's results are in files.
 const OUTPUT_BYTES: usize = 1 << 20;
 
 /// How to run a job under a tool.
 #[derive(Debug, Clone)]
 pub struct OneShot {
-    /// The tool and its arguments, which precede the worker's command. Empty: no tool.
+    /// The tool and its arguments, which precede the worker's command. Empty if there is no tool.
     pub wrapper: Vec<OsString>,
-    /// Variables of the tool's environment.
+    /// Additional environment variables of the tool.
     pub variables: Vec<(OsString, OsString)>,
-    /// Existing private directory: the tool's working directory, home, and place for temporary files.
+    /// Existing private directory: the tool's working directory, home, and directory for temporary
+    /// files.
     pub directory: PathBuf,
-    /// Limit from the start to the end of the tool.
+    /// Time limit from the start to the end of the tool.
     pub time_limit: Duration,
 }
 
@@ -64,7 +65,7 @@ pub(super) async fn run(
     let listener = match listener {
         Ok(listener) => listener,
         Err(error) => {
-            tracing::error!(path = %path.display(), %error, "a socket cannot be made");
+            tracing::error!(path = %path.display(), %error, "a socket cannot be created");
             return unstarted(format!("create the worker's socket: {error}"));
         }
     };
@@ -89,12 +90,12 @@ pub(super) async fn run(
             let text = format!("the run under the tool took longer than {seconds} s");
             Err(failure(FailureCode::Timeout, text))
         }),
-        // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
-        // lease.
+        // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns
+        // this lease.
         _ = stop.wait_for(|&stop| stop) => Err(failure(FailureCode::ShuttingDown, STOPPED.to_owned())),
     };
-    // A worker whose socket closes assumes that the server is gone, so `stream` stays open until the
-    // worker ends.
+    // A worker whose socket closes assumes that the server is gone, so `stream` stays open until
+    // the worker ends.
     match answer {
         Ok(outcome) => {
             let tool = tool.finish(deadline).await;
@@ -107,7 +108,7 @@ pub(super) async fn run(
 
 const STOPPED: &str = "the server is shutting down; the run under the tool was stopped";
 
-/// Waits for the worker to connect. A tool that ends first can no longer start it.
+/// Waits for the worker to connect. If the tool ends first, it can no longer start the worker.
 async fn accept(
     listener: &UnixListener,
     tool: &mut ContainedProcess,

@@ -1,4 +1,4 @@
-//! Plans the reading of counters in a child that needs no device.
+//! Plans the reading of counters in a child process that needs no device.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use crate::protocol::PlanReport;
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_sandbox::contained::ProcessLaunch;
 
-/// Time limit for a plan; a plan takes a fifth of a second.
+/// Time limit for a plan. Planning takes a fifth of a second.
 const PLAN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Plans the collection of NVIDIA's metrics on a chip, with one of the CUPTI `libraries`.
+/// Plans the collection of NVIDIA's metrics on a chip, with the first usable CUPTI of `libraries`.
 ///
 /// # Errors
-/// Fails if there is no CUPTI, if CUPTI knows neither the chip nor any of the metrics, or if it fails.
+/// Fails if there is no CUPTI library, if CUPTI knows neither the chip nor any of the metrics, or
+/// if CUPTI fails.
 pub(super) async fn plan_counters(
     program: &WorkerProgram,
     libraries: &[PathBuf],
@@ -41,8 +42,8 @@ pub(super) async fn plan_counters(
     }
 }
 
-/// Returns CUPTI's name of a chip with a compute capability (times 10): the chip that CUPTI's tables
-/// describe.
+/// Returns CUPTI's name of a chip with a compute capability (times 10). If several chips have it,
+/// returns the one that CUPTI's tables describe.
 pub fn chip_of(capability: u32) -> Option<&'static str> {
     Some(match capability {
         70 => "GV100",

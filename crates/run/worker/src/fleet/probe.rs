@@ -1,4 +1,4 @@
-//! Lists the devices in a child process: the server itself never opens the driver.
+//! Lists the devices in a child process, because the server itself never opens the driver.
 
 use std::path::PathBuf;
 

@@ -21,10 +21,10 @@ use warpgauge_sandbox::device_worker::Confinement;
 /// Time limit for scrubbing.
 const SCRUB_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Time limit for a worker that serves a judge; the judge ends long before.
+/// Time limit for a worker that serves a judge. The judge ends long before it.
 const SERVED: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Time limit for the release of counters; it takes some 10 ms.
+/// Time limit for releasing the counters, which takes some 10 ms.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How to start workers of one device.
@@ -43,9 +43,9 @@ pub(super) struct StartPlan {
 enum Activity {
     Idle,
     Running,
-    /// The worker has answered and scrubs the device.
+    /// The worker has answered and is scrubbing the device.
     Scrubbing,
-    /// The worker must not be used any more.
+    /// The worker must not be used again.
     Finished,
 }
 
@@ -92,7 +92,7 @@ impl Worker {
         &self.confinement
     }
 
-    /// Returns the number of jobs that the worker was given.
+    /// Returns the number of jobs that the worker has been given.
     pub(super) fn jobs(&self) -> u64 {
         self.jobs
     }
@@ -102,7 +102,7 @@ impl Worker {
         self.activity == Activity::Idle && self.process.is_alive()
     }
 
-    /// Returns whether the worker can take a job, now or once it has scrubbed its device.
+    /// Returns whether the worker can take a job now, or after it has scrubbed its device.
     pub(super) fn is_usable(&mut self) -> bool {
         self.is_scrubbing() || self.is_idle()
     }
@@ -128,15 +128,17 @@ impl Worker {
         }
     }
 
-    /// Has the worker make launches for a judge until the judge ends. The judge enforces its own limits.
+    /// Lets the worker make launches for a judge until the judge ends. The judge enforces its own
+    /// limits.
     pub(super) async fn serve(&mut self, job: WorkerJob) -> Answer {
         self.run_within(job, SERVED, SERVED, &|_| {}).await
     }
 
-    /// Runs a job. `time_limit` applies to the candidate's running time from its first launch, and also
-    /// to each verification. Everything before the first launch has the time limit of a start.
+    /// Runs a job. `time_limit` applies to the candidate's running time from its first launch. Each
+    /// verification may take as long as `time_limit` or the time limit of a start, whichever is
+    /// greater. Work before the first launch has the time limit of a start.
     ///
-    /// If the future is dropped, the worker is not usable any more.
+    /// If the future is dropped, the worker can no longer be used.
     pub(super) async fn run(
         &mut self,
         job: WorkerJob,
@@ -160,7 +162,7 @@ impl Worker {
         let mut phase = Phase::Loading;
         let mut limit = start;
         let mut deadline = Instant::now() + limit;
-        // The rest of the candidate's time while the worker does something else.
+        // The candidate's remaining time while the worker does other work.
         let mut left = time_limit;
         let request = ToWorker::Run(Box::new(job));
         match timeout_at(deadline, frame::send(&mut self.stream, &request)).await {
@@ -216,7 +218,7 @@ impl Worker {
         }
     }
 
-    /// Waits until the device is scrubbed. The error is why the worker cannot take another job.
+    /// Waits until the device is scrubbed. The error says why the worker cannot take another job.
     pub(super) async fn settle(&mut self) -> Result<(), String> {
         if self.activity != Activity::Scrubbing {
             return if self.is_idle() { Ok(()) } else { Err("the worker ended".to_owned()) };
@@ -228,7 +230,7 @@ impl Worker {
                 return Ok(());
             }
             Ok(Ok(FromWorker::Scrubbed { retire: Some(reason), .. })) => reason,
-            Ok(Ok(other)) => format!("{other:?} where the end of scrubbing was expected"),
+            Ok(Ok(other)) => format!("it sent {other:?} instead of the end of scrubbing"),
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("scrubbing took longer than {SCRUB_TIMEOUT:?}"),
         };
@@ -236,7 +238,8 @@ impl Worker {
         Err(reason)
     }
 
-    /// Has the worker release the counters. The error is why the worker cannot take another job.
+    /// Makes the worker release the counters. The error says why the worker cannot take another
+    /// job.
     pub(super) async fn release(&mut self) -> Result<(), String> {
         self.settle().await?;
         let conversation = async {
@@ -245,9 +248,9 @@ impl Worker {
         };
         let reason = match timeout(RELEASE_TIMEOUT, conversation).await {
             Ok(Ok(FromWorker::Idle)) => return Ok(()),
-            Ok(Ok(other)) => format!("{other:?} where the counters were expected back"),
+            Ok(Ok(other)) => format!("it sent {other:?} instead of the release of the counters"),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("it did not give counters back within {RELEASE_TIMEOUT:?}"),
+            Err(_) => format!("it did not release the counters within {RELEASE_TIMEOUT:?}"),
         };
         self.finish();
         // The worker holds the counters until its process is gone.
@@ -273,7 +276,8 @@ impl Worker {
     async fn died(&mut self, phase: Phase, has_references: bool, error: FrameError) -> RunFailure {
         self.activity = Activity::Finished;
         let message = self.process.post_mortem(error.to_string()).await;
-        // SIGKILL comes from outside the process: the system ran out of memory, or a user killed it.
+        // SIGKILL comes from outside the process: the system ran out of memory, or a user killed
+        // the process.
         let killed = self.process.signal == Some(Signal::KILL.as_raw());
         let blame = if killed { Blame::Environment } else { phase.blame(has_references) };
         RunFailure {
@@ -326,7 +330,7 @@ fn out_of_turn(message: &FromWorker) -> RunFailure {
     }
 }
 
-/// Greets a worker that was just started. After that it can take jobs.
+/// Exchanges greetings with a worker that was just started. After that it can take jobs.
 pub(super) async fn greet(
     stream: &mut UnixStream,
     plan: &StartPlan,
@@ -339,18 +343,18 @@ pub(super) async fn greet(
             (*device, *confinement)
         }
         FromWorker::Ready { protocol, .. } => {
-            return Err(format!("it speaks protocol {protocol}, not {PROTOCOL_VERSION}"));
+            return Err(format!("it uses protocol {protocol}, not {PROTOCOL_VERSION}"));
         }
         FromWorker::Unable { reason } => return Err(reason),
-        other => return Err(format!("{other:?} where a greeting was expected")),
+        other => return Err(format!("it sent {other:?} instead of a greeting")),
     };
     let image = (plan.support)(device.target)
         .await
-        .map_err(|reason| format!("compile the worker's own kernels: {reason}"))?;
+        .map_err(|reason| format!("compile the worker's built-in kernels: {reason}"))?;
     frame::send(stream, &ToWorker::Support(image)).await.map_err(text)?;
     match frame::receive(stream).await.map_err(text)? {
         FromWorker::Idle => Ok((device, confinement)),
         FromWorker::Unable { reason } => Err(reason),
-        other => Err(format!("{other:?} where readiness was expected")),
+        other => Err(format!("it sent {other:?} instead of a message that it is ready")),
     }
 }

@@ -1,7 +1,9 @@
-//! The workers that read hardware counters: one for each device, started at first use and kept warm.
+//! The workers that read hardware counters: one for each device, started at first use and kept
+//! warm.
 //!
-//! Such a worker never times a kernel: a process that has loaded CUPTI launches kernels differently. It
-//! runs only while a lease has the device, so it never runs beside a timed launch.
+//! Such a worker never times a kernel, because a process that has loaded CUPTI launches kernels
+//! differently. It runs only while a lease holds the device, so it never runs beside a timed
+//! launch.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +24,8 @@ use crate::protocol::{
 
 use warpgauge_model::{Cause, FailureCode, Unavailable};
 
-/// Time limit for a worker to become ready. The first use of CUPTI takes a second, and an evaluation
-/// waits for it.
+/// Time limit for a worker to become ready. The first use of CUPTI takes a second, during which an
+/// evaluation waits.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Permission for an external profiler to read the counters of this machine.
@@ -33,7 +35,7 @@ pub struct CounterClaim {
 
 /// The profiling workers of all devices.
 pub(super) struct Profilers {
-    /// Mutex of the right to read counters: a machine's counters serve one process at a time.
+    /// Held while counters are read, because a machine's counters serve one process at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Profilers by slot.
     all: Vec<Profiler>,
@@ -50,17 +52,17 @@ struct Profiler {
 }
 
 impl Profilers {
-    /// `devices` has, by slot, how to start workers and the CUPTI libraries to try.
+    /// `devices` has, by slot, the plan for starting workers and the CUPTI libraries to try.
     pub(super) fn new(devices: impl Iterator<Item = (StartPlan, Vec<PathBuf>)>) -> Self {
         let all = devices.map(|(plan, cupti)| Profiler::new(plan, cupti)).collect();
         Self { turn: Arc::default(), all }
     }
 
-    /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
+    /// Plans the collection of NVIDIA's metrics on a chip, with a CUPTI library that fits a device.
     ///
     /// # Errors
-    /// Fails if there is no CUPTI, if CUPTI knows neither the chip nor any of the metrics, or if it
-    /// fails.
+    /// Fails if there is no CUPTI library, if CUPTI knows neither the chip nor any of the metrics,
+    /// or if CUPTI fails.
     pub(super) async fn plan(
         &self,
         device: u32,
@@ -73,21 +75,21 @@ impl Profilers {
         plan::plan_counters(&plan.program, cupti, chip, metrics).await
     }
 
-    /// Returns the expected time of reading NVIDIA's metrics on a device, milliseconds. It assumes a
-    /// worker that has read the same metrics before.
+    /// Returns the expected time of reading NVIDIA's metrics on a device, milliseconds. The
+    /// estimate assumes a worker that has read the same metrics before.
     pub(super) fn expected_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
         let seen = self.of_device(device).and_then(|profiler| profiler.costs().seen(metrics));
         seen.unwrap_or_else(|| usual_ms(metrics, passes))
     }
 
-    /// Returns a worker that reads a device's counters. Starts one if there is none, and has workers of
-    /// other devices release their counters.
+    /// Returns a worker that reads a device's counters. Starts one if there is none, and makes
+    /// workers of other devices release the counters.
     async fn take(&self, slot: usize) -> Result<Worker, String> {
         self.release(Some(slot)).await;
         self.all[slot].aide.take().await
     }
 
-    /// Has workers that hold counters release them.
+    /// Makes workers that hold counters release them, except the worker of slot `except`.
     async fn release(&self, except: Option<usize>) {
         for (slot, Profiler { aide, .. }) in self.all.iter().enumerate() {
             if Some(slot) == except {
@@ -96,13 +98,13 @@ impl Profilers {
             let Some(mut worker) = aide.take_kept() else { continue };
             match worker.release().await {
                 Ok(()) => aide.keep(worker),
-                // The worker is killed, so it holds no counters.
+                // The worker is killed, so it no longer holds counters.
                 Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
             }
         }
     }
 
-    /// Stops keeping workers.
+    /// Stops keeping workers that are returned.
     pub(super) fn close(&self) {
         self.all.iter().for_each(|profiler| profiler.aide.close());
     }
@@ -129,8 +131,9 @@ impl Profiler {
 }
 
 impl Lease {
-    /// Reads the hardware counters of `job` in a profiling worker. `time_limit` counts from the first
-    /// launch; the wait for the counters has the same limit. The outcome reports every failure.
+    /// Reads the hardware counters of `job` in a profiling worker. `time_limit` counts from the
+    /// first launch; the wait for the counters has the same limit. The outcome reports every
+    /// failure.
     pub async fn count(
         &mut self,
         job: WorkerJob<CountPlan>,
@@ -151,23 +154,23 @@ impl Lease {
         let turn = tokio::time::timeout(time_limit, turn).await;
         let _turn = turn.map_err(|_| RunFailure {
             code: FailureCode::CountersBusy,
-            message: "another profile of this service did not end".to_owned(),
+            message: "another profile of this service did not end in time".to_owned(),
             blame: Blame::Environment,
         })?;
         let mut worker = profilers.take(self.slot).await.map_err(unavailable)?;
         let mut stop = self.fleet.stop.subscribe();
         let answer = tokio::select! {
             answer = worker.run(job, time_limit, &|_| {}) => answer,
-            // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
-            // lease.
+            // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns
+            // this lease.
             _ = stop.wait_for(|&stop| stop) => Err(RunFailure {
                 code: FailureCode::ShuttingDown,
                 message: "the server is shutting down; the profile was stopped".to_owned(),
                 blame: Blame::Environment,
             }),
         };
-        // The worker returns now, before the lease ends: until it releases the counters, no other process
-        // gets any.
+        // The worker is kept before the lease ends. No other process can read counters until this
+        // worker releases them.
         match worker.settle().await {
             Ok(()) => profilers.all[self.slot].aide.keep(worker),
             Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
@@ -175,9 +178,9 @@ impl Lease {
         answer
     }
 
-    /// Reserves this machine's counters for an external profiler until the claim is dropped. Waits until
-    /// no profiling worker reads any, and has workers that hold counters release them. On one machine a
-    /// single process can read counters at a time, on whichever GPU.
+    /// Reserves this machine's counters for an external profiler until the claim is dropped. Waits
+    /// until no profiling worker reads counters, and makes workers that hold counters release them.
+    /// On one machine, only one process can read counters at a time, regardless of the GPU.
     pub async fn claim_counters(&mut self) -> CounterClaim {
         let profilers = &self.fleet.profilers;
         let turn = Arc::clone(&profilers.turn).lock_owned().await;

@@ -1,8 +1,9 @@
-//! Decides when to start a worker again after a start failed. Pure: the caller passes the time.
+//! Decides when to start a worker again after a start failed. It reads no clock: the caller passes
+//! the time.
 
 use std::time::{Duration, Instant};
 
-/// Delay after the first failure. It doubles with each further one.
+/// Delay after the first failure. It doubles with each further failure.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// Number of consecutive failures after which the device counts as failed.
@@ -16,7 +17,7 @@ pub(super) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Returns how long to wait before the next start.
+    /// Returns the time to wait before the next start.
     pub(super) fn delay(&self, now: Instant) -> Duration {
         self.not_before.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }
@@ -27,7 +28,7 @@ impl RestartPolicy {
     }
 
     /// Records that a worker could not be started. Returns whether the device now counts as failed.
-    /// Starts are still retried, so that a repaired device recovers by itself.
+    /// Starts are retried even then, so that a repaired device recovers without intervention.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         let delay = FIRST_DELAY.saturating_mul(1 << self.failures.min(16)).min(LONGEST_DELAY);
         self.failures = self.failures.saturating_add(1);

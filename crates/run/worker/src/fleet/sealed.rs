@@ -1,9 +1,10 @@
 //! Runs a job in separate processes: one process judges, others run the kernels.
 //!
-//! The judge generates inputs, poisons outputs, compares and decides; it runs no submitted code. The
-//! lease's worker has the candidate, a second worker the references, which are no more trusted. Of the
-//! judge's memory each of them can access only the buffers, and only between its own launches. Only the
-//! judge can pass a job: if it ends without a verdict, there is none.
+//! The judge generates inputs, poisons outputs, compares and decides; it runs no submitted code.
+//! The lease's worker has the candidate, and a second worker has the references, which are not
+//! trusted either. Each of them can access only the buffers of the judge's memory, and only between
+//! its own launches. Only the judge can pass a job: if it ends without a verdict, the job does not
+//! pass.
 
 use std::future::Future;
 use std::os::unix::net::UnixStream;
@@ -29,21 +30,21 @@ const PARTING: Duration = Duration::from_secs(2);
 /// Maximum number of attempts to connect the judge and the runners.
 const ATTEMPTS: usize = 3;
 
-/// Workers of a device that sealed jobs need beside the lease's worker.
+/// Workers of a device that sealed jobs need in addition to the lease's worker.
 pub(super) struct Sealing {
     judge: Aide,
     reference: Aide,
 }
 
 impl Sealing {
-    /// `timing` is how the timing workers are started.
+    /// `timing` is the plan for starting timing workers.
     pub(super) fn new(timing: &StartPlan) -> Self {
         let judge = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
         Self { judge: Aide::new(judge), reference: Aide::new(timing.clone()) }
     }
 
-    /// Starts the workers, so that the device's first evaluation does not wait for them. If a worker
-    /// cannot be started, an evaluation that needs it tries again and reports the error.
+    /// Starts the workers in advance, so that the device's first evaluation does not wait for them.
+    /// If a start fails, an evaluation that needs the worker tries again and reports the error.
     pub(super) async fn summon(&self) {
         let start = async |aide: &Aide| {
             if let Ok(worker) = aide.take().await {
@@ -53,8 +54,8 @@ impl Sealing {
         tokio::join!(start(&self.judge), start(&self.reference));
     }
 
-    /// Returns the judge of a job and, if the job has references, their worker. The error is why they are
-    /// missing.
+    /// Returns the judge of a job and, if the job has references, their worker. The error says why
+    /// they are missing.
     async fn convene(&self, references: bool) -> Result<Court, String> {
         let reference = async {
             match references {
@@ -62,7 +63,7 @@ impl Sealing {
                 false => Ok(None),
             }
         };
-        // Both start at the same time: each start takes a third of a second.
+        // Both start at the same time, because each start takes a fraction of a second.
         match tokio::join!(self.judge.take(), reference) {
             (Ok(judge), Ok(reference)) => Ok(Court { judge, reference }),
             (Ok(judge), Err(reason)) => {
@@ -78,7 +79,7 @@ impl Sealing {
         }
     }
 
-    /// Stops keeping workers.
+    /// Stops keeping workers that are returned.
     pub(super) fn close(&self) {
         self.judge.close();
         self.reference.close();
@@ -92,8 +93,8 @@ impl Sealing {
 }
 
 impl Lease {
-    /// Runs a job whose launches are all made by other processes than the judge. Limits and failures are
-    /// as for [`Lease::run`].
+    /// Runs a job for which processes other than the judge make all launches. Limits and failures
+    /// are as for [`Lease::run`].
     pub async fn run_sealed<P: TaskPlan + Into<JudgedTask>>(
         &mut self,
         job: WorkerJob<P>,
@@ -125,8 +126,8 @@ impl Lease {
     }
 
     /// Runs an evaluation in which a separate process judges some of the timed launches, chosen at
-    /// random. If that is impossible, the outcome says why, and all launches are judged as by
-    /// [`Lease::run`].
+    /// random. If that is impossible, the outcome gives the reason, and all launches are judged as
+    /// by [`Lease::run`].
     pub async fn run_shared(
         &mut self,
         mut job: WorkerJob<EvaluatePlan>,
@@ -147,7 +148,7 @@ impl Lease {
         outcome
     }
 
-    /// The error is why no launch can be sealed.
+    /// The error says why no launch can be sealed.
     async fn shared(
         &mut self,
         job: &WorkerJob<EvaluatePlan>,
@@ -171,8 +172,8 @@ impl Lease {
         heard
     }
 
-    /// Makes the candidate's worker, the judge and the reference's worker ready and connects them.
-    /// Replaces a worker that ended while it was idle; that end does not fail the job.
+    /// Prepares the candidate's worker, the judge and the reference's worker, and connects them.
+    /// Replaces a worker that ended while it was idle, which does not fail the job.
     async fn assemble(&mut self, references: bool, fresh: bool) -> Result<Court, Hindrance> {
         let mut failed = unavailable();
         for _ in 0..ATTEMPTS {
@@ -192,7 +193,8 @@ impl Lease {
         Err(Hindrance::Candidate(failed))
     }
 
-    /// Has the judge and the reference's worker clean up after the last job, and keeps them for the next.
+    /// Waits until the judge and the reference's worker have cleaned up after the last job, and
+    /// keeps them for the next.
     pub(super) async fn adjourn(&mut self) {
         if let Some(court) = self.court.take() {
             court.close(&self.fleet.sealing[self.slot]).await;
@@ -204,7 +206,7 @@ impl Lease {
 enum Hindrance {
     /// The candidate's worker is not available.
     Candidate(RunFailure),
-    /// There is no judge.
+    /// No judge is available.
     Judge(String),
 }
 
@@ -240,7 +242,7 @@ impl Court {
         Ok(())
     }
 
-    /// Runs a job in which runners make all launches. The judge's answer is the job's answer.
+    /// Runs a job for which runners make all launches. The judge's answer is the job's answer.
     async fn judge_all(
         &mut self,
         candidate: &mut Worker,
@@ -262,8 +264,8 @@ impl Court {
         told(answer?, candidate, reference)
     }
 
-    /// Runs a job in which the candidate's worker makes all launches, and hands some over to the judge.
-    /// The error is why it can hand over none.
+    /// Runs a job for which the candidate's worker makes all launches and hands some over to the
+    /// judge. The error says why it cannot hand over any.
     async fn judge_some(
         &mut self,
         candidate: &mut Worker,
@@ -297,13 +299,13 @@ impl Court {
     }
 }
 
-/// Returns the job of a runner, which makes launches as long as its judge requests any.
+/// Returns the job of a runner, which makes launches until its judge requests no more.
 fn serve<T>(job: &WorkerJob<T>, role: &str) -> WorkerJob {
-    // The judge's messages say what to launch.
+    // The judge's messages say which program to launch.
     WorkerJob { id: format!("{}-{role}", job.id), ..job.with(WorkerTask::Serve) }
 }
 
-/// Runs the worker for references, if there is one.
+/// Runs the worker for references, if the job has any.
 async fn beside<T>(worker: Option<&mut Worker>, job: &WorkerJob<T>) -> Option<Answer> {
     match worker {
         Some(worker) => Some(worker.serve(serve(job, "reference")).await),
@@ -311,8 +313,9 @@ async fn beside<T>(worker: Option<&mut Worker>, job: &WorkerJob<T>) -> Option<An
     }
 }
 
-/// Waits for the first future, on which the others depend, and then briefly for the others. A worker that
-/// hangs is killed when it is dropped. The error means that the server shuts down.
+/// Waits for the first future, on which the others depend, and then briefly for the others. A
+/// worker that hangs is killed when it is dropped. The error means that the server is shutting
+/// down.
 async fn first_and_others<A, B>(
     first: impl Future<Output = A>,
     others: impl Future<Output = B>,
@@ -335,8 +338,8 @@ async fn first_and_others<A, B>(
     };
     tokio::select! {
         ended = both => ended,
-        // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
-        // lease.
+        // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns
+        // this lease.
         _ = stop.wait_for(|&stop| stop) => {
             let failure = RunFailure {
                 code: FailureCode::ShuttingDown,
@@ -348,8 +351,8 @@ async fn first_and_others<A, B>(
     }
 }
 
-/// Merges the candidate's outcome with the judge's verdict on the launches that were handed over. The
-/// error is why none were handed over. A judge that gave no verdict does not pass the job.
+/// Merges the candidate's outcome with the judge's verdict on the launches that were handed over.
+/// The error says why none were handed over. If the judge gave no verdict, the job does not pass.
 fn shared(
     mut outcome: RunOutcome<EvaluatedRun>,
     judged: Option<RunOutcome<EvaluatedRun>>,
@@ -361,7 +364,7 @@ fn shared(
     }
     let lost = |failure: &RunFailure| failure.code == FailureCode::JudgeLost;
     match judged {
-        // The candidate's worker knows best how the candidate failed.
+        // The candidate's worker has the most precise report of how the candidate failed.
         Some(judged) if outcome.failure.as_ref().is_none_or(lost) => {
             let (all, sealed) = (&mut outcome.told.audits, &judged.told.audits);
             (all.done, all.skipped) = (all.done + sealed.done, all.skipped + sealed.skipped);
@@ -383,7 +386,7 @@ fn shared(
     Ok(outcome)
 }
 
-/// Returns how a runner ended, and blames the code that ran there unless the machine is at fault.
+/// Returns a runner's failure. Blames the code that ran there, unless the machine is at fault.
 fn ended_by(blame: Blame, own: &RunFailure) -> RunFailure {
     let blame = if own.blame == Blame::Environment { own.blame } else { blame };
     RunFailure { blame, ..own.clone() }
@@ -402,13 +405,13 @@ fn no_judge(reason: String) -> RunFailure {
     RunFailure { message, ..unavailable() }
 }
 
-/// Returns the judge's verdict with the runners' own explanation of their failures.
+/// Returns the judge's verdict, with the runners' explanations of their failures.
 fn told(mut answer: Answer, candidate: Option<Answer>, reference: Option<Answer>) -> Answer {
     let failure = match &mut answer {
         Ok(outcome) => outcome.failure.as_mut(),
         Err(failure) => Some(failure),
     };
-    // The server knows why a process ended; the judge only sees that it did.
+    // The server knows why a process ended; the judge knows only that it ended.
     if let Some(failure) = failure.filter(|failure| failure.code == FailureCode::WorkerDied) {
         let went_well = |answer: &Option<Answer>| {
             answer

@@ -1,4 +1,4 @@
-//! One device: its workers, and the task that keeps up their number.
+//! One device: its workers, and the task that maintains their number.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -17,24 +17,24 @@ use warpgauge_sandbox::device_worker::Confinement;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     None,
-    /// A lease has the device.
+    /// A lease holds the device.
     Lease,
     /// The lease has ended; its worker scrubs the device within a bounded time.
     CleanUp,
 }
 
-/// A spare is started once its device has been free for this long…
+/// A spare is started once its device has been free for this long.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// …or once the start has waited for a free device for this long.
+/// A spare is also started after it has waited for a free device for this long.
 const QUIET_LIMIT: Duration = Duration::from_millis(500);
 
 /// A device of the fleet.
 pub(super) struct Slot {
     pub info: DeviceInfo,
-    /// Workers that wait for a job. The first gets the next one.
+    /// Workers that wait for a job. The first one gets the next job.
     ready: VecDeque<Worker>,
-    /// Number of workers, counting ready ones and the one that a lease has.
+    /// Number of workers: ready workers, and the worker of a lease.
     staff: usize,
     /// Intended number of workers.
     wanted: usize,
@@ -91,7 +91,7 @@ impl Slot {
         self.failure.as_deref().filter(|_| self.staff == 0)
     }
 
-    /// Takes a ready worker if the device is free. Drops dead workers on the way.
+    /// Takes a ready worker if the device is free. Drops dead workers that it finds.
     pub(super) fn take_ready(&mut self) -> Option<Worker> {
         if self.is_busy() {
             return None;
@@ -117,7 +117,7 @@ impl Slot {
         }
     }
 
-    /// Takes a worker that has never had a job.
+    /// Takes a ready worker that has never had a job.
     pub(super) fn take_unused(&mut self) -> Option<Worker> {
         while let Some(index) = self.ready.iter().position(|worker| worker.jobs() == 0) {
             let mut worker = self.ready.remove(index)?;
@@ -142,7 +142,7 @@ impl Slot {
         *self.work.borrow() != Work::None
     }
 
-    /// Records that a worker is gone.
+    /// Records that a worker has ended or was given up.
     pub(super) fn lost_one(&mut self) {
         self.staff = self.staff.saturating_sub(1);
         self.changed.send_modify(|()| ());
@@ -162,7 +162,7 @@ impl Slot {
     }
 }
 
-/// Starts workers on a device, one after another, until the fleet is gone.
+/// Starts workers on a device, one after another, until the fleet is dropped.
 pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPlan) {
     let Some(mut changed) =
         fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
@@ -181,7 +181,7 @@ pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPl
         };
         match delay {
             None => {
-                // An error means that the fleet is gone.
+                // An error means that the fleet was dropped.
                 if changed.changed().await.is_err() {
                     return;
                 }
@@ -197,8 +197,8 @@ pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPl
     }
 }
 
-/// Waits for a good moment to start a spare. Creating a context disturbs timing on the device, most of
-/// all the first measurement after a crash. A device that has no worker does not wait.
+/// Waits for a good moment to start a spare. Creating a context disturbs timing on the device,
+/// above all the first measurement after a crash. A device without workers does not wait.
 async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
     let Some((mut work, mut changed)) = fleet.upgrade().map(|fleet| {
         let state = fleet.lock();
@@ -208,7 +208,7 @@ async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
         return;
     };
     let quiet = async {
-        // An error means that the fleet is gone.
+        // An error means that the fleet was dropped.
         while work.wait_for(|work| *work == Work::None).await.is_ok() {
             if timeout(QUIET, work.wait_for(|work| *work != Work::None)).await.is_err() {
                 return;
@@ -244,7 +244,7 @@ fn add(fleet: &Arc<Fleet>, index: usize, started: Result<Worker, String>) {
             slot.restart.succeeded();
             slot.failure = None;
             slot.gained_one(&worker);
-            // Workers that are already warm come first.
+            // Workers that are already warm are used first.
             slot.ready.push_back(worker);
             state.dispatch();
         }

@@ -1,7 +1,8 @@
-//! Starts processes from one thread that lives as long as the fleet.
+//! Starts processes from one thread that runs as long as the fleet exists.
 //!
-//! A worker asks the kernel to kill it when its parent dies. By "parent" the kernel means the thread that
-//! started it, and threads of the asynchronous runtime come and go.
+//! A worker asks the kernel to kill it when its parent dies. For the kernel, the parent is the
+//! thread that started the process, and threads of the asynchronous runtime start and end at any
+//! time.
 
 use std::io;
 
@@ -10,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use warpgauge_sandbox::child::{Child, PreparedChild};
 
-/// Number of starts that may wait.
+/// Maximum number of starts that wait.
 const BACKLOG: usize = 64;
 
 type StartRequest = (PreparedChild, oneshot::Sender<io::Result<Child>>);

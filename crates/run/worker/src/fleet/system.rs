@@ -16,17 +16,17 @@ use tokio::time::timeout;
 use super::process::StartPlan;
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 
-/// Bytes of a worker's standard error that are kept.
+/// Maximum number of bytes kept of a worker's standard error.
 const STDERR_BYTES: usize = 16 << 10;
 
-/// How long to wait for a process to exit when a message needs its exit status.
+/// Maximum wait for a process to exit when a message needs its exit status.
 const REAP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The process. Dropping it kills it with its process group.
+/// The process. Dropping it kills the process with its process group.
 pub(super) struct Process {
     child: Child,
     stderr: Arc<Mutex<VecDeque<u8>>>,
-    /// Reads standard error until no process can write to it any more.
+    /// Task that reads standard error until all writers have closed it.
     reader: Option<JoinHandle<()>>,
     /// The signal that ended the process, once known.
     pub signal: Option<i32>,
@@ -65,15 +65,16 @@ impl Process {
         self.child.kill();
     }
 
-    /// Waits until a killed process is gone and its hold on the device is released.
+    /// Waits until a killed process has ended and no longer uses the device.
     pub(super) async fn gone(&mut self) {
         // A process that takes longer is reaped later.
         let _ = self.child.ended_within(REAP_TIMEOUT).await;
     }
 
-    /// Describes the end of the process: `reason`, how it ended, and the last of its standard error.
+    /// Describes the end of the process: `reason`, the exit status, and the last part of its
+    /// standard error.
     pub(super) async fn post_mortem(&mut self, reason: String) -> String {
-        // If the process ended by itself, its status says more than the status after our signal would.
+        // If the process ended without a signal from us, its status is more informative.
         let mut text = reason;
         if let Some(status) = self.child.ended_within(REAP_TIMEOUT).await {
             self.signal = status.signal();

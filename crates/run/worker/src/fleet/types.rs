@@ -33,20 +33,21 @@ pub struct FleetConfig {
     /// The executable that has the worker subcommand.
     pub program: PathBuf,
     pub devices: DeviceChoice,
-    /// The emulator's library. By default [`warpgauge_device::loader::find_emulator`] searches for it.
+    /// The emulator's library. By default [`warpgauge_device::loader::find_emulator`] searches for
+    /// it.
     pub emulator: Option<PathBuf>,
     /// Available CUPTI libraries.
     pub cupti: Vec<PathBuf>,
-    /// Libraries of ready-made functions that workers of GPUs may call, and libraries that these need,
-    /// best first.
+    /// Libraries of ready-made functions that workers of GPUs may call, and libraries that these
+    /// need, best first.
     pub libraries: Vec<PathBuf>,
-    /// Existing directory for files that live as long as the server.
+    /// Existing directory for files that are kept until the server ends.
     pub run_dir: PathBuf,
     /// Whether every device keeps a second worker ready.
     pub hot_spare: bool,
-    /// Number of lease requests that may wait.
+    /// Maximum number of lease requests that wait.
     pub queue_capacity: usize,
-    /// Time limit for a worker to become ready, and for a job to reach its first launch.
+    /// Time limit for a worker to become ready, and for a job until its first launch.
     pub start_timeout: Duration,
 }
 
@@ -69,9 +70,9 @@ pub enum FleetError {
         /// The problem with the driver.
         reason: String,
     },
-    /// The configuration requires GPUs, and there is no driver.
+    /// The configuration requires GPUs, and the driver is missing or fails.
     #[error(
-        "GPUs were asked for, but {reason}. Install NVIDIA's driver, or leave out `--device` (devices.use) to use the \
+        "GPUs were requested, but {reason}.  Install NVIDIA's driver, or leave out `--device` (devices.use) to use the \
          emulator"
     )]
     NoDriver {
@@ -80,7 +81,7 @@ pub enum FleetError {
     },
     /// The configuration requires the emulator, and its library is missing.
     #[error(
-        "the emulator was asked for, but its library is neither in WARPGAUGE_EMULATOR nor beside \
+        "the emulator was requested, but its library is neither in WARPGAUGE_EMULATOR nor beside \
          this program; build it with `cargo build -p warpgauge-emulator`"
     )]
     NoEmulator,
@@ -102,7 +103,7 @@ pub enum FleetError {
     Thread(#[source] std::io::Error),
 }
 
-/// Why there is no lease.
+/// Why a lease cannot be granted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LeaseError {
     /// The queue is full.
@@ -110,11 +111,11 @@ pub enum LeaseError {
     QueueFull {
         /// Number of waiting requests.
         waiting: usize,
-        /// When to retry.
+        /// Time after which to retry.
         retry_after: Duration,
     },
     /// No device meets the requirements.
-    #[error("no device of this server meets the need: {need:?}")]
+    #[error("no device of this server meets the requirements: {need:?}")]
     NoSuchDevice {
         /// The requirements of the lease.
         need: Box<LeaseNeeds>,
@@ -135,14 +136,14 @@ pub enum LeaseError {
 pub enum RunEvent {
     /// The first launch begins now. The time limit counts from here.
     Started,
-    /// Timed launches so far.
+    /// Timed launches have been made.
     Progress {
-        /// Number of launches.
+        /// Number of timed launches so far.
         trials: u32,
-        /// Statistics of the launch times, where the worker takes times.
+        /// Statistics of the launch times, if the worker measures times and has enough samples.
         statistics: Option<PartialStatistics>,
     },
-    /// The candidate's launches have ended, and so has their verification.
+    /// The candidate's launches and their verification have ended.
     Executed,
 }
 
@@ -158,7 +159,7 @@ pub struct DeviceStatus {
     pub ready_workers: usize,
     /// Number of jobs sent to the device.
     pub jobs_done: u64,
-    /// Number of workers started to replace lost ones.
+    /// Number of workers started beyond the intended number, to replace others.
     pub restarts: u64,
     /// Confinement of the device's workers; `None` before the first worker has started.
     pub confinement: Option<Confinement>,

@@ -189,7 +189,8 @@ impl TensorHolders for Holders {
     }
 }
 
-/// Creates the directory to which holders of devices write, apart from the processes that run kernels.
+/// Creates the directory to which holders of devices write, apart from the processes that run
+/// kernels.
 fn own_dir(run_dir: &Path) -> Result<PathBuf, String> {
     let path = run_dir.join(HELD_DIR);
     let made = DirBuilder::new().mode(0o700).create(&path);

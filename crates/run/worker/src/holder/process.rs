@@ -1,5 +1,5 @@
-//! One holder, as the server sees it: started when it is needed, sent one request at a time, and replaced
-//! when it has died.
+//! One holder, as the server sees it: started when it is needed, sent one request at a time, and
+//! replaced when it has died.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -25,7 +25,8 @@ use crate::holder::child::COMMAND;
 use crate::holder::protocol::{FILE, FromHolder, ToHolder, VERSION};
 use warpgauge_shared_tensors::{HolderError, TensorLocation, TensorRegistry};
 
-/// Time limit for one answer: becoming ready, which takes a CUDA context, or copying some megabytes.
+/// Time limit for one answer: becoming ready, which takes a CUDA context, or copying some
+/// megabytes.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// How to start a location's holder.
@@ -218,8 +219,8 @@ impl Holder {
     }
 }
 
-/// Files and events of a process, removed when this value is dropped. A process that has mapped one of
-/// the files keeps the memory.
+/// Files and events of a process, removed when this value is dropped. A process that has mapped one
+/// of the files keeps the memory.
 struct Left {
     place: TensorLocation,
     directory: PathBuf,

@@ -1,4 +1,5 @@
-//! Messages between the server and a holder: frames on the holder's standard input, which is a socket.
+//! Messages between the server and a holder: frames on the holder's standard input, which is a
+//! socket.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -25,15 +26,16 @@ pub(crate) enum ToHolder {
         id: Uuid,
         bytes: u64,
     },
-    /// Copies bytes of a file, starting at `from`, to `offset`. The file's descriptor follows the frame.
+    /// Copies bytes of a file, starting at `from`, to `offset`. The file's descriptor follows the
+    /// frame.
     Fill {
         id: Uuid,
         offset: u64,
         from: u64,
         bytes: u64,
     },
-    /// Allocates a tensor and copies the first `bytes` bytes of another tensor into it. Fails unless the
-    /// free memory is several times `bytes`.
+    /// Allocates a tensor and copies the first `bytes` bytes of another tensor into it. Fails
+    /// unless the free memory is several times `bytes`.
     Copy {
         from: Uuid,
         id: Uuid,
@@ -44,8 +46,8 @@ pub(crate) enum ToHolder {
         offset: u64,
         bytes: u64,
     },
-    /// Returns the handle through which another process opens the tensor; with `event`, also the handle
-    /// of an event that belongs to it.
+    /// Returns the handle through which another process opens the tensor; with `event`, also the
+    /// handle of an event that belongs to it.
     Export {
         id: Uuid,
         event: bool,

@@ -27,8 +27,8 @@ pub enum ToWorker {
     Socket,
     /// Runs one job.
     Run(Box<WorkerJob>),
-    /// Releases the hardware counters, so that another process can read them. The worker answers with
-    /// `Idle`.
+    /// Releases the hardware counters, so that another process can read them. The worker answers
+    /// with `Idle`.
     Release,
     /// Ends the worker.
     Exit,
@@ -64,7 +64,8 @@ pub enum FromWorker {
     Resumed,
     /// The candidate makes no further launches.
     Executed,
-    /// The job ended, with or without success. The worker then scrubs the device and sends `Scrubbed`.
+    /// The job ended, with or without success. The worker then scrubs the device and sends
+    /// `Scrubbed`.
     Done(Box<RunOutcome>),
     /// The device holds no data of the job any more, as far as the worker could verify.
     Scrubbed {

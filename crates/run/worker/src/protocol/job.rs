@@ -99,14 +99,15 @@ pub enum Argument {
     Scalar(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
     /// Pointer into a buffer, by index, this many bytes behind its beginning.
     Inside(usize, u64),
-    /// Pointer into the scratch memory of a list of steps, by index, this many bytes behind its beginning.
+    /// Pointer into the scratch memory of a list of steps, by index, this many bytes behind its
+    /// beginning.
     Workspace(usize, u64),
     /// Pointer to scratch memory of this size in bytes, which is not a buffer of the program.
     Scratch(u64),
     /// A structure, passed by value: its bytes, and the pointers in it by their offsets.
     Structure(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>, Vec<(u32, Argument)>),
-    /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy engine of
-    /// compute capability 9.0 and later reads it.
+    /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy
+    /// engine of compute capability 9.0 and later reads it.
     Map(usize, Box<TensorMap>),
     /// A texture object over the memory of a buffer: its index, and how it is read.
     Texture(usize, Box<TextureLayout>),

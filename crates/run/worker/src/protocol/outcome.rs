@@ -90,10 +90,11 @@ pub struct EvaluatedRun {
     pub empty_launch_ms: Option<f64>,
     /// Whether each timed launch got inputs that no earlier launch had.
     pub inputs_moved: bool,
-    /// Number of sets of inputs, one of which each launch gets at random, where inputs are neither fresh nor the same.
+    /// Number of sets of inputs, one of which each launch gets at random, where inputs are neither
+    /// fresh nor the same.
     pub input_sets: Option<u32>,
-    /// What happened to the variables and constants of the kernel's modules before each timed launch;
-    /// only set where some inputs did not vary.
+    /// What happened to the variables and constants of the kernel's modules before each timed
+    /// launch; only set where some inputs did not vary.
     pub variables: Option<VariablesKept>,
     /// Counts of timed launches whose outputs were verified.
     pub audits: AuditFacts,
@@ -216,7 +217,8 @@ pub struct AuditFacts {
 pub struct SealedFacts {
     /// Indices of these launches in the samples, ascending.
     pub launches: Vec<u32>,
-    /// Number of launches handed over to the judge, including those of measurements that were repeated.
+    /// Number of launches handed over to the judge, including those of measurements that were
+    /// repeated.
     pub turns: u32,
     /// Number of these launches that the judge verified.
     pub verified: u32,
@@ -237,9 +239,11 @@ pub struct LoadFacts {
     pub launches: u64,
     /// Number of these launches that were verified.
     pub verified: u32,
-    /// Fraction (0–1) of the wall time of all timed launches, verification included, that the load took.
+    /// Fraction (0–1) of the wall time of all timed launches, verification included, that the load
+    /// took.
     pub share: f64,
-    /// Median over the timed launches of the time of the last load launch before each, milliseconds.
+    /// Median over the timed launches of the time of the last load launch before each,
+    /// milliseconds.
     pub median_ms: Option<f64>,
 }
 
@@ -255,7 +259,8 @@ pub struct LastingFacts {
 /// Why a job did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFailure {
-    /// Stable code: `illegal_address`, `launch_failed`, `out_of_memory`, `timeout`, `worker_died`, ….
+    /// Stable code: `illegal_address`, `launch_failed`, `out_of_memory`, `timeout`, `worker_died`,
+    /// ….
     pub code: FailureCode,
     /// What happened, where, and what to do.
     pub message: String,

@@ -1,9 +1,9 @@
 //! Messages between a judge and the runners that make launches for it.
 //!
-//! The judge owns buffers, inputs and expectations. A runner opens the buffers, has submitted code in its
-//! context, and makes one launch at a time when the judge requests it. Frames travel over a pair of
-//! sockets; the server hands one end to each process before its job. The judge speaks first, and each
-//! message has one answer.
+//! The judge owns buffers, inputs and expectations. A runner opens the buffers, has submitted code
+//! in its context, and makes one launch at a time when the judge requests it. Frames travel over a
+//! pair of sockets; the server hands one end to each process before its job. The judge speaks
+//! first, and each message has one answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -87,12 +87,13 @@ pub enum ToRunner {
         forget: bool,
         how: LaunchHow,
     },
-    /// Requests the emulator's findings since the buffers were opened. The runner answers with `Report`.
+    /// Requests the emulator's findings since the buffers were opened. The runner answers with
+    /// `Report`.
     Report,
     /// Unloads all programs and closes all buffers. The runner answers with `Done`.
     Close,
-    /// The launch that the runner handed over is judged, and the runner continues with its own launches.
-    /// It answers with its next `Turn`.
+    /// The launch that the runner handed over is judged, and the runner continues with its own
+    /// launches. It answers with its next `Turn`.
     Yield,
 }
 
@@ -156,8 +157,8 @@ pub enum FromRunner {
         /// Number of launches planned after it.
         later: u32,
     },
-    /// The process makes no more launches that the judge judges. It still uses the buffers, until it closes the
-    /// connection.
+    /// The process makes no more launches that the judge judges. It still uses the buffers, until
+    /// it closes the connection.
     NoTurns,
     /// The emulator's findings.
     Report(Option<serde_json::Value>),

@@ -5,14 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::job::{Argument, KernelLaunch};
 use warpgauge_model::{Image, TexelGrid, TextureLayout};
 
-/// Steps that are done in place of one launch. All kernels are in the image of the program's first launch.
+/// Steps that are done in place of one launch. All kernels are in the image of the program's first
+/// launch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StepProgram {
     /// Symbols of the kernels.
     pub symbols: Vec<String>,
     /// Sizes of the scratch memory that steps share, bytes.
     pub workspaces: Vec<u64>,
-    /// Arrays of pointers in device memory that steps take: where each pointer points, or `None` for a null pointer.
+    /// Arrays of pointers in device memory that steps take: where each pointer points, or `None`
+    /// for a null pointer.
     pub pointer_arrays: Vec<Vec<Option<Pointee>>>,
     /// CUDA arrays that hold buffers or scratch memory during a run.
     pub arrays: Vec<ArraySpec>,
@@ -20,8 +22,8 @@ pub struct StepProgram {
     pub objects: Vec<ArrayObject>,
     /// Variables of the image that hold buffers.
     pub globals: Vec<GlobalVariable>,
-    /// Steps that fill the scratch memory before inputs exist. What they leave there is the scratch memory's content
-    /// before each run.
+    /// Steps that fill the scratch memory before inputs exist. What they leave there is the scratch
+    /// memory's content before each run.
     pub setup: Vec<Step>,
     /// Steps of one run.
     pub steps: Vec<Step>,
@@ -68,7 +70,8 @@ pub enum Step {
     Fill { line: usize, at: Piece, value: u8 },
     /// Copies memory to other memory of the same size.
     Copy { line: usize, from: Piece, to: Piece },
-    /// Ends a pass of a loop: continues at step `end` if all bytes of the flag are 0, else with the next step.
+    /// Ends a pass of a loop: continues at step `end` if all bytes of the flag are 0, else with the
+    /// next step.
     Pass {
         flag: Piece,
         end: usize,

@@ -126,18 +126,18 @@ pub struct EvaluatePlan {
 pub struct Checks {
     /// Kernels that compute expected outputs, each with the outputs that it provides.
     pub references: Vec<ReferenceRun>,
-    /// Expected content given as data: buffer index and file of raw elements. The content for the contract's
-    /// inputs comes first, then that for the inputs of each seed in `drawn`.
+    /// Expected content given as data: buffer index and file of raw elements. The content for the
+    /// contract's inputs comes first, then that for the inputs of each seed in `drawn`.
     pub files: Vec<(usize, PathBuf)>,
-    /// Seeds, unknown to the submitter, of the inputs that `files` has further content for. The contract's
-    /// generators make the elements from them.
+    /// Seeds, unknown to the submitter, of the inputs that `files` has further content for. The
+    /// contract's generators make the elements from them.
     pub drawn: Vec<u64>,
     /// Permitted error of each of those elements besides the tolerance: buffer index and file of
     /// binary64.
     pub bounds: Vec<(usize, PathBuf)>,
     pub tolerances: Tolerances,
-    /// Buffers whose tolerance is derived, wholly or in part, from the expected outputs: buffer index and
-    /// the part that the caller gives.
+    /// Buffers whose tolerance is derived, wholly or in part, from the expected outputs: buffer
+    /// index and the part that the caller gives.
     pub open: Vec<(usize, Option<Tolerance>)>,
     /// How outputs are compared that are right in more than one way.
     pub arrangements: Vec<Arrangement>,
@@ -189,8 +189,8 @@ impl Tolerances {
 pub struct ReferenceRun {
     /// Launches that use the program's buffers.
     pub launches: Launches,
-    /// The same launches, compiled without fused multiply-add: the difference shows what rounding does to
-    /// whole numbers.
+    /// The same launches, compiled without fused multiply-add: the difference shows what rounding
+    /// does to whole numbers.
     pub unfused: Option<Launches>,
     /// Indices of the buffers whose expected content they compute.
     pub outputs: Vec<usize>,
@@ -207,15 +207,16 @@ pub struct TrialPlan {
     pub cache: CacheState,
     /// Activity of the device between timed launches.
     pub regime: Regime,
-    /// Whether each launch gets random inputs that no earlier launch had. This needs a contract with
-    /// random inputs whose expected outputs can be computed.
+    /// Whether each launch gets random inputs that no earlier launch had. This needs a contract
+    /// with random inputs whose expected outputs can be computed.
     pub fresh_inputs: bool,
     /// Approximate number of timed launches whose outputs are verified.
     pub audits: u32,
     /// Approximate number of timed launches that a separate process judges. With 0 there is no such
     /// process.
     pub sealed: u32,
-    /// Number of consecutive launches without restored module state, if the kernel's modules keep any.
+    /// Number of consecutive launches without restored module state, if the kernel's modules keep
+    /// any.
     pub lasting: u32,
     /// The candidate's time limit, seconds.
     pub time_limit_s: f64,
@@ -226,8 +227,8 @@ pub struct TrialPlan {
 pub struct PairPlan {
     /// Launches of the candidate. The job's program is the reference.
     pub rival: Launches,
-    /// Tolerance between the candidate's outputs and the program's, by buffer index. Buffers without a
-    /// tolerance are not compared.
+    /// Tolerance between the candidate's outputs and the program's, by buffer index. Buffers
+    /// without a tolerance are not compared.
     pub tolerances: Tolerances,
     /// How outputs are compared that are right in more than one way.
     pub arrangements: Vec<Arrangement>,
@@ -272,8 +273,8 @@ pub struct TracePlan {
 /// What a tool around a worker observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceView {
-    /// Hardware counters. The worker makes one launch outside the tool's view, then a single launch for
-    /// the tool.
+    /// Hardware counters. The worker makes one launch outside the tool's view, then a single launch
+    /// for the tool.
     Counters,
     /// The timeline: several launches, the preparation of each, and the copies of the outputs.
     Timeline {

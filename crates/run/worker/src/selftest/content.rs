@@ -23,8 +23,8 @@ pub(super) fn described(params: InitParams, first: u64, elements: u64, dtype: Dt
     Argument::Scalar(bytemuck::bytes_of(&contents).to_vec())
 }
 
-/// Checks every element type and kind: the bits that the worker writes equal the CPU's, and so do the
-/// bits that its kernel writes from the middle of a stream.
+/// Checks every element type and kind: the bits that the worker writes equal the CPU's, and so do
+/// the bits that its kernel writes from the middle of a stream.
 pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
     const ELEMENTS: u64 = 100_003;
     const FIRST: u64 = 12_345_678_900;
@@ -117,7 +117,8 @@ fn scale_type(values: Dtype) -> Dtype {
     }
 }
 
-/// Checks quantised values whose scales are for blocks of several dimensions, in each order of the scales.
+/// Checks quantised values whose scales are for blocks of several dimensions, in each order of the
+/// scales.
 pub(super) async fn scale_layouts(bench: &Bench) -> Result<String, String> {
     const SHAPE: [u64; 3] = [3, 200, 90];
     const FIRST: u64 = 40;
@@ -162,8 +163,8 @@ pub(super) async fn scale_layouts(bench: &Bench) -> Result<String, String> {
     Ok(format!("{compared} combinations are equal to the CPU's"))
 }
 
-/// Checks that the worker's kernel finds no difference in a tensor's content, and finds one where the
-/// tensor begins with another element.
+/// Checks that the worker's kernel finds no difference in a tensor's content, and finds one where
+/// the tensor begins with another element.
 async fn is_known_again(
     bench: &Bench,
     spec: &TensorInit,

@@ -1,9 +1,9 @@
 //! `warpgauge __worker --self-test`: checks the worker on the device at hand.
 //!
-//! It needs only this program and a folder of images, so that it runs on a GPU host without a compiler:
-//! `support` (from `crates/run/device/src/support.cu`, compiled with `--fmad=false`) and `selftest` (from
-//! `kernels.cu` beside this file), each as `.cubin` or `.ptx`. Checks go through a [`Fleet`], as every
-//! evaluation does.
+//! It needs only this program and a folder of images, so that it runs on a GPU host without a
+//! compiler: `support` (from `crates/run/device/src/support.cu`, compiled with `--fmad=false`) and
+//! `selftest` (from `kernels.cu` beside this file), each as `.cubin` or `.ptx`. Checks go through a
+//! [`Fleet`], as every evaluation does.
 
 mod bench;
 mod checks;

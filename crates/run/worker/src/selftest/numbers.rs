@@ -14,8 +14,8 @@ const ELEMENTS: u64 = 50_003;
 /// First word of a finding if there is no difference.
 const NOTHING: u32 = 1 << 30;
 
-/// Largest permitted deviation of a count from its expected value, in standard deviations. Seeds are
-/// fixed, so the result does not vary between runs.
+/// Largest permitted deviation of a count from its expected value, in standard deviations. Seeds
+/// are fixed, so the result does not vary between runs.
 const DEVIATIONS: f64 = 4.0;
 
 /// Thresholds, and the probability that a normal number is below each.
@@ -31,8 +31,9 @@ const NORMAL: [(f64, f64); 9] = [
     (3.5, 0.999_767_371),
 ];
 
-/// Checks every element type and kind: numbers are within the bounds, have the contract's distribution,
-/// and are recognised. Another seed, another argument and the contract give other numbers.
+/// Checks every element type and kind: numbers are within the bounds, have the contract's
+/// distribution, and are recognised. Another seed, another argument and the contract give other
+/// numbers.
 pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
     let mut drawn = 0;
     for dtype in Dtype::ALL {
@@ -75,8 +76,8 @@ fn secret(spec: &TensorInit, dtype: Dtype, name: &str) -> Result<InitParams, Str
     InitParams::secret(spec, (dtype, &[]), name).map_err(|error| error.to_string())
 }
 
-/// Writes a tensor and compares it with described content. Returns its 32-bit words and the index of the
-/// first byte that differs.
+/// Writes a tensor and compares it with described content. Returns its 32-bit words and the index
+/// of the first byte that differs.
 async fn write_and_look(
     bench: &Bench,
     written: InitParams,

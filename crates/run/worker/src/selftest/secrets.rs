@@ -45,8 +45,8 @@ pub(super) async fn secrets_in_local_memory(bench: &Bench) -> Result<String, Str
     hidden_from_the_next(bench, hide, seek).await
 }
 
-/// Checks that a job that runs `seek` sees no data of a job that ran `hide`. As a control, `seek` also
-/// runs without scrubbing, as the reference kernel of the same job.
+/// Checks that a job that runs `seek` sees no data of a job that ran `hide`. As a control, `seek`
+/// also runs without scrubbing, as the reference kernel of the same job.
 async fn hidden_from_the_next(
     bench: &Bench,
     hide: KernelLaunch,

@@ -41,7 +41,8 @@ impl Counters {
         Self { candidates, ordinal, unit: None, refused: None }
     }
 
-    /// Opens CUPTI, so that the first job does not have to. The first job repeats and reports any error.
+    /// Opens CUPTI, so that the first job does not have to. The first job repeats and reports any
+    /// error.
     pub(crate) fn warm_up(&mut self, context: &Context) {
         let _ = self.unit(context);
     }
@@ -67,8 +68,8 @@ impl Counters {
             None => match Unit::open(&self.candidates, self.ordinal, context) {
                 Ok(unit) => unit,
                 Err(error) => {
-                    // A busy device is temporary: another process will release it. All other errors are
-                    // permanent.
+                    // A busy device is temporary: another process will release it. All other errors
+                    // are permanent.
                     self.refused = Some(error.clone()).filter(|error| !error.is_busy());
                     return Err(error);
                 }

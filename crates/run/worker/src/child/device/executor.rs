@@ -89,8 +89,8 @@ impl Executor {
         let mut device = loaded.driver.device_info(ordinal)?;
         let context = loaded.driver.open(ordinal)?;
         if let Some(emulator) = loaded.emulator {
-            // The emulator counts from its start. Counting is enabled again only for the one launch that
-            // needs it.
+            // The emulator counts from its start. Counting is enabled again only for the one launch
+            // that needs it.
             emulator.set_counting(false)?;
         }
         let monitor = GpuMonitor::of(&device);

@@ -26,8 +26,8 @@ pub(crate) struct Runners {
 }
 
 impl Runners {
-    /// Connects to the runners whose sockets were handed over. `checked`: whether the emulator checks the
-    /// candidate's accesses.
+    /// Connects to the runners whose sockets were handed over. `checked`: whether the emulator
+    /// checks the candidate's accesses.
     pub(crate) fn connect(link: &mut Link, has_reference: bool, checked: bool) -> JobResult<Self> {
         let mut connect = |checked| {
             let runner = Runner { stream: link.socket()?, lent: Vec::new(), programs: 0, checked };
@@ -128,8 +128,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for a launch that a runner with its own launches hands over. Returns how many it plans to
-    /// hand over after that, or `None` if there are no more.
+    /// Waits for a launch that a runner with its own launches hands over. Returns how many it plans
+    /// to hand over after that, or `None` if there are no more.
     pub(crate) fn next_turn(&mut self) -> JobResult<Option<u32>> {
         match frame::read_soon::<FromRunner>(&mut self.stream) {
             Ok(FromRunner::Turn { later }) => Ok(Some(later)),

@@ -1,8 +1,9 @@
 //! Removes a job's data, so that none of it reaches the next job.
 //!
-//! The worker zeroes the job's buffers, its modules' variables, the memory used to flush L2, page-locked
-//! staging memory, and the shared and local memory of the whole device. If the removal of some data
-//! cannot be verified, the worker retires: a new process gets new memory, which the driver clears.
+//! The worker zeroes the job's buffers, its modules' variables, the memory used to flush L2,
+//! page-locked staging memory, and the shared and local memory of the whole device. If the removal
+//! of some data cannot be verified, the worker retires: a new process gets new memory, which the
+//! driver clears.
 
 use std::time::Instant;
 

@@ -49,8 +49,8 @@ impl Printed {
         Ok(Self { shared })
     }
 
-    /// Returns the output since the last call, bounded; it ends with the number of dropped bytes, if any.
-    /// All work of the device must have ended.
+    /// Returns the output since the last call, bounded; it ends with the number of dropped bytes,
+    /// if any. All work of the device must have ended.
     pub(crate) fn take(&self) -> String {
         flush_c_streams();
         // A number that no kernel can know marks the end of a job's output.

@@ -103,6 +103,7 @@ fn extent(bytes: &[u8], symbol: &str) -> JobResult<i64> {
 }
 
 fn unknown(symbol: &str) -> DeviceError {
-    let text = "server and worker do not agree on the function's arguments; this is a defect of warpgauge";
+    let text =
+        "server and worker do not agree on the function's arguments; this is a defect of warpgauge";
     DeviceError::local(format!("call {symbol}"), FailureCode::InternalError, text)
 }

@@ -100,8 +100,7 @@ impl Bound {
 type OnModule<'a> = &'a mut dyn FnMut(&Module, Variables) -> JobResult<()>;
 
 /// Why a program with a setup may retain knowledge of inputs that do not vary.
-const SET_UP: &str =
-    "its `setup` runs while inputs exist, and may keep values that depend on them in scratch memory";
+const SET_UP: &str = "its `setup` runs while inputs exist, and may keep values that depend on them in scratch memory";
 
 /// Why the variables of a program that is launched once are not restored.
 const LAUNCHED_ONCE: &str = "the kernel is launched once";
@@ -170,7 +169,8 @@ impl LoadedProgram {
         Ok(Self { place: Place::Here { launches, variables, remembers }, has_steps, facts })
     }
 
-    /// Like [`Self::load`], for a program that is launched once: ignores the variables of its modules.
+    /// Like [`Self::load`], for a program that is launched once: ignores the variables of its
+    /// modules.
     pub(crate) fn load_once(
         executor: &Executor,
         launches: &Launches,

@@ -28,8 +28,8 @@ pub(crate) enum Seed {
     Drawn(u64),
 }
 
-/// Source of a buffer's initial content. The content can be written again at any time, from memory that
-/// no kernel can reach.
+/// Source of a buffer's initial content. The content can be written again at any time, from memory
+/// that no kernel can reach.
 pub(crate) enum Source {
     /// The same byte everywhere. `None` means undefined: the buffer gets a filling before each
     /// launch.

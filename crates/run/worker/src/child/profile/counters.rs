@@ -73,7 +73,8 @@ impl CountedLaunch for Launched<'_, '_> {
 /// Reads the counters of the program's launches. Another run times and verifies the program.
 pub(crate) fn run(run: &mut Run<'_, '_>, plan: &CountPlan, told: &mut CountedRun) -> JobResult<()> {
     let Some(mut counters) = run.executor.counters.take() else {
-        let text = "the server requested counters from a worker that does not read counters".to_owned();
+        let text =
+            "the server requested counters from a worker that does not read counters".to_owned();
         return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
     };
     let read = read(run, &mut counters, plan, told);
@@ -113,8 +114,8 @@ fn read(
     Ok(())
 }
 
-/// Retries for a limited time if another process holds the counters. Sleeps between attempts, because no
-/// event announces their release.
+/// Retries for a limited time if another process holds the counters. Sleeps between attempts,
+/// because no event announces their release.
 fn patiently(
     mut collect: impl FnMut() -> JobResult<Result<(), CuptiError>>,
 ) -> JobResult<Result<(), CuptiError>> {

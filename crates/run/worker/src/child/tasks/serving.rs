@@ -23,7 +23,8 @@ use warpgauge_model::FailureCode;
 pub(crate) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
     let Run { executor, link, residue, .. } = run;
     let mut judge = link.socket()?;
-    // From here on, failures are due to the launched code. The watchdog notices that the server is gone.
+    // From here on, failures are due to the launched code. The watchdog notices that the server is
+    // gone.
     let _ = link.send(&FromWorker::Started);
     let mut served = Served {
         executor,

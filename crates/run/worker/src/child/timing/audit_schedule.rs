@@ -143,7 +143,8 @@ mod tests {
         }
     }
 
-    /// The schedule must find a kernel that cheats late, when the time for verification would be over.
+    /// The schedule must find a kernel that cheats late, when the time for verification would be
+    /// over.
     #[test]
     fn where_there_is_no_time_for_all_none_of_them_is_safe() {
         let (batches, of_each) = (10, 10);

@@ -103,8 +103,8 @@ impl Inputs {
         Filling::drawn(self.secret.bits())
     }
 
-    /// Draws the inputs of the next launch. The previous launch must have ended, since it could read the
-    /// memory that is written here.
+    /// Draws the inputs of the next launch. The previous launch must have ended, since it could
+    /// read the memory that is written here.
     pub(in crate::child) fn advance(
         &mut self,
         buffers: &mut [JobBuffer<'_>],

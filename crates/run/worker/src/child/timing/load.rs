@@ -287,7 +287,8 @@ mod tests {
 
     #[test]
     fn load_makes_up_for_the_time_without_it_within_bounds() {
-        // A launch with little preparation; one after a verification; one after a slow verification.
+        // A launch with little preparation; one after a verification; one after a slow
+        // verification.
         assert_eq!(wanted_after(0.0001), 0.002);
         assert_eq!(wanted_after(0.005), 0.05);
         assert_eq!(wanted_after(3.0), 0.1);

@@ -24,8 +24,8 @@ const REPEATS: usize = 6;
 /// Time after which no further launch is made.
 const REPEAT_TIME: Duration = Duration::from_millis(300);
 
-/// Runs of a reference that exceed this time, since one run may repeat the race's outcome by chance; and the
-/// time after which even these stop.
+/// Number of runs of a reference that are made even after [`REPEAT_TIME`], because one run may
+/// repeat the race's outcome by chance; and the time after which even these stop.
 const LEAST_RUNS: (usize, Duration) = (3, Duration::from_secs(2));
 
 /// Returns the failure of a kernel that was correct at first: nondeterminism if it is found, else

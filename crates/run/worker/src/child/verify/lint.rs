@@ -58,7 +58,8 @@ fn views(seeds: &[Vec<u8>]) -> Vec<&[u8]> {
     seeds.iter().map(Vec::as_slice).collect()
 }
 
-/// Returns the kernel's inputs for each launch, without those above the size limit. Rewrites all buffers.
+/// Returns the kernel's inputs for each launch, without those above the size limit. Rewrites all
+/// buffers.
 pub(crate) fn given(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],

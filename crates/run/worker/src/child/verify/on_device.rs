@@ -217,8 +217,8 @@ impl<'a> DeviceCheck<'a> {
                 else {
                     continue;
                 };
-                // Elements that are not finite are compared on the host, which distinguishes them from
-                // unwritten ones.
+                // Elements that are not finite are compared on the host, which distinguishes them
+                // from unwritten ones.
                 let near = NearTolerance {
                     atol: tolerance.atol,
                     rtol: tolerance.rtol,

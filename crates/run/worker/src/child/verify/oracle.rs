@@ -364,6 +364,7 @@ impl Referee for Oracle<'_, '_> {
 }
 
 pub(crate) fn unknown(buffer: usize) -> Failed {
-    let text = format!("buffer {buffer} is to be checked, but it is not an output with a tolerance");
+    let text =
+        format!("buffer {buffer} is to be checked, but it is not an output with a tolerance");
     Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }

@@ -47,7 +47,8 @@ fn copy_output(executor: &Executor, buffer: &JobBuffer<'_>) -> JobResult<Staging
     Ok(content)
 }
 
-/// Returns the BLAKE3 hash of an output in hexadecimal. One piece is hashed while the next is copied.
+/// Returns the BLAKE3 hash of an output in hexadecimal. One piece is hashed while the next is
+/// copied.
 fn hash_output(executor: &Executor, buffer: &JobBuffer<'_>) -> JobResult<String> {
     let copy = |at: usize| {
         let bytes = HASHED_PIECE_BYTES.min(buffer.len() - at);

@@ -1,5 +1,5 @@
-//! The reference kernels: loaded at first use, and run on the inputs of a launch to compute the expected
-//! outputs.
+//! The reference kernels: loaded at first use, and run on the inputs of a launch to compute the
+//! expected outputs.
 
 use super::arranged;
 use super::expectations::{Expectations, Expected, ExpectedFile};

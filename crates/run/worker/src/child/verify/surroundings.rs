@@ -1,4 +1,4 @@
-//! Checks after a launch that nothing else was written.
+//! Checks after a launch that no memory except its outputs was written.
 
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
@@ -10,14 +10,14 @@ use warpgauge_device::RangeContent;
 use warpgauge_device::inspection::{FindingHandle, Findings, Inspection};
 use warpgauge_validate::Reason;
 
-/// Guard bands and inputs whose inspection is queued. They are judged after the findings have been read.
+/// Queued inspections of guard bands and inputs. They are judged after the findings have been read.
 pub(crate) struct Surroundings {
-    /// Buffers, with the findings in the bands before and after each.
+    /// Indices of the buffers, with the findings in the guard bands before and after each.
     bands: Vec<(usize, [FindingHandle; 2])>,
     inputs: Vec<(usize, Change)>,
 }
 
-/// Checks that nothing was written before or after a buffer, nor to an input.
+/// Checks that no guard band and no input was written.
 pub(crate) fn nothing_else_touched(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
@@ -25,7 +25,7 @@ pub(crate) fn nothing_else_touched(
     look(executor, buffers, |tools, inspection| Surroundings::queue(buffers, tools, inspection))
 }
 
-/// Checks that nothing was written before or after a buffer.
+/// Checks that no guard band was written.
 pub(crate) fn guards_intact(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
     look(executor, buffers, |_, inspection| Surroundings::of_bands(buffers, inspection))
 }
@@ -74,7 +74,7 @@ impl Surroundings {
         Self::look(inspection, &held, bands, Vec::new())
     }
 
-    /// Queues the inspection of all ranges in one step.
+    /// Queues one inspection of all ranges.
     fn look(
         inspection: &mut Inspection<'_>,
         held: &[RangeContent],
@@ -97,15 +97,16 @@ impl Surroundings {
     }
 }
 
-/// Where the check of an input is made.
+/// The inspection that checks an input.
 enum Looked {
-    /// At this index of the ranges in the common inspection.
+    /// The common inspection; the range has this index.
     Here(usize),
-    /// In a separate check.
+    /// A separate check.
     There(Change),
 }
 
-/// Adds the guard bands to `held`; returns the buffers with the indices of their bands.
+/// Adds the guard bands to `held`. Returns the indices of the buffers with the indices of their
+/// guard bands.
 fn bands(buffers: &[JobBuffer<'_>], held: &mut Vec<RangeContent>) -> Vec<(usize, [usize; 2])> {
     let guarded = buffers.iter().enumerate();
     let guarded = guarded.filter_map(|(index, buffer)| Some((index, buffer.guard_bands()?)));

@@ -1,4 +1,5 @@
-//! Outputs of indices that differ from the expected ones only among equal keys, which is right as well.
+//! Outputs of indices that differ from the expected ones only among equal keys; these are correct
+//! as well.
 
 use super::lint;
 use super::outputs::Outputs;
@@ -8,8 +9,8 @@ use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::inputs::Shown;
 use warpgauge_device::Staging;
 
-/// Returns the buffers whose indices differ from the expected ones only among equal keys, after a launch on
-/// these inputs. If the comparison needs the keys, this rewrites all buffers.
+/// Returns the buffers whose indices differ from the expected ones only among equal keys, after a
+/// launch with these inputs. If the comparison needs the keys, this rewrites all buffers.
 pub(crate) fn tied(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],

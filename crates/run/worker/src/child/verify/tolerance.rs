@@ -1,4 +1,4 @@
-//! Tolerances that follow from the expectation, determined before the candidate is launched.
+//! Tolerances that are derived from the expected values, before the candidate is launched.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -20,8 +20,9 @@ use warpgauge_validate::{
     resolve, resolve_by_fusion, resolve_by_noise, sample, sampled_ranges,
 };
 
-/// Returns the checks with a tolerance for each output. Runs the references on the contract's inputs, if a
-/// tolerance follows from their outputs. Afterwards the buffers hold the contract's inputs.
+/// Returns the checks with a tolerance for each output. Runs the references on the contract's
+/// inputs, if a tolerance depends on their outputs. Afterwards the buffers hold the contract's
+/// inputs.
 pub(crate) fn settled<'a>(
     checks: &'a Checks,
     references: &mut ReferenceKernels<'_>,
@@ -49,8 +50,9 @@ pub(crate) fn settled<'a>(
     measured.map(|()| Cow::Owned(settled))
 }
 
-/// Determines the tolerances of outputs that are right in more than one way, from the size of what counts of the expected
-/// values. A reference need not write the rest, and may leave rows in another order in each run.
+/// Determines the tolerances of outputs with more than one correct form, from the magnitude of
+/// those expected values that matter. A reference need not write the others, and may write rows in
+/// another order in each run.
 fn by_cleared(
     checks: &mut Checks,
     references: &mut ReferenceKernels<'_>,
@@ -74,7 +76,8 @@ fn by_cleared(
     present(Shown::CANONICAL, buffers, executor.tools()?)
 }
 
-/// Determines the tolerances of outputs that references compute.
+/// Determines the tolerances of outputs that references compute, from repeated runs with perturbed
+/// inputs.
 fn by_references(
     checks: &mut Checks,
     references: &mut ReferenceKernels<'_>,
@@ -140,16 +143,18 @@ fn by_references(
     Ok(())
 }
 
-/// Maximum number of sets of inputs on which a reference runs with and without fused multiply-add, and the time
-/// after which it gets no more. A set may have few ties, and a tolerance is measured once for a contract.
+/// Maximum number of sets of inputs on which a reference runs with and without fused multiply-add,
+/// and the time after which no further set is used. A set may have few ties, and a tolerance is
+/// measured only once for a contract.
 const FUSION_SETS: usize = 256;
 const FUSION_TIME: Duration = Duration::from_millis(500);
 
-/// Number of ties of each output that is enough to measure their share by.
+/// Number of ties of an output that suffices to measure their share.
 const ENOUGH_TIES: usize = 4;
 
-/// Determines the tolerance of integers from a reference that is also compiled without fused multiply-add.
-/// Without such a form they stay exact. Ties are rare, so several sets of random inputs are used.
+/// Determines the tolerance of integers by means of a reference that is also compiled without fused
+/// multiply-add. If there is no such form, the integers must match exactly. Ties are rare, so
+/// several sets of random inputs are used.
 fn by_fusion(
     checks: &mut Checks,
     whole: &[usize],
@@ -193,7 +198,7 @@ fn by_fusion(
     Ok(())
 }
 
-/// Returns the outputs of a reference whose tolerance is open.
+/// Returns the outputs of a reference whose tolerance is not determined yet.
 fn open_outputs(checks: &Checks, reference: &ReferenceRun) -> Vec<usize> {
     let is_open = |output: &&usize| checks.open.iter().any(|(open, _)| open == *output);
     reference
@@ -205,7 +210,8 @@ fn open_outputs(checks: &Checks, reference: &ReferenceRun) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the fields that the caller gives of an output's open tolerance.
+/// Returns the tolerance fields that the caller specifies for an output whose tolerance is not
+/// determined yet.
 fn given_for(checks: &Checks, buffer: usize) -> Option<&Tolerance> {
     checks.open.iter().find(|(open, _)| *open == buffer)?.1.as_ref()
 }
@@ -217,7 +223,7 @@ fn settle(checks: &mut Checks, buffer: usize, tolerance: ResolvedTolerance) {
     }
 }
 
-/// Returns the sample of an output.
+/// Returns the sample of an output's elements that tolerances are derived from.
 fn sampled(executor: &Executor, buffers: &[JobBuffer<'_>], output: usize) -> JobResult<Vec<u8>> {
     let buffer = buffers.get(output).ok_or_else(|| unknown(output))?;
     let mut sample = Vec::new();

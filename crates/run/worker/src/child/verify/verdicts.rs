@@ -14,23 +14,23 @@ use warpgauge_validate::{
     Arrangement, Comparison, FillTrace, Filling, Reason, ReasonCode, StandingTies,
 };
 
-/// Outputs of a launch, and their filling before it.
+/// Outputs of a launch, and the filling that they had before it.
 pub(crate) type LeftOutputs<'a> = (&'a Outputs, Filling);
 
-/// The verdicts on a job's launches, wherever these were made.
+/// The verdicts on a job's launches, in whichever process they were made.
 pub(crate) struct OutputVerdicts<'a> {
     checks: &'a Checks,
     written: WriteTraces,
-    /// Elements of each output that were off by one in every launch with new inputs; empty unless all inputs
-    /// vary.
+    /// For each output, the elements that were off by one in every launch with new inputs. Empty
+    /// unless all inputs vary.
     standing: BTreeMap<usize, StandingTies>,
-    /// Evidence against a launch that was found wrong.
+    /// Evidence against a launch that was found to be wrong.
     pub against: Evidence,
 }
 
-/// Description in the report of a launch that is wrong after others were right.
+/// Wording for a launch that is wrong although others were correct.
 pub(crate) struct Otherwise<'a> {
-    /// Name of the launch in a failure for unwritten elements.
+    /// Name of the launch in a failure about unwritten elements.
     pub launch: &'a str,
     pub code: ReasonCode,
     /// Prefix of the failure's message.
@@ -38,7 +38,7 @@ pub(crate) struct Otherwise<'a> {
 }
 
 impl<'a> OutputVerdicts<'a> {
-    /// `moving`: whether each launch gets only new inputs.
+    /// `moving`: whether every launch gets new inputs.
     pub(crate) fn new(checks: &'a Checks, moving: bool) -> Self {
         let rounded =
             checks.tolerances.0.iter().filter(|(_, found)| moving && found.outliers.is_some());
@@ -46,13 +46,13 @@ impl<'a> OutputVerdicts<'a> {
         Self { checks, written: WriteTraces::default(), standing, against: Evidence::NONE }
     }
 
-    /// Returns how outputs are compared that are right in more than one way.
+    /// Returns how to compare outputs that have more than one correct form.
     pub(crate) fn arrangements(&self) -> &'a [Arrangement] {
         &self.checks.arrangements
     }
 
-    /// Judges each output of the first launch, which had the contract's inputs. Returns whether all are
-    /// right. `tied`: outputs that differ only among equal keys.
+    /// Judges each output of the first launch, which had the contract's inputs. Returns whether all
+    /// are correct. `tied`: outputs that differ only among equal keys.
     pub(crate) fn first(
         &mut self,
         buffers: &[JobBuffer<'_>],
@@ -83,7 +83,7 @@ impl<'a> OutputVerdicts<'a> {
         Ok(right)
     }
 
-    /// Checks that a launch after the first is right too.
+    /// Checks that a launch after the first is correct too.
     pub(crate) fn confirm(
         &mut self,
         buffers: &[JobBuffer<'_>],
@@ -119,12 +119,13 @@ impl<'a> OutputVerdicts<'a> {
         Ok(())
     }
 
-    /// Notes a launch whose integers are all exact: none is off in every launch.
+    /// Records a launch whose outputs are all exact, so no integer is off by one in every launch.
     pub(crate) fn are_exact(&mut self) {
         self.standing.clear();
     }
 
-    /// Returns an element of an output that has been off in too many launches to be a rounding tie.
+    /// Returns an element of an output that has been off by one in too many launches to be a
+    /// rounding tie.
     fn stands(
         &mut self,
         buffers: &[JobBuffer<'_>],
@@ -139,7 +140,8 @@ impl<'a> OutputVerdicts<'a> {
         standing.add(buffers[buffer].spec.dtype, contents, tolerance)
     }
 
-    /// Returns whether one launch does not show if the wrong elements of an output were never written.
+    /// Returns whether it is unknown, after one launch, if the wrong elements of an output were
+    /// never written.
     pub(crate) fn is_open(&self, check: &OutputCheck) -> bool {
         let comparison = &check.comparison;
         !comparison.passed
@@ -147,7 +149,8 @@ impl<'a> OutputVerdicts<'a> {
             && self.written.of(check.buffer).is_some_and(|trace| trace.held > 0)
     }
 
-    /// Decides that with another launch, which had another filling.
+    /// Decides with a second launch, which had another filling, whether wrong elements were never
+    /// written.
     pub(crate) fn settle(
         &self,
         buffers: &[JobBuffer<'_>],
@@ -170,7 +173,8 @@ impl<'a> OutputVerdicts<'a> {
         Ok(())
     }
 
-    /// Adds a launch's trace of its filling. Unwritten elements fail whatever share of mismatches is allowed.
+    /// Adds a launch's trace of its filling. Unwritten elements are a failure even if mismatches
+    /// are allowed.
     fn note(
         &mut self,
         name: &str,

@@ -1,14 +1,14 @@
-//! Proof that outputs were not written, from the fillings that remain after all launches together.
+//! Proof that outputs were not written, from the fillings that remain after several launches.
 
 use warpgauge_validate::FillTrace;
 
-/// Traces of the launches' fillings, by buffer.
+/// Traces of fillings, by buffer.
 #[derive(Default)]
 pub(crate) struct WriteTraces(Vec<(usize, FillTrace)>);
 
 impl WriteTraces {
-    /// Adds a launch's trace in a buffer. Returns whether all launches together prove that elements of this
-    /// launch were never written.
+    /// Adds a launch's trace in a buffer. Returns whether all launches together prove that elements
+    /// of this launch were not written.
     pub(crate) fn add(&mut self, buffer: usize, trace: &FillTrace) -> bool {
         let known = self.0.iter_mut().find(|(index, _)| *index == buffer);
         let all = match known {
@@ -24,7 +24,7 @@ impl WriteTraces {
         trace.held > 0 && all.is_proof()
     }
 
-    /// Returns the trace of all launches in a buffer.
+    /// Returns the combined trace of all launches in a buffer.
     pub(crate) fn of(&self, buffer: usize) -> Option<&FillTrace> {
         self.0.iter().find(|(index, _)| *index == buffer).map(|(_, trace)| trace)
     }

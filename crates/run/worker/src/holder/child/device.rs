@@ -18,15 +18,15 @@ pub(super) struct DeviceMemory {
     context: Context,
     stream: Stream,
     tensors: HashMap<Uuid, Tensor>,
-    /// Buffers into which files are read; allocated for the first large file.
+    /// Buffers into which files are read; allocated for the first large piece.
     staging: Option<[PinnedBuffer; 2]>,
 }
 
 struct Tensor {
     buffer: DeviceBuffer,
-    /// Event for synchronisation between the processes that have the tensor open, created at the first
-    /// request. The holder never waits for it: a process with a handle may record it behind work that
-    /// never ends.
+    /// Event for synchronisation between the processes that have the tensor open, created at the
+    /// first request. The holder never waits for it, because a process with a handle may record it
+    /// after work that never ends.
     event: Option<Event>,
 }
 
@@ -36,13 +36,13 @@ impl From<DeviceBuffer> for Tensor {
     }
 }
 
-/// Free memory that a copy requires, as a multiple of its size: kernels need memory, too.
+/// Free memory that a copy requires, as a multiple of the copy's size: kernels need memory, too.
 const FREE_FOR_COPY: u64 = 4;
 
 /// Size of a staging buffer, bytes. One buffer is read while the other is copied to the device.
 const STAGED_BYTES: usize = 8 << 20;
 
-/// Number of threads that read into a buffer: one alone is slower than the device.
+/// Number of threads that read into a buffer, because one thread is slower than the device.
 const READERS: usize = 4;
 
 impl DeviceMemory {
@@ -59,7 +59,7 @@ impl DeviceMemory {
         Ok(Self { context, stream, tensors: HashMap::new(), staging: None })
     }
 
-    /// Copies a file piece by piece, and reads each piece while the previous one is copied.
+    /// Copies a file piece by piece, and reads the next piece while one is copied.
     fn staged(
         &self,
         id: Uuid,
@@ -90,12 +90,12 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Allocates a block of whole pages. A handle opens the whole block that the driver allocated, so
-    /// each tensor has its own blocks.
+    /// Allocates a block of whole pages. A handle opens the whole block that the driver allocated,
+    /// so each tensor has separate blocks.
     fn allocate(&self, bytes: u64) -> Result<DeviceBuffer, Refusal> {
-        let whole = bytes
-            .checked_next_multiple_of(DEVICE_PAGE)
-            .ok_or_else(|| Refusal::new(FailureCode::OutOfMemory, "more than can be addressed"))?;
+        let whole = bytes.checked_next_multiple_of(DEVICE_PAGE).ok_or_else(|| {
+            Refusal::new(FailureCode::OutOfMemory, "the tensor is larger than the address space")
+        })?;
         Ok(DeviceBuffer::new(&self.context, whole, "a shared tensor")?)
     }
 
@@ -134,8 +134,8 @@ impl Memory for DeviceMemory {
     fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal> {
         if self.staging.is_none() && piece.bytes > STAGED_BYTES as u64 {
             let buffer = || PinnedBuffer::new(&self.context, STAGED_BYTES);
-            // If the system refuses page-locked memory (locked-memory limit), ordinary memory works as
-            // well, but slower.
+            // If the system refuses page-locked memory (locked-memory limit), pageable memory is
+            // used, which is slower.
             self.staging = buffer().and_then(|one| Ok([one, buffer()?])).ok();
         }
         let Some([mut one, mut other]) = self.staging.take() else {
@@ -152,7 +152,7 @@ impl Memory for DeviceMemory {
         let (free, _) = self.context.memory_info()?;
         if bytes.saturating_mul(FREE_FOR_COPY) > free {
             let text = format!(
-                "{free} bytes are free, and a copy of {bytes} bytes would take much of them"
+                "{free} bytes are free, and a copy of {bytes} bytes would take more than a quarter"
             );
             return Err(Refusal::new(FailureCode::OutOfMemory, text));
         }
@@ -160,7 +160,7 @@ impl Memory for DeviceMemory {
         let buffer = self.allocate(bytes)?;
         let bytes = at(bytes);
         buffer.copy_range_from_device(0, source, 0, bytes, &self.stream)?;
-        // A process that opens the tensor can read the whole block.
+        // A process that opens the tensor can read the whole block, so the rest is zeroed.
         buffer.fill_range(bytes, buffer.len() - bytes, 0, &self.stream)?;
         self.stream.synchronize()?;
         self.tensors.insert(id, buffer.into());
@@ -168,8 +168,8 @@ impl Memory for DeviceMemory {
     }
 
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
-        // The holder does not wait for work that other processes launched on the tensor: they must wait
-        // for it. Work that they have waited for is visible.
+        // The holder does not wait for work that other processes launched on the tensor: these
+        // processes must wait for it. Work that they have waited for is visible.
         Ok(self.find(id)?.copy_to_host(at(offset), into, &self.stream)?)
     }
 
@@ -205,14 +205,16 @@ fn read(piece: &Piece, done: u64, into: &mut [u8]) -> Result<(), Refusal> {
             .map(|(part, from)| scope.spawn(move || piece.file.read_exact_at(part, from)))
             .collect();
         let mut ended = readers.into_iter().map(|reader| reader.join());
-        ended.try_for_each(|read| read.unwrap_or_else(|_| Err(io::Error::other("it failed"))))
+        ended.try_for_each(|read| {
+            read.unwrap_or_else(|_| Err(io::Error::other("a reading thread failed")))
+        })
     });
     read.map_err(|error| {
         Refusal::new(FailureCode::OperatingSystem, format!("read a tensor's file: {error}"))
     })
 }
 
-/// An offset that `usize` cannot hold is beyond any buffer, and the buffer refuses it.
+/// An offset that `usize` cannot hold is outside every buffer, and the buffer rejects it.
 fn at(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -1,5 +1,5 @@
-//! Tensors in the host's memory: files in an in-memory file system, where there is one, which other users
-//! cannot open.
+//! Tensors in the host's memory: files that other users cannot open, in an in-memory file system if
+//! the host has one.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -22,7 +22,8 @@ pub(super) struct HostMemory {
     tensors: HashMap<Uuid, Segment>,
 }
 
-/// A file that is removed when this value is dropped. Processes that have mapped it keep the memory.
+/// A file that is removed when this value is dropped. Processes that have mapped it can still use
+/// its memory.
 struct Segment {
     file: File,
     path: PathBuf,
@@ -31,8 +32,8 @@ struct Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // The directory is removed with the server. An error means that another process has removed the
-        // file.
+        // The directory is removed with the server. An error means that another process has removed
+        // the file.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -48,14 +49,17 @@ impl HostMemory {
 }
 
 impl Segment {
-    /// Other processes may truncate the open file. Reads and writes then fail with an error instead of a
-    /// fault.
+    /// Checks that a range is within the tensor. Other processes may truncate the open file; reads
+    /// and writes of the file then fail with an error instead of a fault.
     fn check(&self, offset: u64, bytes: u64) -> Result<(), Refusal> {
         let end = offset.checked_add(bytes);
         if end.is_some_and(|end| end <= self.bytes) {
             return Ok(());
         }
-        let text = format!("{bytes} bytes at {offset} of a tensor of {} bytes", self.bytes);
+        let text = format!(
+            "{bytes} bytes at offset {offset} are outside a tensor of {} bytes",
+            self.bytes
+        );
         Err(Refusal::new(FailureCode::OutOfRange, text))
     }
 }
@@ -67,7 +71,8 @@ impl Memory for HostMemory {
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(&path).map_err(|error| failed(bytes, &error))?;
         let segment = Segment { file, path, bytes };
-        // Missing memory is an error now, instead of a signal for the process that later writes to it.
+        // A lack of memory is an error here, instead of a signal for a process that writes to it
+        // later.
         fallocate(&segment.file, FallocateFlags::empty(), 0, bytes)
             .map_err(|error| failed(bytes, &error.into()))?;
         self.tensors.insert(id, segment);
@@ -90,8 +95,11 @@ impl Memory for HostMemory {
     }
 
     fn copy(&mut self, _: Uuid, _: Uuid, _: u64) -> Result<(), Refusal> {
-        // A process that needs a copy reads the file itself.
-        Err(Refusal::new(FailureCode::NotSupported, "the host's memory keeps no copies"))
+        // A process that needs a copy reads the file.
+        Err(Refusal::new(
+            FailureCode::NotSupported,
+            "copies of tensors in host memory are not supported",
+        ))
     }
 
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
