@@ -1,14 +1,15 @@
 //! The process that owns a device: its jobs, its supervision by the server, and the messages
-//! between both.
+//! between the two.
 //!
 //! # Files
 //! - `fleet/`: the server's side. [`Fleet`] starts and replaces worker processes; a [`Lease`] is the right
 //!   to run jobs on one device; `fleet/sealed.rs` connects judge and workers.
-//! - `queue.rs`: the order of those that wait for a lease.
+//! - `queue.rs`: the order of the requests that wait for a lease.
 //! - `protocol/`, `frame.rs`: messages, and their frames. `handed.rs` and `rendezvous.rs` pass sockets.
-//! - [`child`]: the worker process: one context, one job at a time. It has a map of its folders.
+//! - [`child`]: the worker process: one context, one job at a time. Its documentation lists its
+//!   folders.
 //! - [`holder`]: processes that hold shared tensors.
-//! - `selftest/`: checks of a worker on the device at hand.
+//! - `selftest/`: tests of a worker on a device.
 //!
 //! # Life of a worker
 //! 1. The fleet lists devices in a child process (`fleet/probe.rs`), and starts one worker for each, and a

@@ -1,8 +1,8 @@
 //! The queue of requests for a device lease: bounded, and fair between owners.
 //!
-//! A waiter states what it needs, not which device it wants. [`WaitQueue`] considers the waiters
-//! whose needs a free device meets. It prefers the owner that holds the fewest devices, then the
-//! owner that has used the least device time, then the waiter that arrived first.
+//! A waiter specifies requirements, not a device. When a device is free, [`WaitQueue`] considers
+//! the waiters whose requirements the device meets. It prefers the owner that holds the fewest
+//! devices, then the owner that has used the least device time, then the waiter that arrived first.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,9 +23,9 @@ pub struct LeaseNeeds {
     pub min_compute_capability: Option<(u32, u32)>,
     /// Minimum memory, bytes.
     pub min_memory_bytes: u64,
-    /// Requirements of the order that the lease is for.
+    /// Requirements of the order for which the device is leased.
     pub order: Requirements,
-    /// Owner whose turn the lease uses.
+    /// Owner to whom the lease is charged.
     pub owner: Owner,
 }
 
@@ -41,7 +41,7 @@ impl LeaseNeeds {
     }
 }
 
-/// Waiters in order of arrival. Each holds a ticket, through which the lease reaches it.
+/// Waiters in order of arrival. Each has a ticket, through which it receives its lease.
 #[derive(Debug)]
 pub struct WaitQueue<T> {
     waiters: VecDeque<Waiter<T>>,
@@ -53,7 +53,7 @@ pub struct WaitQueue<T> {
 #[derive(Debug)]
 pub struct Waiter<T> {
     pub need: LeaseNeeds,
-    /// The channel, or other means, that the lease is sent through.
+    /// The channel, or other means, through which the waiter receives its lease.
     pub ticket: T,
     /// Time of arrival.
     pub since: Instant,
@@ -74,7 +74,7 @@ impl<T> WaitQueue<T> {
         self.waiters.is_empty()
     }
 
-    /// Appends a waiter. The queue may exceed its capacity by one until the caller has tried to
+    /// Appends a waiter. The queue may exceed its capacity by one, until the caller has tried to
     /// serve the waiter at once: see [`WaitQueue::pop_surplus`].
     pub fn push(&mut self, need: LeaseNeeds, ticket: T, now: Instant) {
         self.accounts.wait(need.owner, now);
@@ -88,14 +88,14 @@ impl<T> WaitQueue<T> {
         surplus.inspect(|waiter| self.accounts.leave(waiter.need.owner))
     }
 
-    /// Removes the next waiter whose needs `device` meets. From then on its owner holds that
-    /// device, until [`WaitQueue::given_back`].
+    /// Removes and returns the next waiter whose requirements `device` meets. From then on, the
+    /// waiter's owner holds the device, until [`WaitQueue::given_back`].
     pub fn take_for(&mut self, device: &DeviceInfo, now: Instant) -> Option<Waiter<T>> {
         self.take_where(now, |_, waiter| waiter.need.is_met_by(device))
     }
 
-    /// Like [`WaitQueue::take_for`], among waiters that arrived at least `after` ago and whose
-    /// owners hold no device.
+    /// Like [`WaitQueue::take_for`], but considers only waiters that arrived at least `after` ago
+    /// and whose owners hold no device.
     pub fn take_beside(
         &mut self,
         device: &DeviceInfo,
@@ -109,7 +109,7 @@ impl<T> WaitQueue<T> {
         })
     }
 
-    /// Returns whether a waiter whose needs `device` meets has an owner that holds no device.
+    /// Returns whether `device` meets the requirements of a waiter whose owner holds no device.
     pub fn waits_beside(&self, device: &DeviceInfo) -> bool {
         let mut waiters = self.waiters.iter().filter(|waiter| waiter.need.is_met_by(device));
         waiters.any(|waiter| self.accounts.held(waiter.need.owner) == 0)
@@ -145,7 +145,8 @@ impl<T> WaitQueue<T> {
     }
 }
 
-/// Returns when to retry: the time that the waiters ahead will take, between a second and a minute.
+/// Returns the delay before a retry: the time that the waiters ahead are expected to take, limited
+/// to between a second and a minute.
 pub fn retry_after(ahead: usize, devices: usize, mean_job: Duration) -> Duration {
     let rounds = ahead.div_ceil(devices.max(1)).max(1) as u32;
     mean_job.saturating_mul(rounds).clamp(Duration::from_secs(1), Duration::from_secs(60))

@@ -1,8 +1,8 @@
-//! Named sockets, for a worker that cannot inherit one because a tool runs between the server and
-//! the worker.
+//! Named sockets, for a worker that cannot inherit a socket because a tool runs between the server
+//! and the worker.
 //!
-//! A socket's address holds 107 bytes, which a private directory's path can exceed. Both sides
-//! therefore open the directory, and name the socket relative to it.
+//! A socket's address has room for 107 bytes, which a private directory's path can exceed. Both
+//! sides therefore open the directory, and name the socket relative to it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
 
-/// Binds a socket. Any process that may enter its directory may connect.
+/// Binds a socket. Any process that can enter its directory can connect.
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     let (_directory, short) = shorten(path)?;
     UnixListener::bind(short)
@@ -24,7 +24,7 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(short)
 }
 
-/// Returns a path through the open directory, which must stay open as long as the path is used.
+/// Returns a path through the open directory, which must stay open while the path is used.
 fn shorten(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let (directory, name) = path.parent().zip(path.file_name()).ok_or_else(invalid)?;

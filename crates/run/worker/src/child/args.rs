@@ -42,7 +42,7 @@ pub struct WorkerArgs {
     /// Print the devices as JSON and exit.
     #[arg(long)]
     pub probe: bool,
-    /// Test the worker on the selected device, print a table and exit.
+    /// Test the worker on device 0 or the emulator, print a table and exit.
     #[arg(long, requires = "images")]
     pub self_test: bool,
     /// Folder with the kernel images that the self-test needs.

@@ -2,7 +2,7 @@
 //!
 //! The server starts `warpgauge __worker` with a socket as its standard input ([`session`]). A tool
 //! that watches the worker starts it with `--socket` ([`profile`]). With `--probe` the process
-//! lists devices and exits. With `--self-test` it tests itself on the selected device.
+//! lists devices and exits. With `--self-test` it tests itself on device 0 or the emulator.
 //!
 //! - `session`: the worker's life: greeting, built-in kernels, jobs, end; `args`: its command line
 //! - `job`: runs one job and describes its end; `run`: the state that every task uses
@@ -15,7 +15,7 @@
 //! - `memory/`: buffers, their content, variables of modules
 //! - `io/`: the socket to the server, and the output of kernels
 //! - `failure`: failures of a job; `secret`: random choices; `emulator_limits`: failures due to
-//! limits of the emulated device; `places`: names of arguments in messages
+//!   limits of the emulated device; `places`: names of arguments in messages
 
 mod args;
 mod device;

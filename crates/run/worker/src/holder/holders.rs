@@ -23,10 +23,10 @@ use warpgauge_shared_tensors::{
 use crate::holder::process::{Holder, Question, Startup};
 use crate::holder::protocol::{FILL_BYTES, FromHolder, ToHolder};
 
-/// Interval between searches for unused tensors.
+/// Interval between searches for expired tensors.
 const UPKEEP: Duration = Duration::from_secs(1);
 
-/// The holders, each started when it is first needed.
+/// The holders. Each is started at its first use.
 pub struct Holders {
     registry: Arc<TensorRegistry>,
     holders: Arc<HashMap<TensorLocation, Arc<Holder>>>,
@@ -34,7 +34,7 @@ pub struct Holders {
     emulator: Option<PathBuf>,
     run_dir: PathBuf,
     upkeep: AbortHandle,
-    /// Runtime in which memory is freed.
+    /// Runtime in which memory is freed later.
     runtime: Handle,
 }
 
@@ -45,10 +45,10 @@ impl Drop for Holders {
 }
 
 impl Holders {
-    /// Creates the holders without starting a process. Must be called within a runtime.
+    /// Prepares the holders without starting a process. Must be called within a runtime.
     ///
     /// # Errors
-    /// Returns a description of what this machine lacks.
+    /// Returns why the program's path is unknown or the directory cannot be created.
     pub fn new(settings: HolderSettings) -> Result<Self, String> {
         let program = std::env::current_exe()
             .map_err(|error| format!("cannot find the path of this program: {error}"))?;
@@ -189,8 +189,8 @@ impl TensorHolders for Holders {
     }
 }
 
-/// Creates the directory to which holders of devices write, apart from the processes that run
-/// kernels.
+/// Creates the directory that holders of devices write to. Processes that run kernels use another
+/// directory.
 fn own_dir(run_dir: &Path) -> Result<PathBuf, String> {
     let path = run_dir.join(HELD_DIR);
     let made = DirBuilder::new().mode(0o700).create(&path);
@@ -219,6 +219,6 @@ fn out_of_turn(answer: &FromHolder) -> HolderError {
     };
     HolderError::Refused {
         code: FailureCode::InternalError,
-        message: format!("the holder answered with {kind} where something else was asked for"),
+        message: format!("the holder answered with {kind} instead of the requested content"),
     }
 }

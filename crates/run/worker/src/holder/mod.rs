@@ -1,5 +1,5 @@
 //! The processes that hold shared tensors: one for each device, and one for the host's memory.
-//! [`child`] is such a process, [`Holders`] the server's side.
+//! [`child`] is such a process; [`Holders`] is the server's side.
 
 pub mod child;
 mod holders;

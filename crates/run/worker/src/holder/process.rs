@@ -1,5 +1,5 @@
-//! One holder, as the server sees it: started when it is needed, sent one request at a time, and
-//! replaced when it has died.
+//! The server's side of one holder: it is started at first use, receives one request at a time, and
+//! is replaced after it dies.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -25,11 +25,11 @@ use crate::holder::child::COMMAND;
 use crate::holder::protocol::{FILE, FromHolder, ToHolder, VERSION};
 use warpgauge_shared_tensors::{HolderError, TensorLocation, TensorRegistry};
 
-/// Time limit for one answer: becoming ready, which takes a CUDA context, or copying some
-/// megabytes.
+/// Time limit for one answer. The slowest answers are the first, after creating a CUDA context, and
+/// those that copy data.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// How to start a location's holder.
+/// How to start the holder of a location.
 #[derive(Debug, Clone)]
 pub(crate) struct Startup {
     pub program: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) struct Startup {
     pub directory: PathBuf,
 }
 
-/// A request to a holder, and a file that goes with it.
+/// A request to a holder, and the file that accompanies it, if any.
 pub(crate) struct Question {
     what: ToHolder,
     file: Option<Arc<File>>,
@@ -92,9 +92,10 @@ impl Holder {
         Self { place, startup, registry, state: Mutex::default() }
     }
 
-    /// Sends a request to the process of a generation, or to any generation's. The latter starts a
-    /// process if there is none. The exchange is completed even if the caller stops waiting: half a
-    /// message would end the holder and all its tensors.
+    /// Sends a request to the process of one generation or, without `generation`, to the current
+    /// process. In the latter case starts a process if there is none. The exchange is completed
+    /// even if the caller stops waiting, because half a message would end the holder and lose its
+    /// tensors.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         generation: Option<u64>,
@@ -114,9 +115,9 @@ impl Holder {
         if wanted.is_some_and(|wanted| wanted != state.generation || state.running.is_none()) {
             return Err(self.died("it was replaced".to_owned()));
         }
-        // If a process ended while idle, the next request is repeated on a new process.
+        // If a process ended while idle, a request to any generation is repeated on a new process.
         let attempts = if wanted.is_some() { 1 } else { 2 };
-        let mut last = self.died("it could not be asked".to_owned());
+        let mut last = self.died("no request could be sent".to_owned());
         for _ in 0..attempts {
             if state.running.is_none() {
                 state.generation += 1;
@@ -154,7 +155,7 @@ impl Holder {
         let streams = Streams {
             stdin: Stdio::from(OwnedFd::from(theirs)),
             stdout: Stdio::null(),
-            // The holder runs no submitted code, so its standard error is the server's own.
+            // The holder runs no submitted code, so it shares the server's standard error.
             stderr: Stdio::inherit(),
         };
         let child = PreparedChild::new(&program, streams).now().map_err(system)?;
@@ -165,7 +166,7 @@ impl Holder {
         match greeting.await.map_err(cannot)? {
             FromHolder::Ready { version: VERSION } => {}
             FromHolder::Failed { message, .. } => return Err(cannot(message)),
-            other => return Err(cannot(format!("{other:?} where a greeting was expected"))),
+            other => return Err(cannot(format!("it sent {other:?} instead of a greeting"))),
         }
         tracing::info!(place = %self.place, generation, "a holder of tensors is ready");
         Ok(running)
@@ -199,7 +200,7 @@ impl Holder {
         self.startup.directory.join(format!("holder-{generation}"))
     }
 
-    /// Notices the end of a process, also while no request is pending.
+    /// Detects the end of a process, even while no request is pending.
     fn watch(&self, child: Child, generation: u64) -> AbortHandle {
         let (registry, place) = (Arc::clone(&self.registry), self.place);
         let left = Left { place, directory: self.own_directory(generation), process: child.id() };
@@ -220,7 +221,7 @@ impl Holder {
 }
 
 /// Files and events of a process, removed when this value is dropped. A process that has mapped one
-/// of the files keeps the memory.
+/// of the files can still use its memory.
 struct Left {
     place: TensorLocation,
     directory: PathBuf,
@@ -240,7 +241,7 @@ impl Drop for Left {
     }
 }
 
-/// Sends a request and waits for its answer. The error is why there will be no answer.
+/// Sends a request and waits for its answer. The error says why there will be no answer.
 async fn exchange(stream: &mut UnixStream, question: &Question) -> Result<FromHolder, String> {
     let conversation = async {
         frame::send(stream, &question.what).await?;

@@ -6,16 +6,17 @@ use uuid::Uuid;
 use warpgauge_model::FailureCode;
 use warpgauge_shared_tensors::ExportedTensor;
 
-/// Both sides are the same program, unless its file was replaced while it ran.
+/// Version of this protocol. Both sides are the same program, unless its file was replaced while it
+/// ran.
 pub(crate) const VERSION: u32 = 4;
 
-/// Maximum number of bytes copied from a file per request: other requests wait meanwhile.
+/// Maximum number of bytes copied from a file per request. Other requests wait meanwhile.
 pub(crate) const FILL_BYTES: u64 = 256 << 20;
 
-/// The byte that carries a file's descriptor.
+/// The byte that accompanies a file's descriptor.
 pub(crate) const FILE: u8 = b'f';
 
-/// A request to a holder, which answers each before the next is sent.
+/// A request to a holder, which answers each request before the next is sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToHolder {
     Hello {
@@ -35,7 +36,7 @@ pub(crate) enum ToHolder {
         bytes: u64,
     },
     /// Allocates a tensor and copies the first `bytes` bytes of another tensor into it. Fails
-    /// unless the free memory is several times `bytes`.
+    /// unless the free memory is several times `bytes`, and fails for host memory.
     Copy {
         from: Uuid,
         id: Uuid,
@@ -46,8 +47,8 @@ pub(crate) enum ToHolder {
         offset: u64,
         bytes: u64,
     },
-    /// Returns the handle through which another process opens the tensor; with `event`, also the
-    /// handle of an event that belongs to it.
+    /// Returns the handle with which another process opens the tensor. With `event`, also returns
+    /// the handle of an event for the tensor.
     Export {
         id: Uuid,
         event: bool,

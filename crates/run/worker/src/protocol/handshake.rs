@@ -1,4 +1,4 @@
-//! The frames between the server and a worker, and how both check each other's version.
+//! The frames between the server and a worker, and the version check.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use super::outcome::RunOutcome;
 use warpgauge_model::{DeviceInfo, Image, PartialStatistics};
 use warpgauge_sandbox::device_worker::Confinement;
 
-/// Version of this protocol. Server and worker must have the same.
+/// Version of this protocol. Server and worker must have the same version.
 pub const PROTOCOL_VERSION: u32 = 17;
 
-/// Largest frame, bytes. The largest content of a frame is machine code.
+/// Maximum size of a frame, bytes. The largest frames contain machine code.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
 
 /// A frame from the server to a worker.
@@ -54,24 +54,25 @@ pub enum FromWorker {
     Progress {
         /// Number of timed trials finished.
         trials: u32,
-        /// Statistics of the trials' times, where the worker takes times.
+        /// Statistics of the trials' times, if the worker measures times and has enough samples.
         statistics: Option<PartialStatistics>,
     },
-    /// A launch of the candidate has ended and is verified before the next. The job's time limit is
-    /// paused.
+    /// The worker verifies a launch of the candidate before the next one. The candidate's time
+    /// limit is paused.
     Verifying,
     /// The candidate's launches continue, and its time limit runs again.
     Resumed,
-    /// The candidate makes no further launches.
+    /// The candidate makes no more launches.
     Executed,
     /// The job ended, with or without success. The worker then scrubs the device and sends
     /// `Scrubbed`.
     Done(Box<RunOutcome>),
-    /// The device holds no data of the job any more, as far as the worker could verify.
+    /// The device no longer holds data of the job, as far as the worker could verify.
     Scrubbed {
         /// Duration of the scrub, milliseconds of wall clock.
         scrub_ms: f64,
-        /// Why the worker must not take another job: it could not verify that all data is gone.
+        /// Why the worker must not take another job. Mostly, it could not verify that all data is
+        /// removed.
         retire: Option<String>,
     },
     /// The job ended and the context is lost. The worker exits after this frame.

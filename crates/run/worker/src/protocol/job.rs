@@ -52,7 +52,7 @@ pub struct Launches {
     /// The first launch, and mostly the only one. Facts about "the kernel" are about this launch.
     pub first: KernelLaunch,
     pub rest: Vec<KernelLaunch>,
-    /// What is done in place of these launches, if a list of steps is.
+    /// Steps that are run instead of these launches, if the program is a list of steps.
     pub program: Option<Box<StepProgram>>,
 }
 
@@ -69,7 +69,7 @@ impl From<KernelLaunch> for Launches {
     }
 }
 
-/// A kernel with all that a launch needs.
+/// A kernel with everything that a launch needs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KernelLaunch {
     /// Module that contains the kernel.
@@ -97,23 +97,22 @@ pub enum Argument {
     Buffer(usize),
     /// Bytes of a scalar, already in the parameter's C type.
     Scalar(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
-    /// Pointer into a buffer, by index, this many bytes behind its beginning.
+    /// Pointer into a buffer: its index, and the offset in bytes.
     Inside(usize, u64),
-    /// Pointer into the scratch memory of a list of steps, by index, this many bytes behind its
-    /// beginning.
+    /// Pointer into the scratch memory of a list of steps: its index, and the offset in bytes.
     Workspace(usize, u64),
-    /// Pointer to scratch memory of this size in bytes, which is not a buffer of the program.
+    /// Pointer to scratch memory of this size in bytes. The memory is not a buffer of the program.
     Scratch(u64),
-    /// A structure, passed by value: its bytes, and the pointers in it by their offsets.
+    /// A structure, passed by value: its bytes, and the pointers in it with their offsets.
     Structure(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>, Vec<(u32, Argument)>),
-    /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy
-    /// engine of compute capability 9.0 and later reads it.
+    /// A tensor map, passed by value: the index of a buffer, and the layout with which the copy
+    /// engine (compute capability 9.0 and later) reads it.
     Map(usize, Box<TensorMap>),
-    /// A texture object over the memory of a buffer: its index, and how it is read.
+    /// A texture object over the memory of a buffer: the buffer's index, and the layout.
     Texture(usize, Box<TextureLayout>),
-    /// A texture or surface object over a CUDA array, by index among those of a list of steps.
+    /// A texture or surface object over a CUDA array, by its index in the list of steps.
     Object(usize),
-    /// Pointer to an array of pointers, by index among those of a list of steps.
+    /// Pointer to an array of pointers, by its index in the list of steps.
     PointerArray(usize),
 }
 
@@ -124,9 +123,10 @@ pub struct BufferSpec {
     pub name: String,
     /// Element type of the contract.
     pub element: Dtype,
-    /// Type of the numbers that are filled, moved and compared: the part of a complex element.
+    /// Type of the numbers that are filled, moved and compared. For complex elements, the type of a
+    /// part.
     pub dtype: Dtype,
-    /// Shape of the numbers, C order: that of a complex tensor ends with a dimension of 2.
+    /// Shape of the numbers, C order. The shape of a complex tensor ends with a dimension of 2.
     pub shape: Vec<u64>,
     /// Whether the kernel reads the buffer, writes it, or both.
     pub role: Role,
@@ -145,13 +145,14 @@ impl BufferSpec {
 /// Initial content of a buffer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum BufferContent {
-    /// No content is defined; the worker poisons the buffer.
+    /// No content is defined, so the worker poisons the buffer.
     Undefined,
-    /// Content that the worker generates on the device.
+    /// Content that the worker generates, on the device or on the CPU.
     Init(Box<TensorInit>),
     /// File of raw elements.
     File(PathBuf),
-    /// Raw elements in device memory that another process holds. The block begins with them.
+    /// Raw elements in device memory that another process holds. They are at the beginning of the
+    /// block.
     Shared {
         /// CUDA IPC handle of the block.
         #[serde(with = "warpgauge_model::byte_string")]

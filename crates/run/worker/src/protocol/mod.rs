@@ -1,8 +1,8 @@
 //! Messages between the server and a device worker.
 //!
-//! Frames are length-bounded MessagePack over a Unix socket that the worker inherits as its
-//! standard input; its standard output belongs to the kernels (`printf`). Tensor content travels in
-//! files of the job's private directory, never in frames.
+//! Frames are length-bounded MessagePack over a Unix socket. The worker inherits the socket as its
+//! standard input; its standard output belongs to the kernels (`printf`). Tensor content is passed
+//! in files of the job's private directory, never in frames.
 
 mod handshake;
 mod job;

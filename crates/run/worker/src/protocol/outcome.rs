@@ -25,7 +25,7 @@ pub struct RunOutcome<T = TaskOutcome> {
     pub printed: String,
     /// Occupancy and resources, as the driver reports them for the first kernel.
     pub function: Option<FunctionFacts>,
-    /// Result of the task. After a failure it holds what the task had found by then.
+    /// Result of the task. After a failure it has the results until then.
     pub told: T,
 }
 
@@ -56,16 +56,17 @@ pub enum TaskOutcome {
     Traced(TracedRun),
     /// Result of launches that the driver monitored.
     Monitored(MonitoredRun),
-    /// No result: the judge of the launches has it.
+    /// No result: the judge of the launches reports it.
     Served,
 }
 
-/// What happened to the variables and constants of a kernel's modules before each timed launch.
+/// Treatment of the variables and constants of a kernel's modules before each timed launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VariablesKept {
     /// The worker restored their content after loading.
     PutBack,
-    /// The worker restored nothing, because it does not know them; the text says why.
+    /// The worker restored nothing, because it does not know all of them; the text gives the
+    /// reason.
     NotKnown(String),
 }
 
@@ -90,27 +91,28 @@ pub struct EvaluatedRun {
     pub empty_launch_ms: Option<f64>,
     /// Whether each timed launch got inputs that no earlier launch had.
     pub inputs_moved: bool,
-    /// Number of sets of inputs, one of which each launch gets at random, where inputs are neither
-    /// fresh nor the same.
+    /// Number of sets of inputs, of which each launch gets one at random. Set only if inputs are
+    /// neither new for each launch nor the same in all.
     pub input_sets: Option<u32>,
-    /// What happened to the variables and constants of the kernel's modules before each timed
-    /// launch; only set where some inputs did not vary.
+    /// Treatment of the variables and constants of the kernel's modules before each timed launch.
+    /// Set only if some inputs did not vary.
     pub variables: Option<VariablesKept>,
     /// Counts of timed launches whose outputs were verified.
     pub audits: AuditFacts,
-    /// Timed launches that a separate process judged.
+    /// Timed launches that were judged by a separate process.
     pub sealed: SealedFacts,
-    /// The load before timed launches, where the plan requests one.
+    /// The load before timed launches, if the plan requests it.
     pub load: Option<LoadFacts>,
     /// Times of each line of a list of steps.
     pub lines: Vec<LineTimes>,
-    /// Consecutive launches without restored module state, if the kernel's modules keep any.
+    /// Launches between which module state was not restored, if the kernel's modules keep any
+    /// state.
     pub lasting: Option<LastingFacts>,
     /// Ways in which a kernel that does not do the work could pass.
     pub weaknesses: Vec<Weakness>,
     /// Verdict of each checked output.
     pub checks: Vec<OutputCheck>,
-    /// Every output buffer: index, blake3 hash, and file if kept.
+    /// Every output buffer: index, BLAKE3 hash, and file if its content is stored.
     pub outputs: Vec<OutputSummary>,
     /// The emulator's report (findings), JSON.
     pub emulator_report: Option<serde_json::Value>,
@@ -162,16 +164,16 @@ pub struct MonitoredRun {
 pub struct CounterFacts {
     /// Name and version of the library that read the counters.
     pub tool: String,
-    /// Name of the chip in the library.
+    /// Name of the chip according to the library.
     pub chip: String,
     /// Values of NVIDIA's metrics in base units; finite.
     pub values: BTreeMap<String, f64>,
-    /// Why metrics have no value, by NVIDIA's name of the metric.
+    /// Metrics without a value, by NVIDIA's name, each with the reason.
     pub missing: BTreeMap<String, String>,
-    /// Number of launches needed.
+    /// Number of launches that were needed.
     pub passes: u32,
     pub timings: CounterTimings,
-    /// Why there are no values at all.
+    /// Why no counters could be read.
     pub unavailable: Option<Unavailable>,
 }
 
@@ -197,9 +199,9 @@ pub struct CounterTimings {
 pub struct BatchFacts {
     /// Number of launches.
     pub trials: u32,
-    /// Clock of the multiprocessors during the batch, where it can be measured.
+    /// Clock of the multiprocessors during the batch, if it can be measured.
     pub clock: Option<ClockReading>,
-    /// NVML's bits for the reasons why clocks were low at the end of the batch.
+    /// NVML's bit mask of the reasons for reduced clocks at the end of the batch.
     pub throttle_reasons: Option<u64>,
 }
 
@@ -208,11 +210,11 @@ pub struct BatchFacts {
 pub struct AuditFacts {
     /// Number of launches verified.
     pub done: u32,
-    /// Number of launches not verified, because the reference kernel takes long.
+    /// Number of launches not verified, because verification takes too long.
     pub skipped: u32,
 }
 
-/// Timed launches that a process in which the kernel never ran has judged.
+/// Timed launches that were judged by a process in which the kernel never ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedFacts {
     /// Indices of these launches in the samples, ascending.
@@ -222,12 +224,12 @@ pub struct SealedFacts {
     pub turns: u32,
     /// Number of these launches that the judge verified.
     pub verified: u32,
-    /// Why there are no sealed launches although the plan has some.
+    /// Why there are no sealed launches although the plan requests some.
     pub unavailable: Option<String>,
 }
 
 impl SealedFacts {
-    /// Returns facts about no launches, with the reason.
+    /// Returns facts without launches, with the reason.
     pub fn unavailable(reason: String) -> Self {
         Self { unavailable: Some(reason), ..Self::default() }
     }
@@ -239,15 +241,14 @@ pub struct LoadFacts {
     pub launches: u64,
     /// Number of these launches that were verified.
     pub verified: u32,
-    /// Fraction (0–1) of the wall time of all timed launches, verification included, that the load
-    /// took.
+    /// Fraction (0–1) of the wall time of all timed launches, verification included, in which the
+    /// device was under load. The timed launches count as load.
     pub share: f64,
-    /// Median over the timed launches of the time of the last load launch before each,
-    /// milliseconds.
+    /// Median time of the last launch of each stretch of load, milliseconds.
     pub median_ms: Option<f64>,
 }
 
-/// Consecutive launches between which the state of the kernel's modules is not restored.
+/// Consecutive launches between which the state of the kernel's modules was not restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastingFacts {
     /// Number of launches made; the last ones were verified.
@@ -259,8 +260,7 @@ pub struct LastingFacts {
 /// Why a job did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFailure {
-    /// Stable code: `illegal_address`, `launch_failed`, `out_of_memory`, `timeout`, `worker_died`,
-    /// ….
+    /// Stable code, such as `illegal_address`, `out_of_memory`, `timeout` or `worker_died`.
     pub code: FailureCode,
     /// What happened, where, and what to do.
     pub message: String,
@@ -279,7 +279,7 @@ pub enum Blame {
     Environment,
 }
 
-/// Verdict on one output.
+/// Comparison of one output with its expectation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OutputCheck {
     /// Buffer index.
@@ -295,6 +295,6 @@ pub struct OutputSummary {
     pub buffer: usize,
     /// blake3 hash of the raw elements, hex.
     pub blake3: String,
-    /// File of raw elements, if kept.
+    /// File of raw elements, if the content is stored.
     pub file: Option<PathBuf>,
 }

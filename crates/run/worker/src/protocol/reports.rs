@@ -1,4 +1,4 @@
-//! Reports that the program prints when the server starts it to inspect devices or plan metrics.
+//! Reports that the program prints when the server runs it to list devices or plan metrics.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct PlanReport {
     pub tool: String,
     /// Number of launches that the metrics need.
     pub passes: u32,
-    /// Metrics that the chip lacks, each with the reason.
+    /// Metrics that cannot be collected on the chip, each with the reason.
     pub refused: BTreeMap<String, String>,
     /// Why the library could not make a plan.
     pub unavailable: Option<Unavailable>,

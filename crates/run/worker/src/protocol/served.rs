@@ -1,9 +1,10 @@
 //! Messages between a judge and the runners that make launches for it.
 //!
 //! The judge owns buffers, inputs and expectations. A runner opens the buffers, has submitted code
-//! in its context, and makes one launch at a time when the judge requests it. Frames travel over a
-//! pair of sockets; the server hands one end to each process before its job. The judge speaks
-//! first, and each message has one answer.
+//! in its context, and makes one launch at a time when the judge requests it. Frames are sent over
+//! a pair of sockets; the server hands one end to each process before its job. The judge sends the
+//! first message, and the runner answers each message. A runner with its own launches also
+//! announces its first turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,28 +15,28 @@ use super::task::{EvaluatePlan, PairPlan};
 use warpgauge_device::{DeviceError, MemoryHandle};
 use warpgauge_model::{CacheState, FunctionFacts, LaunchCounts};
 
-/// Plan of a judge: the task, and whose launches it judges.
+/// Plan of a judge: the task, and which runners make the launches.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JudgePlan {
     pub task: JudgedTask,
-    /// Whether a second runner makes the launches of references, which are no more trusted than the
-    /// candidate. The judge receives that runner's socket second.
+    /// Whether a second runner makes the launches of references, which are not trusted either. The
+    /// judge receives that runner's socket second.
     pub has_reference: bool,
 }
 
 /// Tasks that a judge can perform on launches of other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum JudgedTask {
-    /// Launches and verifies; times if the plan says so.
+    /// Launches and verifies; times if the plan requests it.
     Evaluate(Box<EvaluatePlan>),
     /// Times the program and a rival side by side.
     Pair(Box<PairPlan>),
-    /// Judges some of the timed launches of another process, at times which that process chooses.
+    /// Judges some of the timed launches of another process, when that process hands them over.
     Share(Box<EvaluatePlan>),
 }
 
 impl JudgedTask {
-    /// Returns whether reference kernels run beside the candidate.
+    /// Returns whether a reference kernel runs in addition to the candidate.
     pub fn has_references(&self) -> bool {
         match self {
             JudgedTask::Evaluate(plan) | JudgedTask::Share(plan) => {
@@ -92,17 +93,17 @@ pub enum ToRunner {
     Report,
     /// Unloads all programs and closes all buffers. The runner answers with `Done`.
     Close,
-    /// The launch that the runner handed over is judged, and the runner continues with its own
-    /// launches. It answers with its next `Turn`.
+    /// The judge has verified the launch that the runner handed over, and the runner continues with
+    /// its own launches. It answers with its next `Turn` or `NoTurns`.
     Yield,
 }
 
 /// A buffer that the judge owns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LentBuffer {
-    /// Handle of the block that holds this buffer alone.
+    /// Handle of the block that contains only this buffer and its guard bands.
     pub handle: MemoryHandle,
-    /// Size of the block.
+    /// Size of the block, bytes.
     pub bytes: u64,
     /// Offset of the content in the block, bytes.
     pub offset: u64,
@@ -115,9 +116,9 @@ pub enum LaunchHow {
     Plain,
     /// Measures the launch with two events.
     Timed(TimedLaunch),
-    /// Has the emulator count the launch's operations.
+    /// Lets the emulator count the launch's operations.
     Counted,
-    /// Times each step of a list on its own. The runner answers with `Steps`.
+    /// Times each step of a list separately. The runner answers with `Steps`.
     Steps,
 }
 
@@ -145,20 +146,20 @@ pub enum FromRunner {
     },
     /// A launch has ended.
     Launched {
-        /// Time between the events, milliseconds; 0 for an untimed launch.
+        /// Time between the events, milliseconds; 0 for a launch that is not timed.
         ms: f32,
         /// The emulator's counts.
         counts: Option<LaunchCounts>,
     },
     /// All steps of a list have ended.
     Steps(Vec<LineTimes>),
-    /// The judge controls the next launch.
+    /// The runner hands its next launch over to the judge.
     Turn {
         /// Number of launches planned after it.
         later: u32,
     },
-    /// The process makes no more launches that the judge judges. It still uses the buffers, until
-    /// it closes the connection.
+    /// The runner hands over no more launches. It still uses the buffers, until it closes the
+    /// connection.
     NoTurns,
     /// The emulator's findings.
     Report(Option<serde_json::Value>),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::job::{Argument, KernelLaunch};
 use warpgauge_model::{Image, TexelGrid, TextureLayout};
 
-/// Steps that are done in place of one launch. All kernels are in the image of the program's first
+/// Steps that are run in place of one launch. All kernels are in the image of the program's first
 /// launch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StepProgram {
@@ -13,8 +13,8 @@ pub struct StepProgram {
     pub symbols: Vec<String>,
     /// Sizes of the scratch memory that steps share, bytes.
     pub workspaces: Vec<u64>,
-    /// Arrays of pointers in device memory that steps take: where each pointer points, or `None`
-    /// for a null pointer.
+    /// Arrays of pointers in device memory that kernels receive. Each entry is the target of a
+    /// pointer, or `None` for a null pointer.
     pub pointer_arrays: Vec<Vec<Option<Pointee>>>,
     /// CUDA arrays that hold buffers or scratch memory during a run.
     pub arrays: Vec<ArraySpec>,
@@ -22,8 +22,8 @@ pub struct StepProgram {
     pub objects: Vec<ArrayObject>,
     /// Variables of the image that hold buffers.
     pub globals: Vec<GlobalVariable>,
-    /// Steps that fill the scratch memory before inputs exist. What they leave there is the scratch
-    /// memory's content before each run.
+    /// Steps that fill the scratch memory before the timed launches. The resulting content is the
+    /// scratch memory's content before each run.
     pub setup: Vec<Step>,
     /// Steps of one run.
     pub steps: Vec<Step>,
@@ -36,16 +36,16 @@ pub struct StepProgram {
 pub struct ArraySpec {
     pub memory: Memory,
     pub grid: TexelGrid,
-    /// Whether the memory gets the array's content after a run.
+    /// Whether the array's content is copied to the memory after a run.
     pub is_written: bool,
 }
 
-/// What a kernel gets to access an array with.
+/// The object through which a kernel accesses an array.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ArrayObject {
     /// Index of the array.
     pub array: usize,
-    /// How a texture object reads it; `None` for a surface object.
+    /// Layout with which a texture object reads the array; `None` for a surface object.
     pub texture: Option<TextureLayout>,
 }
 
@@ -57,11 +57,11 @@ pub struct GlobalVariable {
     pub buffer: usize,
     /// Size of the buffer and of the variable, bytes.
     pub bytes: u64,
-    /// Whether the buffer gets the variable's content after a run.
+    /// Whether the variable's content is copied to the buffer after a run.
     pub is_written: bool,
 }
 
-/// A step that is done once.
+/// One step of a program without loops.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Step {
     /// Launches one of the kernels.
@@ -70,12 +70,12 @@ pub enum Step {
     Fill { line: usize, at: Piece, value: u8 },
     /// Copies memory to other memory of the same size.
     Copy { line: usize, from: Piece, to: Piece },
-    /// Ends a pass of a loop: continues at step `end` if all bytes of the flag are 0, else with the
-    /// next step.
+    /// Ends a pass of a loop. Continues at step `end` if all bytes of the flag are 0, and otherwise
+    /// with the next step.
     Pass {
         flag: Piece,
         end: usize,
-        /// Whether no pass is left, so that a flag that is still set is an error.
+        /// Whether this is the last allowed pass, so that a flag that is still set is an error.
         is_last: bool,
     },
 }
@@ -102,7 +102,7 @@ pub struct StepLaunch {
 }
 
 impl StepLaunch {
-    /// Returns the launch with its kernel, which is in `image`.
+    /// Returns the launch with the kernel `symbol` of `image`.
     pub fn whole(&self, image: Image, symbol: &str) -> KernelLaunch {
         KernelLaunch {
             image,
@@ -121,15 +121,15 @@ impl StepLaunch {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Piece {
     pub memory: Memory,
-    /// Its size, bytes.
+    /// Size, bytes.
     pub bytes: u64,
 }
 
-/// What a pointer points to.
+/// The target of a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pointee {
     pub memory: Memory,
-    /// Bytes behind the beginning of the memory.
+    /// Offset in the memory, bytes.
     pub offset: u64,
 }
 
@@ -145,10 +145,10 @@ pub enum Memory {
 /// Times of one line of a list of steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LineTimes {
-    /// Number of times that one run does it.
+    /// Number of times that the line runs in one run of the program.
     pub count: u32,
-    /// Median time of one, milliseconds.
+    /// Median time of one execution, milliseconds.
     pub median_ms: f64,
-    /// Time of all of one run, milliseconds.
+    /// Total time of the line in one run, milliseconds.
     pub total_ms: f64,
 }

@@ -18,7 +18,7 @@ use warpgauge_validate::{Arrangement, ResolvedTolerance};
 /// A task of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum WorkerTask {
-    /// Launches and verifies the program; times it if the plan says so.
+    /// Launches and verifies the program; times it if the plan requests it.
     Evaluate(Box<EvaluatePlan>),
     /// Times the program and a rival side by side.
     Pair(Box<PairPlan>),
@@ -35,7 +35,7 @@ pub enum WorkerTask {
 }
 
 impl WorkerTask {
-    /// Returns the result of a task that has found nothing yet.
+    /// Returns an empty result of the task.
     pub fn nothing(&self) -> TaskOutcome {
         match self {
             WorkerTask::Evaluate(_) => TaskOutcome::Evaluated(Box::default()),
@@ -53,7 +53,7 @@ impl WorkerTask {
         }
     }
 
-    /// Returns whether kernels of the contract's author compute the expected outputs.
+    /// Returns whether reference kernels compute the expected outputs.
     pub fn has_references(&self) -> bool {
         match self {
             WorkerTask::Evaluate(plan) => !plan.checks.references.is_empty(),
@@ -69,10 +69,10 @@ impl WorkerTask {
 
 /// Plan of one kind of task, with the type of its result.
 pub trait TaskPlan: Into<WorkerTask> {
-    /// Result of the task. Its default value means that nothing was found.
+    /// Result of the task. Its default value is an empty result.
     type Output: Default;
 
-    /// Returns the result in an outcome if it is of this kind.
+    /// Returns the result of an outcome if it is of this kind.
     fn told(outcome: TaskOutcome) -> Option<Self::Output>;
 }
 
@@ -126,20 +126,20 @@ pub struct EvaluatePlan {
 pub struct Checks {
     /// Kernels that compute expected outputs, each with the outputs that it provides.
     pub references: Vec<ReferenceRun>,
-    /// Expected content given as data: buffer index and file of raw elements. The content for the
-    /// contract's inputs comes first, then that for the inputs of each seed in `drawn`.
+    /// Expected content from files: index of the buffer, and file of raw elements. The content for
+    /// the contract's inputs comes first, then the content for the inputs of each seed in `drawn`.
     pub files: Vec<(usize, PathBuf)>,
-    /// Seeds, unknown to the submitter, of the inputs that `files` has further content for. The
-    /// contract's generators make the elements from them.
+    /// Seeds of further inputs for which `files` has content. The submitter does not know them. The
+    /// contract's generators make the inputs from them.
     pub drawn: Vec<u64>,
-    /// Permitted error of each of those elements besides the tolerance: buffer index and file of
-    /// binary64.
+    /// Permitted error of each element of a file in addition to the tolerance: index of the buffer,
+    /// and file of binary64 numbers.
     pub bounds: Vec<(usize, PathBuf)>,
     pub tolerances: Tolerances,
-    /// Buffers whose tolerance is derived, wholly or in part, from the expected outputs: buffer
-    /// index and the part that the caller gives.
+    /// Buffers whose tolerance is derived, wholly or in part, from the expected outputs: index of
+    /// the buffer, and the fields that the caller gives.
     pub open: Vec<(usize, Option<Tolerance>)>,
-    /// How outputs are compared that are right in more than one way.
+    /// How to compare outputs that have more than one correct form.
     pub arrangements: Vec<Arrangement>,
 }
 
@@ -150,12 +150,12 @@ impl Checks {
         self.references.iter().any(|reference| reference.outputs.iter().any(is_open))
     }
 
-    /// Returns whether an output is right in more than one order.
+    /// Returns whether an output is correct in more than one order or form.
     pub fn is_arranged(&self, buffer: usize) -> bool {
         self.arrangements.iter().any(|one| one.outputs().any(|output| output == buffer))
     }
 
-    /// Adopts the tolerances that an evaluation derived.
+    /// Adopts the tolerances that an evaluation has derived.
     pub fn take_settled(&mut self, told: &[OutputCheck]) {
         for OutputCheck { buffer, comparison } in told {
             let own = self.tolerances.0.iter_mut().find(|(index, _)| index == buffer);
@@ -189,17 +189,17 @@ impl Tolerances {
 pub struct ReferenceRun {
     /// Launches that use the program's buffers.
     pub launches: Launches,
-    /// The same launches, compiled without fused multiply-add: the difference shows what rounding
-    /// does to whole numbers.
+    /// The same launches, compiled without fused multiply-add. The difference shows how rounding
+    /// affects integers.
     pub unfused: Option<Launches>,
-    /// Indices of the buffers whose expected content they compute.
+    /// Indices of the buffers whose expected content these launches compute.
     pub outputs: Vec<usize>,
 }
 
 /// Plan of the timed launches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialPlan {
-    /// Rule for when enough launches are timed.
+    /// Rule that decides when enough launches are timed.
     pub stop: StopRule,
     /// Minimum duration of the warm-up, seconds.
     pub min_warmup_s: f64,
@@ -207,16 +207,16 @@ pub struct TrialPlan {
     pub cache: CacheState,
     /// Activity of the device between timed launches.
     pub regime: Regime,
-    /// Whether each launch gets random inputs that no earlier launch had. This needs a contract
+    /// Whether each launch gets random inputs that no earlier launch had. This requires a contract
     /// with random inputs whose expected outputs can be computed.
     pub fresh_inputs: bool,
     /// Approximate number of timed launches whose outputs are verified.
     pub audits: u32,
-    /// Approximate number of timed launches that a separate process judges. With 0 there is no such
-    /// process.
+    /// Approximate number of timed launches that a separate process judges. If it is 0, there is no
+    /// such process.
     pub sealed: u32,
-    /// Number of consecutive launches without restored module state, if the kernel's modules keep
-    /// any.
+    /// Number of consecutive launches between which module state is not restored, if the kernel's
+    /// modules keep any state.
     pub lasting: u32,
     /// The candidate's time limit, seconds.
     pub time_limit_s: f64,
@@ -230,13 +230,13 @@ pub struct PairPlan {
     /// Tolerance between the candidate's outputs and the program's, by buffer index. Buffers
     /// without a tolerance are not compared.
     pub tolerances: Tolerances,
-    /// How outputs are compared that are right in more than one way.
+    /// How to compare outputs that have more than one correct form.
     pub arrangements: Vec<Arrangement>,
-    /// Rule for when enough blocks are measured.
+    /// Rule that decides when enough blocks are measured.
     pub policy: ComparePolicy,
     /// Number of timed launches in each of a block's four slots.
     pub trials_per_slot: u32,
-    /// Time limit for all blocks, seconds. At the limit the blocks measured so far decide.
+    /// Time limit for all blocks, seconds. After it, the blocks measured so far decide.
     pub max_time_s: f64,
     /// State of L2 at each launch.
     pub cache: CacheState,
@@ -251,7 +251,7 @@ pub struct MonitorPlan {
     pub window_ms: u32,
 }
 
-/// Plan of reading hardware counters, for a worker that does only this.
+/// Plan of reading hardware counters, for a worker that only reads counters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountPlan {
     /// NVIDIA's names of the metrics.
@@ -270,7 +270,7 @@ pub struct TracePlan {
     pub cache: CacheState,
 }
 
-/// What a tool around a worker observes.
+/// Subject that a tool around a worker observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceView {
     /// Hardware counters. The worker makes one launch outside the tool's view, then a single launch

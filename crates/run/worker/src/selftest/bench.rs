@@ -1,4 +1,4 @@
-//! Helpers that the checks share: they build and run jobs.
+//! Helpers with which checks build and run jobs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Bench {
         KernelLaunch { image, ..self.launch(symbol, arguments, blocks) }
     }
 
-    /// Returns a job that launches once, checks nothing and keeps every output.
+    /// Returns a job that launches once, checks nothing and stores every output.
     pub(super) fn job(
         &self,
         launch: KernelLaunch,
@@ -116,7 +116,7 @@ impl Bench {
         }
     }
 
-    /// Returns the 32-bit words of a kept output.
+    /// Returns the 32-bit words of a stored output.
     pub(super) fn words(
         &self,
         outcome: &RunOutcome<EvaluatedRun>,
@@ -129,7 +129,7 @@ impl Bench {
     }
 }
 
-/// Returns an `init` with a kind and a seed only.
+/// Returns an `init` with only a kind and a seed.
 pub(super) fn init(kind: InitKind) -> TensorInit {
     TensorInit { seed: Some(7), ..TensorInit::of_kind(kind) }
 }

@@ -1,4 +1,4 @@
-//! The list of checks, and those that need no module of their own.
+//! The list of checks, and the checks that need no separate module.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use warpgauge_validate::{ResolvedTolerance, ToleranceBasis};
 
 type Outcome<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + 'a>>;
 
-/// A named check. It returns its finding, or the error.
+/// A named check. It returns a description of its result, or the error.
 pub(super) struct Check {
     pub name: &'static str,
     pub run: fn(&Bench) -> Outcome<'_>,
@@ -62,7 +62,7 @@ pub(super) fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<
 
 const N: u32 = 1 << 20;
 
-/// Returns a job `out = in * 3` over a million elements, with a reference kernel.
+/// Returns a job `out = in * 3` over a million elements, with the same kernel as reference.
 fn scale_job(bench: &Bench) -> WorkerJob<EvaluatePlan> {
     let normal = BufferContent::Init(Box::new(init(InitKind::Randn)));
     let buffers = vec![
@@ -166,7 +166,7 @@ async fn printf_is_bounded(bench: &Bench) -> Result<String, String> {
     let many = bench.succeed(bench.job(launch, vec![counters(1)])).await?;
     let bytes = many.printed.len();
     ensure(bytes > 60_000 && bytes < 70_000, || format!("{bytes} bytes of a flood"))?;
-    ensure(many.printed.contains("not kept"), || "the cut is not said".to_owned())?;
+    ensure(many.printed.contains("not kept"), || "the text does not mention that it was cut".to_owned())?;
     Ok(format!("8 lines whole; a flood cut to {bytes} bytes"))
 }
 
@@ -179,7 +179,7 @@ async fn big_shared_memory(bench: &Bench) -> Result<String, String> {
     ensure(words == [1; 4], || format!("{words:?}"))?;
     launch.shared_bytes = bytes + 1024;
     let refused = bench.run(bench.job(launch, vec![counters(4)])).await?.failure;
-    let refused = refused.ok_or("more than the device has was accepted")?;
+    let refused = refused.ok_or("more shared memory than the device has was accepted")?;
     Ok(format!("{bytes} bytes work; more: {}", refused.code))
 }
 
@@ -233,7 +233,7 @@ async fn trap(bench: &Bench) -> Result<String, String> {
     fails_with(bench, bench.job(launch, vec![counters(1)]), &codes).await
 }
 
-/// Checks that the job fails with one of `codes`, and that the next evaluation works without delay.
+/// Checks that the job fails with one of `codes`, and that the next evaluation works.
 pub(super) async fn fails_with(
     bench: &Bench,
     job: WorkerJob<EvaluatePlan>,

@@ -23,8 +23,8 @@ pub(super) fn described(params: InitParams, first: u64, elements: u64, dtype: Dt
     Argument::Scalar(bytemuck::bytes_of(&contents).to_vec())
 }
 
-/// Checks every element type and kind: the bits that the worker writes equal the CPU's, and so do
-/// the bits that its kernel writes from the middle of a stream.
+/// Checks every element type and kind. The bits that the worker writes must equal the CPU's. The
+/// bits that the worker's kernel writes from the middle of a tensor must, too.
 pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
     const ELEMENTS: u64 = 100_003;
     const FIRST: u64 = 12_345_678_900;
@@ -95,7 +95,7 @@ fn spec_of(kind: InitKind, dtype: Dtype, elements: u64) -> TensorInit {
     spec
 }
 
-/// Returns what quantised values and scales need of each other.
+/// Returns the part of an `init` with which quantised values and scales describe each other.
 fn pair(
     (dtype, shape): (Dtype, Vec<u64>),
     block: Vec<u64>,
@@ -117,8 +117,8 @@ fn scale_type(values: Dtype) -> Dtype {
     }
 }
 
-/// Checks quantised values whose scales are for blocks of several dimensions, in each order of the
-/// scales.
+/// Checks quantised values whose scales belong to blocks of several dimensions, in each layout of
+/// the scales.
 pub(super) async fn scale_layouts(bench: &Bench) -> Result<String, String> {
     const SHAPE: [u64; 3] = [3, 200, 90];
     const FIRST: u64 = 40;
@@ -163,8 +163,8 @@ pub(super) async fn scale_layouts(bench: &Bench) -> Result<String, String> {
     Ok(format!("{compared} combinations are equal to the CPU's"))
 }
 
-/// Checks that the worker's kernel finds no difference in a tensor's content, and finds one where
-/// the tensor begins with another element.
+/// Checks that the worker's comparison kernel finds no difference in a tensor's content, and that
+/// it finds one if the expected content begins at another element.
 async fn is_known_again(
     bench: &Bench,
     spec: &TensorInit,
@@ -179,9 +179,9 @@ async fn is_known_again(
     for first in [0, 4] {
         // In uniform content every part equals the first.
         let uniform = matches!(spec.kind, InitKind::Zeros | InitKind::Ones | InitKind::Full);
-        // The sequence begins far below the smallest number of a one-byte type.
+        // The sequence begins far below the smallest value of a one-byte type.
         let saturated = spec.kind == InitKind::Arange && dtype.is_float() && dtype.size() == 1;
-        // These are not computed beyond the end of the tensor.
+        // These kinds are not defined beyond the end of the tensor.
         let ends = matches!(spec.kind, InitKind::Segments | InitKind::Sorted);
         if first > 0 && (uniform || saturated || ends || dtype == Dtype::Bool) {
             continue;
@@ -238,7 +238,7 @@ const KINDS: [InitKind; 16] = [
     InitKind::ZeroPoints,
 ];
 
-/// Checks that the job's only buffer ends with the content of `spec` from element `first` on.
+/// Checks that the job's only buffer finally has the content of `spec` from element `first` on.
 async fn has_bits(
     bench: &Bench,
     mut job: WorkerJob<EvaluatePlan>,

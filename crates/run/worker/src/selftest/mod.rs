@@ -1,4 +1,4 @@
-//! `warpgauge __worker --self-test`: checks the worker on the device at hand.
+//! `warpgauge __worker --self-test`: tests the worker on device 0 or the emulator.
 //!
 //! It needs only this program and a folder of images, so that it runs on a GPU host without a
 //! compiler: `support` (from `crates/run/device/src/support.cu`, compiled with `--fmad=false`) and
@@ -96,7 +96,7 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
     Ok(failures)
 }
 
-/// Reads the image called `name` that the device can load, preferably machine code.
+/// Reads the image called `name` that the device can load. Prefers machine code.
 fn read_image(folder: &Path, name: &str, target: Target) -> Result<Image, String> {
     let forms = [("cubin", ImageFormat::Cubin), ("ptx", ImageFormat::Ptx)];
     let usable =

@@ -1,5 +1,5 @@
 //! The process that holds tensors: `warpgauge __holder`, started by the server with a socket as its
-//! standard input. It runs no other code than this module, and ends when the server does.
+//! standard input. It runs only this module's code, and ends when the server ends.
 
 mod device;
 mod host;
@@ -31,18 +31,18 @@ pub const COMMAND: &str = "__holder";
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 pub(crate) struct HolderArgs {
-    /// CUDA ordinal of the device; absent: the host's memory.
+    /// CUDA ordinal of the device. Without it, tensors are in the host's memory.
     #[arg(long)]
     pub(crate) device: Option<u32>,
-    /// Use the emulator in this file in place of NVIDIA's driver.
+    /// Use the emulator in this file instead of NVIDIA's driver.
     #[arg(long)]
     pub(crate) emulator: Option<PathBuf>,
-    /// Where it may write: files that are the host's memory, or what the driver needs.
+    /// Directory that the process may write to, for tensors in host memory or for the driver.
     #[arg(long)]
     pub(crate) directory: PathBuf,
 }
 
-/// Why a request failed; the process continues.
+/// Why a request failed. The process continues.
 pub(crate) struct Refusal {
     code: FailureCode,
     message: String,
@@ -65,7 +65,7 @@ struct Piece {
     bytes: u64,
 }
 
-/// The memory in which tensors are.
+/// The memory that contains the tensors.
 trait Memory {
     fn create(&mut self, id: Uuid, bytes: u64) -> Result<(), Refusal>;
     fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal>;
@@ -143,7 +143,7 @@ fn open(args: &HolderArgs) -> Result<Box<dyn Memory>, Refusal> {
     })
 }
 
-/// Answers a request. Also reads what follows the request on the connection.
+/// Answers a request. Also receives the file that follows a request to fill a tensor.
 fn answer(
     memory: &mut dyn Memory,
     request: ToHolder,
@@ -152,7 +152,7 @@ fn answer(
     Ok(match request {
         ToHolder::Hello { version: VERSION } => FromHolder::Ready { version: VERSION },
         ToHolder::Hello { version } => {
-            let text = format!("the server speaks version {version}, this holder {VERSION}");
+            let text = format!("the server uses version {version}, this holder version {VERSION}");
             return Err(Refusal::new(FailureCode::InternalError, text));
         }
         ToHolder::Create { id, bytes } => memory.create(id, bytes).map(|()| FromHolder::Done)?,
@@ -168,7 +168,7 @@ fn answer(
         ToHolder::Read { id, offset, bytes } => {
             let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
             if wanted > CHUNK_BYTES {
-                let text = format!("{bytes} bytes at once; {CHUNK_BYTES} are the most");
+                let text = format!("{bytes} bytes were requested; the limit is {CHUNK_BYTES}");
                 return Err(Refusal::new(FailureCode::TooLarge, text));
             }
             let mut data = vec![0; wanted];
