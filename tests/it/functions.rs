@@ -171,7 +171,7 @@ fn raises(server: &Server) {
         (
             "if x == 3:\n    raise type('E', (Exception,), {'__str__': lambda s: 1 / 0})()",
             "raised",
-            "cannot be had",
+            "is not available",
         ),
     ] {
         let called = five(server, body);

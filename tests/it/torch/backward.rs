@@ -160,7 +160,7 @@ fn modules(server: &Server) {
 fn nothing_to_differentiate(server: &Server) {
     let whole = "def get_inputs():\n    return [torch.arange(5)]\ndef f(x):\n    return x + 1.5";
     for (what, source, part) in [
-        ("whole numbers", whole, "nothing that it takes can have a gradient"),
+        ("whole numbers", whole, "none of its inputs can have a gradient"),
         (
             "comparisons",
             "def get_inputs():\n    return [torch.randn(5)]\ndef f(x):\n    return x > 0",

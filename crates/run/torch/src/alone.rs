@@ -1,7 +1,7 @@
-//! A runner under a profiling tool: a separate interpreter, from which no other process is forked.
+//! A runner under a profiling tool: a separate interpreter, which does not fork.
 //!
-//! The tool starts this interpreter, so it has to import PyTorch first. It is confined before it
-//! becomes an interpreter: see `child`.
+//! The tool starts this interpreter, so the interpreter must import PyTorch first. The process is
+//! confined before it becomes an interpreter: see `child`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ use super::zygote::{Forked, ready};
 use warpgauge_sandbox::contained;
 use warpgauge_sandbox::program::ChildProgram;
 
-/// The connection to a runner that a tool has yet to start.
+/// The connection to a runner that a tool has not started yet.
 #[derive(Debug)]
 pub struct Alone {
     control: UnixStream,
@@ -39,10 +39,10 @@ impl Alone {
         Ok((program, theirs.into(), Self { control }))
     }
 
-    /// Returns the runner, once it has imported PyTorch. Blocks.
+    /// Waits until the runner has imported PyTorch, and returns it. Blocks.
     ///
     /// # Errors
-    /// The runner is not ready by the deadline, or has ended.
+    /// Fails if the runner is not ready by the deadline or has ended.
     pub fn runner(self, until: Instant) -> io::Result<Runner> {
         ready(&self.control, until)?;
         let ends = Ends::handed_to(&self.control, Queues::All)?;

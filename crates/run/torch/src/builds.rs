@@ -1,8 +1,8 @@
-//! Build requests of a fork, on a separate socket, as the server receives them.
+//! Build orders of a fork, as the server receives them on a separate socket.
 //!
-//! An order is one frame, and so is the answer. An answer that announces a file carries its
-//! descriptor, sealed. The fork may send anything and may never read: frames are bounded, and the
-//! server can stop waiting for it.
+//! An order is one frame, and so is the answer. An answer that announces a file carries the
+//! descriptor of the sealed file. The fork may send anything and may never read. Frames are
+//! therefore bounded, and the server can stop waiting.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -16,13 +16,13 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
-/// Longest order, bytes, including sources.
+/// Maximum size of an order including its sources, bytes.
 pub const MAX_ORDER_BYTES: usize = 4 << 20;
 
-/// Longest message of an answer, bytes.
+/// Maximum length of a text in an answer, bytes.
 const MAX_TEXT: usize = 12 << 10;
 
-/// Why a build produced nothing.
+/// Reason why a build failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotBuilt {
     /// Stable code for programs.
@@ -32,11 +32,11 @@ pub struct NotBuilt {
     pub log: String,
 }
 
-/// The answer, as it is sent.
+/// The answer in the form in which it is sent.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer<'a> {
-    /// The file comes with this frame.
+    /// The file accompanies this frame.
     Built {
         bytes: usize,
         log: &'a str,
@@ -49,14 +49,14 @@ enum Answer<'a> {
 pub struct BuildSocket(UnixStream);
 
 impl BuildSocket {
-    /// Registers the socket with the runtime. Must be called within one.
+    /// Registers the socket with the runtime. Must be called within a runtime.
     pub(crate) fn new(stream: BlockingStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self(UnixStream::from_std(stream)?))
     }
 
-    /// Returns the next order; `None`: the fork has closed the socket, or sent no valid order. The
-    /// future may be dropped, but the socket must not be used afterwards.
+    /// Returns the next order, or `None` if the fork has closed the socket or sent no valid order.
+    /// If the future is dropped, the socket must not be used again.
     pub async fn order<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut prefix = [0; 4];
         self.0.read_exact(&mut prefix).await.ok()?;
@@ -70,10 +70,10 @@ impl BuildSocket {
         serde_json::from_slice(&body).ok().filter(|_| body.len() == length)
     }
 
-    /// Sends what was built.
+    /// Sends the result of a build.
     ///
     /// # Errors
-    /// The fork has ended, or the system has no memory for the file.
+    /// Fails if the fork has ended, or the system has no memory for the file.
     pub async fn hand_over(&mut self, object: &[u8], log: &str) -> io::Result<()> {
         let file = sealed(object)?;
         let log = shortened(log);
@@ -83,7 +83,7 @@ impl BuildSocket {
     /// Reports why nothing was built.
     ///
     /// # Errors
-    /// The fork has ended.
+    /// Fails if the fork has ended.
     pub async fn refuse(&mut self, why: NotBuilt) -> io::Result<()> {
         let NotBuilt { code, message, log } = why;
         let why = NotBuilt { code, message: shortened(&message), log: shortened(&log) };
@@ -95,7 +95,7 @@ impl BuildSocket {
         let length = u32::try_from(body.len()).map_err(io::Error::other)?.to_le_bytes();
         match file {
             None => self.0.write_all(&length).await?,
-            // The file comes with the first bytes, all four of which fit an empty buffer.
+            // The file accompanies the first bytes. All four fit into an empty buffer.
             Some(file) => {
                 let stream = &self.0;
                 let sent =
@@ -121,7 +121,7 @@ fn sent_with(stream: &UnixStream, bytes: &[u8; 4], file: &OwnedFd) -> io::Result
     }
 }
 
-/// Makes a file in memory that no process can change any more.
+/// Creates a file in memory that no process can change.
 fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     use std::io::{Seek as _, Write as _};
     let made = memfd_create("built", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -134,7 +134,7 @@ fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Returns the beginning of a text, where compilers print the decisive errors.
+/// Returns the beginning of a text, because compilers print the decisive errors first.
 fn shortened(text: &str) -> String {
     let end = (0..=MAX_TEXT.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     text[..end.unwrap_or(0)].to_owned()

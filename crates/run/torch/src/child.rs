@@ -1,5 +1,5 @@
-//! The start of the zygote, or of a runner under a tool. A process of this program confines its
-//! file access, and then becomes a Python interpreter.
+//! Starts the zygote, or a runner under a tool. A process of this program confines its file access,
+//! and then becomes a Python interpreter.
 
 use std::ffi::OsString;
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/inductor.py"),
     include_str!("python/module.py"),
     include_str!("python/suggest.py"),
-    // Values that functions return are encoded by the module that the Python package uses, too.
+    // The module that the Python package uses also encodes the values that functions return.
     include_str!("../../../../python/src/warpgauge/values.py"),
     include_str!("python/program.py"),
     include_str!("python/fingerprint.py"),
@@ -48,27 +48,28 @@ pub(crate) const SOURCE: &str = concat!(
     "\nmain()\n"
 );
 
-/// Address space of a runner, bytes: 8 GiB for the submission's data, and the mappings of PyTorch
-/// with CUDA's libraries.
+/// Limit of a runner's address space, bytes: 8 GiB for the submission's data, and the mappings of
+/// PyTorch with CUDA's libraries.
 const ADDRESS_SPACE: u64 = 12 << 30;
 
-/// Private memory of a runner with a device, bytes.
+/// Limit of the private memory of a runner with a device, bytes.
 const DATA: u64 = 64 << 30;
 
-/// Processor time of a runner and of the zygote, seconds: above the longest deadline on many cores.
+/// Limit of the processor time of a runner and of the zygote, seconds: more than the longest
+/// deadline needs on many cores.
 const CPU_SECONDS: u64 = 24 * 3600;
 
-/// Most open files of the zygote: a few for each of its forks.
+/// Maximum number of open files of the zygote: a few for each of its forks.
 const OPEN_FILES: u64 = 512;
 
-/// Largest file that a process under a tool may write, bytes: the tool's library inside that
-/// process writes some.
+/// Maximum size of a file that a process under a tool may write, bytes. The tool's library inside
+/// that process writes files.
 const TOOL_FILE_BYTES: u64 = 1 << 30;
 
-/// System paths that an interpreter reads and executes.
+/// System paths that an interpreter may read and execute.
 const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
 
-/// Files that PyTorch and its libraries read to choose code for the processor.
+/// Files that PyTorch and its libraries read to select code for the processor.
 const READ: [&str; 6] = [
     "/dev/urandom",
     "/dev/null",
@@ -83,13 +84,14 @@ const READ: [&str; 6] = [
 pub(crate) struct Setup {
     pub python: PathBuf,
     pub site_packages: PathBuf,
-    /// Directories of the interpreter's own files.
+    /// Directories that contain the interpreter's files.
     pub roots: Vec<PathBuf>,
-    /// Number of threads that PyTorch computes with.
+    /// Number of threads that PyTorch uses for computation.
     pub threads: usize,
-    /// The device of the runners, as in `CUDA_VISIBLE_DEVICES`; `None`: the CPU.
+    /// The device of the runners, as in `CUDA_VISIBLE_DEVICES`; `None` means the CPU.
     pub device: Option<String>,
-    /// Directory of the files of the tool around this process, which then becomes the only runner.
+    /// Directory for the files of the tool around this process. The process then becomes the only
+    /// runner.
     pub tool: Option<PathBuf>,
 }
 
@@ -97,13 +99,13 @@ pub(crate) struct Setup {
 #[derive(Serialize)]
 struct DeviceSettings<'a> {
     visible: &'a str,
-    /// Paths that a fork reads, beside its own files in /proc.
+    /// Paths that a fork may read, in addition to its own files in /proc.
     read: Vec<PathBuf>,
-    /// Directories that a fork lists.
+    /// Directories that a fork may list.
     list: Vec<PathBuf>,
-    /// Paths that a fork reads and writes.
+    /// Paths that a fork may read and write.
     modify: Vec<PathBuf>,
-    /// Files in /proc that describe a fork and that it reads.
+    /// Files in /proc that describe the fork itself and that it may read.
     own: &'static [&'static str],
     data: u64,
 }
@@ -114,14 +116,14 @@ struct Settings<'a> {
     site_packages: &'a Path,
     threads: usize,
     address_space: u64,
-    /// Seccomp programs, in base64.
+    /// Seccomp programs, base64.
     filters: Vec<String>,
     device: Option<DeviceSettings<'a>>,
-    /// Whether the process is confined already, and becomes the only runner.
+    /// Whether the process is already confined, and becomes the only runner.
     alone: bool,
 }
 
-/// Runs the child; the program calls this for its hidden subcommand. Returns only on failure.
+/// Runs the child for the program's hidden subcommand. Returns only on failure.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
         Some(setup) => become_interpreter(&setup),
@@ -142,7 +144,7 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
     Err(program.to_blocking().stdin(control).exec())
 }
 
-/// Gives up what neither the zygote nor a fork needs; each fork gives up more.
+/// Drops the rights that neither the zygote nor a fork needs. Each fork drops more rights.
 fn confine_zygote(setup: &Setup) -> io::Result<()> {
     let limits = ResourceLimits {
         address_space: u64::MAX,
@@ -153,8 +155,8 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
     enforcement::limit_resources(&limits).map_err(io::Error::other)?;
     let mut access = access(setup);
     if setup.device.is_some() {
-        // Each fork has entries in /proc that do not exist yet; it closes those of other processes
-        // itself.
+        // Each fork has entries in /proc that do not exist yet. The fork itself blocks its access
+        // to those of other processes.
         access.modify.push("/proc".into());
     }
     own_root::confine(&access, Processes::All).map_err(io::Error::other)?;
@@ -162,8 +164,8 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the paths that a runner reads and executes, and with a device those that it writes to,
-/// except its own files in /proc.
+/// Returns the paths that a runner may read and execute and, with a device, the paths that it may
+/// write to. Its own files in /proc are not included.
 fn access(setup: &Setup) -> FileAccess {
     let mut execute = there(&SYSTEM);
     execute.extend(installed(setup));
@@ -178,8 +180,8 @@ fn access(setup: &Setup) -> FileAccess {
     access
 }
 
-/// Confines a runner before there is a Python interpreter in it. The tool's library in that process
-/// has threads, which a confinement from within the interpreter would miss.
+/// Confines a runner before the process becomes a Python interpreter. The tool's library in that
+/// process starts threads, which a confinement from within the interpreter would miss.
 fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
     let mut libraries = there(&SYSTEM);
     libraries.extend(there(&READ));
@@ -199,7 +201,7 @@ fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns those of the paths that exist.
+/// Returns the paths that exist.
 fn there(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
 }
@@ -236,16 +238,16 @@ fn program(setup: &Setup) -> io::Result<ChildProgram> {
         // from a file, and a cache directory, which it would create.
         .variable("USER", "nobody")
         .variable("TORCHINDUCTOR_CACHE_DIR", "/")
-        // PyTorch's compiler would start processes on import if it may use more than one.
+        // PyTorch's compiler starts processes on import if it may use more than one.
         .variable("TORCHINDUCTOR_COMPILE_THREADS", "1")
         .variable("OMP_NUM_THREADS", setup.threads.to_string())
-        // A thread that spins while it waits takes time from other threads where cores are shared:
-        // a call of 10 µs was seen to take 8 ms.
+        // A thread that spins while it waits takes time from other threads if they share cores. A
+        // call of 10 µs was observed to take 8 ms.
         .variable("OMP_WAIT_POLICY", "PASSIVE")
-        // A process that forks must have one thread: numpy's library would start more when it is
-        // loaded.
+        // A process that forks must have only one thread, but numpy's library would start more
+        // threads when it is loaded.
         .variable("OPENBLAS_NUM_THREADS", "1")
-        // The zygote must not look for a device, nor open its driver, before a fork does.
+        // The zygote must not search for a device or open its driver before a fork does.
         .variable("CUDA_VISIBLE_DEVICES", "");
     if setup.tool.is_some() {
         // The tool configures its library in the process through environment variables.

@@ -1,5 +1,5 @@
-//! A fork of the zygote, seen from outside: stopping, continuing and killing it, its memory, and
-//! its exit status.
+//! Operations on a fork of the zygote from outside: stopping, continuing and killing it, its
+//! memory, and its exit status.
 //!
 //! These operations need only the fork's descriptors, which the server sends to the judge process.
 
@@ -31,28 +31,30 @@ impl Killer {
         self.send(Signal::KILL);
     }
 
-    /// Waits until the deadline for the fork to end, with all of its threads; returns whether it
-    /// has. Blocks.
+    /// Waits until the deadline for the fork to end with all of its threads. Returns whether it has
+    /// ended. Blocks.
     pub fn gone_by(&self, until: Instant) -> bool {
         !awaited(&self.0, until).is_empty()
     }
 
     fn send(&self, signal: Signal) {
-        // A process that has ended takes no signals, and no other process can get its handle.
+        // A process that has ended receives no signals, and its handle never refers to another
+        // process.
         let _ = pidfd_send_signal(&self.0, signal);
     }
 }
 
-/// Number of descriptors that give access to a fork: its session, a process handle, its memory, its
-/// output, its exit status, and the directory of its threads.
+/// Number of descriptors that give access to a fork: its session, its process handle, its memory,
+/// its output, its exit status, and the directory of its threads.
 pub(crate) const DESCRIPTORS: usize = 6;
 
-/// A fork that has received no question yet. Dropping it does not kill the process: see [`Killer`].
+/// A fork that has not received a question yet. Dropping it does not kill the process: see
+/// [`Killer`].
 #[derive(Debug)]
 pub struct Runner {
     descriptors: [OwnedFd; DESCRIPTORS],
     killer: Killer,
-    /// The socket for build requests. It stays with the server: a judge does not need it.
+    /// The socket for build orders. It remains with the server, because a judge does not need it.
     builds: Option<UnixStream>,
 }
 
@@ -62,34 +64,34 @@ impl Runner {
         self.descriptors.each_ref().map(AsFd::as_fd)
     }
 
-    /// Makes a runner of descriptors that another process sent.
+    /// Creates a runner from descriptors that another process sent.
     pub(crate) fn of(descriptors: [OwnedFd; DESCRIPTORS]) -> io::Result<Self> {
         let killer = Killer(Arc::new(descriptors[1].try_clone()?));
         Ok(Self { descriptors, killer, builds: None })
     }
 
-    /// Returns the socket for build requests, the first time. Dropping that socket refuses all
-    /// requests. Must be called within a runtime.
+    /// Returns the socket for build orders at the first call, and `None` later. Dropping the socket
+    /// rejects all orders. Must be called within a runtime.
     ///
     /// # Errors
-    /// The system does not let this process register the socket.
+    /// Fails if the socket cannot be registered with the runtime.
     pub fn counter(&mut self) -> io::Result<Option<BuildSocket>> {
         self.builds.take().map(BuildSocket::new).transpose()
     }
 
-    /// Returns a handle that kills the fork from elsewhere.
+    /// Returns a handle that can kill the fork from another task.
     pub fn killer(&self) -> Killer {
         self.killer.clone()
     }
 
-    /// Waits until the deadline for the fork to be ready: confined, and with its context made if it
-    /// has a device. Returns whether it is. The fork sends its first frame then; its end of the
+    /// Waits until the deadline for the fork to be ready: confined and, if it has a device, with a
+    /// context. Returns whether it is ready. The fork then sends its first frame. Its end of the
     /// session closes when it ends. Blocks.
     pub(crate) fn is_ready_by(&self, until: Instant) -> bool {
         awaited(&self.descriptors[0], until) == PollFlags::IN
     }
 
-    /// Begins to read the fork's output and its answers.
+    /// Starts to read the fork's output and its answers.
     pub(crate) fn opened(self) -> io::Result<Fork> {
         let [session, _, memory, printed, told, threads] = self.descriptors;
         Ok(Fork {
@@ -118,7 +120,7 @@ pub(crate) struct Fork {
     threads: Threads,
 }
 
-/// This process's ends of a fork's channels.
+/// The server's ends of a fork's channels.
 pub(crate) struct Ends {
     session: UnixStream,
     printed: PipeReader,
@@ -127,8 +129,8 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Makes both ends. The fork's are its session, its output, the pipe for its exit status, and
-    /// the socket for its build requests.
+    /// Creates both ends. The fork's ends are its session, its output, the pipe for its exit
+    /// status, and the socket for its build orders.
     pub(crate) fn pair() -> io::Result<(Self, [OwnedFd; 4])> {
         let (session, theirs) = UnixStream::pair()?;
         let (printed, output) = io::pipe()?;
@@ -138,7 +140,7 @@ impl Ends {
         Ok((Self { session, printed, told, builds }, given))
     }
 
-    /// Makes both ends, and sends the fork's ends over `control` to the process that makes the
+    /// Creates both ends, and sends the fork's ends over `control` to the process that creates the
     /// fork.
     pub(crate) fn handed_to(control: &UnixStream, queues: Queues) -> io::Result<Self> {
         let (ends, theirs) = Self::pair()?;
@@ -146,12 +148,12 @@ impl Ends {
         Ok(ends)
     }
 
-    /// Returns the fork that got the other ends, given its process number and handle.
+    /// Returns the fork that received the other ends, given its process number and handle.
     pub(crate) fn joined(self, number: i32, handle: OwnedFd) -> io::Result<Runner> {
         let killer = Killer(Arc::new(handle.try_clone()?));
         let opened = ProcessMemory::of(number)
             .and_then(|memory| Ok((memory, Threads::directory_of(number)?)));
-        // While the handle's process exists, no other process can have its number.
+        // While the process of the handle exists, no other process can have its number.
         let there = pidfd_send_signal(&killer.0, Signal::CONT);
         let opened = opened.and_then(|opened| there.map(|()| opened).map_err(io::Error::from));
         let (memory, threads) = opened.inspect_err(|_| killer.kill())?;
@@ -163,7 +165,7 @@ impl Ends {
 }
 
 impl Fork {
-    /// Sends SIGSTOP, and does not wait until the threads have stopped.
+    /// Sends SIGSTOP without waiting until the threads have stopped.
     pub(crate) fn stop(&self) {
         self.killer.send(Signal::STOP);
     }
@@ -183,33 +185,33 @@ impl Fork {
         self.threads.still_stopped()
     }
 
-    /// Waits until the deadline for the fork to end; returns whether it has. Blocks.
+    /// Waits until the deadline for the fork to end. Returns whether it has ended. Blocks.
     pub(crate) fn gone_by(&self, until: Instant) -> bool {
         self.killer.gone_by(until)
     }
 
-    /// Continues all threads.
+    /// Makes all threads continue.
     pub(crate) fn go_on(&self) {
         self.killer.send(Signal::CONT);
     }
 
-    /// Kills the fork, and does not wait until it has ended.
+    /// Kills the fork without waiting for its end.
     pub(crate) fn kill(&self) {
         self.killer.kill();
     }
 
-    /// Returns the beginning of the output that this method has not returned before.
+    /// Returns the output since the last call; output beyond a limit is dropped.
     pub(crate) fn printed_so_far(&self) -> String {
         self.printed.so_far()
     }
 
-    /// Returns the beginning of the output, once, of a fork that has ended.
+    /// Waits for the end of the output, and returns the part that was not returned before.
     pub(crate) fn printed(&self) -> String {
         self.printed.whole()
     }
 
-    /// Kills the fork, if it has not ended, and waits for its exit status; `None`: the zygote
-    /// cannot report it.
+    /// Kills the fork, unless it has ended, and waits for its exit status. Returns `None` if the
+    /// zygote cannot report it.
     pub(crate) fn end(&self) -> Option<Ended> {
         *self.ended.get_or_init(|| {
             self.killer.kill();
@@ -237,12 +239,12 @@ impl Ended {
         Some(self.0 & 0x7f).filter(|signal| *signal != 0)
     }
 
-    /// Returns a description for people.
+    /// Returns a description for messages.
     pub(crate) fn text(self) -> String {
         match self.signal() {
             Some(11) => "a segmentation fault (signal 11)".to_owned(),
             Some(6) => "an abort (signal 6)".to_owned(),
-            Some(9) => "signal 9, as it is sent where memory runs out".to_owned(),
+            Some(9) => "signal 9, which the system sends if memory runs out".to_owned(),
             Some(signal) => format!("signal {signal}"),
             None => format!("exit code {}", (self.0 >> 8) & 0xff),
         }

@@ -1,8 +1,10 @@
-//! Function calls in a runner: what the server sends, and what the runner sends until a call ends.
+//! Function calls in a runner: the messages of the server, and those of the runner until a call
+//! ends.
 //!
-//! Nothing here judges: the result goes to the caller who sent the function. So the runner is not
-//! stopped between two questions, and its records are kept as they arrive, within a bound, even if
-//! the runner ends early. The runner may make another call if the caller sends one.
+//! This module does not judge: the result is returned to the caller who sent the function. The
+//! runner is therefore not stopped between two questions. Its records are kept as they arrive,
+//! within a limit, even if the runner ends early. The runner may make another call if the caller
+//! sends one.
 
 use std::io;
 use std::time::Instant;
@@ -17,27 +19,27 @@ use super::wire::{fill, receive, send, send_all};
 /// One function call for a runner.
 #[derive(Debug, Clone)]
 pub struct RunnerCall<'a> {
-    /// The function, its data, and what to do with them.
+    /// The function, its data, and the kind of call.
     pub program: &'a [u8],
     /// Whether the runner may unpickle objects.
     pub pickles: bool,
     /// Whether tensors that the function moves to a GPU stay on the CPU.
     pub stand_in: bool,
-    /// Most bytes that the function may allocate.
+    /// Maximum number of bytes that the function may allocate.
     pub memory: u64,
-    /// Number of threads that PyTorch computes with.
+    /// Number of threads that PyTorch uses for computation.
     pub threads: usize,
-    /// Whether the runner waits for another call, if this one succeeds.
+    /// Whether the runner waits for another call after this one succeeds.
     pub keep: bool,
 }
 
 /// Result of a call.
 #[derive(Debug)]
 pub struct RunnerOutput {
-    /// Records, each a length (four bytes, little endian) and as many bytes.
+    /// Records: each is a length (four bytes, little-endian) followed by as many bytes.
     pub records: Vec<u8>,
     pub end: CallEnd,
-    /// The beginning of the function's output.
+    /// The beginning of the text that the function printed.
     pub printed: String,
     /// Whether the runner waits for another call.
     pub waits: bool,
@@ -46,7 +48,7 @@ pub struct RunnerOutput {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEnd {
-    /// The runner reports that it is done.
+    /// The runner reported the end of the call.
     Done,
     /// The call did not end before the deadline.
     TimedOut,
@@ -54,13 +56,13 @@ pub enum CallEnd {
     Died(String),
     /// The runner returned more bytes than allowed.
     TooLarge,
-    /// The runner sent no valid frame.
+    /// The runner sent an invalid frame.
     Garbled(String),
 }
 
 #[derive(Serialize)]
 struct Question {
-    /// Runners repeat the turn in their answer; this exchange has only one question, so it is
+    /// Runners repeat this number in their answer. Calls of functions do not use it, so it is
     /// always 0.
     turn: u64,
     r#do: &'static str,
@@ -72,8 +74,8 @@ struct Question {
     keep: bool,
 }
 
-/// Frame of a runner: the length of the record that follows, or the end of the call, with or
-/// without waiting for another call.
+/// Frame of a runner: the length of the record that follows, or the end of the call with or without
+/// waiting for another call.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
@@ -92,28 +94,28 @@ impl FunctionRunner {
     /// Waits until a runner has confined itself. Blocks.
     ///
     /// # Errors
-    /// The runner could not confine itself; the text gives the reason.
+    /// Fails with the reason if the runner could not confine itself.
     pub fn new(runner: Runner, deadline: Instant) -> Result<Self, String> {
         let fork = confined(runner, deadline).map_err(|why| why.what)?;
         fork.go_on();
         Ok(Self { fork })
     }
 
-    /// Returns whether the runner is running, and has sent nothing since its last call.
+    /// Returns whether the runner is alive, and has sent nothing since its last call.
     pub fn is_waiting(&self) -> bool {
         awaited(&self.fork.session, Instant::now()).is_empty()
     }
 
-    /// Makes a call and waits until it ends or the deadline passes. Unless the runner
-    /// [waits](RunnerOutput::waits) for another call, it is killed afterwards. At most `most` bytes
-    /// of records are kept. Blocks.
+    /// Makes a call and waits until it ends or the deadline passes. Afterwards the runner is
+    /// killed, unless it [waits](RunnerOutput::waits) for another call. At most `most` bytes of
+    /// records are kept. Blocks.
     pub fn call(&self, deadline: Instant, function: &RunnerCall<'_>, most: u64) -> RunnerOutput {
         let fork = &self.fork;
         let mut records = Vec::new();
         let asked = ask(fork, deadline, function);
         let heard = asked.and_then(|()| listen(fork, deadline, most, &mut records));
         let (end, waits) = heard.unwrap_or_else(|error| (silence(fork, &error), false));
-        // An incomplete record does not count.
+        // An incomplete record is dropped.
         records.truncate(whole(&records));
         if !waits {
             // Do not wait for the process to free its memory.
@@ -147,7 +149,7 @@ fn listen(
             Ok(Said::Done(())) => return Ok((CallEnd::Done, false)),
             Ok(Said::Waits(())) => return Ok((CallEnd::Done, true)),
             Err(error) => {
-                let what = format!("what it said cannot be read: {error}");
+                let what = format!("its message cannot be read: {error}");
                 return Ok((CallEnd::Garbled(what), false));
             }
         };
@@ -156,13 +158,13 @@ fn listen(
             return Ok((CallEnd::TooLarge, false));
         }
         records.extend(length.to_le_bytes());
-        // At most `most`, which fits in memory.
+        // This is at most `most`, which fits in memory.
         let until = records.len() + length as usize;
         fill(&fork.session, records, until, deadline)?;
     }
 }
 
-/// Returns the number of bytes of complete records.
+/// Returns the total size of the complete records, bytes.
 fn whole(records: &[u8]) -> usize {
     let mut end = 0;
     while let Some((length, rest)) = records[end..].split_first_chunk::<4>() {
@@ -178,7 +180,7 @@ fn whole(records: &[u8]) -> usize {
 fn silence(fork: &Fork, error: &io::Error) -> CallEnd {
     match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => CallEnd::TimedOut,
-        io::ErrorKind::InvalidData => CallEnd::Garbled(format!("it said too much: {error}")),
+        io::ErrorKind::InvalidData => CallEnd::Garbled(format!("its message is too long: {error}")),
         _ => CallEnd::Died(match fork.end() {
             Some(end) => end.text(),
             None => "in an unknown way".to_owned(),

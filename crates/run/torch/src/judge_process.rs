@@ -1,4 +1,5 @@
-//! The judge process from inside: its confinement, and the orders and descriptors that it receives.
+//! The judge's side of a judge process: its confinement, and the orders and descriptors that it
+//! receives.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -20,24 +21,25 @@ use warpgauge_sandbox::{device_worker, handed};
 /// First argument of the program that selects this child.
 pub const COMMAND: &str = "__torch-judge";
 
-/// Bytes that come with the descriptors of a runner, of a file, and of a device's noise.
+/// Bytes that accompany the descriptors of a runner, of a file, and of a device's noise.
 pub(crate) const RUNNER: u8 = b'r';
 pub(crate) const FILE: u8 = b'f';
 pub(crate) const NOISE: u8 = b'n';
 
-/// Address space, bytes: four times what one call may return, and the process itself.
+/// Limit of the address space, bytes: four times the maximum size of a call's results, and the
+/// process itself.
 const ADDRESS_SPACE: u64 = 8 << 30;
 
-/// Largest file that a judge writes, bytes: one tensor.
+/// Maximum size of a file that a judge writes, bytes: one tensor.
 const LARGEST_FILE: u64 = 2 << 30;
 
-/// Processor time, seconds: above the longest deadline on many cores.
+/// Limit of the processor time, seconds: more than the longest deadline needs on many cores.
 const CPU_SECONDS: u64 = 24 * 3600;
 
-/// Most open files: a few for each runner and file.
+/// Maximum number of open files: a few for each runner and file.
 const OPEN_FILES: u64 = 2048;
 
-/// The judge exits this long after its deadline in any case: the server may have ended.
+/// The judge exits this long after its deadline in any case, because the server may have ended.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Header of an order.
@@ -45,7 +47,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Header {
     pub runners: u8,
     pub files: u8,
-    /// Whether other processes still start on the device.
+    /// Whether other processes are still starting on the device.
     pub noise: bool,
     /// Time until the deadline.
     pub left: Duration,
@@ -75,12 +77,12 @@ const READY: &[u8] = b"\n";
 /// Header of an answer: its length in bytes, and whether the judge takes another order.
 pub(crate) type AnswerHeader = [u8; 9];
 
-/// Processes that start on the device for later orders. Nothing is timed until they are ready. The
-/// other end of the stream is closed then.
+/// Processes that are starting on the device for later orders. Nothing is timed until they are
+/// ready. The other end of the stream is then closed.
 #[derive(Debug)]
 pub struct DeviceNoise(pub UnixStream);
 
-/// Longest wait for these processes.
+/// Maximum wait for these processes.
 const STARTING: Duration = Duration::from_secs(10);
 
 impl DeviceNoise {
@@ -90,31 +92,31 @@ impl DeviceNoise {
     }
 }
 
-/// One order's runners and files; the process has access to nothing else.
+/// The runners and files of one order. The process can access nothing else.
 #[derive(Debug)]
 pub struct JudgeProcess {
     /// Runners, in the order in which the server sent them.
     pub runners: Vec<Runner>,
     /// Files to write to, in the order in which the server sent them.
     pub files: Vec<File>,
-    /// Processes that still start on the device.
+    /// Processes that are still starting on the device.
     pub noise: Option<DeviceNoise>,
-    /// The judge must answer before this time.
+    /// Time by which the judge must answer.
     pub deadline: Instant,
     stream: UnixStream,
-    /// Dropping this stops the thread that would exit the process after the deadline.
+    /// Dropping this ends the thread that would exit the process after the deadline.
     _alive: mpsc::Sender<()>,
 }
 
-/// A judge's connection to the server, its only channel. Orders come one at a time.
+/// A judge's connection to the server, which is its only channel. Orders arrive one at a time.
 #[derive(Debug)]
 pub struct JudgeConnection(UnixStream);
 
 impl JudgeConnection {
-    /// Confines this process. `device`: the directory to which the driver of its device writes.
+    /// Confines this process. `device` is the directory that the device's driver may write to.
     ///
     /// # Errors
-    /// The system refused the confinement.
+    /// Fails if the system cannot confine the process.
     pub fn confined(device: Option<&Path>) -> io::Result<Self> {
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         confine(device)?;
@@ -124,15 +126,15 @@ impl JudgeConnection {
     /// Reports that the judge is ready for an order.
     ///
     /// # Errors
-    /// The server has closed the connection.
+    /// Fails if the server has closed the connection.
     pub fn ready(&self) -> io::Result<()> {
         (&self.0).write_all(READY)
     }
 
-    /// Waits for the next order. `None`: the server has closed the connection.
+    /// Waits for the next order. Returns `None` if the server has closed the connection.
     ///
     /// # Errors
-    /// The server sent no valid header or descriptors.
+    /// Fails if the server sent no valid header or descriptors.
     pub fn accept(&self) -> io::Result<Option<JudgeProcess>> {
         let stream = self.0.try_clone()?;
         let mut header = [0; Header::BYTES];
@@ -173,7 +175,7 @@ impl JudgeProcess {
     /// Reads the order.
     ///
     /// # Errors
-    /// The server has closed the connection, or the order cannot be parsed.
+    /// Fails if the server has closed the connection, or the order cannot be parsed.
     pub fn order<T: DeserializeOwned>(&self) -> io::Result<T> {
         let mut length = [0; 8];
         (&self.stream).read_exact(&mut length)?;
@@ -182,10 +184,10 @@ impl JudgeProcess {
         Ok(serde_json::from_reader(reader)?)
     }
 
-    /// Sends the answer. `stays`: the judge takes another order.
+    /// Sends the answer. `stays`: whether the judge takes another order.
     ///
     /// # Errors
-    /// The server has closed the connection.
+    /// Fails if the server has closed the connection.
     pub fn answer(self, answer: &impl Serialize, stays: bool) -> io::Result<()> {
         let answer = serde_json::to_vec(answer)?;
         let mut header: AnswerHeader = [u8::from(stays); 9];
@@ -197,7 +199,7 @@ impl JudgeProcess {
 
 fn confine(device: Option<&Path>) -> io::Result<()> {
     let limits = ResourceLimits {
-        // A driver reserves addresses for all of the device's memory, and more.
+        // A driver reserves addresses for all of the device's memory and for other purposes.
         address_space: if device.is_some() { u64::MAX } else { ADDRESS_SPACE },
         cpu_seconds: CPU_SECONDS,
         file_size: LARGEST_FILE,
@@ -208,7 +210,7 @@ fn confine(device: Option<&Path>) -> io::Result<()> {
         device_worker::confine_judge(directory);
         return Ok(());
     }
-    // The judge stops its runners, observes their state in /proc, and continues them.
+    // The judge stops its runners, observes their state in /proc, and lets them continue.
     let read = vec!["/proc".into()];
     let access = FileAccess { signals: true, read, ..FileAccess::default() };
     enforcement::close_file_system(&access).map_err(io::Error::other)?;

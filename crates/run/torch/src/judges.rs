@@ -1,10 +1,10 @@
-//! Judge processes, seen from outside, started before they are needed.
+//! The server's side of judge processes, some of which are started before they are needed.
 //!
-//! A submission decides how much memory and time judging takes, so it runs in a process where both
-//! are bounded and a crash costs only one verdict. A judge takes an order, runners and files, and
-//! gives one answer. The server kills it when the deadline is over. A judge with a device takes
-//! further orders of the same owner, since making its context takes long; on the CPU it ends after
-//! one answer.
+//! A submission determines how much memory and time judging takes. Judging therefore runs in a
+//! process in which both are bounded, and a crash loses only one verdict. A judge receives an
+//! order, runners and files, and gives one answer. The server kills it after the deadline. A judge
+//! with a device takes further orders of the same owner, because creating its context takes long.
+//! On the CPU, a judge ends after one answer.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -27,16 +27,17 @@ use warpgauge_sandbox::handed;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_turns::Owner;
 
-/// Extra time beyond the deadline: a judge that notices the deadline itself reports more.
+/// Time that the server waits beyond the deadline: a judge that notices the deadline itself reports
+/// more details.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Most idle judges.
+/// Maximum number of idle judges.
 const MOST_WAITING: usize = 2;
 
-/// Longest wait for judges to make their contexts.
+/// Maximum wait for judges to create their contexts.
 const PREPARATION: Duration = Duration::from_secs(10);
 
-/// Longest wait for a killed judge to end.
+/// Maximum wait for a killed judge to end.
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// Why a judge gave no answer.
@@ -45,24 +46,24 @@ pub enum JudgeError {
     #[error("the process that judges cannot be started: {0}")]
     NotStarted(String),
     /// The deadline passed before the judge answered.
-    #[error("the deadline was over before there was a verdict")]
+    #[error("the deadline passed before there was a verdict")]
     TimedOut,
     /// The process ended without an answer.
     #[error("the process that judges ended without a verdict: {0}")]
     Died(String),
-    /// The answer exceeds this many bytes.
+    /// The answer has more than this many bytes.
     #[error("the answer has more than {0} bytes")]
     TooLarge(u64),
 }
 
-/// Runners and files that the server sends to a judge beside an order.
+/// Runners and files that the server sends to a judge in addition to an order.
 #[derive(Debug, Default)]
 pub struct JudgeResources {
     /// Runners, in the order in which the judge receives them.
     pub runners: Vec<Runner>,
     /// Files that the judge writes to.
     pub files: Vec<File>,
-    /// Processes that still start on the device.
+    /// Processes that are still starting on the device.
     pub noise: Option<DeviceNoise>,
 }
 
@@ -70,7 +71,7 @@ pub struct JudgeResources {
 #[derive(Debug)]
 pub struct JudgeAnswer<A> {
     pub answer: A,
-    /// Time until the judge was ready for its order: a new judge makes its context then.
+    /// Time until the judge was ready for its order. A new judge creates its context in this time.
     pub waited: Duration,
 }
 
@@ -101,9 +102,8 @@ struct Asked<'a> {
 }
 
 impl Judges {
-    /// `program` is this program, which has the subcommand that
-    /// [`JudgeProcess`](super::JudgeProcess) serves. `device`: its ordinal, and a directory that
-    /// the driver may write to.
+    /// `program` is this program; it has the subcommand that [`JudgeProcess`](super::JudgeProcess)
+    /// serves. `device`: ordinal of the device, and a directory that its driver may write to.
     pub fn new(program: PathBuf, device: Option<(u32, &Path)>) -> Self {
         let has_device = device.is_some();
         let program = match device {
@@ -112,7 +112,7 @@ impl Judges {
                 .arg(COMMAND)
                 .arg(ordinal.to_string())
                 .arg(directory)
-                // A judge has one stream.
+                // A judge uses only one stream.
                 .unless_set("CUDA_DEVICE_MAX_CONNECTIONS", "1"),
         };
         Self { program, spares: Mutex::default(), leaving: Mutex::default(), has_device }
@@ -127,8 +127,8 @@ impl Judges {
         }
     }
 
-    /// Does the same as [`Self::prepare`], and waits until the idle judges have made their contexts
-    /// and no longer use the device.
+    /// Like [`Self::prepare`], but also waits until the idle judges have created their contexts and
+    /// no longer use the device.
     pub async fn prepared(&self) {
         self.prepare();
         let streams: Vec<UnixStream> = {
@@ -138,8 +138,8 @@ impl Judges {
         let until = Instant::now() + PREPARATION;
         let waiting = move || {
             for stream in streams {
-                // The judge sends one byte when it is ready, or ends; the next order finds out
-                // which.
+                // The judge sends one byte when it is ready, or it ends. The next order
+                // distinguishes the two.
                 let _ = awaited(&stream, until);
             }
         };
@@ -181,7 +181,7 @@ impl Judges {
         Ok(Waiting { child, stream, said, owner: None })
     }
 
-    /// Takes an idle judge that has handled no orders of other owners.
+    /// Takes an idle judge that has handled no orders of another owner.
     fn spare_for(&self, owner: Owner) -> Option<Waiting> {
         let mut spares = self.those_waiting();
         let own = spares.iter().position(|one| one.owner == Some(owner));
@@ -189,14 +189,14 @@ impl Judges {
         Some(spares.swap_remove(index))
     }
 
-    /// Sends an order of the owner to a judge and waits for the answer, which has at most `most`
-    /// bytes.
+    /// Sends an order of the owner to a judge and waits for the answer, which may have at most
+    /// `most` bytes.
     ///
-    /// If the future is dropped, the judge is killed; the holders of the runners' killers must kill
-    /// the runners.
+    /// If the future is dropped, the judge is killed. The caller must kill the runners with their
+    /// killers.
     ///
     /// # Errors
-    /// The judge gave no valid answer.
+    /// Fails if the judge gave no valid answer.
     pub async fn ask<Q, A>(
         &self,
         order: Arc<Q>,
@@ -214,17 +214,17 @@ impl Judges {
         };
         let (waiting, resources) = match seated(waiting, resources, deadline) {
             Ok(seated) => seated,
-            // The system may have killed an idle judge when memory ran out; a new one takes the
+            // The system may have killed an idle judge for lack of memory, so a new judge takes the
             // order.
             Err(resources) => {
                 let fresh =
                     self.start().map_err(|error| JudgeError::NotStarted(error.to_string()))?;
                 seated(fresh, resources, deadline)
-                    .map_err(|_| JudgeError::Died("at its start".to_owned()))?
+                    .map_err(|_| JudgeError::Died("it ended at its start".to_owned()))?
             }
         };
-        // Only the judge may hold the runners' descriptors, so that each runner notices when the
-        // judge ends.
+        // Only the judge may hold the runners' descriptors, so that each runner notices the judge's
+        // end.
         drop(resources);
         let Waiting { child, stream, said, .. } = waiting;
         let mut asked = Asked { judges: self, process: Some((child, said)) };
@@ -260,13 +260,13 @@ impl Asked<'_> {
         let Some((child, said)) = self.process.take() else { return };
         let mut spares = self.judges.those_waiting();
         if spares.len() >= MOST_WAITING {
-            // This judge has been idle longest.
+            // This judge has been idle for the longest time.
             self.judges.leaves(spares.remove(0).child);
         }
         spares.push(Waiting { child, stream, said, owner: Some(owner) });
     }
 
-    /// Returns the exit status, and the last line of the output.
+    /// Returns the exit status, and the last line that the judge printed.
     async fn post_mortem(&mut self, why: String) -> String {
         let Some((child, said)) = &mut self.process else { return why };
         let ended = child.ended_within(GRACE).await;
@@ -288,7 +288,7 @@ impl Drop for Asked<'_> {
     }
 }
 
-/// Sends runners and files to a judge; returns them if the judge does not take them.
+/// Sends runners and files to a judge. Returns them if the judge does not receive them.
 fn seated(
     waiting: Waiting,
     resources: JudgeResources,
@@ -328,7 +328,7 @@ struct Conversation {
     stays: Option<UnixStream>,
 }
 
-/// Sends an order, and reads the answer. Blocks.
+/// Sends an order and reads the answer. Blocks.
 fn conversation(
     stream: UnixStream,
     order: &impl Serialize,
@@ -354,7 +354,7 @@ fn conversation(
     // Memory grows with the bytes that arrive, not with the announced length.
     (&mut timed).take(length).read_to_end(&mut answer).map_err(lost)?;
     if answer.len() as u64 != length {
-        return Err(JudgeError::Died("in the middle of its answer".to_owned()));
+        return Err(JudgeError::Died("it ended in the middle of its answer".to_owned()));
     }
     Ok(Conversation { answer, waited, stays: (stays != 0).then_some(timed.stream) })
 }

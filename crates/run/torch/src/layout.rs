@@ -8,10 +8,10 @@ use thiserror::Error;
 use super::memory::SubmissionMemory;
 use warpgauge_tensor::{Dtype, shape};
 
-/// Most dimensions: PyTorch itself allows 64.
+/// Maximum number of dimensions; PyTorch also allows 64.
 const MAX_RANK: usize = 64;
 
-/// Bytes that are read or written at once.
+/// Number of bytes that are read or written at once.
 const CHUNK: usize = 4 << 20;
 
 /// A tensor as a runner describes it. The description is not trusted: see [`TensorAt::read`].
@@ -20,39 +20,39 @@ const CHUNK: usize = 4 << 20;
 pub struct TensorAt {
     /// Address of the first element, or its offset in `block` if there is one.
     pub address: u64,
-    /// The block of device memory that holds the tensor, as the base64 of an inter-process handle;
-    /// `None`: the tensor is in the process's own memory.
+    /// The block of device memory that holds the tensor, as the base64 of an inter-process handle.
+    /// `None` means that the tensor is in the process's host memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<String>,
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension.
+    /// Distance in elements from one index to the next, by dimension.
     pub strides: Vec<u64>,
 }
 
 /// Why a tensor cannot be read or written.
 #[derive(Debug, Error)]
 pub enum LayoutError {
-    /// The description is not that of a tensor.
-    #[error("it is described as no tensor can be: {0}")]
+    /// The description is not valid for a tensor.
+    #[error("its description is not valid for a tensor: {0}")]
     Invalid(String),
     /// The tensor takes more memory than the limit.
-    #[error("takes {bytes} bytes; at most {most} are judged there")]
+    #[error("takes {bytes} bytes; at most {most} bytes can be judged")]
     TooLarge {
-        /// Bytes from its first element to its last.
+        /// Bytes from the first element to the end of the last.
         bytes: u64,
         most: u64,
     },
-    /// The memory cannot be read or written.
-    #[error("its memory cannot be reached: {0}")]
+    /// The memory cannot be accessed.
+    #[error("its memory cannot be accessed: {0}")]
     Memory(#[from] io::Error),
 }
 
 impl TensorAt {
-    /// Returns the number of bytes of its elements, without gaps.
+    /// Returns the size of the tensor's elements without gaps, bytes.
     ///
     /// # Errors
-    /// The shape is invalid.
+    /// Fails if the shape is invalid.
     pub fn bytes(&self) -> Result<u64, LayoutError> {
         if self.shape.len() > MAX_RANK || self.shape.len() != self.strides.len() {
             let what = format!("{} extents, {} strides", self.shape.len(), self.strides.len());
@@ -65,11 +65,11 @@ impl TensorAt {
         bytes.map_err(|error| LayoutError::Invalid(error.to_string()))
     }
 
-    /// Returns the number of bytes from its first element to the end of its last. Neither these nor
-    /// the bytes of all elements may exceed `most`.
+    /// Returns the number of bytes from the first element to the end of the last. Neither this
+    /// number nor the size of all elements may exceed `most`.
     ///
     /// # Errors
-    /// The tensor is larger, or its description is invalid.
+    /// Fails if the tensor is larger, or its description is invalid.
     pub fn span(&self, most: u64) -> Result<u64, LayoutError> {
         let bytes = self.bytes()?;
         if bytes == 0 {
@@ -88,7 +88,7 @@ impl TensorAt {
         Ok(span)
     }
 
-    /// Returns whether its elements are contiguous, in C order.
+    /// Returns whether the elements are contiguous, in C order.
     pub fn is_contiguous(&self) -> bool {
         let mut step: u64 = 1;
         self.shape.iter().zip(&self.strides).rev().all(|(&extent, &stride)| {
@@ -98,14 +98,14 @@ impl TensorAt {
         })
     }
 
-    /// Returns its strides if a copy should keep them: the elements are not in C order, and leave
+    /// Returns the strides if a copy should keep them: the elements are not in C order, but leave
     /// no gap in memory.
     pub fn kept_strides(&self) -> Option<Vec<u64>> {
         let leaves_no_gap = !self.is_contiguous() && !self.shape.contains(&0) && self.is_dense();
         leaves_no_gap.then(|| self.strides.clone())
     }
 
-    /// Returns whether every element of memory between its first and its last belongs to the
+    /// Returns whether every element of memory between the first and the last belongs to the
     /// tensor.
     fn is_dense(&self) -> bool {
         let steps = self.shape.iter().copied().zip(self.strides.iter().copied());
@@ -118,11 +118,11 @@ impl TensorAt {
         covered.is_some()
     }
 
-    /// Returns its memory as a tensor of one dimension if its strides are kept, else the tensor
-    /// itself.
+    /// Returns the tensor's memory as a tensor of one dimension, if a copy keeps its strides.
+    /// Otherwise returns the tensor itself.
     ///
     /// # Errors
-    /// The tensor takes more than `most` bytes, or its description is invalid.
+    /// Fails if the tensor takes more than `most` bytes, or its description is invalid.
     pub fn stored(&self, most: u64) -> Result<Self, LayoutError> {
         if self.kept_strides().is_none() {
             return Ok(self.clone());
@@ -131,15 +131,15 @@ impl TensorAt {
         Ok(Self { shape: vec![elements], strides: vec![1], ..self.clone() })
     }
 
-    /// Returns its elements in C order. `held`: the memory from its first element on.
+    /// Returns the elements in C order. `held` is the memory from the first element on.
     ///
     /// # Errors
-    /// `held` is too short, or the description is invalid.
+    /// Fails if `held` is too short, or the description is invalid.
     pub fn in_order(&self, held: &[u8]) -> Result<Vec<u8>, LayoutError> {
         let span = self.span(u64::MAX)?;
         match held.get(..span as usize) {
             None => Err(LayoutError::Invalid(format!(
-                "it has {span} bytes, of which {} are there",
+                "it has {span} bytes, of which {} are available",
                 held.len()
             ))),
             Some(held) if self.is_contiguous() => Ok(held.to_vec()),
@@ -147,17 +147,18 @@ impl TensorAt {
         }
     }
 
-    /// Reads its elements in C order, if they lie within `most` bytes.
+    /// Reads the elements in C order, if they lie within `most` bytes.
     ///
     /// # Errors
-    /// See [`LayoutError`].
+    /// Returns a [`LayoutError`].
     pub fn read(&self, memory: &dyn SubmissionMemory, most: u64) -> Result<Vec<u8>, LayoutError> {
         let span = self.span(most)?;
         // This fits in memory, since `span` is at most `most`, a limit on memory.
         let mut held = Vec::new();
         for start in (0..span as usize).step_by(CHUNK) {
             let length = CHUNK.min(span as usize - start);
-            // Allocation grows with what could be read, not with what the runner claims.
+            // Allocation grows with the data that is read, not with the size that the runner
+            // claims.
             held.resize(start + length, 0);
             memory.read(self.address.wrapping_add(start as u64), &mut held[start..])?;
         }
@@ -191,11 +192,11 @@ impl TensorAt {
         Ok(())
     }
 
-    /// Writes its elements, which are given in C order and lie within `most` bytes, with any
-    /// strides.
+    /// Writes the elements, which are given in C order, to a tensor with any strides within `most`
+    /// bytes.
     ///
     /// # Errors
-    /// See [`LayoutError`].
+    /// Returns a [`LayoutError`].
     pub fn overwrite(
         &self,
         memory: &dyn SubmissionMemory,
@@ -226,17 +227,17 @@ impl TensorAt {
         Ok(memory.write(self.address, &held)?)
     }
 
-    /// Writes its elements in parts: `fill` gets the byte offset of each part.
+    /// Writes the elements in parts. `fill` receives the byte offset of each part.
     ///
     /// # Errors
-    /// See [`LayoutError`]; the tensor must be contiguous, as one that was allocated for this is.
+    /// Returns a [`LayoutError`]. The tensor must be contiguous, as a newly allocated tensor is.
     pub fn write(
         &self,
         memory: &dyn SubmissionMemory,
         mut fill: impl FnMut(u64, &mut [u8]),
     ) -> Result<(), LayoutError> {
         if !self.is_contiguous() {
-            return Err(LayoutError::Invalid("what was allocated is in pieces".to_owned()));
+            return Err(LayoutError::Invalid("the allocated memory is not contiguous".to_owned()));
         }
         let bytes = self.bytes()?;
         let mut part = vec![0; CHUNK.min(bytes as usize)];

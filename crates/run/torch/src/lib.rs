@@ -70,7 +70,7 @@ pub use wire::{
     TreeOf, Versions,
 };
 
-/// A stream of numbers that a submission cannot predict.
+/// A generator of numbers that a submission cannot predict.
 #[derive(Default)]
 pub struct Secret {
     state: std::hash::RandomState,
@@ -82,7 +82,7 @@ impl Secret {
     pub fn bits(&mut self) -> u64 {
         use std::hash::BuildHasher;
         self.next += 1;
-        // SipHash of a counter under a key that the operating system chose.
+        // SipHash of a counter under a key from the operating system.
         self.state.hash_one(self.next)
     }
 

@@ -1,10 +1,10 @@
-//! Calls whose arguments stay encrypted on the device until their turn comes, and whose results are
+//! Calls whose arguments stay encrypted on the device until their turn, and whose results are
 //! hashed there.
 //!
-//! The runner queues a gate, the decryption, the call and the hash, and reports that in a page of
-//! its memory. The judge writes the call's key there and opens the gate; the clock runs until the
-//! device has written the hashes. The judge gives the next key only then, so that no call can be
-//! computed before the results of the previous one are fixed.
+//! The runner queues a gate, the decryption, the call and the hash. It reports this in a page of
+//! its memory. The judge writes the call's key there and opens the gate. The measured time ends
+//! when the device has written the hashes. Only then does the judge give the next key, so that no
+//! call can be computed before the results of the previous call are fixed.
 
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,8 @@ use warpgauge_model::gate_page::{self, Digest};
 pub struct LockedOrder {
     /// Number of the first call.
     pub first: u32,
-    /// Arguments that are hashed beside the results: offset in the first call's arguments, and
-    /// bytes.
+    /// Arguments that are hashed in addition to the results: offset in the first call's arguments,
+    /// and size, both in bytes.
     pub changing: Vec<(u64, u64)>,
 }
 
@@ -33,13 +33,13 @@ pub struct LockedOrder {
 pub struct RunnerGate {
     page: u64,
     next: u32,
-    /// Number of calls that got their key, up to the point where `waits` becomes true.
+    /// Number of calls that received their key before `waits` became true.
     calls: u32,
-    /// Number of those calls that waited for the device, and so could not be queued as a whole
+    /// Number of those calls that waited for the device, and so could not be queued completely
     /// before they began.
     waited: u32,
-    /// Longest wait for a call to be queued. A call that takes longer waits for the device, which
-    /// waits for the key.
+    /// Maximum wait for a call to be queued. A call that takes longer is assumed to wait for the
+    /// device, which waits for the key.
     queueing: Duration,
 }
 
@@ -52,14 +52,14 @@ pub struct LockedCall {
     pub digests: Vec<Digest>,
 }
 
-/// Bounds on the longest wait for a call to be queued.
+/// Limits of the maximum wait for a call to be queued.
 const QUEUEING: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 
-/// Number of calls that wait for the device before all are expected to, if they are also half of
-/// all calls.
+/// Minimum number of calls that wait for the device before all calls are expected to wait. They
+/// must also be half of all calls.
 const EXPECTED: u32 = 2;
 
-/// How often the judge polls whether the runner has answered or ended.
+/// Interval at which the judge checks whether the runner has answered or ended.
 const LOOK: Duration = Duration::from_micros(50);
 
 impl RunnerGate {
@@ -68,8 +68,9 @@ impl RunnerGate {
         self.next
     }
 
-    /// Sets how long a call may take to be queued: twice as long as a call takes that needs no key.
-    /// Without that, a network of 700 kernels waited for the device in one of two processes.
+    /// Sets the maximum wait for a call to be queued: twice the duration of a call that needs no
+    /// key. Without this, a network of 700 kernels was taken to wait for the device in one of two
+    /// processes.
     pub fn expect_calls_of(&mut self, took: Duration) {
         let [least, most] = QUEUEING;
         self.queueing = (2 * took).clamp(least, most);
@@ -82,10 +83,10 @@ impl RunnerGate {
 }
 
 impl RunnerSession {
-    /// Loads the kernels that hold calls back and hash results. `image`: their binary, in base64.
+    /// Loads the kernels that hold calls back and hash results. `image` is their binary, base64.
     ///
     /// # Errors
-    /// The runner cannot load them.
+    /// Fails if the runner cannot load them.
     pub fn gate(&mut self, image: &str) -> Result<RunnerGate, RunnerFault> {
         match self.ask(Question::Gate { image })?.0 {
             Answer::Gate(page) => {
@@ -95,10 +96,10 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the prepared calls, each when it gets its key.
+    /// Makes the prepared calls. Each begins when it gets its key.
     ///
     /// # Errors
-    /// A call raised an exception, or the process ended or did not return in time.
+    /// Fails if a call raised an exception, or the process ended or did not return in time.
     pub fn run_locked(
         &mut self,
         gate: &mut RunnerGate,
@@ -118,7 +119,7 @@ impl RunnerSession {
                 Ok((CompletedBatch { returned, took }, calls))
             }
             Answer::Ran(_) => Err(RunnerFault::Forged(format!(
-                "it says that its calls have ended, of which {} of {} were let through",
+                "it reports that its calls have ended, but only {} of {} received their key",
                 calls.len(),
                 keys.len()
             ))),
@@ -127,7 +128,7 @@ impl RunnerSession {
     }
 }
 
-/// A copy of the page at one moment.
+/// A copy of the gate's page at one moment.
 struct Words([u8; gate_page::WORDS]);
 
 impl Words {
@@ -137,7 +138,7 @@ impl Words {
     }
 }
 
-/// Gives calls their keys one after the other, until the runner answers or ends.
+/// Gives calls their keys one after another, until the runner answers or ends.
 struct Turns<'a> {
     fork: &'a Fork,
     gate: &'a mut RunnerGate,
@@ -146,8 +147,8 @@ struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Gives one call its key, and waits for the hashes. `None`: the runner has answered or ended,
-    /// or is late.
+    /// Gives one call its key, and waits for the hashes. Returns `None` if the runner has answered
+    /// or ended, or the deadline has passed.
     fn take(&mut self, number: u32, key: &Digest) -> Option<LockedCall> {
         let begun = Instant::now();
         let (waits, queueing) = (self.gate.waits(), self.gate.queueing);
@@ -174,8 +175,8 @@ impl Turns<'_> {
         Some(LockedCall { took, digests: digests.collect() })
     }
 
-    /// Returns the address of an offset in the page. The runner chose the page's address, so it is
-    /// not trusted.
+    /// Returns the address of an offset in the page. The runner chose the page's address, so the
+    /// address is not trusted.
     fn at(&self, place: usize) -> u64 {
         self.gate.page.wrapping_add(place as u64)
     }
@@ -194,8 +195,8 @@ impl Turns<'_> {
             let now = Instant::now();
             if now - self.looked > LOOK {
                 self.looked = now;
-                // The page may have changed after it was read and before the answer came: read it
-                // once more.
+                // The page may have changed after it was read and before the answer arrived, so it
+                // is read once more.
                 ended = now >= self.deadline || !awaited(&self.fork.session, now).is_empty();
             }
         }

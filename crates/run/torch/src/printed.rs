@@ -1,4 +1,5 @@
-//! The output of a process: read until its end, so that no write blocks, and kept in part.
+//! The output of a process. It is read until its end, so that no write blocks; its beginning is
+//! kept.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +10,14 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::awaited::awaited;
 
-/// Most output that is kept, bytes.
+/// Maximum number of bytes that are kept.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Most bytes that one call reads, so that a process that prints without end does not block the
-/// reader.
+/// Maximum number of bytes that one call reads, so that a process that prints endlessly does not
+/// block the reader.
 const MAX_DRAINED: usize = 8 << 20;
 
-/// Longest wait for output before the thread polls again.
+/// Maximum wait for output before the thread polls again.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 
 /// The beginning of a process's output.
@@ -33,13 +34,13 @@ struct Reading {
 }
 
 impl Printed {
-    /// Makes a pipe, and reads it until every writer has closed it.
+    /// Creates a pipe, and reads it until every writer has closed it.
     pub(crate) fn pipe() -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         Ok((Self::of(reader)?, writer))
     }
 
-    /// Reads the output from this pipe, from now on.
+    /// Starts to read the output from this pipe.
     pub(crate) fn of(pipe: PipeReader) -> io::Result<Self> {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
         let told = pipe.try_clone()?;
@@ -49,8 +50,8 @@ impl Printed {
         let thread = thread.spawn(move || {
             loop {
                 awaited(&told, Instant::now() + LOOK_AGAIN);
-                // At the end of the stream, or after another thread has read the output, this reads
-                // nothing.
+                // This reads nothing at the end of the stream, or if another thread has read the
+                // output.
                 if locked(&reads).drain() {
                     return;
                 }
@@ -59,7 +60,8 @@ impl Printed {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Returns the output as text, once; waits until every writer has closed the pipe.
+    /// Waits until every writer has closed the pipe, and returns the output that was not returned
+    /// before.
     pub(crate) fn whole(&self) -> String {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -68,7 +70,7 @@ impl Printed {
         self.so_far()
     }
 
-    /// Returns the output so far as text, except what was returned before.
+    /// Returns the output so far that was not returned before.
     pub(crate) fn so_far(&self) -> String {
         let mut reading = locked(&self.shared);
         reading.drain();
@@ -81,7 +83,7 @@ fn locked(shared: &Mutex<Reading>) -> MutexGuard<'_, Reading> {
 }
 
 impl Reading {
-    /// Reads the available bytes; returns whether the stream has ended.
+    /// Reads the available bytes. Returns whether the stream has ended.
     fn drain(&mut self) -> bool {
         let mut part = [0; 16 << 10];
         let mut drained = 0;

@@ -1,5 +1,5 @@
-# Forward and backward pass in one call. The gradients of the outputs come from the judge, after the other
-# arguments.
+# Forward and backward pass in one call. The judge sends the gradients of the outputs after the
+# other arguments.
 
 
 class Backward:
@@ -11,7 +11,7 @@ class Backward:
         values.most = MOST_TENSORS + MOST_PARAMETERS
 
     def drawn(self):
-        """Draws upstream gradients, if the submission makes its arguments, from the same seed."""
+        """Draws upstream gradients from the same seed, if the submission makes its arguments."""
         like = ((one["shape"], self.values.dtypes[one["dtype"]]) for one in self.upstream)
         return [self.torch.randn(shape).to(dtype) for shape, dtype in like]
 
@@ -23,8 +23,8 @@ class Backward:
         if not inputs and not parameters:
             raise Refused(
                 "no_gradient",
-                "nothing that it takes can have a gradient: it gets no floating-point tensor, and has no "
-                "parameter that requires one; leave `metadata.backward` out",
+                "none of its inputs can have a gradient: it receives no floating-point tensor, and has no "
+                "parameter that requires a gradient; omit `metadata.backward`",
             )
         for tensor in [*inputs.values(), *parameters.values()]:
             tensor.grad = None
@@ -40,7 +40,7 @@ class Backward:
         }
 
     def leaves(self, value):
-        """Returns the floating-point tensors by their paths."""
+        """Returns the floating-point tensors in a value, by their paths."""
         found = tensors_of(self.torch, list(value) if isinstance(value, tuple) else value, "")
         return {place: tensor for place, tensor in found if tensor.is_floating_point()}
 
@@ -51,7 +51,7 @@ class Backward:
         return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
     def pairs(self, returned, upstream):
-        """Returns the outputs, and their upstream gradients: by name, by path, or in order."""
+        """Returns the outputs and their upstream gradients, matched by name, by path, or in order."""
         leaves = self.leaves(returned)
         wanted = [one["place"] for one in self.upstream]
         for places in (["." + place for place in wanted], wanted):
@@ -63,16 +63,16 @@ class Backward:
         if len(chosen) != len(wanted):
             raise Refused(
                 "unusable_output",
-                f"it returned {len(chosen)} floating-point tensors, and gradients are to begin from "
+                f"it returned {len(chosen)} floating-point tensors, but upstream gradients are given for "
                 f"{len(wanted)}",
             )
         able = [(output, begin) for output, begin in zip(chosen, upstream) if output.requires_grad]
         if not able:
             raise Refused(
                 "no_gradient",
-                "what it returns has no gradient: no output is a floating-point tensor that PyTorch knows to "
+                "its outputs have no gradient: no output is a floating-point tensor that PyTorch knows to "
                 "depend on an input or a parameter (`grad_fn`); compute it with PyTorch's operations or in a "
-                "torch.autograd.Function, or leave `metadata.backward` out",
+                "torch.autograd.Function, or omit `metadata.backward`",
             )
         return [output for output, _ in able], [begin for _, begin in able]
 

@@ -1,8 +1,8 @@
-# PyTorch extensions, for submissions that call `load_inline` in a process without a compiler: the sources go
-# to the server, and a loadable file comes back.
+# Builds PyTorch extensions for submissions that call `load_inline` in a process without a compiler.
+# The sources are sent to the server, which returns a loadable file.
 #
-# The sources are those that PyTorch's own `load_inline` would write to files. The result is loaded into this
-# process, and has only its rights.
+# The sources are those that PyTorch's own `load_inline` would write to files. The result is loaded
+# into this process, and has no more rights than it.
 
 import ast
 import importlib.machinery
@@ -12,10 +12,10 @@ import re
 import sysconfig
 import threading
 
-# Descriptor of the socket for build requests.
+# Descriptor of the socket for build orders.
 BUILDS = 4
 
-# Longest order, bytes.
+# Maximum size of an order, bytes.
 LONGEST_ORDER = 4 << 20
 
 
@@ -25,7 +25,7 @@ class NotBuilt(Refused, RuntimeError):
 
 
 class Extensions:
-    """Settings with which this PyTorch builds extensions, parsed from its module's source without importing
+    """Settings with which this PyTorch builds extensions. They are parsed from its source without importing
     it."""
 
     def __init__(self, torch):
@@ -75,7 +75,7 @@ class Builder:
         if len(message) > LONGEST_ORDER:
             raise NotBuilt(
                 "source_too_large",
-                f"sources of {len(message)} bytes; at most {LONGEST_ORDER} are compiled: pass data as tensors",
+                f"the sources have {len(message)} bytes; the limit is {LONGEST_ORDER}: pass data as tensors",
             )
         with self.lock:
             try:
@@ -88,8 +88,8 @@ class Builder:
             except (OSError, EOFError) as error:
                 raise NotBuilt(
                     "not_supported",
-                    "nothing more is compiled for this process: its last order was none, or it had as many "
-                    f"as it may ({type(error).__name__})",
+                    "nothing more is compiled for this process: its last order was invalid, or it reached the "
+                    f"maximum number of orders ({type(error).__name__})",
                 ) from None
         why = answer.get("refused")
         if why is not None:
@@ -107,7 +107,7 @@ class Builder:
         return b"".join(parts)
 
     def path_of(self, file):
-        """Returns a unique path of a descriptor: the loader takes two files with the same path for one."""
+        """Returns a unique path of a descriptor, because the loader treats files with equal paths as one file."""
         return f"/proc/self/fd/{'./' * next(self.count)}{file}"
 
     def module(self, name, file):
@@ -183,17 +183,17 @@ class Builder:
 
         cpp, cuda = listed("cpp_sources"), listed("cuda_sources")
         if listed("sycl_sources") or arguments.get("with_sycl"):
-            raise NotBuilt("not_supported", "`load_inline` compiles C++ and CUDA here, and no SYCL")
+            raise NotBuilt("not_supported", "`load_inline` compiles C++ and CUDA here, but not SYCL")
         if listed("extra_include_paths"):
             raise NotBuilt(
                 "compiler_option_refused",
                 "extra_include_paths: the compilers find the headers of PyTorch, Python, CUDA and the system, "
-                "and no other files; put what is included into the sources",
+                "but no other files; put the included text into the sources",
             )
         if cuda and not self.has_device:
             raise NotBuilt(
                 "not_supported",
-                f"`load_inline` compiles C++ and CUDA code for a GPU, and there is none here; {INSTEAD}",
+                f"`load_inline` compiles C++ and CUDA code for a GPU, but there is no GPU; {INSTEAD}",
             )
         implicit = not arguments.get("no_implicit_headers", False)
         if implicit:

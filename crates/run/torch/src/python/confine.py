@@ -1,5 +1,6 @@
-# Confinement of a fork before it receives a submission: it gives up all descriptors but its own, unlimited
-# memory, and system calls that computing does not need. Access to files was closed before Python was started.
+# Confinement of a fork before it receives a submission. It gives up all descriptors but its own,
+# unlimited memory, and system calls that computations do not need. Access to files was restricted
+# before Python was started.
 
 import fcntl
 import resource
@@ -12,7 +13,7 @@ def keep_only(session, output, builds):
     """Keeps the session, the output and the build socket, and closes all descriptors of the zygote and of
     other forks."""
     nothing = os.open("/dev/null", os.O_RDONLY)
-    # These copies lie above all descriptors that are overwritten below.
+    # These copies have higher numbers than all descriptors that are overwritten below.
     own = (session, output, builds, nothing)
     session, output, builds, nothing = (fcntl.fcntl(fd, fcntl.F_DUPFD, BUILDS + 1) for fd in own)
     os.dup2(nothing, 0)
@@ -32,12 +33,12 @@ WRITE_FILE, READ_FILE, READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
 
 
 def open_only(handled, granted):
-    """Makes landlock refuse these rights except where they are granted. This is a second layer, for a process
-    that has its own entries in /proc. A rule holds for such an entry as long as it is open, so those stay
+    """Makes landlock deny these rights except for the granted paths. This is a second layer, for a process
+    that has its own entries in /proc. A rule applies to such an entry while it is open, so they stay
     open. A fork in such a layer can access neither the zygote nor other forks."""
     libc = ctypes.CDLL(None, use_errno=True)
     create_ruleset, add_rule, restrict_self, beneath = 444, 445, 446, 1
-    # A kernel without landlock has no first layer either.
+    # If the kernel has no landlock, there is no first layer either.
     rules = libc.syscall(create_ruleset, struct.pack("Q", handled), 8, 0)
     if rules < 0:
         return
@@ -64,7 +65,7 @@ def open_device(device):
     granted += [(path, READ_DIRECTORY) for path in device["list"]]
     granted += [(path, read | WRITE_FILE) for path in device["modify"]]
     granted += [(path, READ_FILE) for path in device["own"] if os.path.exists(path)]
-    # The driver names its threads.
+    # The driver sets the names of its threads.
     granted.append(("/proc/self/task", READ_DIRECTORY | WRITE_FILE))
     open_only(READ_FILE | READ_DIRECTORY | WRITE_FILE, granted)
 
@@ -84,7 +85,7 @@ def become_runner(settings, given, builder, descriptors, queues):
         else:
             if queues:
                 os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(queues)
-            # A driver reserves addresses for all of the device's memory, and more.
+            # A driver reserves addresses for all of the device's memory and for other purposes.
             limit(resource.RLIMIT_DATA, device["data"])
             open_device(device)
         limit(resource.RLIMIT_FSIZE, 0)
@@ -92,7 +93,7 @@ def become_runner(settings, given, builder, descriptors, queues):
         given["torch"].set_num_threads(settings["threads"])
         serve_session(settings, given)
     except BaseException as error:
-        # No submission has been read yet, so this is a fault of this program or of the machine.
+        # No submission has been read yet, so this is an error of this program or of the machine.
         os.write(2, f"the runner cannot be confined: {error}".encode())
     finally:
         os._exit(1)
@@ -104,7 +105,7 @@ def become_only_runner(settings, given, builder, control):
     global SESSION, BUILDS
     try:
         _, handed, _, _ = socket.recv_fds(control, 1, 4)
-        # The pipe for the exit status stays open until the process ends.
+        # The pipe for the exit status remains open until the process ends.
         SESSION, output, _, BUILDS = handed
         control.sendall(frame({"forked": os.getpid()}))
         control.close()
@@ -126,7 +127,8 @@ def become_only_runner(settings, given, builder, control):
 def serve_session(settings, given):
     runner = Runner(given)
     if settings["device"] is not None:
-        # The driver makes sockets and opens devices for the context, and needs neither afterwards.
+        # The driver creates sockets and opens devices for the context, and needs neither
+        # afterwards.
         runner.use_device()
     allow_only(settings["filters"], SESSION)
     runner.serve()

@@ -1,4 +1,4 @@
-# The device of a fork: locations of its tensors, and the judge's memory, which is opened here.
+# The device of a fork: the locations of its tensors, and the judge's memory, which the fork opens.
 
 import bisect
 import mmap
@@ -23,7 +23,7 @@ class Lent:
 
 
 class Device:
-    """The only device that this process sees. The constructor makes the context."""
+    """The only device that this process can use. The constructor creates the context."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -39,10 +39,10 @@ class Device:
         self.open_handle.argtypes = [ctypes.POINTER(ctypes.c_uint64), Block, ctypes.c_uint]
         self.close_handle = driver.cuIpcCloseMemHandle
         self.base, self.size = ctypes.c_uint64(), ctypes.c_size_t()
-        # Blocks sorted by their addresses. `forget` clears them: an allocator may free blocks between two
-        # batches.
+        # Blocks sorted by their addresses. `forget` clears them, because an allocator may free
+        # blocks between two batches.
         self.forget()
-        # The judge's memory, the buffer that flushes the cache, and the gate that holds calls back.
+        # The judge's memory, the buffer for flushing the cache, and the gate that holds calls back.
         self.lent = self.flush = self.gate = None
         self.lent_range = range(0)
 
@@ -83,9 +83,9 @@ class Device:
 
 
 class Gate:
-    """Holds the stream until the judge gives a call's key, and hashes the results of the call.
+    """Holds the stream back until the judge gives a call's key, and hashes the results of the call.
 
-    The judge measures how long both take without a call. Its own copies of the results must have the same
+    The judge measures how long both take without a call. Its copies of the results must have the same
     hashes."""
 
     # The values of `gate_page` in the crate `model`.
@@ -181,7 +181,7 @@ def checked(result, what):
 
 
 class Array:
-    """Takes the place of a NumPy array whose elements are in this tensor on the device."""
+    """Placeholder of a NumPy array whose elements are in this tensor on the device."""
 
     def __init__(self, tensor):
         self.tensor = tensor

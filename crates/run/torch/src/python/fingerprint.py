@@ -1,4 +1,4 @@
-# Fingerprints of values: comparing two shows whether an iteration changed a value.
+# Fingerprints of values. Comparing two fingerprints shows whether an iteration changed a value.
 
 import collections
 import functools
@@ -7,7 +7,7 @@ import operator
 import random
 import zlib
 
-# Limits on values that no iteration may change: number of values, and bytes of arrays.
+# Maximum number of values that no iteration may change, and maximum size of their arrays, bytes.
 MOST_WATCHED = 10_000
 MOST_WATCHED_BYTES = 256 << 20
 
@@ -18,7 +18,7 @@ class Fingerprint:
     def __init__(self):
         self.left, self.bytes_left = MOST_WATCHED, MOST_WATCHED_BYTES
         self.seen = set()
-        # Arrays and tensors in the value: other values may share their elements.
+        # Arrays and tensors in the value. Other values may share their elements.
         self.arrays = []
 
     def of(self, value):
@@ -35,7 +35,7 @@ class Fingerprint:
         if isinstance(value, (types.FunctionType, types.MethodType, functools.partial, type)):
             return self.of_code(value)
         if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
-            # A method of an object counts as the object.
+            # A method of an object is treated as the object.
             return None if isinstance(value.__self__, types.ModuleType) else self.of(value.__self__)
         if isinstance(value, types.ModuleType):
             return None
@@ -73,7 +73,7 @@ class Fingerprint:
         return [self.of(own) if type(own) is dict else None, [self.of(part) for part in kept]]
 
     def shared_with(self, others):
-        """Returns the first named value that was part of this fingerprint, or shares elements with an array
+        """Returns the name of the first value that was part of this fingerprint, or shares elements with an array
         of it."""
         torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
         for name, other in others.items():
@@ -85,15 +85,15 @@ class Fingerprint:
                 elif numpy is not None and isinstance(other, numpy.ndarray) and isinstance(array, numpy.ndarray):
                     shared = numpy.may_share_memory(other, array)
                 else:
-                    # A tensor and an array may share elements too, which is not checked: loops rarely mix
-                    # them so.
+                    # A tensor and an array may share elements too. This is not checked, because
+                    # loops rarely mix the two.
                     shared = False
                 if shared:
                     return name
         return None
 
     def of_code(self, value):
-        """Fingerprints what code keeps between calls: defaults, closure variables, attributes."""
+        """Fingerprints the values that code keeps between calls: defaults, closure variables, attributes."""
         if isinstance(value, types.MethodType):
             return self.of(value.__self__)
         if isinstance(value, functools.partial):
@@ -108,7 +108,7 @@ class Fingerprint:
             try:
                 kept.append(cell.cell_contents)
             except ValueError:
-                # The closure variable has no value yet.
+                # The closure variable is not set yet.
                 kept.append(None)
         return [self.of(part) for part in (value.__defaults__, value.__kwdefaults__, kept, value.__dict__)]
 
@@ -159,7 +159,7 @@ def slots_of(kind):
 
 
 def memory_of(tensor):
-    """Returns the address of a tensor's storage, which its views share; `None`: it has none."""
+    """Returns the address of a tensor's storage, which its views share; `None` if it has none."""
     try:
         return tensor.untyped_storage().data_ptr() or None
     except Exception:

@@ -1,18 +1,18 @@
-# Function calls, in a fork that does nothing else: the fork makes the program, runs it, and writes records.
-# The records are for the caller who sent the function.
+# Function calls, in a fork that does nothing else. The fork loads the program, runs it, and writes
+# records for the caller who sent the function.
 
-# Memory that PyTorch, its libraries and threads need, beyond the caller's limit.
+# Memory that PyTorch, its libraries and threads need in addition to the caller's limit, bytes.
 OWN_MEMORY = 1 << 30
 
-# The same with a driver, which maps more memory.
+# The same with a driver, which maps more memory, bytes.
 OWN_MEMORY_WITH_DEVICE = 32 << 30
 
-# Most failed iterations that are reported with a traceback.
+# Maximum number of failed iterations that are reported with a traceback.
 MOST_FAILURES = 20
 
 
 class Records:
-    """Sends the caller's records one after the other, each as soon as it exists."""
+    """Sends the caller's records one after another, each as soon as it exists."""
 
     def __init__(self):
         self.failures = 0
@@ -45,7 +45,7 @@ def failure_told(error, code, in_full):
     try:
         text = str(error)
     except BaseException as inner:
-        text = f"(its text cannot be had: {type(inner).__name__})"
+        text = f"(its text is not available: {type(inner).__name__})"
     message = text if isinstance(error, (Broken, NotData)) else f"{type(error).__name__}: {text}"
     if isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY):
         code = "out_of_memory"
@@ -69,7 +69,7 @@ def failure_told(error, code, in_full):
 
 
 def stand_in_for_cuda(torch):
-    """Returns a mode that keeps tensors on the CPU which the code moves to a GPU."""
+    """Returns a mode in which tensors that the code moves to a GPU stay on the CPU."""
 
     def here(value):
         if isinstance(value, torch.device) and value.type == "cuda":
@@ -79,7 +79,7 @@ def stand_in_for_cuda(torch):
         return value
 
     def named_here(name, value):
-        # A number alone is the index of a GPU, too.
+        # A number alone is also the index of a GPU.
         is_index = name == "device" and isinstance(value, int)
         return torch.device("cpu") if is_index else here(value)
 
@@ -88,7 +88,7 @@ def stand_in_for_cuda(torch):
             if function is torch.Tensor.cuda or function is torch.Tensor.pin_memory:
                 return args[0]
             kwargs = {name: named_here(name, value) for name, value in (kwargs or {}).items()}
-            # Only memory of a machine with a GPU can be pinned.
+            # Memory can be pinned only on a machine with a GPU.
             kwargs.pop("pin_memory", None)
             return function(*map(here, args), **kwargs)
 
@@ -163,7 +163,7 @@ class FunctionCall:
 
 
 def run_functions(runner, asked):
-    """Makes one call, and further calls as long as the caller keeps the process."""
+    """Makes one call, and further calls while the caller keeps the process."""
     while run_function(runner, asked):
         asked = read_frame(SESSION)
     # The server sends no further call.
@@ -171,7 +171,7 @@ def run_functions(runner, asked):
 
 
 def run_function(runner, asked):
-    """Reads a call, makes it and reports its end; returns whether this process waits for another one. Errors
+    """Reads a call, makes it and reports its end. Returns whether this process waits for another call. Errors
     become records."""
     data = read_exactly(SESSION, asked["bytes"])
     torch, reserve = runner.torch, bytearray(16 << 20)
@@ -198,7 +198,8 @@ def run_function(runner, asked):
         reserve = None
         code = "not_data" if isinstance(error, NotData) else "raised"
         records.failed(error, "broken" if isinstance(error, Broken) else code)
-    # After an error the process may hold any state. Remaining threads would run during the next call.
+    # After an error the process may be in any state. Remaining threads would run during the next
+    # call.
     waits = asked["keep"] and call is not None and not records.failures and threading.active_count() == 1
     del reserve, call, data
     sys.stdout.flush()

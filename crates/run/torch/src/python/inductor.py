@@ -1,8 +1,9 @@
-# `torch.compile` with Inductor: files that it would write are kept in memory, and compilers run outside this
-# process.
+# `torch.compile` with Inductor. The files that it would write are kept in memory, and compilers run
+# outside this process.
 #
-# Its Python modules are kept in memory, its C++ code is built like an extension of `load_inline`, and its
-# Triton kernels are compiled like all others. Inductor is imported on first use, since that takes a second.
+# Its Python modules are kept in memory. Its C++ code is built like an extension of `load_inline`.
+# Its Triton kernels are compiled like all others. Inductor is imported on first use, because the
+# import takes a second.
 
 import hashlib
 import io
@@ -11,8 +12,8 @@ import linecache
 # The module that every user of Inductor imports.
 ENTRANCE = "torch._inductor.compile_fx"
 
-# Settings, by their names in several versions: no caches in files, and nothing that needs files, tools or
-# other processes.
+# Settings, some under the names of several versions. They disable caches in files, and features
+# that need files, tools or other processes.
 OF_INDUCTOR = {
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
@@ -29,7 +30,7 @@ OF_INDUCTOR = {
     "cpp.vec_isa_ok": True,
 }
 
-# Macros of Inductor's own builds, and their floating-point options.
+# Macros and floating-point options of Inductor's own builds.
 DEFINED = (
     "-DNDEBUG",
     "-DTORCH_INDUCTOR_CPP_WRAPPER",
@@ -68,13 +69,15 @@ class Inductor:
                 setattr(holder, last, value)
         importlib.import_module("torch._functorch.config").enable_autograd_cache = False
         self.name_compiler(importlib.import_module("torch._inductor.cpp_builder"))
-        # Inductor would test AVX-512 extensions with a compiler in this process: its code does without them.
+        # Inductor would test AVX-512 extensions with a compiler in this process; its code works
+        # without them.
         importlib.import_module("torch._inductor.cpu_vec_isa").VecISA.check_build = lambda isa, code: False
         cache.write = self.write
         cache._reload_python_module = self.module
         cache.CppCodeCache.load_async = classmethod(lambda cls, *given, **named: self.load(cls, *given, **named))
         for name in ("torch._dynamo.debug_utils", "torch._dynamo.repro.after_aot"):
-            # These comments in error reports describe the machine, and would run nvcc.
+            # These comments in error reports describe the machine, and creating them would run
+            # nvcc.
             module = importlib.import_module(name)
             if hasattr(module, "_cuda_system_info_comment"):
                 module._cuda_system_info_comment = lambda: ""
@@ -166,7 +169,7 @@ class Inductor:
 
 
 class WhenImported:
-    """Calls `done` as soon as a module has been imported, wherever that happens."""
+    """Calls `done` as soon as a module has been imported by any code."""
 
     def __init__(self, name, done):
         self.name, self.done = name, done
@@ -183,7 +186,7 @@ class WhenImported:
             try:
                 self.done()
             except Exception as error:
-                # The next import tries again.
+                # The next import will try again.
                 sys.meta_path.insert(0, self)
                 raise Refused(
                     "not_supported", f"`{self.name}` of this PyTorch does not work in submissions: {error}"
@@ -194,7 +197,7 @@ class WhenImported:
 
 
 def with_inductor(torch, builder):
-    """Prepares Inductor now if it is imported, else when it is."""
+    """Prepares Inductor now if it is already imported, and otherwise when it is imported."""
     inductor = Inductor(torch, builder)
     if ENTRANCE in sys.modules:
         inductor.prepare()

@@ -1,7 +1,7 @@
-# Triton kernels in a fork with a device: other programs that Triton would run are run by the server, and its
-# cache files are kept in memory.
+# Triton kernels in a fork with a device. The server runs the other programs that Triton would run,
+# and Triton's cache files are kept in memory.
 #
-# Everything up to PTX happens in this process, as elsewhere. The server runs the assembler, and the C
+# Everything up to PTX happens in this process, as usual. The server runs the assembler, and the C
 # compiler for the modules that launch kernels.
 
 import pathlib
@@ -10,7 +10,7 @@ import pathlib
 class MemoryFile:
     """A file of Triton's cache, in memory, with the methods that Triton uses."""
 
-    # Contents by paths, with a prefix that no file has.
+    # Contents by paths. The paths have a prefix that no real file has.
     files = {}
 
     def __init__(self, path):
@@ -25,7 +25,7 @@ class MemoryFile:
 
 
 class MemoryCache:
-    """Triton's cache, for this process alone: the server caches the compilers' results."""
+    """Triton's cache for this process. The server caches the compilers' results."""
 
     def __init__(self, key, override=False, dump=False):
         self.key = key
@@ -54,7 +54,7 @@ class MemoryCache:
 
 
 def path_of_triton(path):
-    """Replaces `Path` where Triton reads its compiled files."""
+    """Replaces `Path` in the code with which Triton reads its compiled files."""
     return MemoryFile(path) if path in MemoryFile.files else pathlib.Path(path)
 
 
@@ -89,7 +89,7 @@ class TritonBuilder:
         try:
             file, _ = self.builder.built({"ptxas": {"ptx": src, "options": options + ["-v"]}})
         except NotBuilt as error:
-            # Triton skips configurations that do not assemble.
+            # Triton skips configurations that the assembler rejects.
             raise self.error(f"`ptxas` failed: {error.message}\n{error.log}") from None
         with open(file, "rb") as made:
             return made.read()
@@ -99,14 +99,14 @@ class TritonBuilder:
 
 
 def triton_tools(triton):
-    """Returns Triton's assemblers with their versions, which Triton runs them for."""
+    """Returns Triton's assemblers with their versions. Triton runs an assembler to query its version."""
     ordinary = triton.knobs.nvidia.ptxas
     blackwell = getattr(triton.knobs.nvidia, "ptxas_blackwell", ordinary)
     return [types.SimpleNamespace(path=tool.path, version=tool.version) for tool in (ordinary, blackwell)]
 
 
 def with_triton(triton, builder):
-    """Patches Triton to compile in forks of this process. Everything that needs other programs is queried
+    """Patches Triton to compile in forks of this process. Information that needs other programs is queried
     now, while this process can still start some."""
     backend = importlib.import_module("triton.backends.nvidia.compiler")
     driver = importlib.import_module("triton.backends.nvidia.driver")

@@ -1,7 +1,7 @@
-# Features that submissions cannot use here: compiling files, and sometimes a GPU. The errors name a remedy,
-# which the library's own errors would not.
+# Features that submissions cannot use here: compiling files, and in some processes a GPU. The
+# errors name a remedy, which the libraries' own errors do not.
 
-# Remedy for a submission that would compile CUDA without a GPU.
+# Remedy for a submission that would compile CUDA code without a GPU.
 INSTEAD = (
     "send the CUDA source by itself (`kernel_type: cuda`, with `io`), and what it must compute as a torch "
     "kernel in `expected`, or as the reference of a comparison"
@@ -12,7 +12,7 @@ def refuse_files(name, /, *given, **named):
     """Replaces functions that compile files."""
     raise Refused(
         "not_supported",
-        f"`{name}` compiles files, and submissions have none and write none: give the text of the sources to "
+        f"`{name}` compiles files, but submissions cannot read or write files: pass the text of the sources to "
         f"`load_inline`",
     )
 
@@ -31,7 +31,7 @@ NO_GPU = (
     "no NVIDIA GPU detected",
     "0 active drivers",
     "CUDA driver version is insufficient",
-    # A machine with a GPU, in a process that has none.
+    # The machine has a GPU, but the process does not.
     "Unexpected error from cudaGetDeviceCount()",
 )
 
@@ -41,7 +41,7 @@ def without_gpu(message):
     if not any(part in message for part in NO_GPU):
         return message
     return (
-        f"{message}: there is no GPU here, and Python is run on the CPU, where `.cuda()` and `device='cuda'` leave "
-        f"tensors; streams, events and properties of a GPU need one; kernels of Triton's are run by themselves "
+        f"{message}: there is no GPU here, so Python code runs on the CPU, where `.cuda()` and `device='cuda'` leave "
+        f"tensors; streams, events and properties need a GPU; send a Triton kernel without Python code around it "
         f"(`kernel_type: triton`, with `io`)"
     )

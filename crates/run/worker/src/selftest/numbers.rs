@@ -31,9 +31,9 @@ const NORMAL: [(f64, f64); 9] = [
     (3.5, 0.999_767_371),
 ];
 
-/// Checks every element type and kind: numbers are within the bounds, have the contract's
-/// distribution, and are recognised. Another seed, another argument and the contract give other
-/// numbers.
+/// Checks every element type and kind. The numbers must be within the bounds, have the contract's
+/// distribution, and be recognised. Another seed, another argument and the contract's generator
+/// must give other numbers.
 pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
     let mut drawn = 0;
     for dtype in Dtype::ALL {
@@ -45,7 +45,7 @@ pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
             let Ok(params) = secret(&spec, dtype, "tensor") else { continue };
             let what = |text: &str| format!("{dtype} {kind:?}: {text}");
             let (words, found) = write_and_look(bench, params, params, dtype).await?;
-            ensure(found == NOTHING, || what("what was just written is not known again"))?;
+            ensure(found == NOTHING, || what("content that was just written is not recognised"))?;
             let contract =
                 InitParams::new(&spec, (dtype, &[]), "tensor").map_err(|e| e.to_string())?;
             let seed = spec.seed.map(|seed| seed + 1);
@@ -54,7 +54,7 @@ pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
                 [contract, secret(&spec, dtype, "b")?, secret(&reseeded, dtype, "tensor")?];
             for other in others {
                 let (_, found) = write_and_look(bench, params, other, dtype).await?;
-                ensure(found < NOTHING, || what("the same numbers as of something else"))?;
+                ensure(found < NOTHING, || what("other content has the same numbers"))?;
             }
             drawn += 1;
             if dtype != Dtype::Float32 {
@@ -69,7 +69,7 @@ pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
             .map_err(|text| what(&text))?;
         }
     }
-    Ok(format!("{drawn} combinations are distributed as they should be, and known again"))
+    Ok(format!("{drawn} combinations have the expected distribution and are recognised"))
 }
 
 fn secret(spec: &TensorInit, dtype: Dtype, name: &str) -> Result<InitParams, String> {
@@ -105,7 +105,7 @@ fn are_normal(numbers: &[f64]) -> Result<(), String> {
     ensure(zeros == 0, || format!("{zeros} are zero"))?;
     ensure(numbers.iter().all(|number| number.abs() < 8.3), || "too far out".to_owned())?;
     are_below(numbers, &NORMAL)?;
-    // Neighbours, two of which come from one pair, are uncorrelated, and so are their magnitudes.
+    // Neighbours and their magnitudes must be uncorrelated; two neighbours come from one pair.
     for distance in [1, 2, 4] {
         let pairs = || numbers.iter().zip(&numbers[distance..]);
         are_unrelated(pairs().map(|(a, b)| a * b), 1.0)?;
@@ -135,7 +135,7 @@ fn are_below(numbers: &[f64], thresholds: &[(f64, f64)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that products with this standard deviation have a mean of zero.
+/// Checks that products with this standard deviation have a mean near zero.
 fn are_unrelated(products: impl Iterator<Item = f64>, deviation: f64) -> Result<(), String> {
     let (count, sum) = products.fold((0.0, 0.0), |(count, sum), x| (count + 1.0, sum + x));
     let off: f64 = sum / f64::sqrt(count) / deviation;

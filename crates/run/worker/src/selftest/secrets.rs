@@ -1,4 +1,4 @@
-//! Checks that a job sees no data of the job before it.
+//! Checks that a job sees no data of the previous job.
 
 use super::bench::{Bench, buffer, counters, word};
 use super::checks::{EXACT, ensure, fails_with};
@@ -70,8 +70,8 @@ async fn found_nothing(bench: &Bench, job: WorkerJob<EvaluatePlan>) -> Result<St
     let before = bench.fleet.devices().first().map(|device| device.restarts);
     let outcome = bench.succeed(job).await?;
     let found = bench.words(&outcome, 0)?.first().copied();
-    ensure(found == Some(0), || format!("{found:?} words of the job before were seen"))?;
+    ensure(found == Some(0), || format!("{found:?} words of the previous job were seen"))?;
     let after = bench.fleet.devices().first().map(|device| device.restarts);
     let same = if before == after { "" } else { " (a worker was replaced in between)" };
-    Ok(format!("nothing of the job before was seen{same}"))
+    Ok(format!("no data of the previous job was seen{same}"))
 }
