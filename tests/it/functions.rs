@@ -199,7 +199,7 @@ fn ends(server: &Server) {
         ("if x == 3:\n    ctypes.string_at(0)", "died", "segmentation fault"),
         ("if x == 3:\n    os.abort()", "died", "abort"),
         ("if x == 3:\n    os.close(3)", "died", "its process ended"),
-        ("if x == 3:\n    os.write(3, b'\\xff' * 8)", "garbled", "too much"),
+        ("if x == 3:\n    os.write(3, b'\\xff' * 8)", "garbled", "too long"),
         ("if x == 3:\n    os.write(3, b'\\x02\\0\\0\\0{}')", "garbled", "cannot be read"),
     ] {
         let called = five(server, body);

@@ -30,7 +30,7 @@ fn inputs_come_from_the_source_or_are_generated_by_rules() {
         "by name",
         &bare("def f(*, x):\n    return x"),
         "launch_failed",
-        "by name only",
+        "only by name",
     );
     assert_eq!(named["failure"]["code"], "inputs_failed");
 }

@@ -1,9 +1,9 @@
 //! Number of hardware queues of a runner's context.
 //!
-//! Making a context with the driver's eight queues takes 160 to 200 ms on an H200 and its end
+//! On an H200, creating a context with the driver's eight queues takes 160 to 200 ms, and its end
 //! another 80 ms; with two queues it takes 75 ms and 40 ms. Work of one stream uses one queue.
-//! Streams that share a queue may wait for each other, so a source that could make streams gets the
-//! driver's number.
+//! Streams that share a queue may wait for each other. A source that could create streams therefore
+//! gets the driver's number.
 
 /// Hardware queues of a runner's context (`CUDA_DEVICE_MAX_CONNECTIONS`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,14 +11,14 @@ pub enum Queues {
     /// [`FEW`] of them.
     #[default]
     Few,
-    /// As many as the driver makes by default.
+    /// The driver's default number.
     All,
 }
 
-/// Number of queues for sources that make no streams: the current stream and PyTorch's own.
+/// Number of queues for sources that create no streams: for the current stream and PyTorch's own.
 const FEW: u8 = 2;
 
-/// Words with `stream` in them that make no further stream.
+/// Words with `stream` in them that do not create a stream.
 const HARMLESS: [&str; 24] = [
     "CUDAStream",
     "CUstream",
@@ -47,7 +47,7 @@ const HARMLESS: [&str; 24] = [
 ];
 
 impl Queues {
-    /// Returns the queues that sources need: all, unless none of their words could make a stream.
+    /// Returns the queues that sources need: all, unless none of their words could create a stream.
     pub fn of<'a>(sources: impl IntoIterator<Item = &'a str>) -> Self {
         let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
         let makes = |source: &str| {
@@ -57,7 +57,7 @@ impl Queues {
         if sources.into_iter().any(makes) { Self::All } else { Self::Few }
     }
 
-    /// Returns the byte that requests a runner with so many queues: 0 stands for the driver's
+    /// Returns the byte that requests a runner with this number of queues; 0 means the driver's
     /// number.
     pub(crate) fn byte(self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! All runners of a server: the zygote that they are forked from, and the limits on their number.
+//! All runners of a server: the zygote that creates them, and the limits on their number.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,23 +18,24 @@ use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 /// Configuration of the runners.
 #[derive(Debug, Clone)]
 pub struct RunnersConfig {
-    /// Path of this program, which the zygote starts as.
+    /// Path of this program, which is started as the zygote.
     pub program: PathBuf,
     /// Path of the Python interpreter.
     pub python: PathBuf,
-    /// Directory that holds PyTorch.
+    /// Directory that contains PyTorch.
     pub site_packages: PathBuf,
-    /// Directories of the interpreter's own files, which it reads and executes.
+    /// Directories of the interpreter's files, which it may read and execute.
     pub roots: Vec<PathBuf>,
-    /// Most evaluations that may wait in the queue; the same limit holds for function calls.
+    /// Maximum number of evaluations that wait in the queue; the same limit applies to function
+    /// calls.
     pub queue_capacity: usize,
-    /// Whether there may be several owners: each may then have at most half of the waiting
+    /// Whether there may be several owners. Each owner may then have at most half of the waiting
     /// evaluations.
     pub shared: bool,
-    /// The device that runners use, as in `CUDA_VISIBLE_DEVICES`; `None`: the CPU.
+    /// The device that runners use, as in `CUDA_VISIBLE_DEVICES`; `None` means the CPU.
     pub device: Option<String>,
-    /// Evaluations that may run in parallel; 0: one per four cores, at most 8. As many further
-    /// permits exist for owners that hold none while all are taken.
+    /// Maximum number of evaluations that run in parallel; 0 means one per four cores, at most 8. The
+    /// same number of further permits is available to owners that hold none while all are taken.
     pub places: usize,
     /// Number of spare runners that wait with a context on the device.
     pub spares: usize,
@@ -43,12 +44,12 @@ pub struct RunnersConfig {
 /// Why no runner is available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunnerUnavailable {
-    #[error("{waiting} evaluations wait for PyTorch already")]
+    #[error("{waiting} evaluations are already waiting for PyTorch")]
     QueueFull {
-        /// Evaluations that wait: of all owners, or of this owner.
+        /// Number of waiting evaluations: of all owners, or of this owner.
         waiting: usize,
     },
-    /// The system refused.
+    /// The process with PyTorch cannot be started or cannot fork.
     #[error("PyTorch in {} cannot be used: {what}", site_packages.display())]
     Failed { site_packages: PathBuf, what: String },
 }
@@ -72,7 +73,8 @@ pub struct RunnerPermit {
 }
 
 impl Runners {
-    /// Makes the runners and starts none: the first request waits until PyTorch has been imported.
+    /// Prepares the runners without starting a process. The first request waits until PyTorch is
+    /// imported.
     pub fn new(config: RunnersConfig) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // Parallel evaluations share the cores evenly.
@@ -90,7 +92,7 @@ impl Runners {
         };
         let pool = Pool::new(PoolBounds {
             places,
-            // An owner whose job sleeps does not block other owners.
+            // If an owner's job sleeps, other owners are not blocked.
             extra: places,
             waiting: config.queue_capacity,
             shared: config.shared,
@@ -106,12 +108,13 @@ impl Runners {
         }
     }
 
-    /// Returns the number of threads that a submission computes with.
+    /// Returns the number of threads that a submission uses for computation.
     pub fn threads(&self) -> usize {
         self.setup.threads
     }
 
-    /// Returns the number of evaluations that may run in parallel; as many function calls may.
+    /// Returns the number of evaluations that may run in parallel. The same number of function
+    /// calls may run.
     pub fn places(&self) -> usize {
         self.evaluations.bounds().places
     }
@@ -119,7 +122,7 @@ impl Runners {
     /// Waits for a permit for an evaluation.
     ///
     /// # Errors
-    /// The queue is full.
+    /// Fails if the queue is full.
     pub async fn place(&self, owner: Owner) -> Result<RunnerPermit, RunnerUnavailable> {
         place_in(&self.evaluations, owner).await
     }
@@ -127,7 +130,7 @@ impl Runners {
     /// Waits for a permit for a function call.
     ///
     /// # Errors
-    /// The queue is full.
+    /// Fails if the queue is full.
     pub async fn function_place(&self, owner: Owner) -> Result<RunnerPermit, RunnerUnavailable> {
         place_in(&self.functions, owner).await
     }
@@ -137,16 +140,16 @@ impl Runners {
         self.functions.waiting() > 0
     }
 
-    /// Waits until a function call waits for a permit.
+    /// Returns as soon as a function call waits for a permit.
     pub async fn wanted(&self) {
         self.functions.wanted().await;
     }
 
-    /// Starts the zygote, which imports PyTorch, if none is running; returns the versions. The
+    /// Starts the zygote, which imports PyTorch, if none is running. Returns the versions. The
     /// first call takes seconds.
     ///
     /// # Errors
-    /// PyTorch cannot be imported.
+    /// Fails if PyTorch cannot be imported.
     pub async fn warm(&self) -> Result<Versions, RunnerUnavailable> {
         let (program, setup) = (self.config.program.clone(), self.setup.clone());
         let zygote = Arc::clone(&self.zygote);
@@ -158,11 +161,11 @@ impl Runners {
         warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// Returns a fresh runner, a spare one if available and if few queues suffice. Its process has
-    /// run no submission.
+    /// Returns a fresh runner, whose process has not run a submission. It is a spare if one is
+    /// available and few queues suffice.
     ///
     /// # Errors
-    /// The system does not let this process fork.
+    /// Fails if the zygote cannot be started or cannot fork.
     pub async fn runner(&self, queues: Queues) -> Result<Runner, RunnerUnavailable> {
         if queues == Queues::Few
             && let Some(spare) = self.spares.take()
@@ -179,17 +182,17 @@ impl Runners {
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// Returns the program for a fresh runner under a tool, its standard input, and the connection
-    /// to the runner once it runs. The tool's files are in `directory`.
+    /// Returns the program for a fresh runner under a tool, the program's standard input, and the
+    /// connection to the runner. The tool's files are in `directory`.
     ///
     /// # Errors
-    /// The system refused a socket.
+    /// Fails if the system does not create the sockets.
     pub fn alone(&self, directory: &Path) -> io::Result<(ChildProgram, OwnedFd, Alone)> {
         Alone::new(&self.config.program, &self.setup, directory)
     }
 
-    /// Starts spare runners up to the configured number, if they use a device. Returns when they
-    /// are ready and no longer use the device to make their contexts.
+    /// If runners use a device, starts spare runners up to the configured number. Returns when they
+    /// are ready and no longer use the device to create their contexts.
     pub async fn replenish(&self) {
         if self.config.device.is_none() {
             return;
@@ -200,7 +203,7 @@ impl Runners {
         let make = move || {
             spares.fill(wanted, || {
                 let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
-                // The next caller that needs a runner forks again, and reports the error.
+                // The next caller that needs a runner forks again and reports the error.
                 forked(&mut zygote, (&program, &setup), Queues::Few).ok()
             });
         };
@@ -229,7 +232,8 @@ fn forked(
     match started(zygote, program, setup)?.fork(queues) {
         Ok(runner) => Ok(runner),
         Err(error) => {
-            // The system may have killed the zygote when memory ran out: retry once with a new one.
+            // The system may have killed the zygote for lack of memory: retry once with a new
+            // zygote.
             tracing::warn!(%error, "the process that has imported PyTorch is replaced");
             *zygote = None;
             let again = started(zygote, program, setup)?.fork(queues);
@@ -243,8 +247,8 @@ fn started<'a>(
     program: &std::path::Path,
     setup: &Setup,
 ) -> Result<&'a mut Zygote, String> {
-    // Replace a zygote that has ended here, not when forking fails: a deadline runs while the fork
-    // is made.
+    // An ended zygote is replaced here, not after forking fails, because a deadline runs while the
+    // fork is created.
     if zygote.as_mut().is_some_and(|zygote| !zygote.is_running()) {
         tracing::warn!("the process that has imported PyTorch has ended, and is replaced");
         *zygote = None;

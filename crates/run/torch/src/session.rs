@@ -1,4 +1,4 @@
-//! One submission in its runner, which gets one question after the other until it fails or is
+//! One submission in its runner. The runner gets one question after another until it fails or is
 //! dropped.
 
 use std::io;
@@ -22,8 +22,8 @@ use warpgauge_tensor::Dtype;
 pub struct TensorLayout {
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C
-    /// order.
+    /// Distance in elements from one index to the next, by dimension. `None` means that the tensor
+    /// is contiguous, in C order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strides: Option<Vec<u64>>,
 }
@@ -44,35 +44,36 @@ impl TensorLayout {
 /// A tensor in memory that the judge shares with the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LentTensor {
-    /// Offset of its first byte in the first call of a batch.
+    /// Offset of the first byte in the memory of the batch's first call.
     pub offset: u64,
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C
-    /// order.
+    /// Distance in elements from one index to the next, by dimension. `None` means that the tensor
+    /// is contiguous, in C order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strides: Option<Vec<u64>>,
 }
 
 impl LentTensor {
-    /// Returns a contiguous tensor of the same type and shape.
+    /// Returns a contiguous tensor with the type and shape of `like`.
     pub fn in_order(offset: u64, like: &TensorAt) -> Self {
         Self { offset, dtype: like.dtype, shape: like.shape.clone(), strides: None }
     }
 }
 
-/// Calls that the runner makes one after the other.
+/// Calls that the runner makes one after another.
 #[derive(Debug, Clone)]
 pub struct CallBatch<'a> {
     /// Arguments of the first call.
     pub arguments: &'a TreeOf<LentTensor>,
-    /// Bytes from the arguments of one call to those of the next.
+    /// Distance in bytes from the arguments of one call to those of the next.
     pub stride: u64,
     /// Number of calls.
     pub count: u32,
     /// Seed of the random number generators, before the first call.
     pub seed: u64,
-    /// Bytes that are written before each call to flush the cache; 0: the cache is not flushed.
+    /// Number of bytes that are written before each call to flush the cache; 0 means that the cache
+    /// is not flushed.
     pub flush: u64,
     /// Gate and hash settings, if the arguments are encrypted.
     pub locked: Option<LockedOrder>,
@@ -84,7 +85,7 @@ pub struct CompletedBatch {
     /// Return value of each call.
     pub returned: Vec<Tree>,
     /// Time from the start signal until the runner reported that the device had finished. If a
-    /// thread ran on for more than `FREE` after that, until it was stopped.
+    /// thread ran on after that, the time beyond `FREE` until it stopped is added.
     pub took: Duration,
 }
 
@@ -97,12 +98,12 @@ pub struct TorchSubmission {
     pub entry: EntryPoint,
     /// Classes to choose from if the contract names none, best first.
     pub preferred: Vec<String>,
-    /// Arguments of the kernel for a device beside it, from which its parameters are bound; empty
-    /// if the arguments are its own.
+    /// Arguments of the accompanying kernel for a device, to which the parameters are bound. Empty
+    /// if the submission has separate arguments.
     pub given: Vec<GivenArgument>,
 }
 
-/// An argument of a kernel for a device, which Python code may take.
+/// An argument of a kernel for a device, which Python code may receive.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GivenArgument {
     pub name: String,
@@ -116,7 +117,7 @@ pub struct GivenArgument {
 pub struct CompletedCall {
     pub returned: Tree,
     /// Time from the start signal until the runner reported completion, by the clock of this
-    /// process. If a thread ran on for more than `FREE` after that, until it was stopped.
+    /// process. If a thread ran on after that, the time beyond `FREE` until it stopped is added.
     pub took: Duration,
 }
 
@@ -136,20 +137,21 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Longest time that threads may take to stop. A thread in a system call stops when the call
+/// Maximum time that threads may take to stop. A thread in a system call stops when the call
 /// returns.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// Part of the stopping time that does not count for the call: the signal has to reach all threads.
+/// Part of the stopping time that is not counted for the call, because the signal must reach all
+/// threads.
 const FREE: Duration = Duration::from_micros(100);
 
-/// Longest wait for the end of a fork that seems to be ending.
+/// Maximum wait for the end of a fork that seems to be ending.
 const ENDING: Duration = Duration::from_millis(100);
 
-/// Why a runner could not begin. None of these reasons is a fault of the submission.
+/// Why a runner could not begin. The submission is not at fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotBegun {
-    /// Whether the zygote ended too: a runner of a new zygote may work.
+    /// Whether the zygote ended too, so that a runner of a new zygote may work.
     pub with_parent: bool,
     pub what: String,
 }
@@ -171,7 +173,7 @@ pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, NotBeg
             fork.stop();
             Ok(fork)
         }
-        Ok(_) => Err(failed("it says that it is not confined".to_owned())),
+        Ok(_) => Err(failed("it reports that it is not confined".to_owned())),
         Err(error) => {
             let end = fork.end();
             let with_parent = end.is_none();
@@ -181,7 +183,7 @@ pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, NotBeg
     }
 }
 
-/// Begins to limit the runner's threads, before the runner receives a question.
+/// Starts to limit the number of the runner's threads, before the runner receives a question.
 fn supervised(fork: &Fork, deadline: Instant) -> io::Result<()> {
     let within = deadline.saturating_duration_since(Instant::now());
     match warpgauge_sandbox::threads::received(&fork.session, within)? {
@@ -191,10 +193,10 @@ fn supervised(fork: &Fork, deadline: Instant) -> io::Result<()> {
 }
 
 impl RunnerSession {
-    /// Begins a session with a fresh runner, which must end by the deadline.
+    /// Begins a session with a fresh runner. The session must end by the deadline.
     ///
     /// # Errors
-    /// The runner could not be confined or stopped.
+    /// Fails if the runner could not be confined or stopped.
     pub fn begin(runner: Runner, deadline: Instant) -> Result<Self, NotBegun> {
         let mut fork = confined(runner, deadline)?;
         // No submitted code is in the process yet.
@@ -207,19 +209,20 @@ impl RunnerSession {
         }
     }
 
-    /// Moves the deadline for answers forward by this time.
+    /// Moves the deadline for answers to an earlier time by this duration.
     #[must_use]
     pub fn earlier(self, by: Duration) -> Self {
         let deadline = self.deadline.checked_sub(by).unwrap_or_else(Instant::now);
         Self { deadline, ..self }
     }
 
-    /// Extends the deadline by this time.
+    /// Extends the deadline by this duration.
     pub fn extend(&mut self, by: Duration) {
         self.deadline += by;
     }
 
-    /// Trusts the signal to stop from now on: for submissions that gain nothing by running on.
+    /// From now on, assumes that the signal stops the runner. For submissions that gain nothing by
+    /// running on.
     #[must_use]
     pub fn unobserved(self) -> Self {
         Self { observed: false, ..self }
@@ -229,28 +232,28 @@ impl RunnerSession {
         !self.observed
     }
 
-    /// Returns the memory that holds the submission's tensors. Between two questions it does not
-    /// change, which [`Self::ask`] and [`Self::still_stopped`] verify.
+    /// Returns the memory that holds the submission's tensors. It does not change between two
+    /// questions, which [`Self::ask`] and [`Self::still_stopped`] verify.
     pub fn memory(&self) -> &ProcessMemory {
         &self.fork.memory
     }
 
-    /// Kills the process, and waits until it has ended; its output can still be read.
+    /// Kills the process and waits for its end. Its output can still be read.
     pub fn stop_for_good(&self) {
         self.fork.end();
     }
 
-    /// Kills the process, and does not wait until it has ended, which takes the driver 0.1 s;
-    /// returns the beginning of its output up to its last answer.
+    /// Kills the process without waiting for its end, which takes the driver 0.1 s. Returns the
+    /// output that was not returned before.
     pub fn end(self) -> String {
         self.fork.kill();
         self.fork.printed_so_far()
     }
 
-    /// Measures how long an empty question takes.
+    /// Measures the duration of an empty question.
     ///
     /// # Errors
-    /// The runner did not answer.
+    /// Fails if the runner did not answer.
     pub fn idle(&mut self) -> Result<Duration, RunnerFault> {
         match self.ask(Question::Nothing)? {
             (Answer::Done(_), took) => Ok(took),
@@ -258,11 +261,11 @@ impl RunnerSession {
         }
     }
 
-    /// Runs the module and makes its object; this must be the first question, once. `init`:
-    /// arguments of the constructor, in place of the module's own.
+    /// Runs the module and creates its object. This must be the first question, and only once.
+    /// `init`: arguments of the constructor that replace the module's own.
     ///
     /// # Errors
-    /// The submission is wrong.
+    /// Fails if the submission is wrong.
     pub fn load(
         &mut self,
         submission: &TorchSubmission,
@@ -279,7 +282,7 @@ impl RunnerSession {
     /// Returns the current locations of the module's parameters and buffers.
     ///
     /// # Errors
-    /// The runner did not answer.
+    /// Fails if the runner did not answer.
     pub fn parameters(&mut self) -> Result<Vec<ModuleParameter>, RunnerFault> {
         match self.ask(Question::Parameters)?.0 {
             Answer::Parameters(parameters) => Ok(parameters),
@@ -291,7 +294,7 @@ impl RunnerSession {
     /// against the request, except for addresses.
     ///
     /// # Errors
-    /// The runner allocated nothing, or other arguments.
+    /// Fails if the runner allocated nothing or other arguments.
     pub fn allocate(&mut self, arguments: &TreeOf<TensorLayout>) -> Result<Tree, RunnerFault> {
         let made = match self.ask(Question::Allocate { arguments })?.0 {
             Answer::Made(made) => made,
@@ -305,10 +308,10 @@ impl RunnerSession {
         Ok(made)
     }
 
-    /// Lets the submission make its own arguments, and returns their locations.
+    /// Lets the submission create its own arguments, and returns their locations.
     ///
     /// # Errors
-    /// The submission made no valid arguments.
+    /// Fails if the submission created no valid arguments.
     pub fn make_inputs(&mut self, seed: u64) -> Result<Tree, RunnerFault> {
         match self.ask(Question::MakeInputs { seed })?.0 {
             Answer::Made(made) => Ok(made),
@@ -316,15 +319,15 @@ impl RunnerSession {
         }
     }
 
-    /// Makes arguments for several seeds: for all of them or for the first few, at least one.
+    /// Creates arguments for all of the seeds, or only for the first few, but at least one.
     ///
     /// # Errors
-    /// The submission made no valid arguments.
+    /// Fails if the submission created no valid arguments.
     pub fn draw_inputs(&mut self, seeds: &[u64]) -> Result<Vec<Tree>, RunnerFault> {
         match self.ask(Question::Draw { seeds })?.0 {
             Answer::Drawn(drawn) if (1..=seeds.len()).contains(&drawn.len()) => Ok(drawn),
             Answer::Drawn(drawn) => {
-                let text = format!("it made {} inputs of {}", drawn.len(), seeds.len());
+                let text = format!("it made {} sets of inputs, and {} were requested", drawn.len(), seeds.len());
                 Err(RunnerFault::Forged(text))
             }
             other => Err(unasked(&other)),
@@ -334,7 +337,7 @@ impl RunnerSession {
     /// Searches for inputs that the function accepts.
     ///
     /// # Errors
-    /// The function accepts none of the inputs that were tried.
+    /// Fails if the function accepts none of the inputs that were tried.
     pub fn suggest(&mut self) -> Result<SuggestedInputs, RunnerFault> {
         match self.ask(Question::Suggest)?.0 {
             Answer::Suggested(suggestion) => Ok(suggestion),
@@ -342,11 +345,11 @@ impl RunnerSession {
         }
     }
 
-    /// Returns what a call returns, without a change of the object or its generators. `arguments`:
-    /// their layouts, with content of zeros; `None`: the submission's own arguments.
+    /// Returns the result of a call without changing the object or its generators. `arguments`:
+    /// layouts of arguments that hold zeros; `None` means the submission's own arguments.
     ///
     /// # Errors
-    /// The call raised an exception.
+    /// Fails if the call raised an exception.
     pub fn probe(
         &mut self,
         arguments: Option<&TreeOf<TensorLayout>>,
@@ -358,28 +361,28 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the calls from here on with a fresh copy of the object, whose state is discarded;
-    /// `begin: false`: with the object itself again.
+    /// Makes the following calls with a fresh copy of the object, whose state is discarded. With
+    /// `begin: false`, uses the object itself again.
     ///
     /// # Errors
-    /// The object cannot be copied.
+    /// Fails if the object cannot be copied.
     pub fn aside(&mut self, begin: bool) -> Result<(), RunnerFault> {
         self.done(Question::Aside { begin, watch: false })
     }
 
-    /// Makes the calls from here on with a fresh copy of the object, and notes the types of the
+    /// Makes the following calls with a fresh copy of the object, and records the types of the
     /// tensors that it computes.
     ///
     /// # Errors
-    /// The object cannot be copied.
+    /// Fails if the object cannot be copied.
     pub fn watch_aside(&mut self) -> Result<(), RunnerFault> {
         self.done(Question::Aside { begin: true, watch: true })
     }
 
-    /// Returns the types of 16 bits in which the watched copy computed.
+    /// Returns the 16-bit types in which the watched copy computed.
     ///
     /// # Errors
-    /// The runner did not answer as asked.
+    /// Fails if the runner did not answer the question.
     pub fn shorter_types(&mut self) -> Result<Vec<Dtype>, RunnerFault> {
         match self.ask(Question::ShorterTypes)?.0 {
             Answer::ShorterTypes(types) => Ok(types),
@@ -390,7 +393,7 @@ impl RunnerSession {
     /// Computes gradients in each call from now on.
     ///
     /// # Errors
-    /// The runner did not answer.
+    /// Fails if the runner did not answer.
     pub fn backward(&mut self, upstream: &[GradientInput]) -> Result<(), RunnerFault> {
         self.done(Question::Backward { upstream })
     }
@@ -398,7 +401,7 @@ impl RunnerSession {
     /// Calls the function once.
     ///
     /// # Errors
-    /// The call raised an exception, or the process ended or did not return in time.
+    /// Fails if the call raised an exception, or the process ended or did not return in time.
     pub fn call(&mut self, seed: u64) -> Result<CompletedCall, RunnerFault> {
         match self.ask(Question::Call { seed })? {
             (Answer::Done(Some(returned)), took) => Ok(CompletedCall { returned, took }),
@@ -406,21 +409,21 @@ impl RunnerSession {
         }
     }
 
-    /// Opens device memory that the judge shares; `handle` is its handle in base64.
+    /// Opens device memory that the judge shares. `handle` is its handle, base64.
     ///
     /// # Errors
-    /// The runner cannot open it.
+    /// Fails if the runner cannot open the memory.
     pub fn open(&mut self, handle: &str, bytes: u64) -> Result<(), RunnerFault> {
         self.done(Question::Open { handle, bytes })
     }
 
     /// Frees the device memory that the runner does not use, and holds `padding` bytes until the
-    /// next call of this function. What later calls allocate then lies elsewhere on the device.
-    /// `lent`: handle and size in bytes of memory that the runner opens in place of the memory that
-    /// it has open.
+    /// next call of this function. Later calls then allocate at other addresses of the device. The
+    /// last argument is the handle and the size in bytes of memory that the runner opens in place
+    /// of the memory that it has open.
     ///
     /// # Errors
-    /// The runner cannot allocate or open the memory.
+    /// Fails if the runner cannot allocate or open the memory.
     pub fn relocate(
         &mut self,
         padding: u64,
@@ -432,16 +435,16 @@ impl RunnerSession {
     /// Prepares a batch of calls. The content of the arguments may be written afterwards.
     ///
     /// # Errors
-    /// The runner cannot prepare the batch.
+    /// Fails if the runner cannot prepare the batch.
     pub fn prepare(&mut self, batch: &CallBatch<'_>) -> Result<(), RunnerFault> {
         let CallBatch { arguments, stride, count, seed, flush, ref locked } = *batch;
         self.done(Question::Prepare { arguments, stride, count, seed, flush, locked })
     }
 
-    /// Makes the prepared calls. The answer is not checked to have one result per call.
+    /// Makes the prepared calls. Does not check that the answer has one result per call.
     ///
     /// # Errors
-    /// A call raised an exception, or the process ended or did not return in time.
+    /// Fails if a call raised an exception, or the process ended or did not return in time.
     pub fn run(&mut self) -> Result<CompletedBatch, RunnerFault> {
         match self.ask(Question::Run)? {
             (Answer::Ran(returned), took) => Ok(CompletedBatch { returned, took }),
@@ -449,11 +452,11 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the prepared calls, and returns a trace of the device. The runner gets at most
-    /// `within` for that: no verdict depends on a trace.
+    /// Makes the prepared calls, and returns a trace of the device. The runner may take at most
+    /// `within` for this, because no verdict depends on a trace.
     ///
     /// # Errors
-    /// The runner could not trace, or did not return in time.
+    /// Fails if the runner could not trace, or did not return in time.
     pub fn trace(&mut self, within: Duration) -> Result<DeviceTrace, RunnerFault> {
         let deadline = self.deadline;
         self.deadline = deadline.min(Instant::now() + within);
@@ -468,16 +471,16 @@ impl RunnerSession {
     /// Makes the prepared calls while the tool around the runner profiles them.
     ///
     /// # Errors
-    /// A call raised an exception, or the process ended or did not return in time.
+    /// Fails if a call raised an exception, or the process ended or did not return in time.
     pub fn count(&mut self) -> Result<(), RunnerFault> {
         self.done(Question::Count)
     }
 
-    /// Returns the times of the calls by the device's events, milliseconds: one per call if the
-    /// cache was flushed, else one for the whole batch.
+    /// Returns the times of the calls according to the device's events, milliseconds: one for each
+    /// call if the cache was flushed, otherwise one for the whole batch.
     ///
     /// # Errors
-    /// The runner did not answer.
+    /// Fails if the runner did not answer.
     pub fn times(&mut self) -> Result<Vec<f64>, RunnerFault> {
         match self.ask(Question::Times)?.0 {
             Answer::Times(times) => Ok(times),
@@ -493,11 +496,11 @@ impl RunnerSession {
     }
 
     /// Returns the fault of a runner that described a tensor that cannot be read. A tensor that is
-    /// too large is no forgery.
+    /// too large is not a forgery.
     pub fn fault_of(&self, error: &LayoutError) -> RunnerFault {
         match error {
             LayoutError::TooLarge { .. } => RunnerFault::unusable(format!(
-                "a tensor on the host {error}: make it smaller, or keep it on a GPU"
+                "a tensor on the host {error}: make it smaller or keep it on a GPU"
             )),
             LayoutError::Invalid(_) | LayoutError::Memory(_) => RunnerFault::Forged(format!(
                 "its process reports a tensor that cannot be read: {error}"
@@ -505,8 +508,8 @@ impl RunnerSession {
         }
     }
 
-    /// Returns the same fault, or another if the process has ended: its memory is gone then,
-    /// whatever its answer said.
+    /// Returns the fault, or another one if the process has ended: its memory is then gone,
+    /// regardless of its answer.
     pub fn explained(&self, fault: RunnerFault) -> RunnerFault {
         // The runner is stopped, so only another process can have killed it.
         let ended =
@@ -514,11 +517,11 @@ impl RunnerSession {
         if ended { self.died() } else { fault }
     }
 
-    /// Checks that the runner has been stopped since it answered, so that what was read from its
+    /// Checks that the runner has been stopped since its answer, so that the content read from its
     /// memory has not changed.
     ///
     /// # Errors
-    /// The runner ran, or has ended.
+    /// Fails if the runner ran or has ended.
     pub fn still_stopped(&mut self) -> Result<(), RunnerFault> {
         if self.is_trusted() {
             return Ok(());
@@ -530,8 +533,8 @@ impl RunnerSession {
         self.ask_while(what, |_, _| ()).map(|((), answer, took)| (answer, took))
     }
 
-    /// Does the same as [`Self::ask`], and calls `meanwhile` after the runner continues, before its
-    /// answer is read.
+    /// Like [`Self::ask`], but calls `meanwhile` after the runner continues, before its answer is
+    /// read.
     pub(crate) fn ask_while<T>(
         &mut self,
         what: Question<'_>,
@@ -539,15 +542,15 @@ impl RunnerSession {
     ) -> Result<(T, Answer, Duration), RunnerFault> {
         let turn = self.secret.bits();
         let timed = matches!(what, Question::Call { .. } | Question::Nothing | Question::Run);
-        // The time of an empty question is subtracted from others: it must not be too long.
+        // The time of an empty question is subtracted from other times, so it must not be too long.
         let counts_late = matches!(what, Question::Call { .. } | Question::Run);
         if !timed {
             self.still_stopped()?;
-            // The runner has to read a long question while it is sent.
+            // The runner must read a long question while it is sent.
             self.fork.go_on();
         }
-        // A timed question is sent first, and the runner finds it when it continues: the clock runs
-        // from there to the end of the answer.
+        // A timed question is sent first, and the runner receives it when it continues. The
+        // measured time begins there and ends with the answer.
         let sent = send(&self.fork.session, &Asked { turn, what }, self.deadline);
         if timed {
             // The question must not have woken the runner.
@@ -563,7 +566,7 @@ impl RunnerSession {
         let late = self.stopped(heard_at)?.saturating_sub(FREE);
         let took = heard_at - began + if counts_late { late } else { Duration::ZERO };
         let answered: Answered = serde_json::from_slice(&frame).map_err(|error| {
-            RunnerFault::Forged(format!("what it said cannot be read: {error}"))
+            RunnerFault::Forged(format!("its message cannot be read: {error}"))
         })?;
         if answered.turn != turn {
             return Err(RunnerFault::Forged("it answered what it was not asked".to_owned()));
@@ -574,7 +577,7 @@ impl RunnerSession {
         }
     }
 
-    /// Waits until all threads are stopped; returns how long the last one ran on after the answer.
+    /// Waits until all threads are stopped. Returns how long the last one ran on after the answer.
     fn stopped(&mut self, heard_at: Instant) -> Result<Duration, RunnerFault> {
         if self.is_trusted() {
             return Ok(Duration::ZERO);
@@ -614,7 +617,7 @@ impl RunnerSession {
                 self.fork.end();
                 RunnerFault::TimedOut
             }
-            io::ErrorKind::InvalidData => RunnerFault::Forged(format!("it said too much: {error}")),
+            io::ErrorKind::InvalidData => RunnerFault::Forged(format!("its message is too long: {error}")),
             _ => self.died(),
         }
     }
@@ -643,5 +646,5 @@ pub(crate) fn unasked(answer: &Answer) -> RunnerFault {
         Answer::Gate(_) => "gate",
         Answer::Refused(_) => "refused",
     };
-    RunnerFault::Forged(format!("it answered `{kind}` where something else was asked"))
+    RunnerFault::Forged(format!("it answered `{kind}` to a different question"))
 }

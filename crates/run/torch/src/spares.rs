@@ -1,21 +1,21 @@
-//! Spare runners, which have made their context on a device before an evaluation needs them.
+//! Spare runners, which have created their context on a device before an evaluation needs them.
 //!
-//! Making a context takes the driver some 0.3 s, and disturbs measurements on the device: the
-//! caller must make sure that none is running.
+//! Creating a context takes the driver some 0.3 s, and disturbs measurements on the device. The
+//! caller must ensure that no measurement is running.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fork::Runner;
 
-/// Longest wait for all contexts that are made together.
+/// Maximum wait for all contexts that are created together.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Idle spare runners. Dropping them kills the processes.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
     waiting: Mutex<Vec<Runner>>,
-    /// Held while spare runners are made.
+    /// Held while spare runners are created.
     making: Mutex<()>,
 }
 
@@ -25,20 +25,20 @@ impl Spares {
         self.those_waiting().pop()
     }
 
-    /// Makes runners until `wanted` are idle. Returns when they are ready. Blocks.
+    /// Creates runners until `wanted` are idle. Returns when they are ready. Blocks.
     pub(crate) fn fill(&self, wanted: usize, fork: impl FnMut() -> Option<Runner>) {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = wanted.saturating_sub(self.those_waiting().len());
         let until = Instant::now() + LIMIT;
-        // All runners begin before this waits for the first one, so that their contexts are made in
-        // parallel.
+        // All runners start before this waits for the first one, so that their contexts are created
+        // in parallel.
         let fresh: Vec<Runner> =
             std::iter::repeat_with(fork).take(missing).map_while(|f| f).collect();
         for runner in fresh {
             if runner.is_ready_by(until) {
                 self.those_waiting().push(runner);
             } else {
-                // The next caller that needs a runner makes one, and reports the error.
+                // The next caller that needs a runner creates one and reports the error.
                 runner.killer().kill();
             }
         }
@@ -46,7 +46,7 @@ impl Spares {
 
     fn those_waiting(&self) -> MutexGuard<'_, Vec<Runner>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // The system may have killed a runner when memory ran out.
+        // The system may have killed a runner for lack of memory.
         waiting.retain(|runner| runner.is_ready_by(Instant::now()));
         waiting
     }

@@ -1,11 +1,11 @@
-//! The threads of a fork, observed from outside: whether all are stopped, and whether one ran
+//! The threads of a fork, observed from outside: whether all are stopped, and whether any ran
 //! afterwards.
 //!
 //! SIGSTOP is delivered to one thread, which stops the others when it leaves the kernel. While that
-//! thread is in a long system call (`madvise`, for example) the others run on, so sending the
-//! signal proves nothing. The judge therefore reads the state of each thread from `/proc`, and how
-//! often the scheduler has run it. A thread that was stopped, woken and stopped again has a higher
-//! count.
+//! thread is in a long system call (`madvise`, for example) the others continue to run. Sending the
+//! signal thus proves nothing. The judge therefore reads the state of each thread from `/proc`, and
+//! how often the scheduler has run it. A thread that was stopped, woken and stopped again has a
+//! higher count.
 
 use std::fs::File;
 use std::io;
@@ -18,28 +18,28 @@ use rustix::fs::{Mode, OFlags, RawDir, SeekFrom, openat, seek};
 
 use super::awaited::awaited;
 
-/// Most threads whose files stay open between two observations; with more threads, files are opened
-/// each time.
+/// Maximum number of threads whose files stay open between two observations. If there are more
+/// threads, files are opened for each observation.
 const KEPT: usize = 128;
 
-/// Total time for which threads may run after they were observed to be stopped. The kernel marks a
-/// thread as stopped shortly before the thread gives its processor away. If the kernel preempts it
-/// in between, it runs once more, for some microseconds.
+/// Maximum total time for which threads may run after they were observed to be stopped. The kernel
+/// marks a thread as stopped shortly before the thread gives up its processor. If the kernel
+/// preempts the thread in between, it runs once more, for some microseconds.
 const TAIL: Duration = Duration::from_micros(100);
 
-/// Number of observations without a pause, and number of those after which the processor is
-/// yielded. Later ones come with growing pauses.
+/// Number of observations without a pause, and number of observations after which pauses begin.
+/// Between the two the processor is yielded; later pauses grow.
 const EAGER: u32 = 4;
 const YIELDING: u32 = 8;
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Bytes to read of a thread's `stat` and `schedstat`, and number of fields in `stat` between the
-/// state and the number of threads.
+/// Number of bytes to read of a thread's `stat` and `schedstat`, and number of fields in `stat`
+/// between the state and the number of threads.
 const READ: usize = 512;
 const NUM_THREADS: usize = 16;
 
-/// Why a fork does not count as stopped.
+/// Why a fork is not considered stopped.
 #[derive(Debug)]
 pub(crate) enum NotStopped {
     /// The process has ended.
@@ -58,11 +58,11 @@ impl std::fmt::Display for NotStopped {
             Self::Ended => f.write_str("its process has ended"),
             Self::Running(state) => write!(
                 f,
-                "a thread of it does not stop (state {state} in /proc), as threads do that are in a long system \
+                "one of its threads does not stop (state {state} in /proc), which happens in a long system \
                  call"
             ),
             Self::Woken => f.write_str(
-                "a thread of it ran while all were stopped: something woke the process before it was its turn",
+                "one of its threads ran while all were stopped: something woke the process before its turn",
             ),
             Self::Unknown(error) => write!(f, "the state of its threads cannot be observed: {error}"),
         }
@@ -81,16 +81,16 @@ pub(crate) struct Threads {
     /// The directory `/proc/PID/task`.
     directory: OwnedFd,
     observed: Vec<Thread>,
-    /// Number of threads, from the first on, that the current observation found stopped.
+    /// Number of threads, from the first on, that the current observation found to be stopped.
     stopped: usize,
 }
 
 /// Result of an observation.
 enum Observed {
     Stopped,
-    /// A thread was in this state at that time.
+    /// A thread was in this state at this time.
     Running(char, Instant),
-    /// The process has other threads than those in the list.
+    /// The process has other threads than the list.
     OtherThreads,
 }
 
@@ -99,7 +99,7 @@ struct Thread {
     number: u32,
     files: Option<Files>,
     state: char,
-    /// Number of threads of the process when this one was observed.
+    /// Number of threads of the process when this thread was observed.
     beside: usize,
     runs: Runs,
 }
@@ -111,7 +111,7 @@ struct Files {
     schedstat: File,
 }
 
-/// How often a thread got a processor, and the total time on it.
+/// Number of times that a thread got a processor, and its total time on a processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Runs {
     times: u64,
@@ -119,11 +119,11 @@ struct Runs {
 }
 
 impl Threads {
-    /// Opens the directory of a process's threads: its holder can observe them, unless `/proc` is
-    /// closed to it.
+    /// Opens the directory of a process's threads. The holder of the directory can observe the
+    /// threads, unless it has no access to `/proc`.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub(crate) fn directory_of(process: i32) -> io::Result<OwnedFd> {
         Ok(File::open(format!("/proc/{process}/task"))?.into())
     }
@@ -134,11 +134,11 @@ impl Threads {
     }
 
     /// Waits until all threads are stopped. `ended`: a handle of the process; `signalled`: the time
-    /// when SIGSTOP was sent. Returns the time from then to the last observation of a running
+    /// when SIGSTOP was sent. Returns the time from the signal to the last observation of a running
     /// thread. Blocks.
     ///
     /// # Errors
-    /// Any [`NotStopped`] but `Woken`; [`NotStopped::Running`] at the deadline.
+    /// Returns any [`NotStopped`] except `Woken`; [`NotStopped::Running`] at the deadline.
     pub(crate) fn stopped(
         &mut self,
         ended: impl AsFd,
@@ -172,7 +172,7 @@ impl Threads {
     /// Checks that no thread has run since all were observed to be stopped.
     ///
     /// # Errors
-    /// [`NotStopped::Woken`], or the system does not show the state.
+    /// Returns [`NotStopped::Woken`], or an error if the system does not show the state.
     pub(crate) fn still_stopped(&mut self) -> Result<(), NotStopped> {
         let keep = self.observed.len() <= KEPT;
         let mut tail = Duration::ZERO;
@@ -214,7 +214,7 @@ impl Threads {
         if dead { Err(NotStopped::Ended) } else { Ok(Observed::Stopped) }
     }
 
-    /// Lists the threads anew; none of them is observed yet.
+    /// Updates the list of threads. All of them must be observed again.
     fn list(&mut self) -> Result<(), NotStopped> {
         let numbers = self.numbers()?;
         if numbers.is_empty() {
@@ -266,8 +266,8 @@ impl Thread {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Reads how often the thread has run, and then its state; returns whether the thread exists.
-    /// `keep`: the files stay open.
+    /// Reads how often the thread has run, and then its state. Returns whether the thread exists.
+    /// With `keep`, the files stay open.
     fn observe(&mut self, directory: &OwnedFd, keep: bool) -> io::Result<bool> {
         let files = match self.files.take() {
             Some(files) => files,
@@ -295,7 +295,7 @@ impl Files {
         match open("stat") {
             Ok(stat) => match open("schedstat") {
                 Ok(schedstat) => Ok(Some(Self { stat, schedstat })),
-                // A thread that has ended meanwhile has no `stat` either.
+                // A thread that has ended in the meantime has no `stat` either.
                 Err(error) if is_gone(&error) && text(&stat)?.is_some() => Err(uncounted()),
                 Err(error) if is_gone(&error) => Ok(None),
                 Err(error) => Err(error),
@@ -323,8 +323,8 @@ fn state_of(text: &str) -> Option<(char, usize)> {
     Some((state, fields.nth(NUM_THREADS)?.parse().ok()?))
 }
 
-/// Parses `schedstat`: nanoseconds on a processor, nanoseconds of waiting for one, and how often
-/// the thread got one.
+/// Parses `schedstat`: nanoseconds on a processor, nanoseconds of waiting for a processor, and the
+/// number of times that the thread got one.
 fn runs_of(text: &str) -> io::Result<Runs> {
     let mut numbers = text.split_whitespace().map(|number| number.parse::<u64>().ok());
     let (spent, times) = (numbers.next().flatten(), numbers.nth(1).flatten());
@@ -354,16 +354,16 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 fn unreadable() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "/proc has files of threads in another format")
+    io::Error::new(io::ErrorKind::InvalidData, "the files of threads in /proc have an unknown format")
 }
 
 fn uncounted() -> io::Error {
-    let why = "the kernel does not count how often threads run; use one that has \
+    let why = "the kernel does not count how often threads run; use a kernel with \
                CONFIG_SCHEDSTATS or CONFIG_TASK_DELAY_ACCT";
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-/// Pauses before the next observation; returns whether the process has ended by then.
+/// Pauses before the next observation. Returns whether the process has ended.
 fn has_ended_after_pause(ended: impl AsFd, attempt: u32) -> bool {
     if attempt < YIELDING {
         if attempt >= EAGER {

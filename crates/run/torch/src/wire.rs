@@ -1,4 +1,4 @@
-//! Messages between the judge and a runner: frames of JSON, of bounded length in both directions.
+//! Messages between the judge and a runner: JSON frames, whose length the receiver bounds.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::TensorAt;
 use warpgauge_tensor::{Dtype, TensorInit};
 
-/// Longest frame of a runner, bytes. Frames do not contain tensor data.
+/// Maximum size of a runner's frame, bytes. Frames do not contain tensor data.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 /// A Python value: tensors, numbers and texts in lists and dictionaries.
@@ -27,20 +27,21 @@ pub enum TreeOf<T> {
     Record(RecordKind, String, Vec<(Scalar, TreeOf<T>)>),
 }
 
-/// Kind of a structure, from which a runner makes it again.
+/// Kind of a structure, from which a runner creates the structure again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordKind {
-    /// A tuple, whose keys are its indices.
+    /// A tuple. Its keys are its indices.
     Tuple,
     NamedTuple,
     /// A dataclass instance.
     Dataclass,
     /// A dictionary whose keys are not all texts.
     Dict,
-    /// A NumPy array, with a tensor of its elements as its only part.
+    /// A NumPy array. Its only part is a tensor of its elements.
     Numpy,
-    /// A complex tensor. Its only part has the real and imaginary parts as its last dimension.
+    /// A complex tensor. Its only part is a real tensor whose last dimension holds the real and
+    /// imaginary parts.
     Complex,
 }
 
@@ -53,11 +54,11 @@ pub type Tree = TreeOf<TensorAt>;
 pub enum Scalar {
     /// `True` or `False`.
     Bool(bool),
-    /// An integer that fits in 64 bits with a sign.
+    /// An integer that fits into a signed 64-bit number.
     Int(i64),
-    /// An integer that fits in 64 bits only without a sign.
+    /// An integer that fits only into an unsigned 64-bit number.
     Large(u64),
-    /// A floating-point number, as text: JSON has no infinities.
+    /// A floating-point number as text, because JSON has no infinities.
     Float {
         /// The text that Python writes and parses.
         float: String,
@@ -123,8 +124,8 @@ impl<T> TreeOf<T> {
         }
     }
 
-    /// Returns whether both trees have the same structure and equal tensors. Values are not
-    /// compared.
+    /// Returns whether both trees have the same structure and equal tensors. Does not compare
+    /// values.
     pub fn is_alike(&self, other: &Self) -> bool
     where
         T: PartialEq,
@@ -151,7 +152,7 @@ impl<T> TreeOf<T> {
         }
     }
 
-    /// Returns the same tree with other tensors.
+    /// Returns a tree of the same structure with other tensors.
     pub fn map<U>(&self, with: &mut impl FnMut(&T) -> U) -> TreeOf<U> {
         match self {
             Self::Tensor(tensor) => TreeOf::Tensor(with(tensor)),
@@ -176,14 +177,14 @@ pub struct EntryPoint {
     pub function: Option<String>,
     /// Name of a class of the module.
     pub class: Option<String>,
-    /// Name of the class's method; `None`: `forward`.
+    /// Name of the class's method; `None` means `forward`.
     pub method: Option<String>,
 }
 
 /// A question to a runner.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked<'a> {
-    /// A number that the submission cannot predict; the answer must repeat it.
+    /// A number that the submission cannot predict. The answer must repeat it.
     pub turn: u64,
     #[serde(flatten)]
     pub what: Question<'a>,
@@ -198,30 +199,29 @@ pub(crate) enum Question<'a> {
         entry: &'a EntryPoint,
         /// Classes to choose from if the contract names none.
         preferred: &'a [String],
-        /// Arguments to choose from by the names of parameters; empty if the arguments are the
-        /// source's own.
+        /// Arguments to bind to parameters by name; empty if the source has separate arguments.
         given: &'a [super::session::GivenArgument],
-        /// Arguments of the constructor, in place of the module's own.
+        /// Arguments of the constructor that replace the module's own.
         init: Option<&'a TreeOf<()>>,
         seed: u64,
     },
     Parameters,
     Suggest,
-    /// Asks what a call returns, with a copy of the object: with these arguments, all zero, or with
-    /// its own.
+    /// Requests the result of a call of a copy of the object, with these arguments filled with
+    /// zeros or with its own arguments.
     Probe {
         arguments: Option<&'a TreeOf<super::session::TensorLayout>>,
         seed: u64,
     },
-    /// Makes the calls from here on with a copy of the object, or with the object itself again.
+    /// Makes the following calls with a copy of the object, or with the object itself again.
     Aside {
         begin: bool,
-        /// Whether the types of the tensors that the copy computes are noted.
+        /// Whether to record the types of the tensors that the copy computes.
         watch: bool,
     },
-    /// Asks for the shorter floating-point types in which the watched copy computed.
+    /// Requests the 16-bit floating-point types in which the watched copy computed.
     ShorterTypes,
-    /// Computes gradients in each call. They begin from upstream tensors, which follow the
+    /// Computes gradients in each call. They start from upstream tensors, which follow the
     /// arguments.
     Backward {
         upstream: &'a [GradientInput],
@@ -244,11 +244,12 @@ pub(crate) enum Question<'a> {
     },
     Prepare {
         arguments: &'a TreeOf<super::session::LentTensor>,
-        /// Bytes from the arguments of one call to those of the next.
+        /// Distance in bytes from the arguments of one call to those of the next.
         stride: u64,
         count: u32,
         seed: u64,
-        /// Bytes that are written before each call to flush the cache; 0: the cache is not flushed.
+        /// Number of bytes that are written before each call to flush the cache; 0 means that the
+        /// cache is not flushed.
         flush: u64,
         /// Gate and hash settings, if the arguments are encrypted.
         locked: &'a Option<super::locked::LockedOrder>,
@@ -260,13 +261,13 @@ pub(crate) enum Question<'a> {
         handle: &'a str,
         bytes: u64,
     },
-    /// Loads the kernels that hold calls back and hash results, and asks for the address of their
+    /// Loads the kernels that hold calls back and hash results, and requests the address of their
     /// page.
     Gate {
         image: &'a str,
     },
     Run,
-    /// Makes the calls once more, with a trace of the device.
+    /// Makes the calls once more, and traces the device.
     Trace,
     /// Makes the calls once more, while a tool profiles them.
     Count,
@@ -316,14 +317,14 @@ pub struct DeviceTrace {
 pub struct LoadedModule {
     /// Qualified name of the function to call, e.g. `Model.forward`.
     pub entry: String,
-    /// Arguments of the constructor; `None`: they cannot be described.
+    /// Arguments of the constructor; `None` if they cannot be described.
     pub init: Option<TreeOf<()>>,
     /// Whether the module makes its own inputs.
     pub has_inputs: bool,
-    /// Whether the object was made with the device as PyTorch's default device. Otherwise the
+    /// Whether the object was created with the device as PyTorch's default device. Otherwise the
     /// constructor ran without a default device.
     pub on_device: bool,
-    /// Whether the CPU stands in for a GPU that the source names.
+    /// Whether the CPU is used instead of a GPU that the source names.
     pub stands_in: bool,
     pub parameters: Vec<ModuleParameter>,
 }
@@ -342,18 +343,18 @@ pub struct ModuleParameter {
 /// An upstream gradient.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GradientInput {
-    /// The output that it belongs to: its name or its path.
+    /// Name or path of the output that the gradient belongs to.
     pub place: String,
     pub dtype: Dtype,
     pub shape: Vec<u64>,
 }
 
-/// Inputs that the submission accepted when they were tried.
+/// Inputs that the submission accepted in a trial.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SuggestedInputs {
     /// The inputs, in order.
     pub arguments: Vec<SuggestedInput>,
-    /// How they were found, for people.
+    /// Description of how they were found.
     pub rule: String,
 }
 
@@ -365,7 +366,7 @@ pub enum SuggestedInput {
         name: String,
         dtype: Dtype,
         shape: Vec<u64>,
-        /// Its content, without the seed.
+        /// Content of the tensor, without the seed.
         init: Box<TensorInit>,
     },
     Value {
@@ -387,14 +388,14 @@ pub struct RunnerError {
     pub log: String,
 }
 
-/// Versions that the zygote has imported.
+/// Versions of the software that the zygote has imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     /// Version of PyTorch.
     pub torch: String,
     /// Version of Python.
     pub python: String,
-    /// Version of CUDA that PyTorch is built for; `None`: PyTorch is built without CUDA.
+    /// Version of CUDA that PyTorch is built for; `None` if PyTorch is built without CUDA.
     #[serde(default)]
     pub cuda: Option<String>,
     /// Compiler settings for extensions.
@@ -405,7 +406,7 @@ pub struct Versions {
 /// Compiler settings for extensions of this PyTorch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtensionSettings {
-    /// Directory of `Python.h`.
+    /// Directory that contains `Python.h`.
     pub include: std::path::PathBuf,
     /// The C++ standard, e.g. `c++17`.
     pub standard: String,
@@ -422,20 +423,20 @@ pub enum RunnerFault {
     TimedOut,
     /// The process ended; the text describes how.
     Died(String),
-    /// The process ended and so did its parent, which would report its exit status.
+    /// The process ended, and so did its parent, which would have reported its exit status.
     DiedWithParent,
     /// A thread did not stop.
     Running(String),
-    /// A thread ran after all had stopped, or the system is so busy that it looks like that.
+    /// A thread ran after all had stopped, or the system is so busy that it seems so.
     Woken(String),
-    /// This system does not show whether the process is stopped.
+    /// The system does not show whether the process is stopped.
     NotObserved(String),
     /// The answer does not fit the question.
     Forged(String),
 }
 
 impl RunnerFault {
-    /// The runner answered as asked, but its tensors cannot be judged.
+    /// Returns the fault of a runner that answered correctly but whose tensors cannot be judged.
     pub fn unusable(message: String) -> Self {
         let code = "unusable_output".to_owned();
         Self::Refused(RunnerError { code, message, line: None, log: String::new() })

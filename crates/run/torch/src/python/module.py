@@ -1,4 +1,4 @@
-# A submission's source: running it, finding what to call, and explaining its errors.
+# A submission's source: running it, finding the function to call, and explaining errors.
 
 import inspect
 import linecache
@@ -10,7 +10,7 @@ FILE = "kernel.py"
 
 
 def run_source(source, given):
-    """Runs the source as a module; returns its names."""
+    """Runs the source as a module, and returns its names."""
     lines = source.splitlines(keepends=True)
     linecache.cache[FILE] = (len(source), None, lines, FILE)
     module = types.ModuleType("kernel")
@@ -36,12 +36,13 @@ def init_inputs(names):
 
 
 class Target:
-    """The function to call, or the method of an object that is made once."""
+    """The function to call, or the method of an object that is constructed once."""
 
     def __init__(self, name, function=None, cls=None, method=None):
         self.name, self.function, self.cls, self.method = name, function, cls, method
         self.model = None
-        # Which arguments of a kernel for a device the parameters get: indexes in order, and by name.
+        # Arguments of a kernel for a device that the parameters receive: indexes in order, and by
+        # name.
         self.chosen = None
 
     def construct(self, init):
@@ -57,7 +58,7 @@ class Target:
     def bind(self):
         """Sets the function to the current object's method."""
         if self.method == "forward" and callable(self.model):
-            # PyTorch calls the module itself, so that hooks are part of the call.
+            # Calling the module object makes PyTorch run its hooks as part of the call.
             self.function = self.model
         else:
             self.function = getattr(self.model, self.method)
@@ -72,7 +73,7 @@ class Target:
         )
 
     def choose(self, given):
-        """Binds the parameters to arguments of a kernel for a device: by name, and then to its tensors in order."""
+        """Binds the parameters to arguments of a kernel for a device: by name, and then its tensors in order."""
         parameters = list(self.signature().parameters.values())
         kinds = inspect.Parameter
         if not given or any(one.kind == kinds.VAR_POSITIONAL for one in parameters):
@@ -84,7 +85,8 @@ class Target:
         if not bound and len(required) <= len(given) <= len(parameters):
             return
         left = [index for index in range(len(given)) if index not in bound.values()]
-        # A kernel's counters and sums are written, too: a reference rather takes what is only read.
+        # A kernel's counters and sums are written, too. A reference is more likely to take
+        # arguments that are only read.
         left.sort(key=lambda index: (not given[index]["is_tensor"], given[index]["is_written"]))
         for name in required:
             if name not in bound and left:
@@ -104,7 +106,7 @@ class Target:
         if unused:
             raise Refused(
                 "different_arguments",
-                f"{self.name} has no parameter for the tensor `{unused[0]}`: name a parameter so, or take `*rest`",
+                f"{self.name} has no parameter for the tensor `{unused[0]}`: name a parameter like it, or take `*rest`",
             )
         positional, named = [], {}
         for one in parameters:
@@ -123,7 +125,7 @@ class Target:
 
 
 def arguments_of(init):
-    """Splits KernelBench's forms: a list of arguments, a dictionary of names, or a list and a dictionary."""
+    """Splits KernelBench's forms: a list of arguments, a dictionary by name, or a list and a dictionary."""
     if isinstance(init, dict):
         return [], init
     positional = list(init)
@@ -133,11 +135,11 @@ def arguments_of(init):
 
 
 def target_of(names, entry, preferred):
-    """Returns what the contract names; else the first of the preferred classes; else the only candidate."""
+    """Returns the target that the contract names, else the first preferred class, else the only candidate."""
     if entry["function"] is not None:
         function = named(names, entry["function"], "function")
         if inspect.isclass(function):
-            raise Refused("unknown_kernel", f"`{entry['function']}` is a class: give class_name")
+            raise Refused("unknown_kernel", f"`{entry['function']}` is a class: use metadata.class_name")
         return Target(entry["function"], function=function)
     method = entry["method"] or "forward"
     if entry["class"] is not None:
@@ -157,7 +159,7 @@ def target_of(names, entry, preferred):
     if several:
         raise Refused(
             "ambiguous_kernel",
-            "the source has no class `Model`, and more than one thing to call; name one in "
+            "the source has no class `Model`, and several functions or classes to call; name one in "
             f"metadata.class_name or metadata.function_name: {several}",
         )
     raise Refused(
@@ -182,13 +184,13 @@ def named(names, name, what):
 
 def of_class(name, cls, method):
     if not inspect.isclass(cls):
-        raise Refused("unknown_kernel", f"`{name}` is no class: give metadata.function_name")
+        raise Refused("unknown_kernel", f"`{name}` is not a class: use metadata.function_name")
     if not callable(getattr(cls, method, None)):
         raise Refused("unknown_kernel", f"class `{name}` has no method `{method}`")
     return Target(f"{name}.{method}", cls=cls, method=method)
 
 
-# Parts of PyTorch's messages when memory of the host or of a device runs out.
+# Parts of PyTorch's messages when memory of the host or of a device is exhausted.
 NO_MEMORY = (
     "can't allocate memory",
     "not enough memory",
@@ -203,7 +205,7 @@ FILES = "those of Python and PyTorch: make the data in the source, or send them 
 
 
 def explained(error, code):
-    """Returns a `Refused` for an exception, with the submission's own part of the traceback."""
+    """Returns a `Refused` for an exception, with the submission's part of the traceback."""
     if isinstance(error, Refused):
         own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
         if own and error.line is None:
@@ -218,7 +220,7 @@ def explained(error, code):
     elif isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY):
         code = "out_of_memory"
     elif isinstance(error, ModuleNotFoundError):
-        message = f"the source imports {error.name}, which is not installed beside PyTorch"
+        message = f"the source imports {error.name}, which is not installed together with PyTorch"
     elif isinstance(error, SystemExit):
         message = "the submission ends the process (sys.exit)"
     message = with_reason(error, without_gpu(message), own, "a kernel", FILES)

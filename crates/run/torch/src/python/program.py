@@ -1,15 +1,16 @@
-# A function that a caller sent, with what it uses: other functions as source, modules by name, values as
-# data. Pickled objects are accepted from callers who may send them.
+# A function that a caller sent, with everything that it uses: other functions as source, modules by
+# name, values as data. Pickled objects are accepted from callers who may send them.
 
 import ast
 import builtins
 import importlib
 
-# Most lines of a file that tracebacks show, and most objects of a program.
+# Maximum number of lines of a file that tracebacks show, and maximum number of objects of a
+# program.
 MOST_LINES = 200_000
 MOST_OBJECTS = 10_000
 
-# Longest source of one function, characters.
+# Maximum length of the source of one function, characters.
 LONGEST_SOURCE = 4 << 20
 
 # The `__name__` of the module that a caller's functions see.
@@ -17,7 +18,7 @@ CALLER = "caller"
 
 
 class Broken(Exception):
-    """The program cannot be made; the message says why and what would help."""
+    """The program cannot be loaded. The message gives the reason and a remedy."""
 
 
 class RaisedByProgram(Exception):
@@ -29,18 +30,18 @@ class RaisedByProgram(Exception):
 
 
 class FunctionProgram:
-    """Makes the objects of a program, each once and on demand."""
+    """Creates the objects of a program, each once and on demand."""
 
     def __init__(self, data, pickles):
         self.reader = ValueReader(data, self.other)
         self.root = self.reader.root
         self.objects = self.root["objects"]
         if len(self.objects) > MOST_OBJECTS:
-            raise Broken(f"a program of {len(self.objects)} objects; at most {MOST_OBJECTS} are made")
+            raise Broken(f"the program has {len(self.objects)} objects; the limit is {MOST_OBJECTS}")
         self.pickles = pickles
-        # Objects, and the globals of those that have some, by index.
+        # Objects by index, and the global variables of those that have some.
         self.made, self.namespaces = {}, {}
-        # Names whose object was not complete when they were bound.
+        # Names whose object was not complete yet when they were bound.
         self.postponed = []
 
     def value(self, name):
@@ -65,7 +66,7 @@ class FunctionProgram:
         if index in self.made:
             return self.made[index]
         if index in self.namespaces:
-            raise Broken("data that hold a function which needs them: pass one of the two as an argument")
+            raise Broken("data contain a function that needs these data: pass one of the two as an argument")
         described = self.objects[index]
         self.made[index] = made = getattr(self, "made_" + described["kind"])(index, described)
         return made
@@ -76,8 +77,8 @@ class FunctionProgram:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
             raise Broken(
-                f"the function uses the module {name}, and the server has no {error.name}: it can use "
-                "what is installed beside the server's PyTorch"
+                f"the function uses the module {name}, but the server has no {error.name}: functions can use "
+                "the modules that are installed with the server's PyTorch"
             ) from None
         except BaseException as error:
             raise RaisedByProgram(error) from None
@@ -89,13 +90,13 @@ class FunctionProgram:
                 found = getattr(found, part)
             except AttributeError:
                 raise Broken(
-                    f"the server's module {described['module']} has no {described['name']}; it may be of "
-                    "another version"
+                    f"the server's module {described['module']} has no {described['name']}; it may have "
+                    "a different version"
                 ) from None
         return found
 
     def made_namespace(self, index, described):
-        """Makes a module with those names of the caller's module that the program uses."""
+        """Creates a module with the names of the caller's module that the program uses."""
         self.namespaces[index] = namespace = {}
         self.bind(namespace, described["globals"])
         module = types.ModuleType(described["name"])
@@ -112,23 +113,23 @@ class FunctionProgram:
             return pickle.loads(self.reader.of(described["data"]))
         except ModuleNotFoundError as error:
             raise Broken(
-                f"a pickled object needs the module {error.name}, which the server does not have beside "
-                "its PyTorch"
+                f"a pickled object needs the module {error.name}, which is not installed with the server's "
+                "PyTorch"
             ) from None
         except BaseException as error:
             raise RaisedByProgram(error) from None
 
     def made_instance(self, index, described):
-        """Makes an instance of the caller's class, without its constructor: the attributes are sent."""
+        """Creates an instance of the caller's class without calling its constructor; sets the sent attributes."""
         made = object.__new__(self.reader.of(described["class"]))
-        # Attributes may refer to it.
+        # Attributes may refer to the object itself.
         self.made[index] = made
         for name, tree in described["state"].items():
             made.__dict__[name] = self.reader.of(tree)
         return made
 
     def made_source(self, index, described):
-        """Makes a function or a class."""
+        """Creates a function or a class from its source."""
         namespace = {"__name__": CALLER, "__builtins__": builtins}
         self.namespaces[index] = namespace
         self.bind(namespace, described["globals"])
@@ -140,7 +141,7 @@ class FunctionProgram:
         made = namespace[described["name"]]
         for attribute, name in (("__defaults__", "defaults"), ("__kwdefaults__", "kwdefaults")):
             if described.get(name) is not None:
-                # A decorated function wraps the function with the defaults.
+                # A decorated function wraps the function that has the defaults.
                 setattr(inspect.unwrap(made), attribute, self.reader.of(described[name]))
         return made
 
@@ -174,17 +175,17 @@ def compiled(described):
     source, file = described["source"], f"<{described['file']}>"
     if len(source) > LONGEST_SOURCE:
         raise Broken(
-            f"the source of {described['name']} has {len(source)} characters; at most {LONGEST_SOURCE} are "
-            "compiled: pass data as arguments"
+            f"the source of {described['name']} has {len(source)} characters; the limit is {LONGEST_SOURCE}: "
+            "pass data as arguments"
         )
     try:
         tree = ast.parse(source, file)
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise Broken(f"the source of {described['name']} is none: {error}") from None
+        raise Broken(f"the source of {described['name']} cannot be parsed: {error}") from None
     nodes = list(ast.walk(tree.body[0])) if tree.body else []
     places = described.get("places")
     if places is None or len(places) != len(nodes):
-        # An older package, or another version of Python, sends lines only.
+        # An older package, or another version of Python, sends only lines.
         places = [None] * len(nodes)
     for node, place in zip(nodes, places):
         move(node, place, described["lines"])
@@ -202,7 +203,7 @@ def move(node, place, lines):
     for name in ("lineno", "end_lineno"):
         setattr(node, name, lines[min(getattr(node, name), len(lines)) - 1])
     node.end_lineno = max(node.lineno, node.end_lineno)
-    # The text was rewritten, so its columns do not match the caller's file.
+    # The text was rewritten, so its columns do not match those of the caller's file.
     node.col_offset, node.end_col_offset = 0, 0
 
 

@@ -1,5 +1,5 @@
-# Programs that a function starts. None are started: `python -c CODE` runs in the function's own process, and
-# everything else is refused with the reason.
+# Replaces programs that a function starts, because no program may be started. `python -c CODE` runs
+# in the function's own process; everything else is rejected with the reason.
 
 import contextlib
 import io
@@ -10,17 +10,17 @@ import subprocess
 PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 NO_PROGRAMS = (
-    "a function on a server starts no programs: `python -c CODE` alone is run, in the function's own process; "
-    "call what is needed in Python"
+    "a function on a server starts no programs: only `python -c CODE` runs, in the function's own process; "
+    "do the work in Python"
 )
 
 
 class CodeTimedOut(BaseException):
-    """The code took longer than its caller gives it."""
+    """The code took longer than its caller allows."""
 
 
 class PythonCode:
-    """Replaces `subprocess.Popen`: runs the code of `python -c`, when its result is asked for."""
+    """Replaces `subprocess.Popen`: runs the code of `python -c` when its result is requested."""
 
     def __init__(
         self, args, bufsize=-1, executable=None, stdin=None, stdout=None, stderr=None, preexec_fn=None,
@@ -71,7 +71,7 @@ class PythonCode:
         return self.wait()
 
     def kill(self):
-        """The code has ended already, or was interrupted."""
+        """Does nothing: the code has already ended or was interrupted."""
 
     terminate = kill
 
@@ -107,7 +107,7 @@ class PythonCode:
 
 
 def code_of(args, is_refused):
-    """Returns the code of `python -c CODE` and `sys.argv` there; other programs are an error."""
+    """Returns the code of `python -c CODE` and its `sys.argv`. Other programs are an error."""
     words = [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
     words = [os.fsdecode(word) for word in words]
     name = os.path.basename(words[0]) if words else ""
@@ -119,7 +119,7 @@ def code_of(args, is_refused):
 
 
 def exit_code_of(code):
-    """Runs code as a program's own module, and returns the exit code that Python would have."""
+    """Runs code as a program's main module, and returns the exit code that Python would return."""
     try:
         exec(compile(code, "<string>", "exec"), {"__name__": "__main__", "__builtins__": builtins})
     except SystemExit as end:
@@ -138,7 +138,7 @@ def exit_code_of(code):
 
 @contextlib.contextmanager
 def replaced_streams(targets, out, err, given):
-    """Has Python's standard streams be those of a program. What C code prints goes to the function's own."""
+    """Replaces Python's standard streams with those of a program. Output of C code is not redirected."""
     stdout, stderr = targets
     before = sys.stdin, sys.stdout, sys.stderr
     sys.stdin = io.TextIOWrapper(io.BytesIO(given), "utf-8")
@@ -151,7 +151,7 @@ def replaced_streams(targets, out, err, given):
         yield
     finally:
         sys.stdin, sys.stdout, sys.stderr = before
-        # Without that the buffers would close with them.
+        # Otherwise the streams would close the buffers.
         for stream in {id(stream): stream for stream in made if stream not in before}.values():
             stream.flush()
             stream.detach()
@@ -174,7 +174,7 @@ def replaced_arguments(argv, env):
 
 @contextlib.contextmanager
 def interrupted_after(timeout):
-    """Raises `CodeTimedOut` in the main thread after so many seconds."""
+    """Raises `CodeTimedOut` in the main thread after `timeout` seconds."""
     if timeout is None or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -196,6 +196,6 @@ def refused_command(*args, **kwargs):
 
 
 def replace_programs():
-    """Has a function's calls of `subprocess` and `os.system` end here."""
+    """Replaces `subprocess.Popen` and `os.system` for functions."""
     subprocess.Popen = PythonCode
     os.system = refused_command

@@ -1,11 +1,11 @@
 # The session of a fork: the judge's questions about a submission, and the answers.
 #
-# The judge does not trust these answers: a submission may change all of this code. The judge verifies what is
-# in memory, which it reads itself. This code serves submissions that cooperate.
+# The judge does not trust these answers, because a submission may change all of this code. The
+# judge reads and verifies the memory itself. This code serves submissions that cooperate.
 
 
 class Refused(Exception):
-    """A question that cannot be answered, with a stable code. `log` has the submission's traceback."""
+    """Reason why a question cannot be answered, with a stable code. `log` has the submission's traceback."""
 
     def __init__(self, code, message, line=None, log=""):
         super().__init__(message)
@@ -22,10 +22,10 @@ class Refused(Exception):
         }
 
 
-# Longest message and traceback of an answer, characters.
+# Maximum length of a message and of a traceback in an answer, characters.
 MOST_TEXT = 16 << 10
 
-# Most parameters and buffers of a module: as many as fit in a frame.
+# Maximum number of parameters and buffers of a module: as many as fit into a frame.
 MOST_PARAMETERS = 4096
 
 
@@ -42,25 +42,25 @@ class Runner:
         # Arguments of the next call, and results of the last one: the judge reads both in place.
         self.arguments = []
         self.returned = None
-        # Calls the target and computes gradients, if gradients are wanted.
+        # Calls the target and computes gradients, if gradients are requested.
         self.backward = None
         # The target, while a copy of it is called instead.
         self.kept = None
-        # Names of the types of 16 bits in which a watched copy computed.
+        # Names of the 16-bit types in which a watched copy computed.
         self.shorter = set()
-        # Whether inputs cannot be made with the device as the default, and whether `get_inputs` reuses
-        # memory.
+        # Whether inputs cannot be created with the device as the default, and whether `get_inputs`
+        # reuses memory.
         self.inputs_as_written = self.redraws = False
-        # Whether the CPU stands in for a GPU that the source names.
+        # Whether the CPU is used instead of a GPU that the source names.
         self.stands_in = False
 
     def use_device(self):
-        """Makes the context. No submitted code has run yet."""
+        """Creates the context. No submitted code has run yet."""
         self.device = self.values.device = Device(self.torch)
 
     def serve(self):
         write_frame(SESSION, {"confined": True})
-        # Freed when memory runs out, so that there is enough left to report it.
+        # Freed when memory is exhausted, so that enough is left to report it.
         reserve = bytearray(16 << 20)
         while True:
             asked = read_frame(SESSION)
@@ -74,7 +74,8 @@ class Runner:
             except BaseException as error:  # Submitted code may raise anything, including SystemExit.
                 answer = explained(error, "call_failed").as_answer()
             if isinstance(answer, str):
-                # Batches encode their answers while the device computes, since encoding takes long.
+                # Batches encode their answers while the device computes, because encoding takes
+                # long.
                 body = f'{answer}, "turn": {asked["turn"]}}}'.encode()
                 write_all(SESSION, struct.pack("<I", len(body)) + body)
                 continue
@@ -84,7 +85,7 @@ class Runner:
             write_frame(SESSION, answer)
 
     def do_nothing(self, asked):
-        """Does nothing: the judge measures how long a question takes."""
+        """Does nothing: the judge measures the duration of a question."""
         return {"done": None}
 
     def do_open(self, asked):
@@ -105,7 +106,7 @@ class Runner:
         return {"done": None}
 
     def do_relocate(self, asked):
-        """Frees unused memory and holds some, so that what later calls allocate lies elsewhere on the device."""
+        """Frees unused memory and holds some, so that later calls allocate at other addresses of the device."""
         self.batch = self.returned = self.padding = None
         self.torch.cuda.empty_cache()
         self.device.forget()
@@ -160,14 +161,14 @@ class Runner:
         }
 
     def stand_in_for(self, source):
-        """Has the CPU stand in for a GPU from here on, if the source names one and there is none."""
+        """Uses the CPU instead of a GPU from now on, if the source names a GPU and there is none."""
         if self.device is None and "cuda" in source and not self.stands_in:
             self.stands_in = True
             stand_in_for_cuda(self.torch).__enter__()
 
     def constructed(self, init, seed):
-        """Makes the object; returns whether the device was PyTorch's default device then. If that fails, such
-        as with a generator of the CPU or with NumPy, the object is made without a default and moved to the
+        """Creates the object. Returns whether the device was PyTorch's default device then. If that fails, such
+        as with a generator of the CPU or with NumPy, the object is created without a default and moved to the
         device."""
         on_device = self.device is not None
         if on_device:
@@ -202,7 +203,7 @@ class Runner:
             # Omitted parameters would be neither copied nor compared.
             raise Refused(
                 "constructor_failed",
-                f"the module has {len(found)} parameters and buffers; at most {MOST_PARAMETERS} are judged",
+                f"the module has {len(found)} parameters and buffers; at most {MOST_PARAMETERS} can be judged",
             )
         return [
             {"name": name, "trained": trained, "tensor": self.values.described(value)}
@@ -210,7 +211,7 @@ class Runner:
         ]
 
     def do_allocate(self, asked):
-        """Makes arguments, whose content the judge writes. The previous arguments are freed first, so that
+        """Creates arguments, whose content the judge writes. The previous arguments are freed first, so that
         addresses and `id()` recur with other content: a submission that caches by them gives wrong
         results."""
         self.arguments = None
@@ -218,7 +219,7 @@ class Runner:
         return {"made": self.values.told_inputs(self.arguments)}
 
     def do_make_inputs(self, asked):
-        """Lets the submission make its arguments; the previous ones are freed first, as in `do_allocate`."""
+        """Lets the submission create its arguments. The previous ones are freed first, as in `do_allocate`."""
         self.arguments = None
         self.arguments = self.inputs_of(asked["seed"])
         if self.device is not None:
@@ -227,7 +228,7 @@ class Runner:
         return {"made": self.values.told_inputs(self.arguments)}
 
     def do_draw(self, asked):
-        """Does the same for several seeds, or for the first one alone if `get_inputs` reuses memory."""
+        """Like `do_make_inputs`, for several seeds, or only for the first one if `get_inputs` reuses memory."""
         seeds = asked["seeds"][:1] if self.redraws else asked["seeds"]
         self.arguments, taken = [], set()
         for seed in seeds:
@@ -277,8 +278,8 @@ class Runner:
         return arguments
 
     def inputs_on_device(self, seed):
-        """Makes the submission's inputs with the device as PyTorch's default device. If that raises an
-        exception, such as for a generator of the CPU, they are made without a default and moved."""
+        """Creates the submission's inputs with the device as PyTorch's default device. If that raises an
+        exception, such as for a generator of the CPU, they are created without a default and moved."""
         if not self.inputs_as_written:
             try:
                 with self.torch.device(self.device.place):
@@ -300,7 +301,7 @@ class Runner:
         return {"suggested": suggestion_for(self.torch, self.target, place)}
 
     def do_probe(self, asked):
-        """Returns the result of a call that does not count."""
+        """Returns the result of a call of a copy of the object, which has no effect on later calls."""
         if asked["arguments"] is None:
             self.do_make_inputs(asked)
             arguments = self.arguments
@@ -317,7 +318,7 @@ class Runner:
         return {"done": self.values.told(self.returned)}
 
     def do_aside(self, asked):
-        """Makes the calls from here on with a copy of the object, or with the object itself again."""
+        """Makes the following calls with a copy of the object, or with the object itself again."""
         if asked["begin"]:
             self.kept = self.kept or self.target
             self.target = self.kept
@@ -365,7 +366,7 @@ class Runner:
 
 
 def watched(torch, call, shorter):
-    """Returns a function that makes the call and adds the names of the types of 16 bits that its operators
+    """Returns a function that makes the call and adds the names of the 16-bit types that its operators
     return to `shorter`."""
     names = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
 

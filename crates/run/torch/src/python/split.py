@@ -1,11 +1,11 @@
-# A split loop: this process makes some of the iterations, and records the effects of each on variables
-# outside the loop. The process that joins the parts applies all effects in order.
+# A split loop. This process makes some of the iterations, and records the effects of each on
+# variables outside the loop. The process that joins the parts applies all effects in order.
 
 import itertools
 import time
 import zlib
 
-# Most iterations of a loop whose length is not known in advance.
+# Maximum number of iterations of a loop whose length is not known in advance.
 MOST_ITERATIONS = 10_000_000
 
 
@@ -29,12 +29,12 @@ class PartOfLoop:
         self.count = self.iteration = self.began = None
         self.effects = []
         self.before = {}
-        # Variables that iterations add to, before the first iteration.
+        # Variables that iterations add to, with their values before the first iteration.
         self.results = {}
 
     def items(self, iterable, names, results):
-        """Yields the elements for this process. `names`: variables that iterations read; `results`: those
-        they add to."""
+        """Yields the elements for this process. `names`: variables that iterations read; `results`: variables
+        that they add to."""
         self.watched.update(names)
         self.results = results
         for name, value in self.watched.items():
@@ -42,7 +42,7 @@ class PartOfLoop:
             self.before[name] = look.of(value)
             shared = look.shared_with(results)
             if shared is not None:
-                raise NoParts(f"`{name}`, which its iterations read, is or holds `{shared}`, which they add to")
+                raise NoParts(f"`{name}`, which the iterations read, is or contains `{shared}`, which they add to")
         items = elements_of(iterable)
         self.count = len(items)
         if items is not iterable:
@@ -72,7 +72,7 @@ class PartOfLoop:
         self.effects.append((name, "extend", list(values)))
 
     def item(self, name, value, key):
-        # Arrays copy an assigned value; lists and dictionaries keep a reference.
+        # Arrays copy an assigned value; lists and dictionaries store a reference.
         if is_array(self.results[name]):
             value = as_it_is(value)
         self.effects.append((name, "item", as_it_is(key), value))
@@ -87,7 +87,7 @@ class PartOfLoop:
         self.effects.append((name, "change_item", as_it_is(key), operation, value))
 
     def seconds(self):
-        """Returns the time of the iterations so far, seconds; `None`: the loop has not begun."""
+        """Returns the time of the iterations so far, seconds; `None` if the loop has not begun."""
         return None if self.began is None else time.perf_counter() - self.began
 
     def changed(self):
@@ -109,7 +109,7 @@ class JoinedLoop:
                     values[name] = applied(values[name], operation, operands)
                 except Exception as error:
                     # The iteration itself may have handled this exception.
-                    raise NoParts(f"`{name}` cannot be given what its iterations left: {in_words(error)}") from None
+                    raise NoParts(f"`{name}` cannot receive the iterations' effects: {in_words(error)}") from None
         return tuple(values.values())
 
 
@@ -127,7 +127,7 @@ def is_array(value):
 
 
 def as_it_is(value, keeps=False):
-    """Returns a snapshot of a value, which the iteration may change later. `keeps`: items are shared, not
+    """Returns a snapshot of a value that the iteration may change later. `keeps`: items are shared, not
     copied."""
     if is_array(value):
         return value.clone() if hasattr(value, "clone") else value.copy()
@@ -149,7 +149,7 @@ def elements_of(iterable):
 
 
 def seed_of(base, iteration):
-    """Returns a seed that depends only on these two, so that it is the same in every process."""
+    """Returns a seed that depends only on the arguments, so that it is the same in every process."""
     words = f"{base}:{iteration}".encode()
     low, high = zlib.crc32(words), zlib.crc32(words[::-1] + b"high")
     return (high & 0x7FFFFFFF) << 32 | low

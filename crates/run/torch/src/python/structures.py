@@ -1,11 +1,11 @@
-# Values with parts: taking them apart for the judge, and assembling them again with other tensors.
+# Values with parts: how they are taken apart for the judge, and assembled again with other tensors.
 
 import collections
 import dataclasses
 
 
 def parts_of(value):
-    """Returns the kind of a structure, its class name, and its parts by their keys; `None`: it is no
+    """Returns the kind of a structure, its class name, and its parts by their keys; `None` if it is not a
     structure."""
     if isinstance(value, tuple) and isinstance(getattr(value, "_fields", None), tuple):
         return "namedtuple", type(value).__name__, list(zip(value._fields, value))
@@ -22,7 +22,7 @@ def parts_of(value):
 
 
 def with_parts(kind, name, parts, module):
-    """Makes a structure of this kind. A class that the submission's module lacks is replaced by a generated
+    """Creates a structure of this kind. A class that the submission's module lacks is replaced by a generated
     one."""
     keys, values = [key for key, _ in parts], [value for _, value in parts]
     if kind == "list":
@@ -42,7 +42,7 @@ def with_parts(kind, name, parts, module):
         return own._make(values)
     if not (dataclasses.is_dataclass(own) and {field.name for field in dataclasses.fields(own)} >= set(keys)):
         own = dataclasses.make_dataclass(name, keys)
-    # The constructor is not called: it may compute attributes that are among the parts.
+    # The constructor is not called, because it may compute attributes that are among the parts.
     made = object.__new__(own)
     for key, value in parts:
         object.__setattr__(made, key, value)
@@ -50,7 +50,7 @@ def with_parts(kind, name, parts, module):
 
 
 def mapped(value, leaf, module):
-    """Returns the same structure with `leaf` applied to each value without parts."""
+    """Returns a structure with `leaf` applied to each value that has no parts."""
     parts = parts_of(value)
     if parts is None:
         return leaf(value)
@@ -59,6 +59,6 @@ def mapped(value, leaf, module):
 
 
 def array_in(value):
-    """Returns whether a value is a NumPy array. NumPy may not be imported."""
+    """Returns whether a value is a NumPy array. Works even if NumPy is not imported."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)

@@ -1,16 +1,17 @@
-# Inputs for a submission that does not define them. Their shapes come from its layers' attributes, or from a
-# fixed list, and are tried on meta tensors until the submission accepts one. docs/torch.md has the rules.
+# Finds inputs for a submission that does not define them. Shapes come from attributes of its
+# layers, or from a fixed list. They are tried on meta tensors until the submission accepts them.
+# docs/torch.md has the rules.
 
 import copy
 import itertools
 
-# Most combinations to try, on meta tensors and then on real ones.
+# Maximum number of combinations to try, on meta tensors and then on real tensors.
 MOST_TRIES = 96
 
 # Shapes to try when no layer suggests one, in this order.
 LADDER = ((256, 256), (8, 32, 256), (8, 16, 32, 32), (8, 3, 64, 64), (65536,), (4, 4, 16, 16, 16))
 
-# Upper bound of integer inputs, below which an index fits most shapes.
+# Upper bound of integer inputs, so low that an index fits most shapes.
 INDEX_BOUND = 256
 
 # Layers whose input shape follows from an attribute: class names, the attribute, and shapes in which -1 is
@@ -72,7 +73,7 @@ def of_layer(name, layer):
 def candidates_for(torch, target):
     found = []
     if isinstance(target.model, torch.nn.Module):
-        # Layers come in the order in which they were made, which is mostly the order of use.
+        # Layers are listed in the order of their creation, which is mostly the order of use.
         for name, layer in itertools.islice(target.model.named_modules(), 256):
             found += of_layer(name, layer)
     why = "the ladder of shapes"
@@ -80,7 +81,7 @@ def candidates_for(torch, target):
     return found + [Candidate((8, 32), why, INDEX_BOUND)]
 
 
-# Values of parameters that are not tensors, by their annotation.
+# Values of parameters that are not tensors, by annotation.
 NUMBERS = {int: 2, float: 0.5, bool: True, "int": 2, "float": 0.5, "bool": True}
 
 
@@ -93,7 +94,7 @@ def parameters_of(target):
         if parameter.default is not parameter.empty:
             continue
         if parameter.kind is parameter.KEYWORD_ONLY:
-            raise no_suggestion(f"`{parameter.name}` is given by name only")
+            raise no_suggestion(f"`{parameter.name}` can be passed only by name")
         if parameter.annotation in NUMBERS:
             wanted.append((parameter.name, NUMBERS[parameter.annotation]))
         else:
@@ -109,7 +110,7 @@ def no_suggestion(why):
 
 
 def raised_by_all(failures):
-    """Returns the error of a submission that accepts none of the inputs: its most frequent exception, with the
+    """Returns the error of a submission that accepts no inputs: its most frequent exception, with the
     traceback. An exception that is the same for all inputs is the submission's own; others may follow from the inputs."""
     counts = {}
     for failure in failures:
@@ -135,7 +136,7 @@ def assignments(candidates, count):
 
 
 def suggestion_for(torch, target, place):
-    """Returns the first inputs that the submission accepts. `place`: the device that it may need them on, or
+    """Returns the first inputs that the submission accepts. `place`: the device that may have to hold them, or
     None."""
     try:
         wanted = parameters_of(target)
@@ -143,8 +144,8 @@ def suggestion_for(torch, target, place):
         raise no_suggestion("its signature cannot be read") from None
     tensors = [name for name, value in wanted if value is None]
     candidates = candidates_for(torch, target)
-    # Some operations ignore the types of meta tensors, and all ignore their values. The device comes last: a
-    # failed call may make it unusable for this process.
+    # Some operations ignore the types of meta tensors, and all ignore their values. The device
+    # comes last, because a failed call may make it unusable for this process.
     rounds = [(("meta", "cpu"), "tensors without memory, then on real ones"), (("cpu",), "real ones")]
     if place is not None:
         rounds.append(((place,), "real ones on the device"))
@@ -164,10 +165,10 @@ def suggestion_for(torch, target, place):
 
 
 def takes(torch, target, wanted, chosen, device):
-    """Calls a copy of the submission; raises its exceptions."""
+    """Calls a copy of the submission, and raises its exceptions."""
     made = (candidate.made(torch, device) for candidate in chosen)
     arguments = [next(made) if value is None else value for _, value in wanted]
-    # A copy, since layers with running statistics would keep those of the trial inputs.
+    # A copy is called, because layers with running statistics would keep those of the trial inputs.
     model = copy.deepcopy(target.model)
     if device != "cpu" and isinstance(model, torch.nn.Module):
         model = model.to(device)
@@ -184,5 +185,5 @@ def told(wanted, chosen, how):
             arguments.append(next(tensors).told(name))
         else:
             arguments.append({"name": name, "value": value})
-    reasons = list(dict.fromkeys(candidate.why for candidate in chosen)) or ["no tensor is wanted"]
+    reasons = list(dict.fromkeys(candidate.why for candidate in chosen)) or ["no tensor is required"]
     return {"arguments": arguments, "rule": f"{' and '.join(reasons)}, tried on {how}"}

@@ -1,7 +1,8 @@
-# The device's activities during some calls, which PyTorch's profiler records with CUPTI in this process. The
-# process could forge them, so they are informative and affect no verdict.
+# The device's activities during some calls, which PyTorch's profiler records with CUPTI in this
+# process. The process could forge them, so they are for information only and affect no verdict.
 
-# Most activities of the device that are listed, most names, and the longest name in characters.
+# Maximum number of listed activities, maximum number of names, and maximum length of a name in
+# characters.
 MOST_TOLD = 8000
 MOST_NAMES = 400
 LONGEST_NAME = 500
@@ -22,8 +23,8 @@ class Names:
 
 
 def timeline_of(torch, calls):
-    """Makes the calls, which wait for the device. Returns the device's activities in order, and the calls of
-    CUDA functions, in microseconds."""
+    """Makes the calls, which wait for the device. Returns the device's activities in order, and totals of the
+    calls of CUDA functions, in microseconds."""
     profiler = torch.profiler
     kind = profiler.ProfilerActivity.CUDA
     with profiler.profile(activities=[kind], acc_events=True) as recorded:

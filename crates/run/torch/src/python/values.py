@@ -1,13 +1,13 @@
-# Descriptions of arguments and results for the judge: locations of tensors, and the content of numbers and
-# texts.
+# Descriptions of arguments and results for the judge: the locations of tensors, and the content of
+# numbers and texts.
 
-# Most tensors and numbers in one value.
+# Maximum number of tensors and numbers in one value.
 MOST_TENSORS = 1024
 
-# Deepest nesting of a value.
+# Maximum nesting depth of a value.
 DEEPEST = 16
 
-# Longest text in a value, characters.
+# Maximum length of a text in a value, characters.
 LONGEST_TEXT = 4096
 
 
@@ -22,15 +22,18 @@ class Values:
         # Descriptions of tensors on the device without their addresses, by type and shape.
         self.texts = {}
         self.most = MOST_TENSORS
-        # Whether objects of PyTorch itself are described by their names.
+        # Whether objects of PyTorch itself are described by name.
         self.naming = False
-        # Whether structures are described with their kinds, to be made again; else as lists and dictionaries.
+        # Whether structures are described with their kinds, so that they can be created again;
+        # otherwise as lists and dictionaries.
         self.exact = False
-        # The module's names, where classes of structures are looked up.
+        # The module's names, among which classes of structures are found.
         self.module = None
-        # Tensors that must stay alive until the judge has read them: for the last answer, and for the inputs.
+        # Tensors that must stay alive until the judge has read them: those of the last answer, and
+        # the inputs.
         self.kept = self.kept_inputs = []
-        # Addresses and sizes in bytes of described tensors on the device; `None`: they are not collected.
+        # Addresses and sizes in bytes of described tensors on the device; `None` if they are not
+        # collected.
         self.spans = None
         # Element types by their names in contracts.
         self.dtypes = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
@@ -45,11 +48,11 @@ class Values:
         return self.told_too(value)
 
     def told_inputs(self, value):
-        """Does the same as `told`, so that another process can make the same values."""
+        """Like `told`, but in a form from which another process can create the same values."""
         return self.told_sets([value])[0]
 
     def told_sets(self, sets):
-        """Does the same as `told_inputs`, for several sets of inputs, which stay alive until all are
+        """Like `told_inputs`, for several sets of inputs, which stay alive until all are
         described."""
         self.exact = True
         self.begin()
@@ -57,7 +60,7 @@ class Values:
             return [self.told_too(inputs) for inputs in sets]
         except Refused as refused:
             refused.code = "inputs_failed"
-            refused.message = "`get_inputs` gives what cannot be passed on: " + refused.message
+            refused.message = "`get_inputs` returns a value that cannot be passed on: " + refused.message
             raise
         finally:
             self.exact = False
@@ -69,12 +72,12 @@ class Values:
         self.kept = []
 
     def told_too(self, value):
-        """Does the same as `told`, in the same answer as earlier values."""
+        """Like `told`, but in the same answer as earlier values."""
         self.left = self.most
         return self.tree(value, 0)
 
     def text_of(self, value):
-        """Does the same as `told_too`, as JSON. For a plain tensor on the device that takes 4 µs instead of
+        """Like `told_too`, but returns JSON. For a plain tensor on the device this takes 4 µs instead of
         20, so that batches need not wait for it."""
         if type(value) is self.torch.Tensor and value.is_cuda and not value.is_complex():
             if value.data_ptr() in self.device.lent_range:
@@ -97,7 +100,7 @@ class Values:
     def tree(self, value, depth):
         self.left -= 1
         if self.left < 0:
-            raise Refused("unusable_output", f"more than {MOST_TENSORS} values")
+            raise Refused("unusable_output", f"it has more than {MOST_TENSORS} values")
         if depth > DEEPEST:
             raise Refused("unusable_output", f"values nest deeper than {DEEPEST}")
         if isinstance(value, self.torch.Tensor):
@@ -125,7 +128,7 @@ class Values:
         )
 
     def structure(self, kind, name, parts, depth):
-        """Describes a value with parts. Results are described by paths alone, without their classes."""
+        """Describes a value with parts. Results are described only by paths, without their classes."""
         items = [(key, self.tree(item, depth)) for key, item in parts]
         if kind == "list" or not self.exact and kind in ("tuple", "namedtuple"):
             return {"list": [item for _, item in items]}
@@ -168,38 +171,38 @@ class Values:
         if isinstance(value, bool) or value is None:
             return value
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise Refused("unusable_output", "a whole number of more than 64 bits cannot be judged")
+            raise Refused("unusable_output", "an integer of more than 64 bits cannot be judged")
         if isinstance(value, str) and len(value) > LONGEST_TEXT:
-            raise Refused("unusable_output", f"a text of more than {LONGEST_TEXT} characters")
+            raise Refused("unusable_output", f"a text of more than {LONGEST_TEXT} characters cannot be judged")
         if isinstance(value, float) and not math.isfinite(value):
             return {"float": str(value)}
         if isinstance(value, float):
-            # JSON would read a number without a point as an integer.
+            # JSON parses a number without a point as an integer.
             return {"float": repr(value)}
         return value
 
     def described(self, tensor):
-        """Describes where a tensor's elements are. A tensor without storage is copied or refused."""
+        """Describes the location of a tensor's elements. A tensor without storage is rejected."""
         torch = self.torch
         if type(tensor) not in self.plain_types:
-            # A lazy tensor computes its elements here, while the clock runs.
+            # A lazy tensor computes its elements here, in the measured time.
             with self.without_overrides():
                 tensor = self.as_subclass(tensor, torch.Tensor)
             self.kept.append(tensor)
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise Refused(
                 "unusable_output",
-                f"a tensor of layout {tensor.layout} cannot be judged: make a dense one of it (`to_dense()`)",
+                f"a tensor of layout {tensor.layout} cannot be judged: convert it to a dense tensor (`to_dense()`)",
             )
         on_device = self.device is not None and tensor.is_cuda
         if not on_device and tensor.device.type != "cpu":
-            where = "run on the CPU here" if self.device is None else "have one device here"
+            where = "run on the CPU here" if self.device is None else "use only one device here"
             raise Refused(
                 "unusable_output",
                 f"a tensor on {tensor.device} cannot be judged: torch kernels {where}",
             )
         if tensor.dtype not in self.names:
-            raise Refused("unusable_output", f"{tensor.dtype} is no element type that is judged")
+            raise Refused("unusable_output", f"elements of type {tensor.dtype} cannot be judged")
         if tensor.is_neg() or tensor.is_conj():
             tensor = tensor.resolve_neg().resolve_conj()
             self.kept.append(tensor)
@@ -207,7 +210,7 @@ class Values:
             tensor = self.own(tensor)
         address = tensor.data_ptr()
         if address == 0 and tensor.numel() > 0:
-            raise Refused("unusable_output", "a tensor without memory of its own cannot be judged")
+            raise Refused("unusable_output", "a tensor without memory cannot be judged")
         described = {
             "address": address,
             "dtype": self.names[tensor.dtype],
@@ -229,7 +232,7 @@ class Values:
             self.spans.append((tensor.data_ptr(), (last + 1) * tensor.element_size()))
 
     def own(self, tensor):
-        """Returns a copy in this process's memory: a call may return an argument, which is in the judge's
+        """Returns a copy in this process's memory. A call may return an argument, which is in the judge's
         memory."""
         tensor = tensor.clone()
         self.kept.append(tensor)
@@ -245,7 +248,7 @@ class Values:
         return self.torch.zeros(tensor["shape"], dtype=self.dtypes[tensor["dtype"]])
 
     def made(self, tree, tensor, structure=with_parts):
-        """Returns the value of a tree. `tensor` makes tensors of their descriptions; `structure` assembles
+        """Returns the value of a tree. `tensor` creates tensors from their descriptions; `structure` assembles
         values with parts."""
         ((kind, inner),) = tree.items()
         if kind == "tensor":

@@ -1,11 +1,12 @@
-# A process that has imported PyTorch, and forks for each evaluation: it runs no submitted code.
+# A process that has imported PyTorch, and forks for each evaluation. It runs no submitted code.
 #
-# It is started with the concatenated sources of the prelude, of this file and of the others beside it. The
-# argument is one JSON object. File descriptor 0 is a socket to the server. A byte with four descriptors
-# requests a fork whose context has so many hardware queues, or the driver's number for 0; the answer is a frame
-# with the fork's process number and handle. The four descriptors are the fork's session, its output, the pipe
-# for its exit status, and the socket for its build requests. Under a tool this process does not fork, and
-# becomes the runner itself.
+# It is started with the concatenated sources of the prelude, of this file and of the other files in
+# this folder. The argument is one JSON object. File descriptor 0 is a socket to the server. A byte
+# with four descriptors requests a fork. The byte is the number of hardware queues of the fork's
+# context, or 0 for the driver's number. The answer is a frame with the fork's process number and
+# handle. The four descriptors are the fork's session, its output, the pipe for its exit status, and
+# the socket for its build orders. Under a tool this process does not fork, and becomes the runner
+# itself.
 
 import functools
 import gc
@@ -17,10 +18,10 @@ import tempfile
 
 
 def warm(settings):
-    """Imports what submissions use; returns the names that they find without an import, and the builder of
+    """Imports the modules that submissions use. Returns the names that need no import, and the builder of
     extensions."""
     sys.path.insert(0, settings["site_packages"])
-    # A request for a temporary directory succeeds; writing there is refused.
+    # A request for a temporary directory succeeds, but writing there is denied.
     tempfile.tempdir = "/tmp"
     import torch
 
@@ -30,7 +31,8 @@ def warm(settings):
             __import__(package)
             given[name] = sys.modules[package]
         except Exception:
-            # The package is not installed, or does not work here: submissions that need it report that.
+            # The package is not installed, or does not work here. Submissions that need it report
+            # that.
             pass
     extensions, builder = with_builder(torch)
     with_inductor(torch, builder)
@@ -40,12 +42,13 @@ def warm(settings):
         except Exception as error:
             # Triton kernels will report that no program can be started.
             print(f"Triton compiles nothing in torch kernels: {error}", file=sys.stderr)
-    # The first operation on a meta tensor imports 900 modules, which takes a second. It starts no thread.
+    # The first operation on a meta tensor imports 900 modules, which takes a second. It does not
+    # start a thread.
     try:
         with torch.device("meta"):
             torch.nn.functional.relu(torch.empty(1))
     except Exception as error:
-        # Inputs will be searched for with real tensors alone.
+        # Only real tensors will be used in the search for inputs.
         print(f"no tensors without memory: {error}", file=sys.stderr)
     return given, extensions, builder
 
@@ -54,9 +57,9 @@ class Zygote:
     def __init__(self, settings, given, builder, control):
         self.settings, self.given, self.builder = settings, given, builder
         self.control = control
-        # Forks by their handles: the process number, and the descriptor for the exit status. This process
-        # handles no SIGCHLD: that would also come when a fork stops or continues, and would wake this process
-        # while a fork is timed.
+        # Forks by their handles: the process number, and the descriptor for the exit status. This
+        # process does not handle SIGCHLD. That signal is also sent when a fork stops or continues,
+        # and would wake this process while a fork is timed.
         self.forks = {}
 
     def serve(self):
@@ -100,7 +103,7 @@ def main():
     settings = json.loads(sys.argv[1])
     given, extensions, builder = warm(settings)
     gc.collect()
-    # All forks share the current objects, until one of them writes there.
+    # All forks share the current objects, until a fork writes to them.
     gc.freeze()
     torch = given["torch"]
     versions = {
