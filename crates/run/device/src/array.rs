@@ -16,7 +16,7 @@ const SURFACE: c_uint = 2;
 const DEVICE: c_uint = 2;
 const ARRAY: c_uint = 3;
 
-/// Largest number of bytes that one copy sets to zero, unless a row is longer.
+/// Maximum number of bytes that one copy sets to zero. A copy has at least one row.
 const WIPE_BYTES: u64 = 16 << 20;
 
 /// `CUDA_ARRAY3D_DESCRIPTOR`.
@@ -56,7 +56,7 @@ struct CopySide {
     height: usize,
 }
 
-/// Rows of one slice or more, from a row of a slice on.
+/// A range of rows of one or more slices.
 struct Rows {
     y: u64,
     z: u64,
@@ -64,7 +64,7 @@ struct Rows {
     depth: u64,
 }
 
-/// A CUDA array that frees itself. Its content is set to zero before that.
+/// A CUDA array. Dropping it sets its content to zero and frees it.
 pub struct DeviceArray {
     handle: *mut c_void,
     grid: TexelGrid,
@@ -73,7 +73,8 @@ pub struct DeviceArray {
     context: Context,
 }
 
-/// A surface object over an array, which destroys itself. It exists no longer than its array.
+/// A surface object over an array. Dropping it destroys the object. It must be dropped before its
+/// array.
 pub struct SurfaceObject {
     handle: u64,
     context: Context,
@@ -94,7 +95,7 @@ fn entries(context: &Context) -> Result<Entries, DeviceError> {
 }
 
 fn lacking(operation: &str, what: &str) -> DeviceError {
-    let text = format!("this driver has {what}: install a newer one");
+    let text = format!("this driver has {what}: install a newer driver");
     DeviceError::local(operation, FailureCode::NotSupported, text)
 }
 
@@ -118,11 +119,12 @@ impl CopySide {
 }
 
 impl DeviceArray {
-    /// Makes an array with undefined content, which textures can read, and surfaces access if it
-    /// `has_surfaces`: the driver has lower limits for the extents of such arrays.
+    /// Creates an array with undefined content. Textures can read it, and with `has_surfaces`
+    /// surfaces can access it. The driver has lower limits for the extents of arrays with surfaces.
     ///
     /// # Errors
-    /// Returns the driver's error, such as `out_of_memory`; fails if the driver has no arrays.
+    /// Returns the driver's error, such as `out_of_memory`. Fails if the grid is invalid or the
+    /// driver does not support arrays.
     pub fn new(
         context: &Context,
         grid: &TexelGrid,
@@ -154,7 +156,7 @@ impl DeviceArray {
         Ok(Self { handle, grid: grid.clone(), zeros, context: context.clone() })
     }
 
-    /// Queues filling the array with the rows of a tensor, which lie one behind the other from
+    /// Queues filling the array with the rows of a tensor, which are contiguous in memory from
     /// `address` on.
     ///
     /// # Errors
@@ -163,7 +165,7 @@ impl DeviceArray {
         self.copy(address, &self.whole(), true, stream.handle)
     }
 
-    /// Queues writing the rows of the array one behind the other, from `address` on.
+    /// Queues writing the rows of the array contiguously to memory, from `address` on.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -218,7 +220,7 @@ impl DeviceArray {
         self.context.api().check(result, "copy between a tensor and its CUDA array")
     }
 
-    /// Sets the content to zero, and waits for that.
+    /// Sets the content to zero, and waits for the end.
     fn wipe(&self) -> Result<(), DeviceError> {
         let api = self.context.api();
         let (address, bytes) = (self.zeros.address(), self.zeros.len());
@@ -243,7 +245,7 @@ impl DeviceArray {
 impl Drop for DeviceArray {
     fn drop(&mut self) {
         // The driver reuses freed memory without clearing it. Failures mean that the context is
-        // lost, and its memory with it.
+        // lost and its memory with it.
         if self.context.synchronize().is_ok() {
             let _ = self.wipe();
         }
@@ -255,10 +257,10 @@ impl Drop for DeviceArray {
 }
 
 impl SurfaceObject {
-    /// Makes the surface object of an array.
+    /// Creates the surface object of an array.
     ///
     /// # Errors
-    /// Fails if the driver lacks surfaces or refuses this one.
+    /// Fails if the driver does not support surfaces or rejects this one.
     pub fn new(array: &DeviceArray) -> Result<Self, DeviceError> {
         let operation = "make a surface object";
         let context = &array.context;
@@ -273,7 +275,7 @@ impl SurfaceObject {
         Ok(Self { handle, context: context.clone() })
     }
 
-    /// Returns the object as a kernel gets it.
+    /// Returns the object's handle as a kernel argument.
     pub fn bytes(&self) -> [u8; 8] {
         self.handle.to_ne_bytes()
     }

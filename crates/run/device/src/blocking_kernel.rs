@@ -4,24 +4,24 @@ use super::support::Support;
 use super::{Context, DeviceError, PinnedBuffer, Stream};
 
 /// Time limit for the device's wait for the host, nanoseconds. Only a host process that died or was
-/// stopped exceeds it.
+/// stopped exceeds this time.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Time for which the device is idle after the host has released it, nanoseconds. On an H200 the
 /// times of short kernels vary half as much with 8 µs as with none.
 const QUIET_NS: u32 = 8_000;
 
-/// Words of the page that both sides use, on separate cache lines.
+/// Indices of the words that host and device share, on separate cache lines.
 const ARRIVED: usize = 0;
 const RELEASED: usize = 64;
 
 /// A kernel that blocks a stream until the host releases it.
 ///
-/// Work queued after it runs without gaps that the host causes: the time between two events around
-/// a launch is then the launch's own, without the driver call.
+/// Work queued after it runs without gaps caused by the host. The time between two events around a
+/// launch is then only that of the launch, without the driver call.
 pub struct BlockingKernel {
     page: PinnedBuffer,
-    /// Value that releases the kernel launched last.
+    /// Value that releases the kernel that was launched last.
     generation: u32,
 }
 
@@ -34,7 +34,7 @@ impl BlockingKernel {
         Ok(Self { page: PinnedBuffer::new(context, 4 * (RELEASED + 1))?, generation: 0 })
     }
 
-    /// Launches the kernel and waits until it runs: all work queued before it has ended.
+    /// Launches the kernel and waits until it runs. All work queued before it has then ended.
     ///
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.

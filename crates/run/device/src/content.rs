@@ -1,4 +1,4 @@
-//! Describes, writes and checks the content of memory, many ranges in one launch.
+//! Describes, writes and checks the content of memory; one launch handles many ranges.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,7 +6,7 @@ use super::launch::{LaunchShape, Params};
 use super::support::{InitParams, Support};
 use super::{DeviceError, Stream};
 
-/// Number of ranges of one launch: `CONTENTS` in support.cu.
+/// Maximum number of ranges of one launch: `CONTENTS` in support.cu.
 pub(super) const TOGETHER: usize = 8;
 
 /// Minimum number of bytes that a thread writes or checks.
@@ -23,13 +23,13 @@ pub struct RangeContent {
 }
 
 impl RangeContent {
-    /// Describes elements of a tensor from `first` on, a multiple of 4, in `bytes` bytes at an
-    /// address that is a multiple of 16.
+    /// Describes the elements of a tensor from `first` on (a multiple of 4), in `bytes` bytes of
+    /// memory at an address that is a multiple of 16.
     pub fn tensor(params: InitParams, first: u64, (address, bytes): (u64, usize)) -> Self {
         Self { address, bytes: bytes as u64, first, params }
     }
 
-    /// Describes eight bytes (the lowest first), repeated.
+    /// Describes a pattern of eight bytes (the lowest first), repeated.
     pub fn repeated(pattern: u64, (address, bytes): (u64, usize)) -> Self {
         Self { address, bytes: bytes as u64, first: 0, params: InitParams::repeated(pattern) }
     }
@@ -40,8 +40,8 @@ impl RangeContent {
     }
 }
 
-/// Mirrors `Contents` in support.cu: ranges, and the number of the first block after each range's
-/// blocks.
+/// Mirrors `Contents` in support.cu: ranges, and for each range the number of the first block after
+/// its blocks.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct RangeContents {
@@ -75,7 +75,8 @@ impl Support {
         Ok(())
     }
 
-    /// Queues a kernel for at most [`TOGETHER`] ranges. `cells` is the address for its findings.
+    /// Queues a kernel for at most [`TOGETHER`] ranges. `cells` is the address for its findings, if
+    /// it has any.
     pub(super) fn launch_on(
         &self,
         symbol: &str,

@@ -23,14 +23,14 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Initialises the driver that `api` calls.
+    /// Initialises the driver whose functions are in `api`.
     pub(super) fn initialise(api: &'static Api, kind: DeviceKind) -> Result<Self, DeviceError> {
         // SAFETY: cuInit may be called at any time with 0.
         api.check(unsafe { (api.init)(0) }, "initialise the CUDA driver")?;
         let mut version = 0;
         // SAFETY: writes one int.
         let result = unsafe { (api.driver_version)(&mut version) };
-        api.check(result, "ask for the driver's version")?;
+        api.check(result, "query the driver's version")?;
         Ok(Self { api, kind, version })
     }
 
@@ -59,13 +59,13 @@ impl Driver {
         let mut memory_bytes = 0usize;
         // SAFETY: writes one size_t.
         let result = unsafe { (self.api.device_memory)(&mut memory_bytes, device) };
-        self.api.check(result, "ask for the size of device memory")?;
-        // Clocks are deprecated attributes: a driver that no longer has them gives 0.
+        self.api.check(result, "query the size of device memory")?;
+        // Clocks are deprecated attributes; the value is 0 if the driver lacks them.
         let clock = |which| self.attribute(device, which).unwrap_or(0);
         Ok(DeviceInfo {
             ordinal,
             kind: self.kind,
-            name: self.text(device, self.api.device_name, "ask for the device's name")?,
+            name: self.text(device, self.api.device_name, "query the device's name")?,
             uuid: self.uuid(device)?,
             target: Target {
                 compute_capability: (major, minor),
@@ -85,7 +85,7 @@ impl Driver {
                 Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             )?,
             pci_bus_id: self
-                .text(device, self.api.device_pci, "ask for the device's PCI address")?
+                .text(device, self.api.device_pci, "query the device's PCI address")?
                 .to_lowercase(),
             sm: self.sm_limits(device)?,
             unmonitored: None,
@@ -142,7 +142,7 @@ impl Driver {
         let mut value = 0;
         // SAFETY: writes one int; an attribute that the driver does not know is an error code.
         let result = unsafe { (self.api.device_attribute)(&mut value, which as c_int, device) };
-        self.api.check(result, &format!("ask for {which:?}"))?;
+        self.api.check(result, &format!("query {which:?}"))?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
@@ -164,15 +164,15 @@ impl Driver {
         let mut uuid = CUuuid { bytes: [0; 16] };
         // SAFETY: writes 16 bytes.
         let result = unsafe { (self.api.device_uuid)(&mut uuid, device) };
-        self.api.check(result, "ask for the device's UUID")?;
+        self.api.check(result, "query the device's UUID")?;
         Ok(format!("GPU-{}", uuid::Uuid::from_bytes(uuid.bytes.map(|byte| byte as u8))))
     }
 }
 
 /// The context of a device, current on the thread that holds it.
 ///
-/// It lives until the process ends: a worker has one for its whole life, and releasing a context
-/// whose work never ends would hang.
+/// It exists until the process ends. A worker uses one context for its whole life, and releasing a
+/// context whose work never ends would hang.
 #[derive(Clone)]
 pub struct Context {
     api: &'static Api,
@@ -197,7 +197,7 @@ impl Context {
     /// Waits for all work of the context.
     ///
     /// # Errors
-    /// Returns the fault that made the context unusable, if there was one.
+    /// Returns the fault that made the context unusable, if there is one.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: no arguments.
         let result = unsafe { (self.api.context_synchronize)() };
@@ -212,12 +212,11 @@ impl Context {
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: writes two size_t.
         let result = unsafe { (self.api.memory_info)(&mut free, &mut total) };
-        self.api.check(result, "ask for free memory")?;
+        self.api.check(result, "query free memory")?;
         Ok((free as u64, total as u64))
     }
 
-    /// Returns the stack size that the driver reserves for a thread of a kernel whose need is
-    /// unknown, bytes.
+    /// Returns the driver's limit of the stack size per thread, bytes.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -225,7 +224,7 @@ impl Context {
         let mut bytes = 0usize;
         // SAFETY: writes one size_t.
         let result = unsafe { (self.api.context_get_limit)(&mut bytes, LIMIT_STACK_SIZE) };
-        self.api.check(result, "ask for the stack limit")?;
+        self.api.check(result, "query the stack limit")?;
         Ok(bytes as u64)
     }
 
@@ -250,8 +249,8 @@ impl Context {
         self.api.check(unsafe { stop() }, "stop the profiler")
     }
 
-    /// Returns L2 lines that a kernel had marked as persisting to normal use. Has no effect where
-    /// this is unsupported.
+    /// Resets L2 lines that a kernel had marked as persisting to normal use. Has no effect if the
+    /// driver does not support this.
     ///
     /// # Errors
     /// Fails if the context is lost.

@@ -13,7 +13,7 @@ use warpgauge_model::{FailureCode, LaunchCounts};
 /// Maximum size of a report, bytes.
 const MAX_REPORT_BYTES: usize = 16 << 20;
 
-/// The emulator's own functions.
+/// The emulator's functions beyond the driver's interface.
 #[derive(Clone, Copy)]
 pub struct EmulatorControl {
     set_sanitize: unsafe extern "C" fn(c_uint) -> c_uint,
@@ -28,7 +28,7 @@ pub struct EmulatorControl {
 pub struct EmulatedVariables {
     /// All variables of the module.
     pub variables: Vec<EmulatedVariable>,
-    /// Functions that the module declares and does not define.
+    /// Functions that the module declares but does not define.
     pub imports: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct EmulatedVariable {
 }
 
 impl EmulatorControl {
-    /// Looks up the functions of an opened emulator; `None` for another library.
+    /// Looks up the functions of an opened emulator. Returns `None` for any other library.
     ///
     /// # Safety
     /// `library` stays open for the rest of the process.
@@ -66,7 +66,8 @@ impl EmulatorControl {
         }
     }
 
-    /// Switches the checks that do not stop a kernel on or off, for later launches and allocations.
+    /// Switches the checks that do not stop a kernel on or off. This affects later launches and
+    /// allocations.
     ///
     /// # Errors
     /// Returns the emulator's error, a `CUresult`.
@@ -76,7 +77,7 @@ impl EmulatorControl {
         answered(number, "switch the memory checks")
     }
 
-    /// Switches the counts of memory traffic on or off for later launches. Counting takes time.
+    /// Switches the counting of operations on or off for later launches. Counting takes time.
     ///
     /// # Errors
     /// Returns the emulator's error, a `CUresult`.
@@ -86,8 +87,8 @@ impl EmulatorControl {
         answered(number, "switch the counts")
     }
 
-    /// Returns the counts of the one launch that `launch` makes and waits for; with `several`, of
-    /// all launches that it makes. Discards earlier findings.
+    /// Returns the counts of the single launch that `launch` makes and waits for. With `several`,
+    /// returns the counts of all launches that it makes. Discards earlier findings.
     ///
     /// # Errors
     /// Returns errors of the launch and of the emulator.
@@ -104,8 +105,8 @@ impl EmulatorControl {
         Ok(self.take_launches(several))
     }
 
-    /// Returns the counts of the launches since the last report, and removes that report. `None`
-    /// means that there was no launch, or more than one without `several`.
+    /// Returns the counts of the launches since the last report, and removes the report. Returns
+    /// `None` if there was no launch, or more than one without `several`.
     fn take_launches(&self, several: bool) -> Option<LaunchCounts> {
         let report = self.take_report()?;
         let kernels = report["kernels"].as_array()?;
@@ -138,24 +139,24 @@ impl EmulatorControl {
         })
     }
 
-    /// Returns and removes the counts and findings since the last call. `None` means that there is
-    /// no report, that it is larger than 16 MiB, or that it is not JSON.
+    /// Returns and removes the counts and findings since the last call. Returns `None` if there is
+    /// no report, if it is larger than 16 MiB, or if it is not JSON.
     pub fn take_report(&self) -> Option<serde_json::Value> {
         // SAFETY: the emulator writes at most the given length, and without a buffer returns the
         // length.
         read(|buffer, room| unsafe { (self.take_report)(buffer, room) })
     }
 
-    /// Returns all state that a module keeps between launches. `None` means that the list exceeds
-    /// 16 MiB.
+    /// Returns all state that a module keeps between launches. Returns `None` if the list exceeds
+    /// 16 MiB or cannot be parsed.
     pub fn variables(&self, module: &Module) -> Option<EmulatedVariables> {
         // SAFETY: as above; the module is loaded.
         read(|buffer, room| unsafe { (self.module_variables)(module.handle(), buffer, room) })
     }
 }
 
-/// Reads JSON that `write` writes to a buffer of a given length. Without a buffer, `write` returns
-/// the length.
+/// Reads JSON that `write` writes to a buffer of the given length. Without a buffer, `write`
+/// returns the required length.
 fn read<T: serde::de::DeserializeOwned>(write: impl Fn(*mut u8, usize) -> usize) -> Option<T> {
     let bytes = write(std::ptr::null_mut(), 0);
     if bytes > MAX_REPORT_BYTES {
@@ -170,6 +171,6 @@ fn answered(number: c_uint, operation: &str) -> Result<(), DeviceError> {
     if number == 0 {
         return Ok(());
     }
-    let text = format!("the emulator answered {number}");
+    let text = format!("the emulator returned {number}");
     Err(DeviceError::local(operation, FailureCode::NotSupported, text))
 }

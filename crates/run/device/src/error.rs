@@ -5,21 +5,21 @@ use cudarc::driver::sys::CUresult;
 use serde::{Deserialize, Serialize};
 use warpgauge_model::FailureCode;
 
-/// A failed call to the driver.
+/// A failed call of the driver.
 #[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
 #[error("{operation}: {name} ({number}): {text}{detail}")]
 pub struct DeviceError {
     /// The failed operation, e.g. `launch saxpy`.
     pub operation: String,
-    /// Stable code, see [`error_code`].
+    /// Stable code; see [`error_code`].
     pub code: FailureCode,
-    /// The driver's number.
+    /// The driver's error number; negative if it is not a driver's number.
     pub number: i32,
-    /// The driver's name of the number, `CUDA_ERROR_…`.
+    /// The driver's name of the error, `CUDA_ERROR_…`.
     pub name: Box<str>,
     /// The driver's description.
     pub text: String,
-    /// Further details, e.g. the log of the PTX assembler; starts with a separator, or is empty.
+    /// Further details, such as the log of the PTX assembler. Starts with a separator, or is empty.
     pub detail: String,
     /// Whether the error occurred in another process, so that this process's context is not
     /// affected.
@@ -40,7 +40,7 @@ impl DeviceError {
         }
     }
 
-    /// Returns whether the context of this process is unusable from now on.
+    /// Returns whether this process's context is now unusable.
     pub fn is_sticky(&self) -> bool {
         !self.elsewhere && is_sticky(self.number)
     }
@@ -105,8 +105,8 @@ pub fn error_code(number: i32) -> FailureCode {
     row(number).map_or(FailureCode::DriverError, |row| row.1.clone())
 }
 
-/// Returns whether a code means that the context is unusable. For a code that is not listed this is
-/// assumed: a new context is cheap, a wrong result is not.
+/// Returns whether a code means that the context is unusable. This is assumed for a code that is
+/// not listed, because a new context is cheap and a wrong result is not.
 pub fn is_sticky(number: i32) -> bool {
     number > 0 && row(number).is_none_or(|row| row.2)
 }

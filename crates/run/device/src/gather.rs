@@ -1,11 +1,11 @@
-//! Copies tensors whose elements are not adjacent to C order, on the device.
+//! Copies tensors whose elements are not contiguous into C order, on the device.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::support::Support;
 use super::{DeviceError, Params, Stream};
 
-/// Maximum number of axes after adjacent ones are merged: `MOST_AXES` in support.cu.
+/// Maximum number of axes after contiguous axes are merged: `MOST_AXES` in support.cu.
 const MOST_AXES: usize = 8;
 
 /// Mirrors `Layout` in support.cu.
@@ -16,10 +16,10 @@ struct Layout {
     strides: [u64; MOST_AXES],
 }
 
-/// Returns the layout of a tensor's elements: its axes, merged where one continues at the end of
+/// Returns the layout of a tensor's elements: its axes, merged if one axis continues at the end of
 /// the next.
 ///
-/// `None` means too many axes. No extent is 0.
+/// Returns `None` if there are too many axes. No extent may be 0.
 fn merged(shape: &[u64], strides: &[u64]) -> Option<(Layout, u32)> {
     let mut axes: Vec<(u64, u64)> = Vec::new();
     for (&extent, &stride) in shape.iter().zip(strides).filter(|(extent, _)| **extent != 1) {
@@ -41,9 +41,9 @@ fn merged(shape: &[u64], strides: &[u64]) -> Option<(Layout, u32)> {
 }
 
 impl Support {
-    /// Queues copying a tensor's elements, of `size` bytes each, to an address, adjacent and in C
-    /// order. Each address is a multiple of the size, and the tensor is within memory of this
-    /// context. Returns `false` if the tensor has too many axes; then nothing was queued.
+    /// Queues copying a tensor's elements, of `size` bytes each, contiguously and in C order to an
+    /// address. Both addresses must be multiples of the size, and the tensor must be within memory
+    /// of this context. Returns `false` without queueing anything if the tensor has too many axes.
     ///
     /// # Errors
     /// Returns the driver's error.

@@ -3,22 +3,22 @@
 use super::DeviceError;
 use warpgauge_model::{FailureCode, Image, ImageFormat};
 
-/// Checks that an image's headers claim no more bytes than it has. The driver gets a start and no
-/// length, so it relies on these headers.
+/// Checks that an image's headers claim no more bytes than the image has. The driver receives a
+/// start address and no length, so it relies on the headers.
 pub(super) fn check_image(image: &Image) -> Result<(), DeviceError> {
     let claimed = match image.format {
         ImageFormat::Ptx => match image.bytes.iter().position(|&byte| byte == 0) {
             None => return Ok(()),
-            Some(at) => Err(format!("PTX text with a NUL byte at {at}")),
+            Some(at) => Err(format!("the PTX text has a NUL byte at {at}")),
         },
         ImageFormat::Cubin => elf_bytes(&image.bytes),
         ImageFormat::Fatbin => fatbin_bytes(&image.bytes),
-        ImageFormat::Library => Err("no code, but the name of a library's function".to_owned()),
+        ImageFormat::Library => Err("the image is the name of a library function, not code".to_owned()),
     };
     let there = image.bytes.len() as u64;
     let text = match claimed {
         Ok(claimed) if claimed <= there => return Ok(()),
-        Ok(claimed) => format!("truncated: {there} bytes of {claimed}"),
+        Ok(claimed) => format!("truncated: {there} of {claimed} bytes"),
         Err(text) => text,
     };
     Err(DeviceError::local("load the module", FailureCode::InvalidImage, text))
@@ -31,7 +31,7 @@ fn field(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
 
 /// Returns the number of bytes that the headers of an ELF64 file refer to.
 fn elf_bytes(bytes: &[u8]) -> Result<u64, String> {
-    elf_extent(bytes).ok_or_else(|| "not an ELF file of 64 bits, or truncated".to_owned())
+    elf_extent(bytes).ok_or_else(|| "not a 64-bit ELF file, or truncated".to_owned())
 }
 
 fn elf_extent(bytes: &[u8]) -> Option<u64> {

@@ -1,5 +1,5 @@
-//! Checks of device memory that are queued one after another and whose findings are read together:
-//! waiting for each would take longer than the checks.
+//! Checks of device memory that are queued one after another. Their findings are read together,
+//! because waiting for each would take longer than the checks.
 
 use super::content::{RangeContent, TOGETHER};
 use super::launch::{LaunchShape, Params};
@@ -9,13 +9,13 @@ use super::{DeviceError, Event, PendingCopy, PinnedPool, Stream};
 use std::rc::Rc;
 use warpgauge_tensor::Dtype;
 
-/// Number of findings that are read together. Further ones need another read.
+/// Maximum number of findings that are read together. Further findings need another read.
 const CELLS: usize = 64;
 
 /// Value of a cell without a finding.
 const NOTHING: u64 = u64::MAX;
 
-/// Device memory for findings: one cell each.
+/// Device memory for findings, with one cell for each.
 pub(super) struct Cells(DeviceBuffer);
 
 impl Cells {
@@ -42,14 +42,14 @@ pub struct FindingHandle(usize);
 pub struct Findings(Vec<u64>);
 
 impl Findings {
-    /// Returns the index of the first byte or element found; `None` if there is none.
+    /// Returns the index of the first byte or element that was found, or `None`.
     pub fn of(&self, finding: FindingHandle) -> Option<u64> {
         self.0.get(finding.0).copied().filter(|&first| first != NOTHING)
     }
 }
 
 impl Support {
-    /// Begins an inspection. Any earlier inspection must have been read.
+    /// Begins an inspection. Findings of an earlier inspection must have been read.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -61,7 +61,7 @@ impl Support {
 }
 
 impl Inspection<'_> {
-    /// Queues checks of ranges: each finds the first byte of an element that differs from the
+    /// Queues checks of ranges. Each finds the first byte of an element that differs from the
     /// described content.
     ///
     /// # Errors
@@ -81,9 +81,9 @@ impl Inspection<'_> {
         Ok(found)
     }
 
-    /// Queues a check of `count` elements: it finds the first element at `actual` that is not
-    /// within a tolerance of the element at `expected`. The memory belongs to this process, and
-    /// [`Support::compares`] the type.
+    /// Queues a check of `count` elements. It finds the first element at `actual` that is not
+    /// within the tolerance of the element at `expected`. The memory must belong to this process,
+    /// and [`Support::compares`] must support the type.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -103,7 +103,7 @@ impl Inspection<'_> {
     }
 
     /// Queues a check that finds the first byte in which the `bytes` bytes at two addresses differ.
-    /// Both addresses are multiples of 8, and the memory belongs to this process.
+    /// Both addresses must be multiples of 8, and the memory must belong to this process.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -126,8 +126,8 @@ impl Inspection<'_> {
         Ok(Findings(self.read))
     }
 
-    /// Queues reading the findings, and marks the end of that with `passed`. Work may be queued
-    /// after it.
+    /// Queues reading the findings, and records `passed` after it. Further work may be queued
+    /// afterwards.
     ///
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.
@@ -142,7 +142,7 @@ impl Inspection<'_> {
         Ok(PendingFindings { read: std::mem::take(&mut self.read), copy })
     }
 
-    /// Queues a check with one finding, whose cell is the last argument.
+    /// Queues a check with one finding. The address of its cell is the last argument.
     fn look(
         &mut self,
         symbol: &str,
@@ -191,7 +191,7 @@ impl Inspection<'_> {
 
 /// Findings whose reading is queued.
 pub struct PendingFindings {
-    /// Findings that have been read before.
+    /// Findings that have already been read.
     read: Vec<u64>,
     copy: PendingCopy,
 }
@@ -200,7 +200,7 @@ impl PendingFindings {
     /// Waits for `passed`, the event given to [`Inspection::send`], and returns the findings.
     ///
     /// # Errors
-    /// Returns a fault of work queued before that, or of the driver.
+    /// Returns a fault of work queued before the event, or of the driver.
     pub fn finish(mut self, passed: &Event) -> Result<Findings, DeviceError> {
         let found = self.copy.finish_at(passed)?;
         self.read.extend(words(found.bytes()));

@@ -12,7 +12,7 @@ use super::{DeviceError, KernelFunction};
 
 use warpgauge_model::FailureCode;
 
-/// Maximum size of a cluster on every device with clusters, blocks.
+/// Maximum number of blocks of a cluster on every device that supports clusters.
 const PORTABLE_CLUSTER_BLOCKS: u64 = 8;
 
 /// Shape and attributes of a launch.
@@ -26,7 +26,7 @@ pub struct LaunchShape {
     pub shared_bytes: u32,
     /// Blocks per cluster, in each dimension.
     pub cluster: Option<[u32; 3]>,
-    /// Whether all blocks must be resident at once.
+    /// Whether all blocks must be resident at the same time.
     pub cooperative: bool,
 }
 
@@ -51,7 +51,7 @@ impl LaunchShape {
 /// Kernel arguments, each as the bytes of its parameter.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
-    /// 16-byte slots, so that every argument is aligned for any parameter type.
+    /// Slots of 16 bytes, so that every argument is aligned for any parameter type.
     storage: Vec<u128>,
     /// First slot of each argument.
     starts: Vec<usize>,
@@ -69,7 +69,7 @@ impl Params {
             slot[..chunk.len()].copy_from_slice(chunk);
             self.storage.push(u128::from_ne_bytes(slot));
         }
-        // An argument of no bytes still needs a slot.
+        // An argument without bytes still needs a slot.
         if bytes.is_empty() {
             self.storage.push(0);
         }
@@ -81,12 +81,12 @@ impl Params {
         self.push(&address.to_ne_bytes())
     }
 
-    /// Replaces argument `index`, which is an address.
+    /// Replaces argument `index`, which must be an address.
     fn set_address(&mut self, index: usize, address: u64) {
         self.set(index, &address.to_ne_bytes());
     }
 
-    /// Replaces argument `index` by one of the same size.
+    /// Replaces argument `index` by an argument of the same size.
     fn set(&mut self, index: usize, bytes: &[u8]) {
         let Some(&start) = self.starts.get(index) else { return };
         let end = self.starts.get(index + 1).copied().unwrap_or(self.storage.len());
@@ -108,21 +108,21 @@ pub struct PreparedLaunch {
     function: KernelFunction,
     shape: LaunchShape,
     pointers: Vec<*mut c_void>,
-    // The pointers refer to it; it never grows again.
+    // The pointers refer to these arguments, which never grow again.
     params: Params,
     attributes: Vec<CUlaunchAttribute>,
     operation: String,
 }
 
 impl PreparedLaunch {
-    /// Prepares a launch: opts in to large shared memory and large clusters where needed.
+    /// Prepares a launch. Opts in to large shared memory and large clusters if required.
     ///
-    /// The arguments must fit the kernel's parameters: the driver reads as many bytes of each as
-    /// the kernel declares (the caller of this layer checked them against the compiled kernel, and
-    /// each has at least 16 bytes of storage).
+    /// The arguments must fit the kernel's parameters, because the driver reads as many bytes of
+    /// each as the kernel declares. The caller of this layer has checked them against the compiled
+    /// kernel, and each has at least 16 bytes of storage.
     ///
     /// # Errors
-    /// Fails if the device cannot make such a launch.
+    /// Fails if the device does not support such a launch.
     pub fn new(
         function: KernelFunction,
         shape: LaunchShape,
@@ -156,7 +156,7 @@ impl PreparedLaunch {
         self.params.set_address(index, address);
     }
 
-    /// Replaces argument `index` by the same number of other bytes, for later launches.
+    /// Replaces argument `index` by other bytes of the same number, for later launches.
     pub fn set_argument(&mut self, index: usize, bytes: &[u8]) {
         self.params.set(index, bytes);
     }
@@ -164,7 +164,7 @@ impl PreparedLaunch {
     /// Queues one launch.
     ///
     /// # Errors
-    /// Fails if the driver refuses the shape or an earlier fault made the context unusable.
+    /// Fails if the driver rejects the shape, or an earlier fault made the context unusable.
     pub fn launch(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         let api = self.function.context().api();
         let result = if self.attributes.is_empty() {

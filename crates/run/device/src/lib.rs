@@ -1,13 +1,13 @@
-//! Access to the driver and to NVRTC: the only user of cudarc, with the only `unsafe` code of the
-//! crate.
+//! Access to the driver and to NVRTC. It is the only user of cudarc, and contains the only `unsafe`
+//! code for devices.
 //!
-//! [`loader`] chooses between NVIDIA's driver and the emulator and opens it; [`Driver`] is the
-//! result. Everything that belongs to the context — [`Module`], [`DeviceBuffer`], [`PinnedBuffer`],
+//! [`loader`] selects and opens NVIDIA's driver or the emulator; [`Driver`] is the result.
+//! Everything that belongs to the context — [`Module`], [`DeviceBuffer`], [`PinnedBuffer`],
 //! [`Stream`], [`Event`] — stays on the thread that opened it and frees itself.
 //!
 //! Entry points are looked up by name in the library that cudarc opened, with a plain `c_int` as
-//! return type. cudarc's own bindings return a Rust enum, in which a code of a newer driver would
-//! be undefined behaviour, and panic where a symbol is missing.
+//! return type. cudarc's own bindings return a Rust enum, for which a code of a newer driver would
+//! be undefined behaviour, and panic if a symbol is missing.
 
 mod api;
 mod array;

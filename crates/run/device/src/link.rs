@@ -1,4 +1,4 @@
-//! The driver's linker, whose output shows which variables a PTX text has.
+//! The driver's linker, whose output lists the variables of a PTX text.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,15 +12,15 @@ const INPUT_PTX: c_int = 1;
 /// Maximum size of an image, bytes.
 const MAX_IMAGE: usize = 1 << 30;
 
-/// A running link; dropping it frees the image.
+/// A link in progress. Dropping it frees the image.
 struct Linker<'a> {
     context: &'a Context,
     state: *mut c_void,
 }
 
 /// Links PTX for the context's device and returns the image: machine code as an ELF file, with a
-/// symbol for each variable of the text. [`Module::load`](crate::Module::load) may make shorter
-/// code of the same text, but with the same variables.
+/// symbol for each variable of the text. [`Module::load`](crate::Module::load) may generate shorter
+/// code from the same text, but with the same variables.
 ///
 /// # Errors
 /// Returns the driver's error. Fails if the driver has no linker.
@@ -32,7 +32,7 @@ pub fn link_ptx(context: &Context, ptx: &[u8]) -> Result<Vec<u8>, DeviceError> {
         return Err(DeviceError::local(
             "link PTX",
             FailureCode::NotSupported,
-            "there is no linker",
+            "the driver has no linker",
         ));
     };
     let mut state = std::ptr::null_mut();

@@ -15,19 +15,19 @@ use super::{DeviceError, EmulatorControl};
 use crate::elf::{SonameError, shorten_soname};
 use warpgauge_model::DeviceKind;
 
-/// File name of the emulator, as built.
+/// File name of the emulator's build output.
 pub const EMULATOR_FILE: &str = "libwarpgauge_emulator.so";
 
 /// Environment variable that names the emulator's library.
 pub const EMULATOR_VARIABLE: &str = "WARPGAUGE_EMULATOR";
 
-/// NVIDIA's driver, by the only name that never refers to a toolkit's stub.
+/// Name of NVIDIA's driver. This name never refers to a stub of the toolkit.
 const DRIVER_FILE: &str = "libcuda.so.1";
 
 /// The name that cudarc requests first.
 const FIRST_CANDIDATE: &str = "libcuda.so";
 
-/// The driver of a process. The choice is final.
+/// The driver of a process. It cannot be changed later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverChoice {
     /// NVIDIA's driver.
@@ -83,7 +83,7 @@ pub enum LoadError {
 pub struct LoadedDriver {
     /// The driver.
     pub driver: Driver,
-    /// Present for the emulator.
+    /// The emulator's further functions; `None` for NVIDIA's driver.
     pub emulator: Option<EmulatorControl>,
 }
 
@@ -96,9 +96,9 @@ struct Opened {
 static OPENED: OnceLock<Opened> = OnceLock::new();
 static API: OnceLock<Api> = OnceLock::new();
 
-/// Finds the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then beside the executable, then in
+/// Finds the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then the executable's folder, then
 /// its `../lib/warpgauge`. The first two are returned even if no such file exists, so that a
-/// mistyped path is an error instead of another emulator.
+/// mistyped path is an error and does not select another emulator.
 pub fn find_emulator(explicit: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = explicit {
         return Some(absolute(path));
@@ -116,7 +116,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Opens and initialises the driver. `run_dir` briefly holds a renamed copy of the emulator.
+/// Opens and initialises the driver. A renamed copy of the emulator exists briefly in `run_dir`.
 ///
 /// # Errors
 /// Fails if the driver cannot be found, opened or initialised.
@@ -154,7 +154,7 @@ pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<LoadedDriver, LoadE
     Ok(LoadedDriver { driver: Driver::initialise(api, kind)?, emulator })
 }
 
-/// Opens the library first, under the name that cudarc will request.
+/// Opens the library before cudarc does, under the name that cudarc will request.
 fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
     match choice {
         DriverChoice::Cuda => {
@@ -167,7 +167,7 @@ fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
                             name it in WARPGAUGE_EMULATOR";
                 return Err(fail(text.to_owned()));
             }
-            // The object stays mapped; the file is removed once it is open or opening has failed.
+            // The object stays mapped. The file is removed after the attempt to open it.
             let renamed = renamed_copy(path, run_dir)?;
             open_library(&renamed).map_err(fail)
         }
@@ -183,7 +183,7 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
     let bytes = std::fs::read(path).map_err(fail)?;
     let renamed = shorten_soname(&bytes, FIRST_CANDIDATE)
         .map_err(|source| LoadError::Rename { path: path.to_owned(), source })?;
-    // Each process needs a separate file: another process may be running from a shared one.
+    // Each process needs a separate file, because another process may be running from a shared one.
     let target = tempfile::Builder::new().prefix("emulator-").suffix(".so").tempfile_in(run_dir);
     let mut target = target.map_err(fail)?;
     target.write_all(&renamed).map_err(fail)?;
@@ -194,13 +194,13 @@ fn open_library(path: &Path) -> Result<Library, String> {
     // SAFETY: opening runs the library's initialisers. The path is the driver's well-known name or
     // a file that the operator named or installed beside this program.
     unsafe { Library::new(path) }.map_err(|error| {
-        // The error's own text is "dlopen failed"; its source has the system's message.
+        // The error's own text is only "dlopen failed"; its source has the system's message.
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     })
 }
 
-/// Returns the library that cudarc found. Checked and caught, because cudarc panics if there is
-/// none.
+/// Returns the library that cudarc found. Checks this first and catches panics, because cudarc
+/// panics if there is none.
 fn cudarc_library(choice: &DriverChoice) -> Result<&'static Library, LoadError> {
     // SAFETY: opens candidates by name, as `open_library` does.
     let present = || unsafe { sys::is_culib_present() };

@@ -1,9 +1,9 @@
 //! Locked calls: inputs are encrypted until a call's turn, and results are hashed at its end.
 //!
 //! A process that could read the inputs of all calls at once could compute all results at once. The
-//! inputs of each call are therefore encrypted under a separate key, which the process gets when
-//! the hash of the previous call's results is known. The process's stream has, in this order: a
-//! gate that waits for the key (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of
+//! inputs of each call are therefore encrypted under a separate key. The process gets the key when
+//! the hash of the previous call's results is known. The process's stream contains, in this order:
+//! a gate that waits for the key (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of
 //! its results (`wg_commit`). The measured time is from the key to the hash; [`Locks::time`]
 //! measures the same without a call.
 
@@ -23,7 +23,7 @@ use warpgauge_model::gate_page::{
 /// Address and size of device memory, bytes.
 pub type ByteRange = (u64, u64);
 
-/// Number of bytes that a thread of `wg_lock` encrypts at once.
+/// Number of bytes that a thread of `wg_lock` encrypts at a time.
 const BLOCK_BYTES: u64 = 64;
 
 /// Time limit for a gate's wait for the host, nanoseconds.
@@ -54,7 +54,7 @@ pub struct Locks<'a> {
     page: PinnedBuffer,
     keys: DeviceBuffer,
     work: DeviceBuffer,
-    /// Number of the last call.
+    /// Number of the last call of a kernel that signals the host.
     number: u32,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Locks<'a> {
         })
     }
 
-    /// Sets the keys for [`Self::turn`], in place of earlier ones.
+    /// Sets the keys for [`Self::turn`] and replaces earlier keys.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -91,8 +91,9 @@ impl<'a> Locks<'a> {
         self.keys.copy_from_host(0, keys.as_flattened(), self.stream)
     }
 
-    /// Queues encrypting or decrypting a window with one of the keys. The result goes to the
-    /// address `to`, which may be the window's. The window's size is a multiple of 64 bytes.
+    /// Queues encrypting or decrypting a window with one of the keys. The result is written to the
+    /// address `to`, which may be that of the window. The window's size must be a multiple of 64
+    /// bytes.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -100,7 +101,7 @@ impl<'a> Locks<'a> {
         self.lock(to, window, self.keys.address() + 32 * key as u64)
     }
 
-    /// Returns the BLAKE3 hash of each range, at most [`MOST_RANGES`].
+    /// Returns the BLAKE3 hash of each range. There may be at most [`MOST_RANGES`].
     ///
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.
@@ -113,8 +114,8 @@ impl<'a> Locks<'a> {
         Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
     }
 
-    /// Measures decrypting a window and hashing ranges without a call between them, from the key to
-    /// the hashes. The content of the window changes.
+    /// Measures the time of decrypting a window and hashing ranges without a call between them,
+    /// from the key to the hashes. The content of the window changes.
     ///
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.
@@ -156,7 +157,7 @@ impl<'a> Locks<'a> {
 
     fn commit(&mut self, ranges: &[ByteRange], number: u32) -> Result<(), DeviceError> {
         if ranges.len() > MOST_RANGES {
-            let what = format!("{} ranges; at most {MOST_RANGES} are hashed", ranges.len());
+            let what = format!("{} ranges; the limit is {MOST_RANGES}", ranges.len());
             return Err(DeviceError::local("hash", FailureCode::InvalidValue, &what));
         }
         let none = [(0, 0)];

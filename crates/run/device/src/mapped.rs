@@ -12,12 +12,12 @@ impl MappedFile {
     /// Maps `path`, which must be `expected_bytes` long.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened or mapped, or has another length.
+    /// Fails if the file cannot be opened or mapped, or has a different length.
     pub fn open(path: &Path, expected_bytes: u64) -> io::Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
         if bytes != expected_bytes {
-            let text = format!("{bytes} bytes where the tensor has {expected_bytes}");
+            let text = format!("it has {bytes} bytes, and {expected_bytes} are expected");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         if bytes == 0 {

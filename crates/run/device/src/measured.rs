@@ -37,10 +37,10 @@ pub struct MeasuredErrors {
     pub non_finite_matched: u64,
     /// Index of the first element that does not match.
     pub first: Option<u64>,
-    /// Largest |actual − expected| over pairs of finite elements; the following fields are over
+    /// Largest |actual − expected| over pairs of finite elements. The following fields are over
     /// these pairs, too.
     pub max_abs: f64,
-    /// Largest |actual − expected| / |expected| where expected ≠ 0.
+    /// Largest |actual − expected| / |expected| over pairs with expected ≠ 0.
     pub max_rel: f64,
     /// Sum of |actual − expected|.
     pub sum: f64,
@@ -53,7 +53,8 @@ impl Support {
     /// tolerance for a few elements. Waits for the stream.
     ///
     /// # Errors
-    /// Fails if [`Support::compares`] does not support the type, or with the driver's error.
+    /// Fails if [`Support::compares`] does not support the type; otherwise returns the driver's
+    /// error.
     pub fn measure(
         &self,
         context: &Context,
@@ -80,7 +81,7 @@ impl Support {
     }
 }
 
-/// Blocks have as many threads as `MEASURE_THREADS` in support.cu.
+/// The number of threads per block must equal `MEASURE_THREADS` in support.cu.
 const _: () = assert!(THREADS == 256);
 
 fn joined(parts: &[Part]) -> MeasuredErrors {

@@ -1,4 +1,4 @@
-//! Device memory that frees itself.
+//! Device memory that is freed when it is dropped.
 
 use std::ffi::c_void;
 
@@ -23,18 +23,19 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Allocates a block. Its content is undefined, but never that of a former buffer. A buffer of
-    /// no bytes has one byte, so that its address is valid.
+    /// Allocates a block. Its content is undefined, but never that of a former buffer. A buffer
+    /// without bytes gets one byte, so that its address is valid.
     ///
     /// # Errors
-    /// Returns `out_of_memory`, with the requested and the free size.
+    /// Returns `out_of_memory`, with the requested and the free size, or another error of the
+    /// driver.
     pub fn new(context: &Context, bytes: u64, what: &str) -> Result<Self, DeviceError> {
         let operation = format!("allocate {bytes} bytes of device memory for {what}");
         let Ok(size) = usize::try_from(bytes) else {
             return Err(DeviceError::local(
                 operation,
                 FailureCode::OutOfMemory,
-                "more than this machine can address",
+                "the size exceeds the address space of this machine",
             ));
         };
         let buffer = |address| Self {
@@ -54,8 +55,8 @@ impl DeviceBuffer {
             context.api().check(result, &operation).map(|()| address)
         };
         let first = allocate();
-        // Memory kept for reuse must not cause a failure, so it is freed and the allocation
-        // repeated.
+        // Memory kept for reuse must not cause a failure. It is therefore freed, and the allocation
+        // is repeated.
         let kept = if first.is_err() { context.reserve().drain() } else { Vec::new() };
         let address = if kept.is_empty() {
             first
@@ -71,8 +72,8 @@ impl DeviceBuffer {
         })
     }
 
-    /// Returns the buffer for reuse. Its content must have been overwritten with zeros, and the
-    /// device must have finished all work.
+    /// Drops the buffer and keeps its memory for reuse. The content must have been overwritten with
+    /// zeros, and the device must have finished all work.
     pub fn retire_clean(mut self) {
         self.clean = true;
     }
@@ -81,7 +82,7 @@ impl DeviceBuffer {
         Self { address, bytes, context: context.clone(), clean: false, imported: true }
     }
 
-    /// Returns the buffer with its actual size.
+    /// Changes the size that the buffer reports.
     pub(super) fn of_size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
@@ -123,7 +124,7 @@ impl DeviceBuffer {
     /// Queues setting `bytes` bytes, starting at `offset`, to `value`.
     ///
     /// # Errors
-    /// Fails if the range reaches past the end, or with the driver's error.
+    /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn fill_range(
         &self,
         offset: usize,
@@ -143,10 +144,10 @@ impl DeviceBuffer {
     }
 
     /// Queues setting `bytes` bytes, starting at `offset`, to the four bytes of `word`, the lowest
-    /// first, repeated. The offset is a multiple of 4.
+    /// first, repeated. The resulting address must be a multiple of 4.
     ///
     /// # Errors
-    /// Fails if the range reaches past the end, or with the driver's error.
+    /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn fill_words(
         &self,
         offset: usize,
@@ -174,10 +175,10 @@ impl DeviceBuffer {
         Ok(())
     }
 
-    /// Queues copying `bytes` bytes of `source`, starting at `from`, to `to`.
+    /// Queues copying `bytes` bytes of `source`, starting at `from`, to offset `to`.
     ///
     /// # Errors
-    /// Fails if either range reaches past an end, or with the driver's error.
+    /// Fails if a range exceeds its buffer, or with the driver's error.
     pub fn copy_range_from_device(
         &self,
         to: usize,
@@ -198,11 +199,11 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
-    /// Queues a copy that starts at `offset` and fills `target`, which is returned once the copy is
-    /// done.
+    /// Queues a copy that starts at `offset` and fills `target`. The result returns `target` when
+    /// the copy is done.
     ///
     /// # Errors
-    /// Fails if the range reaches past the end, or with the driver's error.
+    /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn start_copy_to_host(
         &self,
         offset: usize,
@@ -224,7 +225,7 @@ impl DeviceBuffer {
         Ok(PendingCopy::new(target, &self.context))
     }
 
-    /// Copies `source` to `offset` and waits for it.
+    /// Copies `source` to `offset` and waits for the end.
     ///
     /// # Errors
     /// Fails if `source` does not fit, or with the driver's error.
@@ -249,10 +250,10 @@ impl DeviceBuffer {
         wait_for_copy(stream)
     }
 
-    /// Copies into `target`, starting at `offset`, and waits for the copy.
+    /// Copies into `target`, starting at `offset`, and waits for the end.
     ///
     /// # Errors
-    /// Fails if the range reaches past the end, or with the driver's error.
+    /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn copy_to_host(
         &self,
         offset: usize,
@@ -289,7 +290,7 @@ impl Drop for DeviceBuffer {
             return;
         }
         // The driver reuses freed memory without clearing it, so it is zeroed first. Failures mean
-        // that the context is lost, and its memory with it.
+        // that the context is lost and its memory with it.
         let zeroed = self.context.synchronize().is_ok_and(|()| {
             // SAFETY: the range is ours; the null handle is the default stream.
             let result =
@@ -311,8 +312,8 @@ fn release(context: &Context, pieces: impl IntoIterator<Item = Piece>) {
     }
 }
 
-/// Waits for a copy that uses the caller's memory. A stream that cannot be waited for has a lost
-/// context, whose copies the driver has ended.
+/// Waits for a copy that uses the caller's memory. If waiting fails, the context is lost, and the
+/// driver has ended its copies.
 fn wait_for_copy(stream: &Stream) -> Result<(), DeviceError> {
     stream.synchronize()
 }
@@ -326,6 +327,6 @@ fn check_range(
     if offset.checked_add(bytes).is_some_and(|end| end <= capacity) {
         return Ok(());
     }
-    let text = format!("bytes {offset}+{bytes} of a buffer of {capacity}");
+    let text = format!("{bytes} bytes at offset {offset} exceed a buffer of {capacity} bytes");
     Err(DeviceError::local(operation, FailureCode::InvalidValue, text))
 }

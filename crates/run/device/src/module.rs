@@ -12,7 +12,7 @@ use super::snapshot::VariableRange;
 use super::stream::Stream;
 use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
 
-/// Bytes of the driver's assembler log that are kept.
+/// Maximum number of bytes kept of the driver's assembler log.
 const JIT_LOG_BYTES: usize = 16 << 10;
 
 // Options of cuModuleLoadDataEx (`CUjit_option`).
@@ -27,7 +27,8 @@ const IS_MANAGED: c_int = 8;
 /// Dynamic shared memory that needs no opt-in, bytes.
 const SHARED_WITHOUT_OPTIN: u32 = 48 << 10;
 
-/// A loaded image, shared by clones. It is unloaded with the last clone and the last function.
+/// A loaded image, shared by clones. It is unloaded when the last clone and the last function are
+/// dropped.
 #[derive(Clone)]
 pub struct Module {
     inner: Rc<Loaded>,
@@ -57,7 +58,7 @@ impl Module {
         };
         let (mut info, mut errors) = (vec![0u8; JIT_LOG_BYTES], vec![0u8; JIT_LOG_BYTES]);
         let mut options = [JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
-        // Sizes are passed as values in pointer-sized slots; one byte less keeps a final NUL.
+        // Sizes are passed as values in pointer-sized slots. One byte less keeps a final NUL.
         let size = (JIT_LOG_BYTES - 1) as *mut c_void;
         let mut values: [*mut c_void; 4] =
             [info.as_mut_ptr().cast(), size, errors.as_mut_ptr().cast(), size];
@@ -112,7 +113,7 @@ impl Module {
         self.inner.handle
     }
 
-    /// Returns the range of a variable; `None` if the module has no variable of that name.
+    /// Returns the range of a variable; `None` if the module has no variable with this name.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -137,7 +138,8 @@ impl Module {
     }
 
     /// Returns whether a variable is managed memory, which the host can access too. The driver
-    /// decides this, whatever the image declares.
+    /// decides this, regardless of the image's declarations. Returns `true` if the driver cannot be
+    /// queried.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -147,7 +149,7 @@ impl Module {
         let mut managed: c_uint = 0;
         // SAFETY: writes one `unsigned int`; any address is accepted.
         let result = unsafe { attribute((&raw mut managed).cast(), IS_MANAGED, variable.address) };
-        api.check(result, "ask whether a variable is managed memory")?;
+        api.check(result, "check whether a variable is managed memory")?;
         Ok(managed != 0)
     }
 
@@ -191,7 +193,8 @@ impl KernelFunction {
         &self.module.inner.context
     }
 
-    /// Returns resources, and how many blocks of this shape fit one multiprocessor.
+    /// Returns the kernel's resources, and the number of blocks of this shape that fit on one
+    /// multiprocessor.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -211,7 +214,7 @@ impl KernelFunction {
         })
     }
 
-    /// Returns the number of blocks of this shape that fit one multiprocessor at once.
+    /// Returns the number of blocks of this shape that fit on one multiprocessor at the same time.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -231,15 +234,15 @@ impl KernelFunction {
                 shared_bytes as usize,
             )
         };
-        self.context().api().check(result, &format!("ask for the occupancy of {}", self.symbol))?;
+        self.context().api().check(result, &format!("query the occupancy of {}", self.symbol))?;
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// Allows launches with this much dynamic shared memory; above 48 KB the driver requires an
+    /// Allows launches with this much dynamic shared memory. Above 48 KiB the driver requires an
     /// opt-in.
     ///
     /// # Errors
-    /// Fails if it is more than the device has, and names the sizes.
+    /// Fails if the size exceeds the device's limit, and names the size.
     pub fn allow_shared(&self, bytes: u32) -> Result<(), DeviceError> {
         if bytes <= SHARED_WITHOUT_OPTIN {
             return Ok(());
@@ -257,7 +260,7 @@ impl KernelFunction {
     /// Allows clusters of more than 8 blocks.
     ///
     /// # Errors
-    /// Fails if the device has no clusters.
+    /// Fails if the device does not support clusters.
     pub fn allow_large_clusters(&self) -> Result<(), DeviceError> {
         self.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
     }
@@ -268,7 +271,7 @@ impl KernelFunction {
         let result = unsafe {
             (self.context().api().function_attribute)(&mut value, which as c_int, self.handle)
         };
-        self.context().api().check(result, &format!("ask {} for {which:?}", self.symbol))?;
+        self.context().api().check(result, &format!("query {}: {which:?}", self.symbol))?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
 

@@ -1,4 +1,4 @@
-//! The zygote, the process that has imported PyTorch and forks, seen from outside.
+//! The server's side of the zygote, the process that has imported PyTorch and forks.
 
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -19,19 +19,20 @@ use super::wire::{Versions, receive};
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Longest time for importing PyTorch: it takes some 6 s on two cores, more from a cold disk.
+/// Maximum time for importing PyTorch, which takes some 6 s on two cores, and longer from a cold
+/// disk.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Longest time for one fork.
+/// Maximum time for one fork.
 const FORK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// First frame of an interpreter, sent when it has imported PyTorch.
+/// First frame of an interpreter, sent after it has imported PyTorch.
 #[derive(Deserialize)]
 struct Ready {
     ready: Versions,
 }
 
-/// Frame of an interpreter that has made a runner.
+/// Frame of an interpreter that has created a runner.
 #[derive(Deserialize)]
 pub(crate) struct Forked {
     /// Process number of the runner.
@@ -44,7 +45,7 @@ pub(crate) fn ready(control: &UnixStream, deadline: Instant) -> io::Result<Versi
     Ok(serde_json::from_slice::<Ready>(&frame)?.ready)
 }
 
-/// A running zygote. Dropping it kills it and its forks.
+/// A running zygote. Dropping it kills the zygote and its forks.
 #[derive(Debug)]
 pub(crate) struct Zygote {
     child: Child,
@@ -56,7 +57,7 @@ impl Zygote {
     /// Starts a zygote and waits until it is ready. Blocks; must be called within a runtime.
     ///
     /// # Errors
-    /// The zygote does not start; the text gives the reason.
+    /// Fails with the reason if the zygote does not start.
     pub(crate) fn start(program: &Path, setup: &Setup) -> Result<Self, String> {
         let failed = |error: io::Error| format!("it cannot be started: {error}");
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
@@ -76,27 +77,27 @@ impl Zygote {
                 drop(child);
                 let said = printed.whole();
                 let last = said.lines().rfind(|line| !line.trim().is_empty());
-                Err(format!("it does not import PyTorch ({error}): {}", last.unwrap_or("no word")))
+                Err(format!("it does not import PyTorch ({error}): {}", last.unwrap_or("no output")))
             }
         }
     }
 
-    /// Returns whether the zygote has not ended.
+    /// Returns whether the zygote is still running.
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.is_running()
     }
 
-    /// Makes a fork. Blocks.
+    /// Creates a fork. Blocks.
     ///
     /// # Errors
-    /// The zygote has ended, or the system cannot create another process.
+    /// Fails if the zygote has ended, or the system cannot create another process.
     pub(crate) fn fork(&mut self, queues: Queues) -> io::Result<Runner> {
         let ends = Ends::handed_to(&self.control, queues)?;
         let (number, handle) = self.forked()?;
         ends.joined(number, handle)
     }
 
-    /// Receives the fork's number and handle: the handle comes with the first byte of the frame.
+    /// Receives the fork's number and handle. The handle accompanies the first byte of the frame.
     fn forked(&mut self) -> io::Result<(i32, OwnedFd)> {
         self.control.set_read_timeout(Some(FORK_TIMEOUT))?;
         let mut prefix = [0; 4];
@@ -110,7 +111,7 @@ impl Zygote {
             _ => None,
         });
         let (4, Some(handle)) = (got.bytes, handle) else {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the zygote is gone"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the zygote has ended"));
         };
         let mut body = vec![0; u32::from_le_bytes(prefix).min(4096) as usize];
         self.control.read_exact(&mut body)?;

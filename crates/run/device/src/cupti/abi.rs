@@ -1,12 +1,12 @@
-//! CUPTI's parameter structures and functions, as far as this crate uses them.
+//! CUPTI's parameter structures and functions that this crate uses.
 //!
 //! They are declared here instead of taken from cudarc. Its `cupti` feature includes the CUDA
-//! runtime's bindings, panics where a symbol is missing, and returns codes as a Rust enum, in which
-//! a code of a newer library would be undefined behaviour.
+//! runtime's bindings, panics if a symbol is missing, and returns codes as a Rust enum. A code of a
+//! newer library would then be undefined behaviour.
 //!
-//! Each structure begins with its size as the caller knows it. CUPTI refuses a larger structure
-//! than its own and accepts a smaller one, so these have the fields of CUPTI 12.6, the first with
-//! this interface; 12.9 and 13.0 have the same.
+//! Each structure begins with its size as the caller knows it. CUPTI rejects a structure that is
+//! larger than its own and accepts a smaller one. The structures therefore have the fields of CUPTI
+//! 12.6, the first version with this interface; 12.9 and 13.0 have the same fields.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -34,7 +34,7 @@ macro_rules! params {
             }
         }
 
-        // The size that CUPTI reads ends with the last field; the structure itself may be padded.
+        // The size that CUPTI reads ends with the last field. The structure itself may be padded.
         const _: () = {
             let ends: &[usize] =
                 &[16, $(std::mem::offset_of!($name, $field) + size_of::<$type>()),*];
@@ -44,7 +44,7 @@ macro_rules! params {
 }
 
 params! {
-    /// `CUpti_Profiler_Initialize_Params`, also that of `cuptiProfilerDeInitialize`.
+    /// `CUpti_Profiler_Initialize_Params`, also used for `cuptiProfilerDeInitialize`.
     Initialize, 16 {}
     /// `CUpti_Profiler_DeviceSupported_Params`.
     DeviceSupported, 52 {
@@ -93,7 +93,8 @@ params! {
     }
     /// `CUpti_RangeProfiler_Enable_Params`.
     RangeEnable, 32 { context: CUcontext, object: *mut c_void, }
-    /// `CUpti_RangeProfiler_Disable_Params`, and that of `Start`, which is alike.
+    /// `CUpti_RangeProfiler_Disable_Params`, and the parameters of `Start`, which have the same
+    /// fields.
     RangeObject, 24 { object: *mut c_void, }
     /// `CUpti_RangeProfiler_GetCounterDataSize_Params`.
     RangeDataSize, 64 {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use warpgauge_model::Cause;
 
-/// A failed call of CUPTI, or an unusable CUPTI.
+/// A failed call of CUPTI, or the reason why CUPTI is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{operation}: {text}")]
 pub struct CuptiError {
@@ -28,13 +28,13 @@ impl CuptiError {
         Self::local(operation, cause(code), format!("{name} ({code})"))
     }
 
-    /// Returns whether the cause is temporary: another process reads counters.
+    /// Returns whether the cause is temporary because another process reads counters.
     pub fn is_busy(&self) -> bool {
         self.cause == Cause::CountersBusy
     }
 }
 
-/// Returns what a `CUptiResult` means for a reader of counters.
+/// Returns the cause that a `CUptiResult` means when counters are read.
 fn cause(code: c_int) -> Cause {
     match code {
         // INVALID_METRIC_NAME
@@ -50,7 +50,7 @@ fn cause(code: c_int) -> Cause {
         27 | 38 | 42 | 46 => Cause::UnsupportedDevice,
         // PARAMETER_SIZE_NOT_SUFFICIENT, NOT_COMPATIBLE, CUDA_COMPILER_NOT_COMPATIBLE
         10 | 14 | 34 => Cause::DriverMismatch,
-        // NOT_INITIALIZED: the libraries beside CUPTI, or the driver's part, are missing
+        // NOT_INITIALIZED: libraries in CUPTI's folder, or the driver's part, are missing
         15 => Cause::NoProfilerLibrary,
         _ => Cause::Unknown,
     }

@@ -1,5 +1,5 @@
-//! Plans and evaluates metrics: which counters they need, in how many passes, and their values. If
-//! the chip's name is known, this needs no GPU.
+//! Plans and evaluates metrics: the counters that they need, the number of passes, and the values.
+//! This needs no GPU if the chip's name is known.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -12,7 +12,8 @@ use super::error::CuptiError;
 use super::library::Cupti;
 use warpgauge_model::Cause;
 
-/// Maximum size of a configuration, bytes. Those of a hundred metrics take some 100 kB.
+/// Maximum size of a configuration, bytes. The configuration of a hundred metrics takes some 100
+/// kB.
 const MAX_IMAGE_BYTES: usize = 64 << 20;
 
 /// How metrics are collected on a chip.
@@ -33,7 +34,7 @@ impl CounterPlan {
     /// the device's own list of available counters.
     ///
     /// # Errors
-    /// Fails if the chip is unknown or all metrics are.
+    /// Fails if the chip or all metrics are unknown.
     pub fn new(
         cupti: Cupti,
         chip: &str,
@@ -46,12 +47,12 @@ impl CounterPlan {
         for name in metrics {
             match CString::new(name.as_str()) {
                 Ok(text) if !name.is_empty() => names.push(text),
-                _ => drop(refused.insert(name.clone(), "no metric has such a name".to_owned())),
+                _ => drop(refused.insert(name.clone(), "no metric has this name".to_owned())),
             }
         }
-        // All metrics are added in one call: metrics that are added one by one do not share passes
-        // (16 instead of 9 for five throughputs of an H100). An unknown metric makes the object
-        // unusable.
+        // All metrics are added in one call, because metrics that are added one by one do not share
+        // passes (16 passes instead of 9 for five throughputs of an H100). An unknown metric makes
+        // the object unusable.
         let mut host = Host::open(cupti, chip, availability)?;
         if !names.is_empty() && host.add(&names).is_err() {
             let mut known = Vec::new();
@@ -79,7 +80,7 @@ impl CounterPlan {
         Ok(Self { host, image, metrics: names, passes, refused })
     }
 
-    /// Returns whether some metrics are counted by instructions that CUPTI adds to the kernel.
+    /// Returns whether CUPTI adds instructions to the kernel to count some of the metrics.
     pub fn is_instrumented(&self) -> bool {
         self.metrics().any(|name| name.to_string_lossy().contains("__sass_"))
     }
@@ -93,7 +94,8 @@ impl CounterPlan {
         self.metrics.iter().map(|name| name.as_ptr()).collect()
     }
 
-    /// Returns each metric's value from a range's counters, in the order of [`Self::metrics`].
+    /// Returns each metric's value for a range of the counter data, in the order of
+    /// [`Self::metrics`].
     pub(super) fn evaluate(&self, data: &[u8], range: usize) -> Result<Vec<f64>, CuptiError> {
         let names = self.names();
         let mut values = vec![f64::NAN; names.len()];
@@ -115,7 +117,7 @@ impl CounterPlan {
 struct Host {
     cupti: Cupti,
     object: *mut c_void,
-    // CUPTI holds pointers to these, and its documentation does not say that it copies the data.
+    // CUPTI stores pointers to these, and its documentation does not say that it copies the data.
     _chip: CString,
     _availability: Option<Vec<u8>>,
 }
@@ -124,7 +126,7 @@ impl Host {
     fn open(cupti: Cupti, chip: &str, availability: Option<&[u8]>) -> Result<Self, CuptiError> {
         let operation = format!("prepare for chip {chip}");
         let name = CString::new(chip).map_err(|_| {
-            CuptiError::local(&operation, Cause::UnsupportedDevice, "no chip has such a name")
+            CuptiError::local(&operation, Cause::UnsupportedDevice, "no chip has this name")
         })?;
         let availability = availability.map(<[u8]>::to_vec);
         let mut params = HostInitialize::new();
@@ -176,14 +178,14 @@ impl Drop for Host {
         params.object = self.object;
         // An object that cannot be released is leaked.
         let deinitialize = self.cupti.functions().host_deinitialize;
-        let _ = self.cupti.call("give up a plan", deinitialize, &mut params);
+        let _ = self.cupti.call("release a plan", deinitialize, &mut params);
     }
 }
 
 /// Returns a zeroed image of a size that the library requires.
 pub(super) fn sized(operation: &str, bytes: usize) -> Result<Vec<u8>, CuptiError> {
     if bytes > MAX_IMAGE_BYTES {
-        let text = format!("CUPTI wants {bytes} bytes for it, more than {MAX_IMAGE_BYTES}");
+        let text = format!("CUPTI requires {bytes} bytes for it; the limit is {MAX_IMAGE_BYTES}");
         return Err(CuptiError::local(operation, Cause::Unknown, text));
     }
     Ok(vec![0; bytes])
@@ -192,7 +194,7 @@ pub(super) fn sized(operation: &str, bytes: usize) -> Result<Vec<u8>, CuptiError
 /// Returns the chips that this CUPTI supports.
 ///
 /// # Errors
-/// Fails if the libraries beside CUPTI are missing.
+/// Fails if the libraries in CUPTI's folder are missing.
 pub fn chips(cupti: Cupti) -> Result<Vec<String>, CuptiError> {
     let mut params = HostChips::new();
     cupti.call("list the chips", cupti.functions().host_chips, &mut params)?;

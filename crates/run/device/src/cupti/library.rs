@@ -13,7 +13,8 @@ use warpgauge_model::Cause;
 /// Names under which the dynamic loader finds CUPTI, newest first.
 const SONAMES: [&str; 2] = ["libcupti.so.13", "libcupti.so.12"];
 
-/// Libraries that CUPTI opens by bare name. They are beside it, where the loader does not look.
+/// Libraries that CUPTI opens by name without a path. They are in CUPTI's folder, which the loader
+/// does not search.
 const COMPANIONS: [&str; 2] = ["libnvperf_target.so", "libnvperf_host.so"];
 
 /// Maximum number of libraries tried.
@@ -29,7 +30,7 @@ pub struct Cupti {
 struct Opened {
     functions: Functions,
     path: PathBuf,
-    // The functions are in these libraries.
+    // These libraries contain the functions.
     _library: Library,
     _companions: Vec<Library>,
 }
@@ -37,17 +38,17 @@ struct Opened {
 static OPENED: OnceLock<&'static Opened> = OnceLock::new();
 
 impl Cupti {
-    /// Opens the first usable library of `candidates`, or else the library that the loader finds,
-    /// and initialises it.
+    /// Opens the first usable library of `candidates`, or otherwise the library that the loader
+    /// finds, and initialises it.
     ///
     /// # Errors
-    /// Returns why each library is unusable.
+    /// Returns why each of the libraries is unusable.
     pub fn open(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
         Self::open_with(candidates, Self::initialise)
     }
 
-    /// Opens CUPTI for planning only, which some versions do without a driver. Accepts a library
-    /// that cannot be initialised; its calls then report what is impossible.
+    /// Opens CUPTI only for planning, which some versions support without a driver. Accepts a
+    /// library that cannot be initialised; calls that need more then fail.
     ///
     /// # Errors
     /// Fails if no library can be opened.
@@ -75,7 +76,8 @@ impl Cupti {
                     continue;
                 }
             };
-            // A library whose initialisation failed is not closed: it may have left threads.
+            // A library whose initialisation failed is not closed, because it may have started
+            // threads.
             let opened: &'static Opened = Box::leak(Box::new(opened));
             match initialise(opened) {
                 Ok(cupti) => {
@@ -97,12 +99,12 @@ impl Cupti {
         cupti.call("initialise CUPTI", opened.functions.initialize, &mut params)?;
         // SAFETY: writes one integer.
         let code = unsafe { (opened.functions.version)(&mut cupti.version) };
-        cupti.check("ask for CUPTI's version", code)?;
+        cupti.check("query CUPTI's version", code)?;
         Ok(cupti)
     }
 
-    /// Returns the library's name and version. The version of the interface increases with each
-    /// release.
+    /// Returns the library's name and its version. If the version is not part of the file name,
+    /// uses the version of the interface, which increases with each release.
     pub fn name(&self) -> String {
         match OPENED.get().map(|opened| opened.path.as_path()).and_then(toolkit_version) {
             Some(version) => format!("CUPTI {version}"),
@@ -110,12 +112,12 @@ impl Cupti {
         }
     }
 
-    /// Checks that counters of a device can be read at all.
+    /// Checks that counters of a device can be read.
     ///
     /// # Errors
-    /// Returns why they cannot.
+    /// Returns the reason if they cannot be read.
     pub fn check_device(&self, ordinal: u32) -> Result<(), CuptiError> {
-        const OPERATION: &str = "ask whether counters of the device can be read";
+        const OPERATION: &str = "check whether counters of the device can be read";
         let mut params = DeviceSupported::new();
         params.device = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
         params.api = RANGE_PROFILING;
@@ -127,7 +129,7 @@ impl Cupti {
             (params.vgpu, "it is a virtual GPU without access to counters"),
             (params.confidential_compute, "confidential computing is on"),
             (params.sli, "it is part of an SLI group"),
-            (params.wsl, "Windows' subsystem does not allow it"),
+            (params.wsl, "Windows Subsystem for Linux does not allow it"),
         ];
         let mode = modes.iter().find(|(level, _)| *level != SUPPORTED);
         let (cause, text) = match mode {
@@ -143,14 +145,14 @@ impl Cupti {
     /// Returns CUPTI's name for the chip of a device, e.g. `GH100`.
     ///
     /// # Errors
-    /// Fails if CUPTI has no name for it.
+    /// Fails if CUPTI has no name for the chip.
     pub fn chip(&self, ordinal: u32) -> Result<String, CuptiError> {
-        const OPERATION: &str = "ask for the chip's name";
+        const OPERATION: &str = "query the chip's name";
         let mut params = ChipName::new();
         params.device = ordinal as usize;
         self.call(OPERATION, self.functions.chip_name, &mut params)?;
         if params.name.is_null() {
-            return Err(CuptiError::local(OPERATION, Cause::UnsupportedDevice, "it has none"));
+            return Err(CuptiError::local(OPERATION, Cause::UnsupportedDevice, "the chip has no name in CUPTI"));
         }
         // SAFETY: not null, and a NUL-terminated text that the library owns.
         let name = unsafe { CStr::from_ptr(params.name) };
@@ -186,7 +188,7 @@ impl Cupti {
             // SAFETY: not null, and a NUL-terminated text that the library owns.
             unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
         } else {
-            "an error that this CUPTI has no name for".to_owned()
+            "an error without a name in this CUPTI".to_owned()
         };
         Err(CuptiError::of_code(operation, code, &name))
     }
@@ -194,7 +196,7 @@ impl Cupti {
 
 fn open(path: &Path) -> Result<Opened, String> {
     let real = path.canonicalize().ok();
-    // The companions are beside the file, or beside the link to it.
+    // The companions are in the folder of the file or of the link to it.
     let folders: Vec<&Path> = [Some(path), real.as_deref()]
         .into_iter()
         .flatten()

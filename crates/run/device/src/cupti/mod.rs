@@ -1,4 +1,5 @@
-//! CUPTI's Range Profiler: hardware counters of a launch, read by the process that makes it.
+//! CUPTI's Range Profiler: hardware counters of a launch, read by the process that makes the
+//! launch.
 //!
 //! ```text
 //! Cupti::open ─▶ CounterPlan::new(chip, metrics)   which counters, in how many passes; needs no GPU
@@ -6,12 +7,13 @@
 //!                 └─▶ begin ─▶ pass, pass, … ─▶ finish: a value for each metric
 //! ```
 //!
-//! Counters are few, so a set of metrics takes several passes: the same launch again, on the same
-//! inputs, with other counters each time. The caller restores the inputs before each pass (user
-//! replay). Only one process of a machine can hold counters, and only where the driver allows it.
+//! The hardware has few counters, so a set of metrics takes several passes. Each pass repeats the
+//! launch on the same inputs with other counters. The caller restores the inputs before each pass
+//! (user replay). Only one process of a machine can hold counters, and only if the driver allows
+//! it.
 //!
-//! CUPTI writes through pointers that it got earlier: a plan and its image of counter data stay at
-//! the same address as long as a session is configured with them.
+//! CUPTI writes through pointers that it received earlier. A plan and its image of counter data
+//! therefore stay at the same address while a session is configured with them.
 
 mod abi;
 mod choice;

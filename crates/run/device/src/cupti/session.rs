@@ -13,10 +13,10 @@ use super::library::Cupti;
 use crate::Context;
 use warpgauge_model::Cause;
 
-/// Operation in errors about sizing and clearing the counters' image.
+/// Operation named in errors about sizing and clearing the counters' image.
 const MAKE_ROOM: &str = "make room for the counters";
 
-/// Number of passes beyond the planned ones that indicates an error.
+/// Number of passes beyond the planned ones above which the collection fails.
 const SPARE_PASSES: usize = 2;
 
 /// A launch whose counters are read.
@@ -30,7 +30,7 @@ pub trait CountedLaunch {
     /// Returns the driver's error.
     fn prepare(&mut self) -> Result<(), Self::Error>;
 
-    /// Makes the launch, which is of one kernel, and waits for its end.
+    /// Makes the launch, which must be of one kernel, and waits for its end.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -52,13 +52,13 @@ impl<E> From<CuptiError> for PassError<E> {
     }
 }
 
-/// Returns the device's available counters, in the form that CUPTI's planning needs. Takes some 70
-/// ms.
+/// Returns the device's available counters, in the form that CUPTI's planning requires. Takes some
+/// 70 ms.
 ///
 /// # Errors
-/// Fails while another process collects counters.
+/// Fails, for example, while another process collects counters.
 pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, CuptiError> {
-    const OPERATION: &str = "ask which counters the device has";
+    const OPERATION: &str = "query the device's counters";
     let ask = cupti.functions().counter_availability;
     let mut params = CounterAvailability::new();
     params.context = context.handle();
@@ -70,10 +70,11 @@ pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, 
     Ok(image)
 }
 
-/// CUPTI's hold on a context for one plan, until it is dropped.
+/// CUPTI's reservation of a context's counters for one plan. Dropping it ends the reservation.
 ///
-/// Its first pass takes 140 ms longer than later ones, so the session is worth keeping. It slows
-/// nothing down between passes; but from its first pass on no other process can read counters.
+/// Its first pass takes 140 ms longer than later ones, so keeping the session saves time. The
+/// session slows nothing down between passes. From its first pass on, however, no other process can
+/// read counters.
 pub struct CuptiSession {
     cupti: Cupti,
     object: *mut c_void,
@@ -85,7 +86,7 @@ pub struct CuptiSession {
 
 impl CuptiSession {
     /// Reserves the counters of a context's device for a plan. Only one session is possible at a
-    /// time: CUPTI reads the configuration when the first pass starts, and never again.
+    /// time, because CUPTI reads the configuration only when the first pass starts.
     ///
     /// # Errors
     /// Fails if this process has no access to the counters.
@@ -96,7 +97,7 @@ impl CuptiSession {
     ) -> Result<Self, CuptiError> {
         let mut params = RangeEnable::new();
         params.context = context.handle();
-        cupti.call("take the counters", cupti.functions().range_enable, &mut params)?;
+        cupti.call("reserve the counters", cupti.functions().range_enable, &mut params)?;
         let object = params.object;
         let context = context.clone();
         let mut session = Self { cupti, object, plan, data: Vec::new(), _context: context };
@@ -111,7 +112,7 @@ impl CuptiSession {
     /// Begins a collection.
     ///
     /// # Errors
-    /// Fails if CUPTI refuses the plan.
+    /// Fails if CUPTI rejects the plan.
     pub fn begin(&mut self) -> Result<Collection<'_>, CuptiError> {
         self.clear()?;
         let mut params = RangeSetConfig::new();
@@ -164,8 +165,8 @@ impl Drop for CuptiSession {
     fn drop(&mut self) {
         let mut params = self.of_object();
         let disable = self.cupti.functions().range_disable;
-        // Nothing more can be done about a session that fails to end.
-        let _ = self.cupti.call("give the counters back", disable, &mut params);
+        // Nothing more can be done about a session that does not end.
+        let _ = self.cupti.call("release the counters", disable, &mut params);
     }
 }
 
@@ -177,7 +178,7 @@ pub struct Collection<'s> {
 }
 
 impl Collection<'_> {
-    /// Returns whether all passes are made.
+    /// Returns whether all passes have been made.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
@@ -190,16 +191,17 @@ impl Collection<'_> {
     /// Makes one pass.
     ///
     /// # Errors
-    /// Returns an error of the counters or of the launch. No pass can follow a failed one.
+    /// Returns an error of the counters or of the launch. After a failed pass, no further pass is
+    /// possible.
     pub fn pass<S: CountedLaunch>(&mut self, subject: &mut S) -> Result<(), PassError<S::Error>> {
         let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
         let planned = self.session.plan.passes;
         if self.complete || self.passes > planned + SPARE_PASSES {
-            let text = format!("CUPTI wants more than the {planned} planned");
+            let text = format!("CUPTI requires more than the {planned} planned passes");
             return Err(CuptiError::local("start a pass", Cause::Unknown, text).into());
         }
-        // This precedes the start: everything launched after the start is counted, and the counters
-        // are configured for one launch.
+        // The preparation precedes the start, because everything launched after the start is
+        // counted, and the counters are configured for one launch.
         subject.prepare().map_err(PassError::Launch)?;
         cupti.call("start a pass", functions.range_start, &mut self.session.of_object())?;
         subject.launch().map_err(PassError::Launch)?;
@@ -211,7 +213,7 @@ impl Collection<'_> {
         Ok(())
     }
 
-    /// Returns the value of each of the plan's metrics, in the plan's order; values may be NaN.
+    /// Returns the value of each of the plan's metrics, in the plan's order. Values may be NaN.
     ///
     /// # Errors
     /// Fails if the counters cannot be read or some were lost.
@@ -227,7 +229,7 @@ impl Collection<'_> {
         info.size = data.len();
         cupti.call(OPERATION, functions.range_data_info, &mut info)?;
         if info.ranges != 1 || decode.dropped != 0 {
-            let text = format!("{} launches counted, {} lost", info.ranges, decode.dropped);
+            let text = format!("{} launches were counted, {} were lost", info.ranges, decode.dropped);
             return Err(CuptiError::local(OPERATION, Cause::Unknown, text));
         }
         self.session.plan.evaluate(data, 0)

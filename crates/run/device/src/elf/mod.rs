@@ -1,4 +1,4 @@
-//! Shared objects as files: the SONAME, by which the dynamic loader finds them.
+//! Shared objects as files: the SONAME, under which the dynamic loader finds them.
 
 mod soname;
 

@@ -1,8 +1,8 @@
-//! Renames a shared object inside its own file.
+//! Renames a shared object within its file.
 //!
-//! The dynamic loader answers a `dlopen` of a plain name with an object that is already open under
-//! that name. cudarc requests `libcuda.so` first and the emulator is called `libcuda.so.1`, so on a
-//! host that also has NVIDIA's `libcuda.so` cudarc would get that library. If a copy of the
+//! For a `dlopen` of a plain name, the dynamic loader returns an object that is already open under
+//! that name. cudarc requests `libcuda.so` first, but the emulator is called `libcuda.so.1`. On a
+//! host that also has NVIDIA's `libcuda.so`, cudarc would thus get that library. If a copy of the
 //! emulator whose name is shortened to `libcuda.so` is opened first, cudarc gets the copy.
 
 use thiserror::Error;
@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Why a file could not be renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SonameError {
-    /// The file is no little-endian ELF64 shared object with a dynamic section, or is truncated.
+    /// The file is not a little-endian ELF64 shared object with a dynamic section, or is truncated.
     #[error("not a little-endian 64-bit ELF shared object with a dynamic section")]
     NotSharedObject,
     /// The object has no name.
@@ -36,7 +36,8 @@ const DT_SONAME: u64 = 14;
 /// begin with `name`, so that no byte moves.
 ///
 /// # Errors
-/// Fails if `elf` is no shared object, has no name, or has one that does not begin with `name`.
+/// Fails if `elf` is not a shared object, has no name, or has a name that does not begin with
+/// `name`.
 pub fn shorten_soname(elf: &[u8], name: &str) -> Result<Vec<u8>, SonameError> {
     let at = soname_offset(elf).ok_or(SonameError::NotSharedObject)?.ok_or(SonameError::NoName)?;
     let tail = elf.get(at..).ok_or(SonameError::NotSharedObject)?;
@@ -51,8 +52,8 @@ pub fn shorten_soname(elf: &[u8], name: &str) -> Result<Vec<u8>, SonameError> {
     Ok(copy)
 }
 
-/// Returns the file offset of the name. The outer `None` means a malformed file, the inner a
-/// missing name.
+/// Returns the file offset of the name. The outer `None` means a malformed file; the inner `None`
+/// means a missing name.
 fn soname_offset(elf: &[u8]) -> Option<Option<usize>> {
     if elf.get(..6)? != b"\x7fELF\x02\x01" {
         return None;

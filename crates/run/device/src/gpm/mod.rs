@@ -1,8 +1,8 @@
 //! GPU Performance Monitoring (GPM): how busy the parts of a whole GPU were between two readings.
 //!
-//! Hopper and later GPUs support it. The driver's management library reads it for any user,
-//! whichever process holds the counters that profilers read. A partition of a GPU (MIG) is read by
-//! the number of its instance on the whole GPU.
+//! Hopper and later GPUs support it. The driver's management library (NVML) reads it for any user,
+//! even while another process holds the counters that profilers read. A partition of a GPU (MIG) is
+//! read by the number of its instance on the whole GPU.
 
 use nvml_wrapper::enums::gpm::GpmMetricId as Id;
 use nvml_wrapper::error::NvmlError;
@@ -12,7 +12,7 @@ use nvml_wrapper::{Device, GpmSample};
 use super::nvml::GpuMonitor;
 use warpgauge_model::{Cause, Unavailable};
 
-/// Time in which the GPU had any work.
+/// Share of time in which the GPU had any work.
 pub const ACTIVITY: &str = "gpm__graphics_util";
 
 /// The metrics that are read, with their names in the catalogue.
@@ -31,11 +31,11 @@ const METRICS: [(Id, &str); 12] = [
     (Id::Fp16Util, "gpm__fp16_util"),
 ];
 
-/// Why there is no reading.
+/// Why monitoring could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum GpmError {
     /// The GPU does not support GPM.
-    #[error("the GPU is older than Hopper, or does not offer GPM")]
+    #[error("the GPU is older than Hopper or does not support GPM")]
     NoSupport,
     /// The driver's library is older than GPM.
     #[error("NVML has no function to {0}")]
@@ -47,7 +47,7 @@ pub enum GpmError {
         operation: &'static str,
         source: NvmlError,
     },
-    /// A function that only the raw library has failed.
+    /// A function of the raw library failed.
     #[error("{operation}: NVML error {code}")]
     Code {
         /// The operation that failed.
@@ -90,20 +90,20 @@ struct Monitored<'m> {
 /// The state of a GPU's monitoring at one moment.
 pub struct GpmReading<'m>(GpmSample<'m>);
 
-/// Name of a metric, and its value between two readings, percent, or why it is unknown.
+/// Name of a metric, and its value between two readings in percent, or why the value is unknown.
 pub type GpmValue = (&'static str, Result<f64, String>);
 
 impl GpuMonitor {
-    /// Checks that the GPU has monitoring that this process can read.
+    /// Checks that the GPU supports monitoring and that this process can read it.
     ///
     /// # Errors
-    /// Returns why it has not.
+    /// Returns the reason if it cannot.
     pub fn gpm_support(&self) -> Result<(), GpmError> {
         let Monitored { gpu, .. } = self.monitored()?;
         match gpu.gpm_support() {
             Ok(true) => Ok(()),
             Ok(false) => Err(GpmError::NoSupport),
-            Err(source) => Err(call("ask whether the GPU has GPM")(source)),
+            Err(source) => Err(call("check whether the GPU supports GPM")(source)),
         }
     }
 
@@ -120,7 +120,7 @@ impl GpuMonitor {
         sample.map(GpmReading).map_err(call("read GPM"))
     }
 
-    /// Evaluates the time between two readings, of which `first` is the earlier.
+    /// Evaluates the time between two readings. `first` is the earlier one.
     ///
     /// # Errors
     /// Returns NVML's error.
@@ -146,29 +146,29 @@ impl GpuMonitor {
 
     fn monitored(&self) -> Result<Monitored<'_>, GpmError> {
         let gpu = self.gpu().map_err(call("find the GPU"))?;
-        // Libraries without support for partitions have none.
+        // Libraries without support for partitions report none.
         if !gpu.mig_is_mig_device_handle().unwrap_or(false) {
             return Ok(Monitored { gpu, instance: None });
         }
         let instance = Some(instance_of(&gpu)?);
         let whole = gpu.mig_parent_device();
-        let gpu = whole.map_err(call("find the GPU that the partition is part of"))?;
+        let gpu = whole.map_err(call("find the GPU of the partition"))?;
         Ok(Monitored { gpu, instance })
     }
 }
 
-/// Counters that are not read at the same moment can give percentages slightly out of range.
+/// Counters that are not read at the same moment can yield percentages slightly out of range.
 fn sane(value: f64) -> Result<f64, String> {
     match value {
         value if !value.is_finite() => Err("it is not a number".to_owned()),
         value if (-1.0..=110.0).contains(&value) => Ok(value.clamp(0.0, 100.0)),
-        value => Err(format!("NVML says {value}, which is no percentage")),
+        value => Err(format!("NVML returns {value}, which is not a percentage")),
     }
 }
 
 /// Returns the number of a partition's instance.
 fn instance_of(gpu: &Device<'_>) -> Result<u32, GpmError> {
-    const OPERATION: &str = "ask for the instance of a partition";
+    const OPERATION: &str = "query the instance of a partition";
     let lib = gpu.nvml().lib();
     let function = lib.nvmlDeviceGetGpuInstanceId.as_ref();
     let function = function.map_err(|_| GpmError::NoFunction(OPERATION))?;

@@ -10,7 +10,7 @@ use super::cusparse::{self, CuSparse, Spmv};
 use crate::{DeviceBuffer, DeviceError, Stream};
 use warpgauge_model::FailureCode;
 
-/// The libraries of a process, each opened when it is first needed.
+/// The libraries of a process. Each is opened at its first use.
 pub struct Libraries {
     /// Library files to try, best first.
     candidates: Vec<PathBuf>,
@@ -19,14 +19,14 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Returns the libraries, none of them opened yet.
+    /// Returns the libraries without opening any.
     pub fn new(candidates: Vec<PathBuf>) -> Self {
         Self { candidates, cusparse: OnceCell::new(), cublas: OnceCell::new() }
     }
 
-    /// Binds a function to buffers, and allocates the memory that it needs besides them. Calls are
-    /// queued to `stream`, which must be the same for all calls and live as long as they do.
-    /// Nothing is computed yet.
+    /// Binds a function to buffers, and allocates the memory that it needs in addition. Calls are
+    /// queued on `stream`, which must be the same for all calls and must outlive them. Nothing is
+    /// computed yet.
     ///
     /// [`TypedLibraryFunction`] describes extents and buffers; each buffer must hold the
     /// corresponding number of elements.
@@ -91,7 +91,7 @@ impl LibraryCall {
     /// Changes the addresses of the buffers for later calls.
     ///
     /// # Errors
-    /// Fails if the library refuses.
+    /// Fails if the library rejects the addresses.
     pub fn set_addresses(&mut self, addresses: &[u64]) -> Result<(), DeviceError> {
         let wrong = |_| arity(self.function);
         match &mut self.call {
@@ -106,7 +106,7 @@ impl LibraryCall {
     /// Queues one call.
     ///
     /// # Errors
-    /// Fails if the library refuses or an earlier fault made the context unusable.
+    /// Fails if the library rejects the call or an earlier fault made the context unusable.
     pub fn queue(&self) -> Result<(), DeviceError> {
         match &self.call {
             Call::Spmv(spmv) => spmv.queue(),
@@ -114,7 +114,7 @@ impl LibraryCall {
         }
     }
 
-    /// Returns the memory that calls used besides the buffers.
+    /// Returns the memory that calls used in addition to the buffers.
     pub fn into_memory(self) -> DeviceBuffer {
         match self.call {
             Call::Spmv(spmv) => spmv.into_memory(),

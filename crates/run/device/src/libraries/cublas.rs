@@ -24,8 +24,8 @@ const COMPUTE_64F: c_int = 70;
 const ALLOC_FAILED: c_int = 3;
 const NOT_SUPPORTED: [c_int; 2] = [8, 15];
 
-/// Size of the library's workspace, bytes: its manual recommends this for compute capability 9.0
-/// and later.
+/// Size of the library's workspace, bytes. Its manual recommends this size for compute capability
+/// 9.0 and later.
 const WORKSPACE_BYTES: u64 = 32 << 20;
 
 type GemmEx = unsafe extern "C" fn(
@@ -112,7 +112,7 @@ impl Gemm {
     ) -> Result<Self, DeviceError> {
         let narrow = extents.map(c_int::try_from);
         let [Ok(m), Ok(n), Ok(k)] = narrow else {
-            let text = format!("{extents:?} are more than 32 bits hold");
+            let text = format!("extents {extents:?}: each must fit into 32 bits");
             return Err(DeviceError::local("call cublasGemmEx", FailureCode::OutOfRange, text));
         };
         let compute = if dtype == Dtype::Float64 { COMPUTE_64F } else { COMPUTE_32F };
@@ -131,7 +131,7 @@ impl Gemm {
     pub(super) fn queue(&self) -> Result<(), DeviceError> {
         let Opened { functions, handle, .. } = &*self.library;
         let address = pointer(self.workspace.address());
-        // Another call may have set its own workspace in between.
+        // Another call may have set a different workspace in between.
         // SAFETY: the handle is alive, and the memory for as long as the call.
         let status = unsafe { (functions.set_workspace)(*handle, address, self.workspace.len()) };
         self.library.check("give cuBLAS its workspace", status)?;
@@ -139,9 +139,9 @@ impl Gemm {
         let [a, b, c] = self.addresses.map(pointer);
         let [alpha, beta] = self.factors.pointers();
         // A row-major matrix is the transpose of the column-major matrix that the library reads,
-        // and cᵀ = bᵀ·aᵀ. So b comes first, and its n columns are the rows of the result. SAFETY:
-        // the handle is alive, and the caller guarantees that the buffers are as large as the
-        // extents say.
+        // and cᵀ = bᵀ·aᵀ. So b comes first, and its n columns are the rows of the result.
+        // SAFETY: the handle is alive, and the caller guarantees that the buffers are as large as
+        // the extents say.
         let status = unsafe {
             (functions.gemm)(
                 *handle,

@@ -21,7 +21,7 @@ const INDEX_32I: c_int = 2;
 const INDEX_BASE_ZERO: c_int = 0;
 /// `CUSPARSE_SPMV_ALG_DEFAULT`.
 const ALG_DEFAULT: c_int = 0;
-/// `cusparseStatus_t`: out of memory on either side, and unsupported operations.
+/// `cusparseStatus_t`: out of memory on the host or the device, and unsupported operations.
 const ALLOC_FAILED: c_int = 2;
 const NOT_SUPPORTED: [c_int; 3] = [4, 8, 10];
 const INSUFFICIENT_RESOURCES: c_int = 11;
@@ -138,8 +138,8 @@ pub(super) struct Spmv {
 }
 
 impl Spmv {
-    /// Creates the descriptors and allocates the memory that the library requests. No element is
-    /// read.
+    /// Creates the descriptors and allocates the memory that the library requests. Does not read
+    /// elements.
     pub(super) fn new(
         library: &Rc<CuSparse>,
         dtype: Dtype,
@@ -197,7 +197,7 @@ impl Spmv {
                 &mut bytes,
             )
         };
-        library.check("ask cuSPARSE for the size of its workspace", status)?;
+        library.check("query the size of cuSPARSE's workspace", status)?;
         let workspace = workspace(bytes as u64, stream)?;
         Ok(Self {
             library: Rc::clone(library),

@@ -1,10 +1,10 @@
-//! Finds files of the libraries by their names; opens none.
+//! Finds files of the libraries by their names, without opening them.
 
 use std::path::Path;
 
 use warpgauge_model::Library;
 
-/// Beginnings of file names: the libraries, and libraries that they need.
+/// Prefixes of file names: the libraries, and the libraries that they need.
 const LIBRARY_FILES: [&str; 4] =
     ["libcusparse.so.", "libcublas.so.", "libcublasLt.so.", "libnvJitLink.so."];
 
@@ -14,7 +14,7 @@ pub fn major_version(name: &str) -> Option<u32> {
 }
 
 /// Returns the names under which the dynamic loader finds a library, newest first. The number is
-/// the library's own: CUDA 13 has `libcusparse.so.12`.
+/// the version of the library, not of CUDA: CUDA 13 has `libcusparse.so.12`.
 pub fn sonames(library: Library) -> [&'static str; 2] {
     match library {
         Library::Cusparse => ["libcusparse.so.13", "libcusparse.so.12"],
@@ -22,7 +22,7 @@ pub fn sonames(library: Library) -> [&'static str; 2] {
     }
 }
 
-/// Returns whether a file's name is the library's.
+/// Returns whether a file's name is a name of the library.
 pub fn is_file_of(library: Library, file: &Path) -> bool {
     file.file_name().is_some_and(|name| sonames(library).iter().any(|wanted| name == *wanted))
 }
@@ -31,11 +31,11 @@ pub fn is_file_of(library: Library, file: &Path) -> bool {
 pub fn remedy(library: Library) -> &'static str {
     match library {
         Library::Cusparse => {
-            "install the CUDA toolkit, or `pip install nvidia-cusparse`, and name its place in \
+            "install the CUDA toolkit, or `pip install nvidia-cusparse`, and set its path in \
              compile.toolchain"
         }
         Library::Cublas => {
-            "install the CUDA toolkit, or `pip install nvidia-cublas`, and name its place in \
+            "install the CUDA toolkit, or `pip install nvidia-cublas`, and set its path in \
              compile.toolchain"
         }
     }

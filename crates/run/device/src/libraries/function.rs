@@ -6,10 +6,10 @@ use warpgauge_tensor::Dtype;
 /// A function of a library, with the element type that it computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypedLibraryFunction {
-    /// `cusparseSpMV`: y = A·x, A in CSR form with 32-bit indices from 0. Extents: rows, columns,
-    /// non-zeros; buffers: values, col_indices, row_ptr, x, y.
+    /// `cusparseSpMV`: y = A·x, with A in CSR form with 32-bit indices from 0. Extents: rows,
+    /// columns, non-zeros; buffers: values, col_indices, row_ptr, x, y.
     Spmv(Dtype),
-    /// `cublasGemmEx`: c = a·b, all row-major; half-precision products are summed in binary32.
+    /// `cublasGemmEx`: c = a·b, all row-major. Half-precision products are summed in binary32.
     /// Extents: m, n, k, so that a is m × k and b is k × n; buffers: a, b, c.
     Gemm(Dtype),
 }
@@ -50,14 +50,14 @@ impl TypedLibraryFunction {
         }
     }
 
-    /// Returns an image that names the function, in place of machine code.
+    /// Returns an image that contains the function's name instead of machine code.
     pub fn image(self) -> Image {
         let (Self::Spmv(dtype) | Self::Gemm(dtype)) = self;
         let text = format!("{} {} {dtype}", self.library().name(), self.symbol());
         Image { bytes: text.into_bytes().into(), format: ImageFormat::Library }
     }
 
-    /// Returns the function that an image names; `None` for machine code, or an image of another
+    /// Returns the function that an image names; `None` for machine code or an image of another
     /// version.
     pub fn of_image(image: &Image) -> Option<Self> {
         let dtypes = [Dtype::Float32, Dtype::Float64, Dtype::Float16, Dtype::Bfloat16];

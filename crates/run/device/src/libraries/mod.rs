@@ -1,10 +1,10 @@
-//! NVIDIA's libraries of ready-made functions: cuSPARSE and cuBLAS, opened when they are first
-//! called.
+//! NVIDIA's libraries of ready-made functions, cuSPARSE and cuBLAS, which are opened at their first
+//! use.
 //!
-//! Their functions are declared here and looked up by name, like those of the driver: nothing is
+//! Their functions are declared here and looked up by name, like those of the driver. Nothing is
 //! linked, and a missing library is an error with a reason. The libraries contain the CUDA runtime,
-//! which works in the current context, so their launches are in this program's streams, between its
-//! events. Memory that they allocate for themselves stays until the process ends.
+//! which uses the current context. Their launches are therefore in this program's streams, between
+//! its events. Memory that they allocate for themselves is kept until the process ends.
 
 mod call;
 mod cublas;

@@ -13,7 +13,8 @@ use warpgauge_model::{FailureCode, Library};
 /// Maximum number of files tried.
 const MAX_CANDIDATES: usize = 16;
 
-/// The linker of device code, which cuSPARSE needs and which may be where the loader does not look.
+/// The linker of device code, which cuSPARSE needs. It may be in a folder that the loader does not
+/// search.
 const LINKER: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
 
 /// An open shared object. It stays open for the rest of the process.
@@ -25,8 +26,8 @@ pub(super) type Opaque = *mut c_void;
 /// The properties that differ between libraries.
 pub(super) struct Kind<F> {
     pub(super) library: Library,
-    /// Functions that create a handle, set its stream, and return the name and the text of a
-    /// status.
+    /// Names of the functions that create a handle, set its stream, and return the name and the
+    /// text of a status.
     pub(super) common: [&'static str; 4],
     /// Converts a status other than success to a code.
     pub(super) code: fn(c_int) -> FailureCode,
@@ -34,7 +35,7 @@ pub(super) struct Kind<F> {
     pub(super) look_up: fn(Loaded) -> Result<F, String>,
 }
 
-/// A library with a handle in the context of this thread, which queues to one stream.
+/// A library with a handle in this thread's context. The handle queues work on one stream.
 pub(super) struct Opened<F> {
     pub(super) functions: F,
     pub(super) handle: Opaque,
@@ -44,11 +45,11 @@ pub(super) struct Opened<F> {
 }
 
 impl<F> Opened<F> {
-    /// Opens the first usable file, or else the library that the dynamic loader finds. The stream
-    /// must live as long as the result.
+    /// Opens the first usable file, or otherwise the library that the dynamic loader finds. The
+    /// stream must outlive the result.
     ///
     /// # Errors
-    /// Returns `no_library`, with the reason for each file.
+    /// Returns `no_library`, with the reason for each file, or an error of setting the stream.
     pub(super) fn new(
         kind: &Kind<F>,
         candidates: &[PathBuf],
@@ -62,9 +63,9 @@ impl<F> Opened<F> {
         Ok(opened)
     }
 
-    /// Converts a status that is not success to an error. Its number is negative: a status is not a
-    /// driver's code, and does not describe the state of the context, which is checked after each
-    /// job.
+    /// Converts a status that is not success to an error. The error's number is negative, because a
+    /// status is not a driver's code. It does not describe the state of the context, which is
+    /// checked after each job.
     pub(super) fn check(&self, operation: &str, status: c_int) -> Result<(), DeviceError> {
         if status == 0 {
             return Ok(());
@@ -98,8 +99,8 @@ fn start<F>(kind: &Kind<F>, loaded: Loaded, path: &Path) -> Result<(Opened<F>, S
     Ok((opened, set_stream))
 }
 
-/// Opens the first usable file, or else the library that the dynamic loader finds; `start` tries
-/// one file.
+/// Opens the first usable file, or otherwise the library that the dynamic loader finds. `start`
+/// tries one file.
 ///
 /// # Errors
 /// Returns `no_library`, with the reason for each file.
@@ -135,7 +136,7 @@ fn open_file(path: &Path) -> Result<Loaded, String> {
     let opened = unsafe { libloading::Library::new(path) }.map_err(|error| {
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     })?;
-    // The library has threads and resources of a context, and is never closed.
+    // The library has threads and resources of a context, so it is never closed.
     Ok(Box::leak(Box::new(opened)))
 }
 
@@ -146,7 +147,7 @@ fn open_file(path: &Path) -> Result<Loaded, String> {
 pub(super) unsafe fn function<F: Copy>(library: Loaded, name: &str) -> Result<F, String> {
     // SAFETY: the caller guarantees the type; the library stays open.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
-    found.map(|symbol| *symbol).map_err(|_| format!("it has no {name}: CUDA 12 or later is needed"))
+    found.map(|symbol| *symbol).map_err(|_| format!("it has no {name}: CUDA 12 or later is required"))
 }
 
 /// Copies a text that a library owns.

@@ -27,7 +27,7 @@ pub(super) enum Factors {
 }
 
 impl Factors {
-    /// Returns the factors for an element type; the compute type of half precision is binary32.
+    /// Returns the factors for an element type. The compute type of half precision is binary32.
     pub(super) fn of(dtype: Dtype) -> Self {
         match dtype {
             Dtype::Float64 => Self::Double([1.0, 0.0]),
@@ -52,7 +52,7 @@ pub(super) fn pointer(address: u64) -> *mut c_void {
 pub(super) fn workspace(bytes: u64, stream: &Stream) -> Result<DeviceBuffer, DeviceError> {
     const WHAT: &str = "the workspace of a library";
     if bytes > MAX_WORKSPACE {
-        let text = format!("it wants {bytes} bytes, and may have {MAX_WORKSPACE}");
+        let text = format!("the library requires {bytes} bytes; the limit is {MAX_WORKSPACE}");
         return Err(DeviceError::local(format!("allocate {WHAT}"), FailureCode::OutOfMemory, text));
     }
     let memory = DeviceBuffer::new(stream.context(), bytes, WHAT)?;
