@@ -13,7 +13,9 @@ pub(super) fn check_image(image: &Image) -> Result<(), DeviceError> {
         },
         ImageFormat::Cubin => elf_bytes(&image.bytes),
         ImageFormat::Fatbin => fatbin_bytes(&image.bytes),
-        ImageFormat::Library => Err("the image is the name of a library function, not code".to_owned()),
+        ImageFormat::Library => {
+            Err("the image is the name of a library function, not code".to_owned())
+        }
     };
     let there = image.bytes.len() as u64;
     let text = match claimed {

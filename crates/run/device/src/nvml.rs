@@ -1,4 +1,4 @@
-//! Facts about a GPU from the driver's management library: clocks, throttling, power, other
+//! Information about a GPU from the driver's management library: clocks, throttling, power, other
 //! processes.
 
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_model::{DeviceInfo, DeviceKind};
 
-/// File name of the library: the other name exists only where development files are installed.
+/// File name of the library. Its other name exists only if development files are installed.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Settings of a GPU at one moment. Values that the library does not provide are absent.
@@ -18,13 +18,13 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 pub struct GpuSettings {
     /// Version of the driver, e.g. `580.159.03`.
     pub driver: Option<String>,
-    /// Largest SM clock, MHz.
+    /// Maximum SM clock, MHz.
     pub max_sm_clock_mhz: Option<u32>,
-    /// Largest memory clock, MHz.
+    /// Maximum memory clock, MHz.
     pub max_memory_clock_mhz: Option<u32>,
-    /// Power limit in force, W.
+    /// Enforced power limit, W.
     pub power_limit_w: Option<f64>,
-    /// Whether the driver stays loaded without users.
+    /// Whether the driver stays loaded when no process uses the GPU (persistence mode).
     pub persistent: Option<bool>,
 }
 
@@ -39,9 +39,9 @@ pub struct GpuHealth {
     pub throttle_reasons: Option<u64>,
     /// Temperature of the chip, °C.
     pub temperature_c: Option<u32>,
-    /// Power, W.
+    /// Current power, W.
     pub power_w: Option<f64>,
-    /// Compute processes on the GPU that this server did not start.
+    /// Number of compute processes on the GPU that this server did not start.
     pub other_processes: Option<u32>,
 }
 
@@ -66,16 +66,17 @@ impl GpuMonitor {
     /// Opens the library for the GPU with this UUID.
     ///
     /// # Errors
-    /// Returns why it cannot be used: it is not installed, or it does not know the GPU.
+    /// Returns why the library cannot be used, for example because it is not installed or does not
+    /// know the GPU.
     pub fn open(uuid: &str) -> Result<Self, String> {
         Self::open_in(LIBRARY.as_ref(), uuid)
     }
 
-    /// Like [`Self::open`], with a library of another name.
+    /// Like [`Self::open`], with a library of a different name.
     pub(super) fn open_in(library: &OsStr, uuid: &str) -> Result<Self, String> {
         let nvml = Nvml::builder().lib_path(library).init();
         let nvml = nvml.map_err(|error| format!("open {}: {error}", library.display()))?;
-        // CUDA names a GPU and a partition of one in the same way; NVML distinguishes them.
+        // CUDA names a GPU and a partition of a GPU in the same way; NVML distinguishes them.
         let part = uuid.replacen("GPU-", "MIG-", 1);
         let uuid = match nvml.device_by_uuid(uuid) {
             Ok(_) => uuid.to_owned(),
@@ -121,7 +122,7 @@ impl GpuMonitor {
         }
     }
 
-    /// Returns only the reasons for low clocks, which is fast enough for every batch.
+    /// Returns only the reasons for reduced clocks, which is fast enough for every batch.
     ///
     /// # Errors
     /// Returns the library's error.
@@ -135,17 +136,18 @@ fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) * 1e-3
 }
 
-/// Returns whether a process is this one or has the same parent, like the server's other workers.
+/// Returns whether a process is this process or has the same parent, as the server's other workers
+/// do.
 ///
-/// A process that cannot be looked up is in another process namespace, or has ended. It counts as
-/// foreign as long as it is on the GPU.
+/// A process that cannot be looked up is in another process namespace or has ended. It is counted
+/// as foreign while it is on the GPU.
 fn is_ours(process: u32) -> bool {
     let parent = std::os::unix::process::parent_id();
     process == std::process::id() || parent_of(process) == Some(parent)
 }
 
-/// Returns the parent of a process from `/proc/<pid>/stat`, whose second field is in parentheses
-/// and may contain anything.
+/// Returns the parent of a process from `/proc/<pid>/stat`. The second field of that file is in
+/// parentheses and may contain anything.
 fn parent_of(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

@@ -1,8 +1,8 @@
 //! NVRTC: the run-time compilation library, opened from a path that the caller chose.
 //!
-//! cudarc finds its library by name through the loader. If the chosen file is open already, the
-//! loader answers cudarc's request by SONAME with that file, so neither `LD_LIBRARY_PATH` nor the
-//! machine's configuration decides which version compiles.
+//! cudarc finds its library by name through the loader. If the chosen file is already open, the
+//! loader answers cudarc's request by SONAME with that file. Neither `LD_LIBRARY_PATH` nor the
+//! machine's configuration then decides which version compiles.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub enum NvrtcError {
         /// Name of the text.
         what: &'static str,
     },
-    /// A call failed for another reason than the source.
+    /// A call failed for a reason other than the source.
     #[error("{call} failed: {reason}")]
     Call {
         /// Function of the library.
@@ -41,7 +41,8 @@ pub enum NvrtcError {
     },
 }
 
-/// Keeps the chosen library open, and the library that it opens itself when it first compiles.
+/// Keeps the chosen library open, and the library of built-ins that it opens when it first
+/// compiles.
 #[derive(Debug)]
 pub struct LoadedLibrary {
     path: PathBuf,
@@ -51,8 +52,8 @@ pub struct LoadedLibrary {
 
 impl LoadedLibrary {
     /// Opens the library of this version at the absolute `path`, with its built-ins. The caller
-    /// must do this before the sandbox closes the file system; afterwards no file of the library is
-    /// read any more.
+    /// must do this before the sandbox closes the file system. Afterwards, no file of the library
+    /// is read.
     pub fn open(path: &Path, (major, minor): (u32, u32)) -> Result<Self, NvrtcError> {
         // SAFETY: loading runs the library's initialisers. The path comes from toolchain discovery
         // (the operator's installation), never from a request, and nothing else runs yet.
@@ -67,8 +68,8 @@ impl LoadedLibrary {
         Ok(Self { path: path.into(), _library: library, _builtins: builtins })
     }
 
-    /// Binds cudarc to the opened library. The caller must do this after the sandbox closed the
-    /// file system: then no other library of a similar name can be found.
+    /// Binds cudarc to the opened library. The caller must do this after the sandbox has closed the
+    /// file system, so that no other library of a similar name can be found.
     pub fn bind(self) -> Result<Nvrtc, NvrtcError> {
         // SAFETY: only requests libraries by name from the loader, as cudarc itself would.
         if !unsafe { sys::is_culib_present() } {
@@ -102,12 +103,12 @@ pub struct NvrtcJob<'a> {
     pub source: &'a str,
     /// Name of the source in diagnostics.
     pub file_name: &'a str,
-    /// Headers served from memory: name and content.
+    /// Headers that are served from memory: name and content.
     pub headers: &'a [(&'a str, &'a str)],
     pub options: &'a [String],
-    /// C++ names whose symbols are requested; each also instantiates its template.
+    /// C++ names whose symbols are requested. Each one also instantiates its template.
     pub name_expressions: &'a [String],
-    /// Whether to produce machine code besides PTX.
+    /// Whether to produce machine code in addition to PTX.
     pub cubin: bool,
 }
 
@@ -116,7 +117,7 @@ pub struct NvrtcJob<'a> {
 pub struct NvrtcOutcome {
     /// The complete log of the compiler.
     pub log: String,
-    /// The code, unless the source or an option was at fault.
+    /// The code, or the fault if the source or an option is the cause.
     pub built: Result<NvrtcCode, NvrtcFault>,
 }
 
@@ -131,12 +132,12 @@ pub struct NvrtcCode {
     pub symbols: Vec<String>,
 }
 
-/// The cause of a failed compilation.
+/// Cause of a failed compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NvrtcFault {
     /// The source does not compile.
     Source,
-    /// An option was refused.
+    /// An option was rejected.
     Option,
     /// The compiler ran out of memory.
     Memory,
@@ -167,8 +168,8 @@ impl Nvrtc {
         Ok(archs.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect())
     }
 
-    /// Compiles. `Err` means that the library failed; the outcome reports a source that does not
-    /// compile.
+    /// Compiles a source. `Err` means that the library failed. If the source does not compile, the
+    /// outcome reports it.
     pub fn compile(&self, job: &NvrtcJob<'_>) -> Result<NvrtcOutcome, NvrtcError> {
         let program = Program::create(job)?;
         let names = c_strings("a name expression", job.name_expressions)?;
@@ -189,7 +190,7 @@ impl Nvrtc {
             | sys::nvrtcResult::NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID => Some(NvrtcFault::Source),
             sys::nvrtcResult::NVRTC_ERROR_INVALID_OPTION => Some(NvrtcFault::Option),
             sys::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Some(NvrtcFault::Memory),
-            // The library loads, and compiles other sources: this source exceeds its abilities.
+            // The library loads and compiles other sources, so this source exceeds its abilities.
             sys::nvrtcResult::NVRTC_ERROR_INTERNAL_ERROR
             | sys::nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE => Some(NvrtcFault::Compiler),
             other => {
@@ -225,7 +226,7 @@ fn call_error(call: &'static str) -> impl Fn(result::NvrtcError) -> NvrtcError {
     move |e| NvrtcError::Call { call, reason: format!("{:?}", e.0) }
 }
 
-/// A program handle with the texts it refers to.
+/// A program handle with the texts that it refers to.
 struct Program {
     handle: sys::nvrtcProgram,
     _texts: Vec<CString>,

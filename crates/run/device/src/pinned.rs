@@ -1,4 +1,4 @@
-//! Page-locked host memory that frees itself.
+//! Page-locked host memory that is freed when it is dropped.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -19,10 +19,10 @@ const FAULT_POLL: Duration = Duration::from_millis(1);
 /// Size of the pieces in which page-locked memory is zeroed, bytes.
 const SCRUB_BYTES: usize = 1 << 20;
 
-/// Size of the smallest page of memory, bytes.
+/// Size of the smallest memory page, bytes.
 const PAGE_BYTES: usize = 4 << 10;
 
-/// Page-locked host memory: the device copies to and from it at full speed.
+/// Page-locked host memory, from and to which the device copies at full speed.
 pub struct PinnedBuffer {
     start: *mut u8,
     bytes: usize,
@@ -52,7 +52,7 @@ impl PinnedBuffer {
     /// Writes a word that the device may be reading.
     ///
     /// # Panics
-    /// `index` is beyond the end.
+    /// Panics if `index` is beyond the end.
     pub fn publish_word(&self, index: usize, value: u32) {
         assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
         // SAFETY: within the allocation, which is aligned to a page; all accesses of the host to
@@ -64,7 +64,7 @@ impl PinnedBuffer {
     /// Reads a word that the device may be writing.
     ///
     /// # Panics
-    /// `index` is beyond the end.
+    /// Panics if `index` is beyond the end.
     pub fn read_word(&self, index: usize) -> u32 {
         assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
         // SAFETY: as for publish_word.
@@ -72,13 +72,13 @@ impl PinnedBuffer {
         word.load(Ordering::Acquire)
     }
 
-    /// Waits until work on the stream has written a value to a word.
+    /// Waits until work on the stream has written `value` to a word.
     ///
     /// # Errors
     /// Returns a fault of the work on the stream, or of the driver.
     ///
     /// # Panics
-    /// `index` is beyond the end.
+    /// Panics if `index` is beyond the end.
     pub(super) fn wait_for_word(
         &self,
         index: usize,
@@ -116,9 +116,9 @@ impl Drop for PinnedBuffer {
     }
 }
 
-/// Page-locked buffers kept for reuse: locking pages takes far more time than a copy.
+/// Page-locked buffers kept for reuse, because locking pages takes far more time than a copy.
 ///
-/// The pool holds at most `limit_bytes`. Beyond that it lends ordinary memory, which the driver
+/// The pool holds at most `limit_bytes`. Above the limit it lends pageable memory, which the driver
 /// copies through its own staging area. Kernels can read page-locked memory, so
 /// [`PinnedPool::scrub`] zeroes returned buffers before the next job.
 pub struct PinnedPool {
@@ -133,7 +133,7 @@ struct PoolState {
     held_bytes: usize,
 }
 
-/// A buffer that is not lent, and the number of its first bytes that may not be zero.
+/// A buffer that is not lent, and the number of bytes at its beginning that may not be zero.
 struct Kept {
     buffer: PinnedBuffer,
     used: usize,
@@ -145,7 +145,7 @@ impl PinnedPool {
         Rc::new(Self { context: context.clone(), limit_bytes, state })
     }
 
-    /// Lends `bytes` bytes, which contain zeros or data that this job put into the pool.
+    /// Lends `bytes` bytes, which contain zeros or earlier data of this job.
     pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
         match self.pinned(bytes) {
             Some(Kept { buffer, used }) => {
@@ -154,8 +154,8 @@ impl PinnedPool {
             }
             None => {
                 let mut memory = vec![0; bytes];
-                // This memory is new to the process: a single core would take longer to get the
-                // pages than the device to fill them.
+                // This memory is new to the process. A single core would take longer to obtain the
+                // pages than the device takes to fill them.
                 let pages = memory.par_chunks_mut(PAGE_BYTES);
                 pages.with_min_len(SCRUB_BYTES / PAGE_BYTES).for_each(|page| page[0] = 0);
                 Staging { memory: Memory::Plain(memory), bytes, used: bytes, pool: Rc::clone(self) }
@@ -163,21 +163,21 @@ impl PinnedPool {
         }
     }
 
-    /// Zeroes all returned memory, so that no data of a job reaches the next.
+    /// Zeroes all returned memory, so that no data of a job reaches the next job.
     pub fn scrub(&self) {
         let mut state = self.state.borrow_mut();
         let dirty = state.free.iter_mut().map(|kept| {
             let used = std::mem::take(&mut kept.used);
             &mut kept.buffer.bytes_mut()[..used]
         });
-        // A single core cannot write as fast as the memory.
+        // A single core cannot use the full bandwidth of the memory.
         let dirty = dirty.flat_map(|bytes| bytes.chunks_mut(SCRUB_BYTES)).collect::<Vec<_>>();
         dirty.into_par_iter().for_each(|bytes| bytes.fill(0));
     }
 
     fn pinned(&self, bytes: usize) -> Option<Kept> {
         let mut state = self.state.borrow_mut();
-        // The smallest buffer that is large enough, unless most of it would be wasted.
+        // Uses the smallest buffer that is large enough, unless most of it would be wasted.
         let fit = |kept: &Kept| {
             let size = kept.buffer.bytes;
             size >= bytes && size / 4 <= bytes.max(1 << 16)
@@ -196,7 +196,8 @@ impl PinnedPool {
             freed.buffer.bytes_mut()[..freed.used].fill(0);
             state.held_bytes -= freed.buffer.bytes;
         }
-        // If the system refuses (locked-memory limit), ordinary memory works as well, but slower.
+        // If the system refuses page-locked memory (locked-memory limit), pageable memory is used,
+        // which is slower.
         let buffer = PinnedBuffer::new(&self.context, size).ok()?;
         state.held_bytes += size;
         Some(Kept { buffer, used: 0 })
@@ -242,9 +243,9 @@ impl Drop for Staging {
     }
 }
 
-/// A copy to the host that may not have ended.
+/// A copy to the host that may not have finished.
 pub struct PendingCopy {
-    /// `None` only after it was returned.
+    /// `None` only after the content was returned.
     target: Option<Staging>,
     context: Context,
 }
@@ -281,7 +282,7 @@ impl PendingCopy {
             DeviceError::local(
                 "copy from the device",
                 FailureCode::InvalidValue,
-                "it was taken before",
+                "its content was already returned",
             )
         })
     }
@@ -290,7 +291,7 @@ impl PendingCopy {
 impl Drop for PendingCopy {
     fn drop(&mut self) {
         if self.target.is_some() {
-            // A context that cannot be waited for is lost, and its copies have ended.
+            // If waiting fails, the context is lost and its copies have ended.
             let _ = self.context.synchronize();
         }
     }

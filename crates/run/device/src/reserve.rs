@@ -1,4 +1,5 @@
-//! Freed device memory kept for the next job: allocating takes more time than most kernels.
+//! Freed device memory that is kept for the next job, because an allocation takes more time than
+//! most kernels.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,24 +13,24 @@ const MAX_PIECES: usize = 64;
 /// A range of device memory: address and size in bytes.
 pub(super) type Piece = (u64, usize);
 
-/// Zeroed device memory that is not in use. Only pieces of the exact size are reused, so that a
-/// kernel that accesses memory outside its buffer finds the same neighbours as with new memory:
-/// none that it may rely on.
+/// Zeroed device memory that is not in use. Only pieces of the exact size are reused. A kernel that
+/// accesses memory outside its buffer thus cannot rely on what it finds there, as with newly
+/// allocated memory.
 #[derive(Default)]
 pub(super) struct Reserve {
     pieces: RefCell<VecDeque<Piece>>,
 }
 
 impl Reserve {
-    /// Takes a piece of exactly `bytes`.
+    /// Takes a piece of exactly `bytes` bytes.
     pub(super) fn take(&self, bytes: usize) -> Option<u64> {
         let mut pieces = self.pieces.borrow_mut();
         let index = pieces.iter().position(|&(_, size)| size == bytes)?;
         pieces.remove(index).map(|(address, _)| address)
     }
 
-    /// Keeps a zeroed piece. Returns the pieces that must be freed for it, the oldest first, or the
-    /// piece itself.
+    /// Keeps a zeroed piece. Returns the pieces that must be freed in exchange, the oldest first,
+    /// or the piece itself if it is too large.
     pub(super) fn put(&self, piece: Piece) -> Vec<Piece> {
         if piece.1 > MAX_BYTES {
             return vec![piece];

@@ -1,8 +1,8 @@
-//! Device memory and events that another process may open: CUDA IPC.
+//! Device memory and events that other processes may open (CUDA IPC).
 //!
-//! A handle is for the whole block that the driver allocated, not for one buffer in it, and small
+//! A handle opens the whole block that the driver allocated, not only one buffer in it, and small
 //! buffers share a block. A caller that exports memory to a process that must not see other data
-//! must allocate whole pages.
+//! must therefore allocate whole pages.
 
 use cudarc::driver::sys::{CUdeviceptr, CUipcEventHandle, CUipcMemHandle};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ const LAZY_PEER_ACCESS: u32 = 1;
 /// `CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`: shared events record no times.
 const SHARED_EVENT: u32 = 2 | 4;
 
-/// A handle by which another process on the same device opens memory of this process.
+/// A handle with which another process on the same device opens memory of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryHandle(Vec<u8>);
 
@@ -33,11 +33,11 @@ impl MemoryHandle {
 }
 
 impl DeviceBuffer {
-    /// Returns a handle of the block that contains the buffer. The buffer must begin the block, and
-    /// be alone in it.
+    /// Returns a handle of the block that contains the buffer. The buffer must be at the beginning
+    /// of the block, and be the only buffer in it.
     ///
     /// # Errors
-    /// Fails if the driver cannot share memory, or not this block.
+    /// Fails if the driver cannot share memory or cannot share this block.
     pub fn export(&self) -> Result<MemoryHandle, DeviceError> {
         let mut handle = CUipcMemHandle { reserved: [0; 64] };
         let api = self.context().api();
@@ -47,11 +47,11 @@ impl DeviceBuffer {
         Ok(MemoryHandle(bytemuck::cast_slice(&handle.reserved).to_vec()))
     }
 
-    /// Opens a whole block of `bytes` bytes of another process. It is closed, not freed, when the
-    /// result is dropped.
+    /// Opens a whole block of `bytes` bytes that belongs to another process. Dropping the result
+    /// closes the block without freeing it.
     ///
     /// # Errors
-    /// Fails if the memory is gone or belongs to this process, or if the driver cannot share
+    /// Fails if the memory was freed or belongs to this process, or if the driver cannot share
     /// memory.
     pub fn import(
         context: &Context,
@@ -59,12 +59,13 @@ impl DeviceBuffer {
         bytes: u64,
     ) -> Result<Self, DeviceError> {
         let address = open(context, handle)?;
-        let size = usize::try_from(bytes).map_err(|_| wrong("more than can be addressed"))?;
+        let size = usize::try_from(bytes)
+            .map_err(|_| wrong("the block is larger than the address space"))?;
         Ok(Self::imported(address, size, context))
     }
 
-    /// Opens a block of another process. The driver returns its size: the other process is not
-    /// trusted.
+    /// Opens a block that belongs to another process. The size comes from the driver, because the
+    /// other process is not trusted.
     ///
     /// # Errors
     /// Fails like [`Self::import`], or if the driver cannot return the size.
@@ -79,7 +80,7 @@ impl DeviceBuffer {
         let result = unsafe { address_range(&mut base, &mut bytes, address) };
         context.api().check(result, OPERATION)?;
         if base != address {
-            return Err(wrong("it does not begin where it was opened"));
+            return Err(wrong("the handle does not refer to the beginning of a block"));
         }
         Ok(buffer.of_size(bytes))
     }
@@ -90,12 +91,13 @@ impl Event {
     /// Until a process records it, waiting for it returns at once.
     ///
     /// # Errors
-    /// Fails if the driver has no such events, or no place for the shared data of one (`/dev/shm`).
+    /// Fails if the driver does not support such events, or has no space for the shared data of an
+    /// event (`/dev/shm`).
     pub fn interprocess(context: &Context) -> Result<Self, DeviceError> {
         Self::with_flags(context, SHARED_EVENT)
     }
 
-    /// Returns the 64 bytes by which another process opens the event (`cuIpcOpenEventHandle`).
+    /// Returns the 64 bytes with which another process opens the event (`cuIpcOpenEventHandle`).
     ///
     /// # Errors
     /// Fails if the event was not created for sharing, or the driver cannot share it.
@@ -118,7 +120,7 @@ fn open(context: &Context, handle: &MemoryHandle) -> Result<CUdeviceptr, DeviceE
     let mut raw = CUipcMemHandle { reserved: [0; 64] };
     let target: &mut [u8] = bytemuck::cast_slice_mut(&mut raw.reserved);
     if target.len() != handle.0.len() {
-        return Err(wrong("the handle has another size"));
+        return Err(wrong("the handle has the wrong size"));
     }
     target.copy_from_slice(&handle.0);
     let mut address: CUdeviceptr = 0;

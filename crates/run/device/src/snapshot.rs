@@ -1,22 +1,22 @@
-//! A copy of a module's variables at one moment, for restoring them.
+//! A copy of a module's variables at one moment, from which they can be restored.
 
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, Module, PreparedLaunch, Stream};
 
-/// Maximum size of the variables, bytes.
+/// Maximum size of the copy, bytes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Alignment of each copy, bytes, so that it is copied as fast as its variable allows.
+/// Alignment of each variable's copy, bytes, so that it is copied as fast as the variable allows.
 const ALIGNMENT: usize = 16;
 
-/// Size of an entry in the table of ranges: three words.
+/// Size of an entry in the table of ranges, bytes: three words.
 const RANGE_BYTES: usize = 24;
 
 /// A copy of a module's variables.
 ///
-/// Restoring it makes a launch see the module as if it had just been loaded, so that data that a
-/// kernel leaves in a variable does not reach its next launch. The copy is kept in the host's
-/// ordinary memory: a kernel could write to memory on the device or to page-locked memory.
+/// Restoring it resets the module to its state after loading, so that data that a kernel leaves in
+/// a variable does not reach its next launch. The copy is kept in the host's pageable memory,
+/// because a kernel could write to memory on the device or to page-locked memory.
 pub struct VariableSnapshot {
     /// `None` if the module has no variables.
     held: Option<Held>,
@@ -26,9 +26,9 @@ pub struct VariableSnapshot {
 struct Held {
     /// Launch that copies from `device` to the variables.
     restore: PreparedLaunch,
-    /// The ranges to copy, followed by the content of all.
+    /// The table of ranges to copy, followed by the content of all variables.
     host: Vec<u8>,
-    /// Device memory of the same size, written again each time.
+    /// Device memory of the same size, which is written again for each restoration.
     device: DeviceBuffer,
     /// Keeps the addresses valid.
     _module: Module,
@@ -42,14 +42,14 @@ pub struct VariableRange {
     pub bytes: u64,
 }
 
-/// A variable, and the offset of its copy, bytes.
+/// A variable, and the offset of its copy in bytes.
 struct Copied {
     variable: VariableRange,
     at: u64,
 }
 
 impl VariableSnapshot {
-    /// Copies the variables. Returns `Ok(None)` if they exceed 256 MiB.
+    /// Copies the variables. Returns `Ok(None)` if the copy would exceed 256 MiB.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -89,7 +89,7 @@ impl VariableSnapshot {
         Ok(Some(Self { held: Some(held) }))
     }
 
-    /// Returns whether the module has no variables.
+    /// Returns whether there are no variables to restore.
     pub fn is_empty(&self) -> bool {
         self.held.is_none()
     }

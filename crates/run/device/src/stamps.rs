@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PendingCopy, Staging, Stream};
 
-/// Minimum time between two readings for a clock, nanoseconds: the device's timer advances in steps
-/// of up to 1 µs.
+/// Minimum time between two readings that yields a clock, nanoseconds. The device's timer advances
+/// in steps of up to 1 µs.
 const MIN_SPAN_NS: u64 = 50_000;
 
 /// Mean clock of the multiprocessors between two moments.
@@ -22,9 +22,9 @@ pub struct ClockReading {
     pub span_s: f64,
 }
 
-/// Readings of cycle counters and time, taken in stream order.
+/// Readings of cycle counters and timers, taken in stream order.
 ///
-/// Each reading is copied from the device at once, before the next launch could access it.
+/// Each reading is copied from the device at once, so that the next launch cannot access it.
 pub struct Stamps {
     slots: DeviceBuffer,
     multiprocessors: u32,
@@ -51,7 +51,7 @@ impl Stamps {
         self.slots.len()
     }
 
-    /// Queues a reading into `target`, which has [`Stamps::bytes`] bytes.
+    /// Queues a reading into `target`, which must have [`Stamps::bytes`] bytes.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -61,7 +61,7 @@ impl Stamps {
         target: Staging,
         stream: &Stream,
     ) -> Result<Stamp, DeviceError> {
-        // A multiprocessor that gets no block must not keep an old reading.
+        // A multiprocessor that runs no block must not keep an old reading.
         self.slots.fill(0, stream)?;
         support.stamp(self.slots.address(), self.multiprocessors, stream)?;
         Ok(Stamp { copy: self.slots.start_copy_to_host(0, target, stream)? })
@@ -69,7 +69,8 @@ impl Stamps {
 }
 
 impl Stamp {
-    /// Returns the readings: cycles and nanoseconds of each multiprocessor, zeros if it has none.
+    /// Returns the cycles and nanoseconds of each multiprocessor; zeros for a multiprocessor
+    /// without a reading.
     ///
     /// # Errors
     /// Returns a fault of work queued earlier.

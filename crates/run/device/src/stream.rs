@@ -10,7 +10,7 @@ use super::context::Context;
 /// `CU_STREAM_NON_BLOCKING`: no implicit ordering with the default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// `CUDA_ERROR_NOT_READY`: there is still work, and no fault so far.
+/// `CUDA_ERROR_NOT_READY`: work is still pending, and no fault has occurred.
 const NOT_READY: i32 = 600;
 
 /// A queue of device work, executed in order.
@@ -46,7 +46,7 @@ impl Stream {
         self.context.api().check(result, "wait for the device")
     }
 
-    /// Returns whether all queued work has ended; does not wait.
+    /// Returns whether all queued work has ended, without waiting.
     ///
     /// # Errors
     /// Returns a fault of the queued work or of the driver.
@@ -56,12 +56,12 @@ impl Stream {
         if result == NOT_READY {
             return Ok(false);
         }
-        self.context.api().check(result, "ask the device").map(|()| true)
+        self.context.api().check(result, "query the stream").map(|()| true)
     }
 }
 
-/// Operations on memory that a caller knows by its address, as kernels do. Like a kernel, they can
-/// only reach memory of the context's device.
+/// Operations on memory that the caller knows by its address, as kernels do. Like a kernel, they
+/// can access only memory of the context's device.
 impl Stream {
     /// Queues setting `bytes` bytes at a device address to `value`.
     ///
@@ -92,7 +92,7 @@ impl Stream {
         api.check(result, "copy on the device")
     }
 
-    /// Waits for all queued work, and reads the bytes at a device address.
+    /// Waits for all queued work, and then reads the bytes at a device address.
     ///
     /// # Errors
     /// Returns a fault of the queued work or of the driver.
@@ -117,7 +117,7 @@ impl Drop for Stream {
     }
 }
 
-/// A point in a stream. It has a time unless processes share it.
+/// A point in a stream. It records a time unless it is shared between processes.
 pub struct Event {
     pub(super) handle: CUevent,
     pub(super) context: Context,
@@ -141,7 +141,7 @@ impl Event {
         Ok(Self { handle, context: context.clone() })
     }
 
-    /// Marks the current end of `stream`.
+    /// Records the event at the current end of `stream`.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -164,7 +164,7 @@ impl Event {
     /// Returns the time from `start` to this event, milliseconds. The device must have passed both.
     ///
     /// # Errors
-    /// Fails if one of them was not recorded or not passed yet.
+    /// Fails if one of them was not recorded or has not been passed.
     pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32, DeviceError> {
         let mut ms = 0.0f32;
         // SAFETY: both handles are alive and belong to this context.
@@ -182,7 +182,7 @@ impl Drop for Event {
     }
 }
 
-/// Events kept for reuse, so that a timed loop creates none.
+/// Events kept for reuse, so that a timed loop does not create any.
 pub struct EventPool {
     events: Vec<Event>,
 }

@@ -17,7 +17,7 @@ use warpgauge_tensor::{
 /// Source of the kernels, for the compile stage.
 pub const SOURCE: &str = include_str!("support.cu");
 
-/// Compiler options of the source: random numbers need rounding after each operation.
+/// Compiler options of the source. Random numbers require rounding after each operation.
 pub const OPTIONS: &[&str] = &["--fmad=false"];
 
 /// Maximum local memory per thread that scrubbing can zero, bytes.
@@ -27,7 +27,7 @@ const SMALL_LOCAL_SCRUB_BYTES: u64 = 1 << 10;
 pub(super) const THREADS: u32 = 256;
 const SCRUB_THREADS: u32 = 1024;
 
-/// Time limit for a block that wipes shared memory to wait for the others, nanoseconds.
+/// Time limit for a block that zeroes shared memory to wait for the other blocks, nanoseconds.
 const WIPE_PATIENCE_NS: u64 = 1_000_000;
 
 /// Mirrors `InitParams` in support.cu.
@@ -51,18 +51,18 @@ pub struct InitParams {
 /// `QUICK_NORMAL` in support.cu.
 const QUICK_NORMAL: u32 = 5;
 
-/// Index of the zero points in the table of quantised values, behind the dimensions of their
-/// blocks.
+/// Index of the zero points in the table of quantised values, after the dimensions of their blocks.
 const ZEROS: usize = 3 * MAX_BLOCK_DIMENSIONS;
 
-/// Bound of normal numbers that are drawn in single precision: none becomes infinite.
+/// Upper bound of normal numbers that are drawn in single precision, so low that none becomes
+/// infinite.
 const QUICK_RANGE: f64 = 1e37;
 
-/// Standard deviations that single precision represents with all its digits.
+/// Standard deviations that single precision represents with all of its digits.
 const QUICK_DEVIATIONS: std::ops::Range<f64> = 1e-30..1e36;
 
 impl InitParams {
-    /// Returns the kernel's parameters to fill a tensor argument as [`warpgauge_tensor::fill`]
+    /// Returns the parameters with which the kernel fills a tensor as [`warpgauge_tensor::fill`]
     /// does.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl InitParams {
         let mut params = Self::zeroed();
         let generator = ElementGenerator::new(init, dtype, shape)?;
         params.key = generator.stream(init.seed.unwrap_or(0), name).key();
-        // A complex tensor is filled as one of its parts.
+        // A complex tensor is filled like a tensor of its parts.
         let part = dtype.part();
         params.dtype = dtype_number(part);
         match generator {
@@ -96,12 +96,12 @@ impl InitParams {
             ElementGenerator::Normal { mean, std } => {
                 (params.generator, params.a, params.b) = (3, mean, std);
             }
-            // The kernel takes the mean and the deviation for those of exponents.
+            // For exponents, the kernel uses the mean and the deviation of their distribution.
             ElementGenerator::Exponents { mean, std } => {
                 (params.generator, params.a, params.b) = (3, mean, std);
             }
             ElementGenerator::Integers { low, span } => {
-                // In two's complement the kernel's sum wraps to the same bits.
+                // In two's complement, the kernel's sum wraps to the same bits.
                 (params.generator, params.low, params.span) = (4, low as u64, span);
             }
             ElementGenerator::Choice(values) => {
@@ -172,10 +172,10 @@ impl InitParams {
         Ok(params)
     }
 
-    /// Like [`Self::new`], for an `init` with a secret seed. Gives other numbers, with the same
-    /// distribution and within the same bounds, in a fraction of the time. Their bits are
-    /// reproducible only on this device. Normal numbers of up to 32 bits are drawn in single
-    /// precision.
+    /// Like [`Self::new`], for an `init` with a secret seed. The numbers are different, but have
+    /// the same distribution and bounds, and are generated in a fraction of the time. Their bits
+    /// are reproducible only on the same device. Normal numbers of up to 32 bits are drawn in
+    /// single precision.
     ///
     /// # Errors
     /// Fails if the `init` does not fit the element type.
@@ -209,7 +209,7 @@ impl InitParams {
         (self.points, self.span) = (points, top);
     }
 
-    /// Returns parameters for eight bytes (the lowest first), repeated.
+    /// Returns parameters for a pattern of eight bytes (the lowest first), repeated.
     pub(super) fn repeated(pattern: u64) -> Self {
         Self { pattern: pattern.to_le(), ..Self::zeroed() }
     }
@@ -222,12 +222,12 @@ pub struct NearTolerance {
     pub atol: f64,
     /// Relative tolerance.
     pub rtol: f64,
-    /// Whether NaN matches NaN and an infinity matches an equal one.
+    /// Whether NaN matches NaN, and an infinity matches an infinity of the same sign.
     pub allow_non_finite: bool,
 }
 
-/// Returns the position in `enum { F64, F32, … }` of support.cu; for a complex type, that of its
-/// parts.
+/// Returns the position in `enum { F64, F32, … }` of support.cu; for a complex type, the position
+/// of its parts' type.
 pub(super) fn dtype_number(dtype: Dtype) -> u32 {
     match dtype {
         Dtype::Float64 | Dtype::Complex128 => 0,
@@ -255,11 +255,11 @@ pub(super) fn dtype_number(dtype: Dtype) -> u32 {
 /// The loaded kernels.
 pub struct Support {
     module: Module,
-    /// The kernels that have been launched.
+    /// The kernels that have been used so far.
     functions: RefCell<Vec<KernelFunction>>,
     multiprocessors: u32,
     shared_bytes: u32,
-    /// A word for the scrubbing kernels, or for the index that the comparison finds.
+    /// A word for the scrubbing kernels, and for the index that a comparison finds.
     cell: DeviceBuffer,
     /// Cells for the findings of an inspection.
     pub(super) cells: Cells,
@@ -269,7 +269,7 @@ impl Support {
     /// Loads the kernels.
     ///
     /// # Errors
-    /// Fails if the image is not for this device or there is too little memory.
+    /// Fails if the image does not fit this device, or if there is too little memory.
     pub fn load(
         context: &Context,
         image: &Image,
@@ -286,7 +286,7 @@ impl Support {
     }
 
     /// Returns the index of the first byte in which the device memory at `address` differs from
-    /// `other`, over the first `bytes` bytes of both.
+    /// `other`. Compares the first `bytes` bytes of both.
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -308,8 +308,8 @@ impl Support {
 
     /// Returns whether
     /// [`Inspection::first_not_near`](super::inspection::Inspection::first_not_near) supports
-    /// elements of this type. Double precision represents these exactly; the host compares others.
-    /// Complex elements are compared as their parts.
+    /// elements of this type, which double precision represents exactly. The host compares elements
+    /// of other types. Complex elements are compared by their parts.
     pub fn compares(dtype: Dtype) -> bool {
         matches!(
             dtype.part(),
@@ -367,8 +367,8 @@ impl Support {
         self.launch("wg_scrub_shared", shape, arguments, stream)
     }
 
-    /// Like [`Self::scrub_shared`], for frequent launches. `cell` is the address of a word that is
-    /// 0.
+    /// Like [`Self::scrub_shared`], for frequent launches. `cell` is the address of a word that
+    /// must be 0.
     pub(super) fn wipe_launch(&self, cell: u64) -> Result<PreparedLaunch, DeviceError> {
         let mut arguments = Params::new();
         arguments.push_address(cell).push(&(self.shared_bytes / 4).to_ne_bytes());
@@ -378,8 +378,9 @@ impl Support {
         PreparedLaunch::new(self.module.function("wg_wipe_shared")?, shape, arguments)
     }
 
-    /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for
-    /// each. Returns `Ok(false)` without doing so if `bytes` exceeds [`MAX_LOCAL_SCRUB_BYTES`].
+    /// Queues zeroing the local memory of as many threads as fit on the device, at least `bytes`
+    /// for each thread. Returns `Ok(false)` without queueing if `bytes` exceeds
+    /// [`MAX_LOCAL_SCRUB_BYTES`].
     ///
     /// # Errors
     /// Returns the driver's error.
@@ -401,8 +402,8 @@ impl Support {
         Ok(true)
     }
 
-    /// Returns a launch that copies the `count` ranges of a table (target, source, bytes; words of
-    /// 64 bits), with `bytes` in total.
+    /// Returns a launch that copies the `count` ranges of a table (target, source, bytes; 64-bit
+    /// words), `bytes` in total.
     pub(super) fn copy_launch(
         &self,
         table: u64,
@@ -415,8 +416,8 @@ impl Support {
         PreparedLaunch::new(function, self.spread(bytes.div_ceil(16)), arguments)
     }
 
-    /// Queues a blocking kernel: the device writes `generation` to the first of `words` when it
-    /// arrives, and continues once the second contains it.
+    /// Queues a blocking kernel. The device writes `generation` to the first of `words` when it
+    /// arrives, and continues after the second contains it.
     pub(super) fn block(
         &self,
         words: [u64; 2],
@@ -472,8 +473,8 @@ impl Support {
         PreparedLaunch::new(function, shape, arguments)?.launch(stream)
     }
 
-    /// Returns enough blocks for `threads`, but no more than keep the device busy: the kernels
-    /// loop.
+    /// Returns enough blocks for `threads`, but no more than are required to keep the device busy,
+    /// because the kernels loop.
     pub(super) fn spread(&self, threads: u64) -> LaunchShape {
         let most = u64::from(self.multiprocessors) * 16;
         let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, most.max(1));

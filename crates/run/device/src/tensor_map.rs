@@ -1,5 +1,5 @@
 //! Tensor maps: descriptions of a tensor, including its address, for the copy engine of compute
-//! capability 9.0 and later. A kernel gets a map by value (`__grid_constant__`).
+//! capability 9.0 and later. A kernel receives a map by value (`__grid_constant__`).
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -18,22 +18,23 @@ pub const TENSOR_MAP_BYTES: usize = 128;
 /// Maximum number of dimensions of a tensor.
 const MAX_RANK: usize = 5;
 
-/// Drivers up to CUDA 13.1 encode small tensors like large ones for the copy engine of Blackwell,
-/// which then generates wrong addresses beyond the tensor. CUTLASS (`copy_traits_sm90_tma.hpp`) and
-/// Triton 3.9 clear the bit, in the second of sixteen words; on Hopper it has no meaning.
+/// Drivers up to CUDA 13.1 encode small tensors like large ones. The copy engine of Blackwell then
+/// generates wrong addresses beyond the tensor. CUTLASS (`copy_traits_sm90_tma.hpp`) and Triton 3.9
+/// clear this bit, which is in the second of sixteen words. On Hopper it has no meaning.
 const LAST_FAULTY_DRIVER: c_int = 13010;
 const LARGE_BIT: u64 = 1 << 21;
 const LARGE_BYTES: u64 = 128 << 10;
 
-/// The arguments of `cuTensorMapEncodeTiled`, except the address, as Triton's own launcher passes
+/// The arguments of `cuTensorMapEncodeTiled`, except for the address, as Triton's launcher passes
 /// them.
 #[derive(Debug, PartialEq, Eq)]
 struct Encoding {
     element: c_uint,
     rank: c_uint,
-    /// In the following arrays the innermost dimension comes first.
+    /// In the following arrays, the innermost dimension comes first.
     shape: [u64; MAX_RANK],
-    /// Strides in bytes, without the innermost dimension's, which is the size of an element.
+    /// Strides in bytes. The innermost dimension, whose stride is the size of an element, is left
+    /// out.
     strides: [u64; MAX_RANK],
     block: [u32; MAX_RANK],
     element_strides: [u32; MAX_RANK],
@@ -44,7 +45,7 @@ struct Encoding {
 }
 
 impl Encoding {
-    /// Returns the encoding of a checked map.
+    /// Returns the encoding of a map that has been checked.
     fn of(map: &TensorMap) -> Self {
         let bytes = map.element.bytes();
         let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
@@ -103,8 +104,8 @@ fn pattern(swizzle: MapSwizzle) -> Swizzle {
 /// Encodes a map for a tensor that begins at `address`.
 ///
 /// # Errors
-/// Fails if the map is invalid, or if the driver lacks the function or refuses the map; the error
-/// names the map's parts.
+/// Fails if the map is invalid, or if the driver lacks the function or rejects the map. The error
+/// contains the map's fields.
 pub fn encode_tensor_map(
     context: &Context,
     map: &TensorMap,
@@ -144,7 +145,7 @@ pub fn encode_tensor_map(
     let mut version = 0;
     // SAFETY: writes one int.
     let result = unsafe { (api.driver_version)(&mut version) };
-    api.check(result, "ask for the driver's version")?;
+    api.check(result, "query the driver's version")?;
     Ok(bytes_of(corrected(encoded.opaque, map, version)))
 }
 

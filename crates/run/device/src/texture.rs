@@ -18,7 +18,7 @@ const AS_INTEGER: c_uint = 1;
 const NORMALIZED: c_uint = 2;
 
 /// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The
-/// first of them is the handle of an array, too.
+/// first of them is also the handle of an array.
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct ResourceDescription {
@@ -26,7 +26,7 @@ pub(super) struct ResourceDescription {
     address: u64,
     format: c_uint,
     channels: c_uint,
-    /// Bytes of linear memory, texels of a row of pitched memory.
+    /// Bytes of linear memory, or texels of a row of pitched memory.
     width: usize,
     height: usize,
     pitch: usize,
@@ -48,7 +48,7 @@ pub(super) struct TextureDescription {
     reserved: [c_int; 12],
 }
 
-/// A texture object that destroys itself.
+/// A texture object. Dropping it destroys the object.
 pub struct TextureObject {
     handle: u64,
     context: Context,
@@ -120,18 +120,18 @@ fn invalid(text: String) -> DeviceError {
 }
 
 impl TextureObject {
-    /// Makes a texture object over the memory at `address`.
+    /// Creates a texture object over the memory at `address`.
     ///
     /// # Errors
-    /// Fails if the layout is invalid or the address not aligned, or if the driver lacks textures
-    /// or refuses this one.
+    /// Fails if the layout is invalid or the address is not aligned, or if the driver does not
+    /// support textures or rejects this one.
     pub fn new(
         context: &Context,
         layout: &TextureLayout,
         address: u64,
     ) -> Result<Self, DeviceError> {
         if layout.in_array {
-            return Err(invalid("it is in a CUDA array, and not at an address".to_owned()));
+            return Err(invalid("it is in a CUDA array, not at an address".to_owned()));
         }
         layout.check().map_err(invalid)?;
         if !address.is_multiple_of(TEXTURE_ALIGNMENT) {
@@ -143,10 +143,11 @@ impl TextureObject {
         Self::made(context, &ResourceDescription::of_memory(layout, address), layout)
     }
 
-    /// Makes a texture object over a CUDA array. It exists no longer than the array.
+    /// Creates a texture object over a CUDA array. It must be dropped before the array.
     ///
     /// # Errors
-    /// Fails if the layout is invalid, or if the driver lacks textures or refuses this one.
+    /// Fails if the layout is invalid, or if the driver does not support textures or rejects this
+    /// one.
     pub fn over(array: &DeviceArray, layout: &TextureLayout) -> Result<Self, DeviceError> {
         layout.check().map_err(invalid)?;
         Self::made(array.context(), &ResourceDescription::of_array(array.handle()), layout)
@@ -171,7 +172,7 @@ impl TextureObject {
         Ok(Self { handle, context: context.clone() })
     }
 
-    /// Returns the object as a kernel gets it.
+    /// Returns the object's handle as a kernel argument.
     pub fn bytes(&self) -> [u8; 8] {
         self.handle.to_ne_bytes()
     }

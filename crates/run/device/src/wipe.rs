@@ -1,4 +1,4 @@
-//! Zeroes shared memory between two launches of one kernel.
+//! Zeroes shared memory between two launches of a kernel.
 
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PreparedLaunch, Stream};
@@ -6,8 +6,8 @@ use super::{Context, DeviceBuffer, DeviceError, PreparedLaunch, Stream};
 /// Zeroes the shared memory of every multiprocessor, without the 0.2 ms of host time of a
 /// cooperative launch.
 ///
-/// This requires that nothing else uses the device meanwhile. Between jobs of different callers,
-/// [`Support::scrub_shared`] does the work without that requirement.
+/// This requires that nothing else uses the device at the same time. Between jobs of different
+/// callers, [`Support::scrub_shared`] zeroes the memory without this requirement.
 pub struct SharedWipe {
     launch: PreparedLaunch,
     /// Counter of the blocks that have arrived.

@@ -1,4 +1,4 @@
-//! Errors that keep an order from having an outcome.
+//! Errors because of which an order has no outcome.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use warpgauge_contract::ContractError;
 use warpgauge_model::FailureCode;
 
-/// Why there is no outcome. Failures of the submitted kernel are outcomes, not errors.
+/// Why an order has no outcome. Failures of the submitted kernel are outcomes, not errors.
 #[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
 pub enum ExecError {
-    /// The contract is not valid: every problem found, each with its path.
+    /// The contract is not valid. Contains every problem that was found, with its path.
     #[error("the contract is not valid: {}", .0.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<Problem>),
     /// No device is free and the queue is full.
@@ -19,33 +19,36 @@ pub enum ExecError {
     QueueFull {
         /// Number of waiting evaluations.
         waiting: usize,
-        /// When a retry is worthwhile.
+        /// Time after which a retry is worthwhile.
         retry_after: Duration,
     },
     /// The measuring conditions of this executor differ from those that the order requires.
     #[error("{0}")]
     ConditionsDiffer(String),
-    /// This executor does not meet the order's requirements; it was sent to the wrong one.
+    /// This executor does not meet the order's requirements: the order was sent to the wrong
+    /// executor.
     #[error("{0}")]
     NotOffered(String),
     /// The executor is shutting down.
-    #[error("the server is shutting down; send the request again to another or later")]
+    #[error("the server is shutting down; send the request again later or to another server")]
     ShuttingDown,
-    /// This machine lacks something. The text includes a remedy.
+    /// This machine lacks a required component. The text includes a remedy.
     #[error("{0}")]
     Unavailable(String),
-    /// Runners of a torch kernel ended or failed for a reason other than the kernel, at each retry.
+    /// Runners of a torch kernel ended or failed in all attempts, for a reason other than the
+    /// kernel.
     #[error(
         "the processes that ran this torch kernel were lost each time ({0}); the kernel is not at fault: send \
-         the request again, or to a machine that has less to do"
+         the request again, or to a machine with less load"
     )]
     RunnersLost(String),
-    /// A bug of this program or a broken machine. The details go to the log, `id` to the caller.
+    /// A bug of this program or a fault of the machine. The details are in the log; the caller gets
+    /// `id`.
     #[error("internal error {id}: {message}")]
     Internal {
-        /// Identifies the log line.
+        /// Id of the log line.
         id: String,
-        /// The failed operation, without internals.
+        /// The operation that failed, without internal details.
         message: String,
     },
 }
@@ -57,7 +60,7 @@ pub struct Problem {
     pub path: String,
     /// Stable code.
     pub code: FailureCode,
-    /// Expected and actual value, and a remedy.
+    /// The expected and the actual value, and a remedy.
     pub message: String,
 }
 
@@ -72,8 +75,8 @@ pub fn invalid(errors: Vec<ContractError>) -> ExecError {
     ExecError::Invalid(errors.into_iter().map(Problem::from).collect())
 }
 
-/// Returns the error for a bug of this program or a broken machine. Writes the error with its
-/// sources to the log under an id, which the caller gets.
+/// Returns the error for a bug of this program or a fault of the machine. Writes the error with its
+/// sources to the log, under an id that the caller gets.
 pub fn internal(operation: &str, error: &(dyn Error + 'static)) -> ExecError {
     let (id, message) = logged(operation, error);
     ExecError::Internal { id, message }

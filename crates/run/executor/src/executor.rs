@@ -1,4 +1,4 @@
-//! The trait [`Executor`], through which the service has orders executed.
+//! The trait [`Executor`], through which the service executes orders.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,18 @@ use super::progress::Progress;
 /// Asynchronous result of an executor.
 pub type ExecutorFuture<'a, T> = BoxFuture<'a, Result<T, ExecError>>;
 
-/// Executes orders on devices. The service, which sends them, has no access to leases, workers and
-/// compilers. An executor has no access to the store, and knows an owner by an opaque number.
+/// Executes orders on devices. The service sends the orders and has no access to leases, workers
+/// and compilers. An executor has no access to the store, and knows an owner only as an opaque
+/// number.
 pub trait Executor: Send + Sync + 'static {
     /// Returns the current devices and queue of the executor.
     fn offer(&self) -> Offer;
 
-    /// Returns what orders can require of the executor. Searches for tools once.
+    /// Returns the capabilities that orders can require of the executor. Searches for tools only
+    /// once.
     fn capabilities(&self) -> BoxFuture<'_, ExecutorCapabilities>;
 
-    /// Executes an order. Refuses an order whose requirements it does not meet with
+    /// Executes an order. Rejects an order whose requirements it does not meet with
     /// [`ExecError::NotOffered`]. Dropping the future stops the run.
     fn run<'a>(
         &'a self,
@@ -44,15 +46,15 @@ pub trait Executor: Send + Sync + 'static {
     /// Runs a function in a separate process. Dropping the future ends the process.
     fn call_function(&self, call: FunctionCall) -> ExecutorFuture<'_, FunctionOutcome>;
 
-    /// Compiles without a run, in the owner's turn.
+    /// Compiles without running. Owners take turns.
     fn compile(&self, request: CompileRequest, owner: Owner)
     -> ExecutorFuture<'_, CompileResponse>;
 
     /// Returns the cost of the profile that a request contains, without running anything.
     fn profile_plan(&self, request: EvaluateRequest) -> ExecutorFuture<'_, ProfilePlan>;
 
-    /// Returns the code of a kernel, compiled for a target. A kernel that compiled before must
-    /// compile again.
+    /// Returns the code of a kernel, compiled for a target. A kernel that compiled before is
+    /// expected to compile again; the inner error says why it does not.
     fn image(&self, kernel: CodeOrder) -> ExecutorFuture<'_, Result<BuiltCode, String>>;
 
     /// Returns an image's machine code as text. The inner error says why there is none.
@@ -72,11 +74,11 @@ pub trait Executor: Send + Sync + 'static {
     /// Checks that there is disk space for the files of orders.
     fn has_place(&self) -> ExecutorFuture<'_, ()>;
 
-    /// Returns why nothing can run now, according to compilers and files; empty if orders can run.
-    /// May block.
+    /// Returns the problems of compilers and files because of which nothing can run now; empty if
+    /// orders can run. May block.
     fn unready(&self) -> Vec<Unready>;
 
-    /// Refuses new orders, gives running ones `grace` to end, then stops them.
+    /// Rejects new orders, gives running orders the time `grace` to end, and then stops them.
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;
 }
 
@@ -89,13 +91,13 @@ pub struct Offer {
     pub waiting: usize,
     /// Available compilers, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
     pub compilers: Vec<String>,
-    /// How compile children are confined: `landlock enforced`, or why they are not.
+    /// Confinement of compile children: `landlock enforced`, or why they are not confined.
     pub compile_sandbox: String,
 }
 
 impl Offer {
-    /// Returns the device for orders that do not choose one: a working device, and a free one if
-    /// there is any.
+    /// Returns the device for orders that do not choose a device: a working one, and if possible a
+    /// free one.
     ///
     /// # Errors
     /// Fails if no device works.
@@ -103,18 +105,18 @@ impl Offer {
         self.device_for(&Requirements::default())
     }
 
-    /// Returns a device for an order: a working device that meets the requirements, and a free one
-    /// if there is any.
+    /// Returns the device for an order: a working one that meets the requirements, and if possible
+    /// a free one.
     ///
     /// # Errors
-    /// Fails if no device meets the requirements or none of these works.
+    /// Fails if no device meets the requirements, or if none of those that meet them works.
     pub fn device_for(&self, order: &Requirements) -> Result<&DeviceInfo, ExecError> {
         let fits = |device: &&OfferedDevice| order.is_met_by(&device.info.offer());
         if !order.is_empty() && !self.devices.iter().any(|device| fits(&device)) {
             let offers = self.devices.iter().map(|device| device.info.offer()).collect();
             let capabilities =
                 ExecutorCapabilities { devices: offers, ..ExecutorCapabilities::default() };
-            // The device is the first thing that the reason names.
+            // The reason names the device first.
             let reason = capabilities.meet(order).err();
             return Err(ExecError::NotOffered(reason.unwrap_or_default()));
         }
@@ -125,7 +127,7 @@ impl Offer {
         let chosen = free.or_else(|| self.devices.iter().find(usable));
         chosen.map(|device| &device.info).ok_or_else(|| {
             ExecError::Unavailable(
-                "no device works here at the moment; GET /devices says why".to_owned(),
+                "no device works here at the moment; GET /devices returns the reasons".to_owned(),
             )
         })
     }
@@ -137,14 +139,14 @@ pub struct OfferedDevice {
     pub info: DeviceInfo,
     /// State of the device's worker.
     pub state: DeviceState,
-    /// Whether the device is busy.
+    /// Whether the device is in use.
     pub busy: bool,
-    /// Number of runs since the start.
+    /// Number of runs since the executor started.
     pub jobs_done: u64,
-    /// Number of workers replaced since the start.
+    /// Number of workers replaced since the executor started.
     pub restarts: u64,
-    /// Confinement of the device's workers by landlock and seccomp, or why there is none; absent
-    /// before the first worker.
+    /// Confinement of the device's workers by landlock and seccomp, or why they are not confined.
+    /// Absent before the first worker has started.
     pub worker_sandbox: Option<String>,
 }
 
@@ -156,7 +158,7 @@ pub struct CodeOrder {
     pub target: Target,
     /// Whether to add line information.
     pub lineinfo: bool,
-    /// Owner whose turn the compilation uses.
+    /// Owner to whom the compilation is charged.
     pub owner: Owner,
 }
 

@@ -1,4 +1,4 @@
-//! A kernel with its compilation, kept for later requests of its code.
+//! A kernel with its compilation, stored for later requests of its code.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use warpgauge_model::{ImageFormat, Target};
 pub struct KeptKernel {
     /// `kernel`, or the kernel's name in a comparison.
     pub name: String,
-    /// The submitted code, without a binary's image and without arguments. The arguments of a
-    /// Triton kernel, whose types affect the compilation, are here without their content.
+    /// The submitted code, without the image of a binary and without arguments. The arguments of a
+    /// Triton kernel are included without their content, because their types affect the
+    /// compilation.
     pub code: KernelCode,
     /// The compilation target.
     pub target: Target,
-    /// Whether it was compiled with line information.
+    /// Whether the kernel was compiled with line information.
     pub lineinfo: bool,
     /// The compiler's messages.
     pub log: String,
-    /// `None` if the kernel did not compile, and for whole programs.
+    /// `None` for whole programs, and if the kernel did not compile.
     pub built: Option<BuiltImage>,
 }
 
@@ -31,14 +32,14 @@ pub struct BuiltImage {
     #[serde(with = "warpgauge_model::byte_string")]
     pub image: Arc<[u8]>,
     pub format: ImageFormat,
-    /// Intermediate forms of the source by language, if they are not compiled again on demand. The
-    /// text that is the image itself is not included.
+    /// Intermediate forms of the source by language, unless they are compiled again on demand. A
+    /// form that is the image itself is not included.
     #[serde(default)]
     pub stages: Vec<(String, String)>,
 }
 
 impl BuiltImage {
-    /// Returns the text of a stage, if it is kept.
+    /// Returns the text of a stage, if it is stored.
     pub fn stage(&self, language: &str) -> Option<&str> {
         let found = self.stages.iter().find(|(name, _)| name == language);
         found.map(|(_, text)| text.as_str())
@@ -63,7 +64,8 @@ impl KeptKernel {
     }
 }
 
-/// Returns the arguments that compiling a Triton kernel again needs; other kernels need none.
+/// Returns the arguments that are required to compile a Triton kernel again; `None` for other
+/// kernels.
 fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
     let io = code.io.as_ref().filter(|_| code.kernel_type == KernelType::Triton)?;
     let bare = |arg: &ArgSpec| ArgSpec {

@@ -2,7 +2,7 @@
 //!
 //! The service gives an [`Executor`] a [`WorkOrder`] and follows its [`Progress`]. The service has
 //! no access to devices, worker processes and compilers. An executor has no access to the store,
-//! and knows an owner by an opaque number. Orders and outcomes can travel to another machine.
+//! and knows an owner only as an opaque number. Orders and outcomes can be sent to another machine.
 
 #![forbid(unsafe_code)]
 

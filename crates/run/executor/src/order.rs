@@ -13,8 +13,8 @@ use warpgauge_report::{
 };
 use warpgauge_turns::Owner;
 
-/// An order for an executor. It can be sent to an executor on any machine, as MessagePack, which
-/// keeps every bit of a number.
+/// An order for an executor. It can be sent to an executor on any machine as MessagePack, which
+/// preserves every bit of a number.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkOrder {
@@ -23,15 +23,15 @@ pub struct WorkOrder {
     pub work: JobWork,
     /// Requirements on the executor.
     pub requires: Requirements,
-    /// Maximum number of points of a sweep that run at once, at least 1.
+    /// Maximum number of points of a sweep that run at the same time, at least 1.
     pub lanes: usize,
-    /// Owner whose turn the order uses.
+    /// Owner to whom the order is charged.
     #[serde(default)]
     pub owner: Owner,
 }
 
 /// The work of any kind of job. `G` is the work of a gate. For an executor it is the gate's plan,
-/// which contains the baseline; for a service it is the request, which may name a stored baseline.
+/// which contains the baseline. For a service it is the request, which may name a stored baseline.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWork<G = GatePlan> {
@@ -59,7 +59,7 @@ impl<G> JobWork<G> {
         }
     }
 
-    /// Converts the work to an executor's.
+    /// Converts the work of a service to that of an executor.
     ///
     /// # Errors
     /// Returns the work of a gate, which must be planned first.
@@ -74,7 +74,7 @@ impl<G> JobWork<G> {
     }
 }
 
-/// The outcome of an order. Like an order it can be sent to another machine.
+/// The outcome of an order. Like an order, it can be sent to another machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobOutcome {
@@ -89,7 +89,7 @@ pub enum JobOutcome {
 }
 
 impl JobOutcome {
-    /// Adds the matrices whose content is in the request. Points of a sweep report their own.
+    /// Adds the matrices that the request used. Points of a sweep report their own matrices.
     pub fn with_matrices(mut self, matrices: Vec<MatrixUsed>) -> Self {
         match &mut self {
             Self::Evaluated(report) => report.matrices = matrices,
@@ -100,7 +100,7 @@ impl JobOutcome {
         self
     }
 
-    /// Adds the shared tensors whose content is in the request. Points of a sweep report their own.
+    /// Adds the shared tensors that the request used. Points of a sweep report their own tensors.
     pub fn with_tensors(mut self, tensors: Vec<TensorUsed>) -> Self {
         match &mut self {
             Self::Evaluated(report) => report.tensors = tensors,
@@ -111,7 +111,7 @@ impl JobOutcome {
         self
     }
 
-    /// Adds what was ignored or filled in when the request was read.
+    /// Adds the warnings about fields that were ignored or filled in when the request was read.
     pub fn with_warnings(mut self, warnings: Vec<RequestWarning>) -> Self {
         match &mut self {
             Self::Evaluated(report) => report.warnings = warnings,
@@ -136,7 +136,8 @@ impl JobOutcome {
         }
     }
 
-    /// Returns the verdict on the kernel, or the worst of several; `None` if no kernel ran.
+    /// Returns the verdict on the kernel, or the worst verdict on several kernels; `None` if no
+    /// kernel ran.
     pub fn verdict(&self) -> Option<KernelVerdict> {
         match self {
             Self::Evaluated(report) => Some(report.kernel_verdict()),
@@ -146,7 +147,7 @@ impl JobOutcome {
         }
     }
 
-    /// Returns the result on the kernel, or on the first candidate.
+    /// Returns the result for the kernel, or for the first candidate.
     fn kernel_result(&self) -> Option<&KernelExecResult> {
         match self {
             Self::Evaluated(report) => Some(&report.kernel_exec_result),
@@ -157,17 +158,17 @@ impl JobOutcome {
         }
     }
 
-    /// Returns the name of the kernel, or of the first candidate's.
+    /// Returns the name of the kernel, or of the first candidate.
     pub fn kernel(&self) -> Option<&str> {
         self.kernel_result()?.metadata.kernel_name.as_deref()
     }
 
-    /// Returns the median time of that kernel, milliseconds.
+    /// Returns the median time of the kernel or of the first candidate, milliseconds.
     pub fn median_ms(&self) -> Option<f64> {
         self.kernel_result()?.runtime_stats.as_ref().map(|stats| stats.median)
     }
 
-    /// Returns the evaluation that represents the outcome where a single one is shown.
+    /// Returns the evaluation that represents the outcome where only one is shown.
     pub fn evaluation(&self) -> Option<EvaluateResponse> {
         match self {
             Self::Evaluated(report) => Some((**report).clone()),

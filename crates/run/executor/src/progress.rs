@@ -16,15 +16,15 @@ pub trait Progress: Send + Sync {
 /// An event of a running order.
 #[derive(Debug)]
 pub enum ProgressEvent {
-    /// Another stage has begun.
+    /// A new stage has begun.
     Stage(JobStage),
     /// A run has begun on the device.
     RunStarted,
     /// Progress of the run's timed launches.
     Trials {
-        /// Number of launches done.
+        /// Number of launches made so far in the run.
         done: u32,
-        /// Statistics of the launch times, where the worker takes times.
+        /// Statistics of the launch times, if the worker measures times and has enough samples.
         statistics: Option<PartialStatistics>,
     },
     /// Progress of a sweep's points or a gate's comparisons.
@@ -36,9 +36,9 @@ pub enum ProgressEvent {
     Sweep(SweepEvent),
     /// A kernel of the order, with its compilation.
     Kernel(Box<KeptKernel>),
-    /// A file that a tool wrote. It exists until [`Progress::emit`] returns.
+    /// A file that a tool wrote. It may be removed after [`Progress::emit`] returns.
     File(PathBuf),
-    /// An output to be kept. The file exists until [`Progress::emit`] returns.
+    /// An output to be stored. Its file may be removed after [`Progress::emit`] returns.
     Output {
         /// Name of the output.
         name: String,

@@ -1,5 +1,5 @@
 //! Checks of a sweep before it runs: whether it is valid, and which matrices and shared tensors its
-//! points name.
+//! points refer to.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use warpgauge_contract::{
     SweepPlan, SweepRequest, TensorNames,
 };
 
-/// Checks that a sweep is valid within these limits at one or more of its points.
+/// Checks that at least one point of a sweep is valid within these limits.
 ///
 /// # Errors
-/// Returns all errors found.
+/// Returns an error for the contract or, if no point is valid, all errors of the first point.
 pub async fn check_sweep(limits: &ContractLimits, request: SweepRequest) -> Result<(), ExecError> {
     plan_sweep(limits.clone(), request).await.map(drop)
 }
 
-/// Plans the points of a sweep, of which at least one is valid within these limits.
+/// Plans the points of a sweep, at least one of which must be valid within these limits.
 ///
 /// # Errors
-/// Returns all errors found.
+/// Returns an error for the contract or, if no point is valid, all errors of the first point.
 pub async fn plan_sweep(
     limits: ContractLimits,
     request: SweepRequest,
@@ -33,7 +33,7 @@ pub async fn plan_sweep(
         .map_err(invalid)
 }
 
-/// Plans a sweep. Refuses a sweep that is not valid at any of its points.
+/// Plans a sweep. Rejects a sweep of which no point is valid.
 fn plan(request: SweepRequest, limits: &ContractLimits) -> Result<SweepPlan, Vec<ContractError>> {
     let plan = SweepPlan::new(request, limits)?;
     let mut first = None;
@@ -55,7 +55,7 @@ fn plan(request: SweepRequest, limits: &ContractLimits) -> Result<SweepPlan, Vec
     Err(errors)
 }
 
-/// Checks a point as far as possible without the matrices that it names.
+/// Checks a point as far as possible without the matrices that it refers to.
 fn planned_point(
     plan: &SweepPlan,
     index: usize,
@@ -68,8 +68,8 @@ fn planned_point(
     }
 }
 
-/// Returns the matrices that points of a sweep name, each with its first position. Blocks, since it
-/// expands every point.
+/// Returns the matrices that points of a sweep refer to, each with its first position. Blocks,
+/// because it expands every point.
 ///
 /// # Errors
 /// Fails if the sweep is malformed.
@@ -80,7 +80,7 @@ pub fn matrices_of_sweep(
     named_in_points(limits, request, "matrix", NamesMatrices::matrix_names)
 }
 
-/// Returns the shared tensors that points of a sweep name, each with its first position. Blocks
+/// Returns the shared tensors that points of a sweep refer to, each with its first position. Blocks
 /// like [`matrices_of_sweep`].
 ///
 /// # Errors
@@ -92,7 +92,8 @@ pub fn tensors_of_sweep(
     named_in_points(limits, request, "tensor_id", NamesTensors::tensor_names)
 }
 
-/// Returns the names in fields called `field`, each with the first point's value.
+/// Returns the names in fields called `field`, each with the value from the first point that has
+/// it.
 fn named_in_points<T>(
     limits: &ContractLimits,
     request: &SweepRequest,
@@ -100,7 +101,7 @@ fn named_in_points<T>(
     names_of: impl Fn(&EvaluateRequest) -> BTreeMap<String, T>,
 ) -> Result<BTreeMap<String, T>, ExecError> {
     let mut names = BTreeMap::new();
-    // Most sweeps name none, and need not be expanded.
+    // Most sweeps refer to none, so they need not be expanded.
     if !is_named(request, field) {
         return Ok(names);
     }
@@ -115,7 +116,7 @@ fn named_in_points<T>(
     Ok(names)
 }
 
-/// Returns whether a field in the contract has this name.
+/// Returns whether the contract has a field with this name.
 fn is_named(request: &SweepRequest, field: &str) -> bool {
     has_field(&request.kernel, field)
         || request.expected.as_ref().is_some_and(|expected| has_field(expected, field))

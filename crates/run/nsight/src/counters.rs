@@ -12,7 +12,8 @@ const PARAMETERS: &str = "/proc/driver/nvidia/params";
 /// Number of `CAP_SYS_ADMIN` (capability.h).
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Programs that read counters all the time, by the system's names, which have 15 characters.
+/// Programs that read counters all the time, by their names in /proc, which have at most 15
+/// characters.
 const KNOWN_READERS: [&str; 4] = ["nv-hostengine", "dcgm-exporter", "dcgmi", "nvidia-dcgm"];
 
 /// Maximum number of processes examined.
@@ -21,15 +22,15 @@ const MAX_PROCESSES: usize = 65_536;
 /// Facts about access to counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterAccess {
-    /// Why the counters cannot be read, as far as this is known in advance.
+    /// Why the counters cannot be read; `None` if they can be read as far as is known in advance.
     pub refused: Option<Unavailable>,
-    /// Why this process may read them, or what is unknown.
+    /// Reason why this process may or may not read them, or why this is unknown.
     pub because: String,
-    /// Programs that may hold the counters, with their process numbers.
+    /// Running programs that may hold the counters, with their process numbers.
     pub readers: Vec<String>,
 }
 
-/// Reads the driver's setting and this process's rights, and looks for other readers.
+/// Reads the driver's setting and this process's rights, and searches for other readers.
 pub fn access() -> CounterAccess {
     let parameters = fs::read_to_string(PARAMETERS).ok();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -38,7 +39,7 @@ pub fn access() -> CounterAccess {
     CounterAccess { refused, because, readers: readers() }
 }
 
-/// Returns why the counters are inaccessible, if they are, and the reason for either result.
+/// Returns why the counters are inaccessible, if they are, and an explanation in either case.
 fn judge(parameters: Option<&str>, root: bool, capable: bool) -> (Option<Unavailable>, String) {
     match parameters.map(admin_only) {
         None => {
@@ -67,7 +68,7 @@ fn admin_only(parameters: &str) -> Option<bool> {
     value.trim().parse::<u32>().ok().map(|value| value != 0)
 }
 
-/// Returns whether a process with that `/proc/<pid>/status` has the capability in effect.
+/// Returns whether a process with this `/proc/<pid>/status` has the capability in effect.
 fn has_capability(status: &str) -> bool {
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());

@@ -11,13 +11,13 @@ use tokio::sync::Mutex;
 use super::nsys_view;
 use warpgauge_sandbox::contained::{ProcessLaunch, run, tool};
 
-/// Time limit for a version query: the first start of a large program from a cold disk is slow.
+/// Time limit for a version query. The first start of a large program from a cold disk is slow.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of entries read from one directory.
 const MAX_ENTRIES: usize = 4096;
 
-/// A program of NVIDIA's.
+/// A program from NVIDIA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolName {
     /// Nsight Compute's command line.
@@ -35,7 +35,7 @@ pub enum ToolName {
 }
 
 impl ToolName {
-    /// All of them.
+    /// All programs.
     pub const ALL: [Self; 6] = [
         Self::Ncu,
         Self::Nsys,
@@ -68,7 +68,7 @@ impl ToolName {
                 "install the CUDA toolkit, or name its directory in tools.path"
             }
             Self::Cuobjdump | Self::Nvdisasm => {
-                "`warpgauge toolchain install --with nvcc` or `--with triton` brings it; or install \
+                "`warpgauge toolchain install --with nvcc` or `--with triton` installs it; or install \
                  the CUDA toolkit, or name its directory in tools.path"
             }
         }
@@ -88,7 +88,7 @@ pub struct FoundTool {
     pub path: PathBuf,
     /// Version, if the tool reports one.
     pub version: Option<String>,
-    /// Why the tool is unusable, if it is.
+    /// Why the tool is unusable; `None` if it is usable.
     pub problem: Option<String>,
 }
 
@@ -99,7 +99,7 @@ pub struct FoundTools {
 }
 
 impl FoundTools {
-    /// Returns a tool that was found, whether or not it works.
+    /// Returns a tool that was found, even if it does not work.
     pub fn get(&self, name: ToolName) -> Option<&FoundTool> {
         self.tools.get(&name)
     }
@@ -108,9 +108,9 @@ impl FoundTools {
 /// The directories to search.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSearch {
-    /// Directories that come first: of programs, or roots of installations.
+    /// Directories that are searched first: directories of programs, or roots of installations.
     pub explicit: Vec<PathBuf>,
-    /// Directories of programs that come last.
+    /// Directories of programs that are searched last.
     pub last: Vec<PathBuf>,
     /// Private directory for copies and links of programs, and for files that a tool writes during
     /// a version query.
@@ -118,7 +118,7 @@ pub struct ToolSearch {
 }
 
 impl ToolSearch {
-    /// `path` contains directories with PATH's separator between them. `directory` is the private
+    /// `path` is a list of directories with the separator of PATH. `directory` is the private
     /// directory.
     pub fn new(path: &str, directory: PathBuf) -> Self {
         let explicit = std::env::split_paths(path);
@@ -134,22 +134,23 @@ impl ToolSearch {
     }
 }
 
-/// The tools of this machine, which are searched for at the first request.
+/// The tools of this machine. The search runs at the first request.
 pub struct Tools {
     search: ToolSearch,
     found: Mutex<Option<Arc<FoundTools>>>,
-    /// Metrics that this Nsight Compute does not support, by the requested names. A single one of
-    /// them makes it refuse all.
+    /// Metrics that the installed Nsight Compute does not support, by the requested names. A single
+    /// unsupported metric makes it reject all metrics.
     refused: std::sync::Mutex<BTreeSet<String>>,
 }
 
 impl Tools {
-    /// Returns tools that are searched for according to `search`.
+    /// Returns the tools of a search that has not run yet.
     pub fn new(search: ToolSearch) -> Self {
         Self { search, found: Mutex::default(), refused: Default::default() }
     }
 
-    /// Returns the tools found. Searches for them at the first call, and again with `anew`.
+    /// Returns the tools that were found. Searches for them at the first call, and again with
+    /// `anew`.
     pub async fn found(&self, anew: bool) -> Arc<FoundTools> {
         let mut found = self.found.lock().await;
         if let Some(known) = found.as_ref().filter(|_| !anew) {
@@ -177,13 +178,13 @@ async fn discover(search: &ToolSearch) -> FoundTools {
         let found = places.into_iter().map(|dir| dir.join(name.program())).find(|p| is_program(p));
         paths.extend(found.map(|path| (name, path)));
     }
-    // nsys finds its importer only beside itself.
+    // nsys searches for its importer only relative to its own location.
     if let (Some(nsys), Some(importer)) =
         (paths.get(&ToolName::Nsys), paths.get(&ToolName::QdstrmImporter))
     {
         match nsys_view::make(nsys, importer, &search.directory) {
             Ok(path) => drop(paths.insert(ToolName::Nsys, path)),
-            Err(error) => tracing::warn!(%error, "nsys cannot be put beside its importer"),
+            Err(error) => tracing::warn!(%error, "nsys cannot be placed next to its importer"),
         }
     }
     let described = paths.into_iter().map(|(name, path)| async move {
@@ -197,7 +198,7 @@ async fn discover(search: &ToolSearch) -> FoundTools {
     FoundTools { tools: join_all(described).await.into_iter().collect() }
 }
 
-/// Returns the directories that may hold a tool, best first.
+/// Returns the directories that may contain a tool, best first.
 fn places(
     name: ToolName,
     search: &ToolSearch,
@@ -221,7 +222,7 @@ fn places(
         for version in newest(&Path::new("/opt/nvidia").join(product), "") {
             places.extend(inside(name, &version));
         }
-        // Debian's packages install there.
+        // Debian's packages install the tools there.
         places.extend(inside(name, &Path::new("/usr/lib").join(product)));
     }
     places.extend(search.last.iter().cloned());
@@ -229,7 +230,7 @@ fn places(
     places
 }
 
-/// Returns the directories of an installation that may hold a tool.
+/// Returns the directories of an installation that may contain a tool.
 fn inside(name: ToolName, root: &Path) -> Vec<PathBuf> {
     let own = root.to_owned();
     let mut places = vec![own.clone(), root.join("bin")];
@@ -241,7 +242,7 @@ fn inside(name: ToolName, root: &Path) -> Vec<PathBuf> {
         ToolName::Nsys => {
             let programs = |root: &PathBuf| [root.join("bin"), root.join("target-linux-x64")];
             places.extend(systems.iter().chain([&own]).flat_map(programs));
-            // Nsight Compute includes one too.
+            // Nsight Compute includes an nsys, too.
             let hosts = compute.iter().chain([&own]).map(|root| root.join("host"));
             places.extend(hosts.flat_map(|host| newest(&host, "target-linux-x64")));
         }
@@ -257,14 +258,14 @@ fn inside(name: ToolName, root: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Returns the directories of the importer that belongs to the `nsys` with that path.
+/// Returns the directories of the importer that belongs to the `nsys` at this path.
 fn beside_nsys(nsys: &Path) -> Vec<PathBuf> {
     let real = nsys.canonicalize().unwrap_or_else(|_| nsys.to_owned());
     let above = |path: &Path| path.parent().and_then(Path::parent).map(Path::to_owned);
     [above(&real), above(nsys)].into_iter().flatten().flat_map(|root| importers(&root)).collect()
 }
 
-/// Returns the directories of programs for the machine that displays reports.
+/// Returns the directories of programs that process reports on the host.
 fn importers(root: &Path) -> Vec<PathBuf> {
     let mut found = newest(root, "host-linux");
     found.extend(newest(root, "linux-desktop"));
@@ -283,7 +284,7 @@ fn newest(root: &Path, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the numbers in the last part of a path, for ordering: `cuda-12.9` before `cuda-12.10`.
+/// Returns the numbers in the last part of a path. They order `cuda-12.9` before `cuda-12.10`.
 fn numbers(path: &Path) -> Vec<u64> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digits = name.split(|c: char| !c.is_ascii_digit());
@@ -302,23 +303,23 @@ async fn version(name: ToolName, path: &Path, directory: &Path) -> Result<Option
     let end = run(&launch, VERSION_TIMEOUT).await;
     let end = end.map_err(|error| format!("it cannot be started: {error}"))?;
     let said = format!("{}\n{}", end.stdout.text, end.stderr.text);
-    // The importer has no such option and says so, which shows that it starts.
+    // The importer has no such option. Its error message shows that it starts.
     let works = end.succeeded() || name == ToolName::QdstrmImporter && !is_broken(&said);
     if works {
         return Ok(dotted_number(&said));
     }
     let last: String =
         said.trim().chars().rev().take(300).collect::<Vec<_>>().iter().rev().collect();
-    Err(format!("`--version` ended with {}; it said: {last}", end.description()))
+    Err(format!("`--version` ended with {}; its output: {last}", end.description()))
 }
 
-/// Returns whether the dynamic loader failed to start a program.
+/// Returns whether the output shows that the dynamic loader failed to start the program.
 fn is_broken(said: &str) -> bool {
     said.contains("error while loading shared libraries")
 }
 
-/// Returns the last version such as `2025.3.1.0` in a tool's output: cuobjdump prints `V13.0.88`
-/// after the release.
+/// Returns the last version number, such as `2025.3.1.0`, in a tool's output. It must be the last,
+/// because cuobjdump prints `V13.0.88` after the release.
 fn dotted_number(text: &str) -> Option<String> {
     let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
     let versions = words.map(|word| word.trim_matches('.'));

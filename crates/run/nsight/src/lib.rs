@@ -4,9 +4,9 @@
 //! [`nsys`] and [`sanitizer`] run one job under a tool and pass its output to the parsers of
 //! [`warpgauge_metrics`]. [`counters`] determines who may read the hardware counters.
 //!
-//! A tool is a foreign program with its own bugs. Each run therefore has a private directory, a
-//! time limit and bounds. Every failure is an [`Unavailable`](warpgauge_model::Unavailable) with a
-//! code and a remedy, never an error of the evaluation.
+//! A tool is foreign software with its own bugs. Each run therefore has a private directory, a time
+//! limit and bounded output. Every failure is an [`Unavailable`](warpgauge_model::Unavailable) with
+//! a code and a remedy, never an error of the evaluation.
 
 #![forbid(unsafe_code)]
 

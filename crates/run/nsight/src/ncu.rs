@@ -1,8 +1,8 @@
 //! Nsight Compute around a worker, a whole program, or a served program.
 //!
 //! Each profile takes two runs: the first writes a report, the second converts it to CSV. Text that
-//! a kernel prints thus cannot get among the values, and the report can be kept. The worker chooses
-//! the profiled launch: it marks the beginning and the end through the driver.
+//! a kernel prints thus cannot mix with the values, and the report can be stored. The worker
+//! selects the profiled launch by marking its beginning and its end through the driver.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -30,22 +30,23 @@ use warpgauge_worker::{Lease, OneShotEnd};
 /// Maximum number of runs while another process holds the counters.
 const ATTEMPTS: u32 = 4;
 
-/// Delay before the second of these runs; it doubles with each further one.
+/// Delay before the second of these runs. It doubles with each further run.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
-/// Maximum number of runs that unknown metrics may cause: each run names one of them.
+/// Maximum number of runs that unknown metrics may cause. Each run reports one such metric.
 const REFUSALS: u32 = 8;
 
 /// Time limit for converting a report to CSV.
 const IMPORT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Maximum length of CSV, bytes: a full set for one kernel takes 100 KB.
+/// Maximum length of CSV, bytes. A full set for one kernel takes 100 KB.
 const CSV_BYTES: usize = 32 << 20;
 
-/// Bytes of a program's output under the tool that are kept, for errors of the tool.
+/// Maximum number of bytes kept of a program's output under the tool. They are used in errors of
+/// the tool.
 const PRINTED_BYTES: usize = 64 << 10;
 
-/// Maximum length of a list of metrics in one argument, bytes: Linux permits 128 KiB.
+/// Maximum length of a list of metrics in one argument, bytes. Linux permits 128 KiB.
 const ARGUMENT_BYTES: usize = 100 << 10;
 
 /// The metrics to read.
@@ -53,43 +54,43 @@ const ARGUMENT_BYTES: usize = 100 << 10;
 pub enum Metrics {
     /// Metrics with these NVIDIA names.
     Named(Vec<String>),
-    /// A predefined set of the tool: `basic`, `full`.
+    /// A predefined set of the tool: `basic` or `full`.
     Set(String),
 }
 
 /// The process whose kernels are profiled.
 #[derive(Debug, Clone, Copy)]
 pub enum NcuTarget<'a> {
-    /// A worker that runs once; the kernel of its job is profiled.
+    /// A worker that runs one job; the kernel of the job is profiled.
     Job(&'a WorkerJob<EvaluatePlan>),
-    /// A whole program, which ends by itself or at the time limit; its first launches are profiled.
+    /// A whole program, which ends by itself or at the time limit. Its first launches are profiled.
     Program {
         program: &'a ChildProgram,
         /// Content of the program's standard input.
         stdin: &'a [u8],
-        /// The directory to which the program and the tool may write.
+        /// The directory that the program and the tool may write to.
         writes: &'a Path,
         /// Maximum number of profiled launches.
         launches: u32,
     },
     /// A program that waits for requests, and marks the profiled range itself.
     Served {
-        /// The server of the program.
+        /// Server of the program.
         service: &'a dyn ProgramServer,
-        /// The directory to which the program and the tool may write.
+        /// The directory that the program and the tool may write to.
         writes: &'a Path,
         /// Maximum number of profiled launches.
         launches: u32,
     },
 }
 
-/// Serves a program that runs under a tool. The request may have to be run more than once.
+/// Serves a program that runs under a tool. The program may have to be run more than once.
 pub trait ProgramServer: fmt::Debug + Sync {
-    /// Begins a run: returns the program to start and the future that serves it. `directory` has
-    /// the tool's files.
+    /// Begins a run. Returns the program to start and the future that serves it. `directory`
+    /// contains the tool's files.
     ///
     /// # Errors
-    /// Returns why nothing can be started.
+    /// Returns why the program cannot be started.
     fn begin(&self, directory: &Path) -> Result<ServedRun<'_>, Unavailable>;
 }
 
@@ -117,29 +118,29 @@ pub struct ProfileRun<'a> {
     pub cache: CacheState,
     /// How the tool controls the clocks.
     pub clocks: ClockControl,
-    /// Time limit from the start to the values.
+    /// Time limit from the start until the values are read.
     pub time_limit: Duration,
 }
 
 /// Result of a profile.
 #[derive(Debug)]
 pub struct NcuOutput {
-    /// Tables that `--csv --page raw --print-units base` prints: usually one, and one more for each
-    /// list of metrics that was too long for the command line.
+    /// Tables as `--csv --page raw --print-units base` prints them: usually one, and one more for
+    /// each additional list of metrics if the list was too long for the command line.
     pub tables: Vec<String>,
-    /// The tool's log; a kernel cannot print to it.
+    /// The tool's log. A kernel cannot write to it.
     pub log: String,
     /// Name and version of the tool.
     pub tool: String,
     /// The measuring conditions, except the number of passes, which is in the log.
     pub conditions: Conditions,
-    /// Reports to be kept.
+    /// Reports to be stored.
     pub artifacts: Vec<ToolFile>,
 }
 
 /// Profiles one launch of a job on a leased device, or launches of a program that runs there.
-/// Leaves out metrics that the tool does not support, since it would refuse all; [`collected`]
-/// lists them with the others that are missing.
+/// Leaves out metrics that the tool does not support, because it would reject all metrics.
+/// [`collected`] lists them with the other missing metrics.
 ///
 /// # Errors
 /// Returns why there are no values, with a code and a remedy.
@@ -174,8 +175,8 @@ fn without(metrics: &Metrics, tools: &Tools) -> Metrics {
     Metrics::Named(names.iter().filter(|name| !refused.contains(*name)).cloned().collect())
 }
 
-/// Returns whether a message reports the metric as not found: by its name, or by the pattern of its
-/// rollups, which the tool generates from a name without a rollup.
+/// Returns whether a message reports the metric as not found. The message contains the metric's
+/// name, or the pattern of its rollups, which the tool generates from a name without a rollup.
 fn is_refused(name: &str, message: &str) -> bool {
     let Some((_, named)) = message.split_once("Failed to find metric ") else { return false };
     let named = named.split_whitespace().next().unwrap_or_default();
@@ -194,7 +195,9 @@ async fn profile_known(
     let ncu = run::usable(tools, ToolName::Ncu).await?;
     let deadline = Instant::now() + request.time_limit;
     let Ok(_counters) = tokio::time::timeout_at(deadline, lease.claim_counters()).await else {
-        return Err(Cause::CountersBusy.because("another profile of this service did not end"));
+        return Err(
+            Cause::CountersBusy.because("another profile of this service did not end in time")
+        );
     };
     let mut profiled: Option<NcuOutput> = None;
     for (index, part) in parts(&request.metrics).into_iter().enumerate() {
@@ -208,7 +211,7 @@ async fn profile_known(
             }
         }
     }
-    profiled.ok_or_else(|| Cause::NoData.because("no metric was asked for"))
+    profiled.ok_or_else(|| Cause::NoData.because("no metric was requested"))
 }
 
 /// Repeats the run of the tool while another process holds the counters.
@@ -290,7 +293,7 @@ async fn once(
     })
 }
 
-/// Returns the end of a program that reports nothing about its own run.
+/// Returns the end of a program that does not report its own outcome.
 fn untold(tool: ProcessEnd) -> OneShotEnd<TracedRun> {
     OneShotEnd { outcome: RunOutcome::default().map(|()| TracedRun::default()), tool }
 }
@@ -314,7 +317,7 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
         CacheControl::None => "none",
     };
     let mut flags: Vec<OsString> = vec![ncu.into()];
-    // A user's own settings must not affect the measurement.
+    // A user's settings must not affect the measurement.
     flags.extend(["--config-file", "off"].map(OsString::from));
     flags.extend(["--replay-mode", "kernel"].map(OsString::from));
     flags.extend(["--clock-control", clocks, "--cache-control", caches].map(OsString::from));
@@ -325,8 +328,8 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
                 ["--profile-from-start", "off", "--check-exit-code", "yes"].map(OsString::from),
             );
         }
-        // The started program becomes another program, which counts as another process. Its exit
-        // code is known from the run without the tool.
+        // The started program becomes another program, which the tool treats as another process.
+        // Its exit code is known from the run without the tool.
         NcuTarget::Program { launches, .. } | NcuTarget::Served { launches, .. } => {
             flags.extend(["--target-processes", "all"].map(OsString::from));
             let count = launches.to_string();
@@ -362,7 +365,7 @@ fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
 /// Returns name and version of the tool.
 ///
 /// # Errors
-/// Returns why it cannot be used.
+/// Returns why the tool cannot be used.
 pub async fn version(tools: &Tools) -> Result<String, Unavailable> {
     Ok(named(&run::usable(tools, ToolName::Ncu).await?))
 }
@@ -371,10 +374,10 @@ fn named(ncu: &Usable) -> String {
     format!("Nsight Compute {}", ncu.version().unwrap_or("of unknown version"))
 }
 
-/// Converts a report from elsewhere to CSV.
+/// Converts a report from another source to CSV.
 ///
 /// # Errors
-/// Returns why it cannot be read, with a code and a remedy.
+/// Returns why the report cannot be read, with a code and a remedy.
 pub async fn read_report(
     tools: &Tools,
     report: &Path,
@@ -407,7 +410,7 @@ async fn import(
     if !end.succeeded() || end.stdout.left_out > 0 {
         let said = run::quoted(&format!("{}\n{}", end.stdout.text, end.stderr.text));
         let how = end.description();
-        return Err(unreadable(format!("ncu cannot read the report ({how}); it said: {said}")));
+        return Err(unreadable(format!("ncu cannot read the report ({how}); its output: {said}")));
     }
     Ok(end.stdout.text)
 }

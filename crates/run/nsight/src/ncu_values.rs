@@ -7,18 +7,18 @@ use warpgauge_metrics::CollectedMetrics;
 use warpgauge_metrics::ncu::{NcuLog, parse_csv, parse_log};
 use warpgauge_model::{Cause, Unavailable};
 
-/// Returns the values of a profile of one launch, for the catalogue's formulas. `requested` has the
-/// requested NVIDIA metrics.
+/// Returns the values of a profile of one launch, for the catalogue's formulas. `requested`
+/// contains the requested NVIDIA metrics.
 ///
 /// # Errors
-/// Fails for a table that cannot be read, or if the profile has several launches.
+/// Fails if a table cannot be read or is missing, or if the profile has several launches.
 pub fn collected(
     profiled: &NcuOutput,
     requested: &BTreeSet<&str>,
 ) -> Result<CollectedMetrics, Unavailable> {
     let mut all = collected_all(profiled, requested)?;
     if all.len() > 1 {
-        let text = format!("one launch was to be profiled, and {} were", all.len());
+        let text = format!("one launch should have been profiled, but {} were", all.len());
         return Err(Cause::Unreadable.because(text));
     }
     let mut one = all.remove(0);
@@ -26,11 +26,11 @@ pub fn collected(
     Ok(one)
 }
 
-/// Returns the values of each launch of a profile, at least one. `requested` has the requested
-/// NVIDIA metrics.
+/// Returns the values of each launch of a profile, for at least one launch. `requested` contains
+/// the requested NVIDIA metrics.
 ///
 /// # Errors
-/// Fails for a table that cannot be read, if there is none, or if tables are of different launches.
+/// Fails if a table cannot be read, if there is none, or if tables belong to different launches.
 pub fn collected_all(
     profiled: &NcuOutput,
     requested: &BTreeSet<&str>,
@@ -67,17 +67,17 @@ pub fn collected_all(
         }
     }
     if all.is_empty() {
-        return Err(Cause::NoData.because("Nsight Compute gave no table"));
+        return Err(Cause::NoData.because("Nsight Compute returned no table"));
     }
     for one in &mut all {
-        // A metric that is missing in one part may have been requested in another.
+        // A metric that is missing in one table may have a value in another.
         let values = &one.values;
         one.missing.retain(|name, _| !values.contains_key(name));
     }
     Ok(all)
 }
 
-/// Returns the number of passes in the log, summed over all runs.
+/// Returns the number of passes in the log, summed over all kernels.
 fn passes(log: &NcuLog) -> Option<u32> {
     let passes = log.kernels.iter().map(|(_, passes)| passes).sum::<u32>();
     (passes > 0).then_some(passes)

@@ -1,5 +1,5 @@
-//! Nsight Systems around a worker or a whole program: records activity of the GPU and the driver
-//! over time.
+//! Nsight Systems around a worker or a whole program. It records the activity of the GPU and the
+//! driver over time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,7 +24,8 @@ const TABLE_LIMIT: Duration = Duration::from_secs(60);
 /// Maximum size of a table, bytes.
 const TABLE_BYTES: usize = 8 << 20;
 
-/// Bytes of a program's output under the tool that are kept, for errors of the tool.
+/// Maximum number of bytes kept of a program's output under the tool. They are used in errors of
+/// the tool.
 const PRINTED_BYTES: usize = 64 << 10;
 
 /// A table of `nsys stats`.
@@ -40,12 +41,12 @@ pub enum NsysTable {
     Calls,
     /// Every kernel, copy and fill.
     Trace,
-    /// Launches: the call, the wait, the kernel. Older versions do not have this table.
+    /// Launches: the call, the wait, and the kernel. Older versions do not have this table.
     Launches,
 }
 
 impl NsysTable {
-    /// All of them.
+    /// All tables.
     pub const ALL: [Self; 6] = [
         Self::Kernels,
         Self::MemoryTime,
@@ -55,7 +56,7 @@ impl NsysTable {
         Self::Launches,
     ];
 
-    /// Returns the table's names, that of version 2023.1 and later first.
+    /// Returns the table's names. The first is the name in version 2023.1 and later.
     pub fn names(self) -> [&'static str; 2] {
         match self {
             Self::Kernels => ["cuda_gpu_kern_sum", "gpukernsum"],
@@ -79,7 +80,7 @@ pub struct TraceRun<'a> {
     pub launches: u32,
     /// State of L2 at each launch.
     pub cache: CacheState,
-    /// Time limit from the start to the tables.
+    /// Time limit from the start until the tables are read.
     pub time_limit: Duration,
 }
 
@@ -88,13 +89,13 @@ pub struct TraceRun<'a> {
 pub struct NsysOutput {
     /// Tables as `nsys stats --format csv` prints them.
     pub tables: BTreeMap<NsysTable, String>,
-    /// Why tables are missing.
+    /// Missing tables, each with the reason.
     pub missing: BTreeMap<NsysTable, Unavailable>,
     /// Output of the tool.
     pub log: String,
     /// Name and version of the tool.
     pub tool: String,
-    /// Reports to be kept.
+    /// Reports to be stored.
     pub artifacts: Vec<ToolFile>,
     /// Device memory of the job's buffers according to the worker, bytes.
     pub memory_bytes: Option<u64>,
@@ -134,8 +135,8 @@ pub async fn trace(
 }
 
 /// Traces a whole program from its start to its end. `program` ends by itself or at `time_limit`,
-/// which includes the tables. `input` is its standard input; its output is not kept. The program
-/// and the tool write only to `directory`.
+/// which includes the time for the tables. `input` is its standard input; its output is not kept.
+/// The program and the tool may write only to `directory`.
 ///
 /// # Errors
 /// Returns why there is no trace, with a code and a remedy.
@@ -161,7 +162,7 @@ pub async fn trace_program(
             (Some(_), None) => Cause::ToolDied,
         };
         let how = end.description();
-        return Err(why.because(format!("nsys left no report ({how}): {}", run::quoted(&log))));
+        return Err(why.because(format!("nsys wrote no report ({how}): {}", run::quoted(&log))));
     };
     if end.status.is_none() {
         let seconds = time_limit.as_secs_f64();
@@ -206,14 +207,14 @@ fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
     let of_worker = [
         // Only the range that the worker marks is recorded.
         "--capture-range=cudaProfilerApi",
-        // The worker ends by itself, after it has answered.
+        // The worker ends by itself after it has answered.
         "--capture-range-end=stop",
         "--kill=none",
     ];
     with_flags(nsys, &of_worker, output)
 }
 
-/// Returns the tool and its flags for a whole program, all of which is recorded.
+/// Returns the tool and its flags for a whole program, which is recorded from start to end.
 fn flags_of_program(nsys: &Path, output: &Path) -> Vec<OsString> {
     with_flags(nsys, &["--kill=sigkill", "--wait=primary"], output)
 }
@@ -228,7 +229,7 @@ fn with_flags(nsys: &Path, own: &[&str], output: &Path) -> Vec<OsString> {
     flags
 }
 
-/// Reads one table, by its older name if the newer is unknown.
+/// Reads one table. Uses its older name if the newer one is unknown.
 async fn table(
     nsys: &Usable,
     which: NsysTable,
@@ -240,9 +241,11 @@ async fn table(
     for name in which.names() {
         let end = stats(nsys, name, report, directory, deadline).await?;
         if end.status.is_none() {
-            return Err(Cause::TimedOut.because(format!("nsys stats --report {name} did not end")));
+            return Err(
+                Cause::TimedOut.because(format!("nsys stats --report {name} did not end in time"))
+            );
         }
-        // nsys reports an unknown table only on standard error, and exits with success.
+        // nsys reports an unknown table only on standard error, and exits successfully.
         let told = end.stdout.text.trim();
         if end.succeeded() && end.stdout.left_out == 0 && !told.is_empty() {
             return Ok(end.stdout.text);
@@ -250,11 +253,11 @@ async fn table(
         said = run::quoted(&format!("{told}\n{}", end.stderr.text));
         let silent = end.succeeded() && told.is_empty() && end.stderr.text.trim().is_empty();
         if silent || reader::cause(&said) == Some(Cause::NoData) {
-            let text = format!("nothing was recorded that belongs into {name}");
+            let text = format!("nothing was recorded for {name}");
             return Err(Cause::NoData.because(text));
         }
     }
-    let text = format!("nsys stats gives no {}: {said}", which.names()[0]);
+    let text = format!("nsys stats returned no {}: {said}", which.names()[0]);
     Err(reader::cause(&said).unwrap_or(Cause::UnknownReport).because(text))
 }
 

@@ -1,8 +1,8 @@
-//! Puts `nsys` and its importer side by side.
+//! Places `nsys` next to its importer.
 //!
-//! Nsight Compute includes both, in directories with other names than those in which `nsys` looks.
-//! `nsys` looks beside the file that it was started from, after following links. The program is
-//! therefore copied, and everything else linked:
+//! Nsight Compute includes both, in directories whose names differ from those that `nsys` searches.
+//! `nsys` searches relative to the file that it was started from, after following links. The
+//! program is therefore copied, and all other files are linked:
 //!
 //! ```text
 //! nsys-view/target-linux-x64/nsys       copy
@@ -15,24 +15,24 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of files beside `nsys`.
+/// Maximum number of files in the directory of `nsys`.
 const MAX_ENTRIES: usize = 4096;
 
-/// Name of the directory in which `nsys` looks for its importer.
+/// Name of the directory in which `nsys` searches for its importer.
 const HOST: &str = "host-linux-x64";
 
-/// Returns a path of `nsys` from which it finds its importer: the given one, or a copy in
+/// Returns a path of `nsys` from which it finds its importer: the given path, or that of a copy in
 /// `directory`.
 ///
 /// # Errors
-/// Fails if the directory cannot be written.
+/// Fails if the directory cannot be written or the program cannot be read.
 pub(super) fn make(nsys: &Path, importer: &Path, directory: &Path) -> io::Result<PathBuf> {
     let real = nsys.canonicalize()?;
     let home = real.parent().ok_or(io::ErrorKind::NotFound)?;
     let has_own = home.parent().is_some_and(|root| {
         ["host-linux-x64", "host-linux-armv8"].iter().any(|host| root.join(host).is_dir())
     });
-    // A script that starts the program, such as `bin/nsys`, knows its own location.
+    // A script that starts the program, such as `bin/nsys`, finds the program by itself.
     if has_own || !home.ends_with("target-linux-x64") {
         return Ok(nsys.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Functions that runs of all tools share.
+//! Functions that the runs of all tools share.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -17,19 +17,19 @@ const LOG_BYTES: u64 = 1 << 20;
 /// Number of characters at the end of a log that a message quotes.
 const QUOTED_CHARS: usize = 600;
 
-/// A file of a tool that is worth keeping.
+/// A file of a tool that is worth storing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFile {
-    /// Name under which to keep it, e.g. `kernel.ncu-rep`.
+    /// Name under which the file is stored, e.g. `kernel.ncu-rep`.
     pub name: String,
-    /// Path until the job's directory is removed.
+    /// Path, which is valid until the job's directory is removed.
     pub path: PathBuf,
     /// Size, bytes.
     pub bytes: u64,
 }
 
 impl ToolFile {
-    /// Returns a file that a tool should have written; `None` if it did not.
+    /// Returns a file that a tool should have written; `None` if it is missing or empty.
     pub(super) fn new(name: &str, path: PathBuf) -> Option<Self> {
         let bytes = path.metadata().ok().filter(|file| file.is_file())?.len();
         (bytes > 0).then(|| Self { name: name.to_owned(), path, bytes })
@@ -72,13 +72,13 @@ pub(super) async fn usable(tools: &Tools, name: ToolName) -> Result<Usable, Unav
     }
 }
 
-/// Creates a private directory in the job's for one run of a tool.
+/// Creates a private directory in the job's directory for one run of a tool.
 pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailable> {
     use std::os::unix::fs::DirBuilderExt;
     let directory = parent.join(name);
     std::fs::DirBuilder::new().mode(0o700).create(&directory).map(|()| directory.clone()).map_err(
         |error| {
-            tracing::error!(directory = %directory.display(), %error, "a tool can have no files");
+            tracing::error!(directory = %directory.display(), %error, "no directory can be created for a tool");
             let text = format!("create a directory for the tool's files: {error}");
             let full = error.kind() == std::io::ErrorKind::StorageFull;
             if full { Cause::DiskFull } else { Cause::NoFiles }.because(text)
@@ -86,7 +86,7 @@ pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailabl
     )
 }
 
-/// Returns the beginning of a tool's log, followed by its printed output.
+/// Returns the beginning of a tool's log, followed by its output.
 pub(super) fn log(file: &Path, end: &warpgauge_sandbox::contained::ProcessEnd) -> String {
     let mut text = long_log(file, LOG_BYTES);
     for printed in [&end.stdout.text, &end.stderr.text] {
@@ -108,7 +108,8 @@ pub(super) fn long_log(file: &Path, bytes: u64) -> String {
     String::from_utf8_lossy(&content).into_owned()
 }
 
-/// Returns why a run gave no result: the message in the tool's log, or how tool and worker ended.
+/// Returns why a run gave no result: the failure that the log contains, or how the tool and the
+/// worker ended.
 pub(super) fn failed(
     name: ToolName,
     end: &OneShotEnd<TracedRun>,
@@ -117,10 +118,10 @@ pub(super) fn failed(
     time_limit: Duration,
 ) -> Unavailable {
     let quoted = quoted(log);
-    let said = if quoted.is_empty() { String::new() } else { format!("; it said: {quoted}") };
+    let said = if quoted.is_empty() { String::new() } else { format!("; its output: {quoted}") };
     let failure = end.outcome.failure.as_ref();
     let seconds = time_limit.as_secs_f64();
-    // The tool is not at fault for a kernel that fails by itself, whatever the tool reports.
+    // If a kernel fails by itself, the tool is not at fault, regardless of what the tool reports.
     if let Some(failure) = failure.filter(|failure| failure.blame == Blame::Candidate) {
         let text = format!("under {name}: {}{said}", failure.message);
         return Cause::ApplicationFailed.because(text);
@@ -140,20 +141,20 @@ pub(super) fn failed(
             (Cause::ApplicationFailed, format!("under {name}: {}{said}", failure.message))
         }
         None if end.tool.status.is_none() => {
-            let text = format!("{name} did not end its report within {seconds} s{said}");
+            let text = format!("{name} did not finish its report within {seconds} s{said}");
             (Cause::TimedOut, text)
         }
         None => {
             let how = end.tool.description();
             let killed = end.tool.status.is_some_and(|status| status.code().is_none());
             let cause = if killed { Cause::ToolDied } else { Cause::Unknown };
-            (cause, format!("{name} left no report ({how}){said}"))
+            (cause, format!("{name} wrote no report ({how}){said}"))
         }
     };
     cause.because(text)
 }
 
-/// Returns the end of a log, for a message.
+/// Returns the end of a log for use in a message.
 pub(super) fn quoted(log: &str) -> String {
     let text = log.trim();
     let skipped = text.chars().count().saturating_sub(QUOTED_CHARS);
@@ -165,10 +166,11 @@ pub(super) fn shot(wrapper: Vec<OsString>, directory: &Path, time_limit: Duratio
     OneShot { wrapper, variables: Vec::new(), directory: directory.to_owned(), time_limit }
 }
 
-/// Runs a job in a separate worker without a tool. `name` is the name of its directory in `parent`.
+/// Runs a job in a separate worker without a tool. `name` is the name of the worker's directory in
+/// `parent`.
 ///
 /// # Errors
-/// Fails if its directory cannot be created.
+/// Fails if the directory cannot be created.
 pub async fn own_worker<P: TaskPlan>(
     lease: &mut Lease,
     parent: &Path,

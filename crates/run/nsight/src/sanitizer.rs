@@ -2,8 +2,8 @@
 //!
 //! The worker does nothing that could be attributed to the kernel: buffers have no guard bands,
 //! only the content that the contract defines is written to them, and nothing is read back. Kernels
-//! are not selected by name, which the submitter chooses; the worker's own kernels must therefore
-//! cause no findings.
+//! are not selected by name, because the submitter chooses the names. The worker's built-in kernels
+//! must therefore cause no findings.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,31 +18,31 @@ use warpgauge_worker::protocol::{
     Blame, EvaluatePlan, RunOutcome, TracePlan, TraceView, TracedRun, WorkerJob,
 };
 
-/// Maximum number of records: each thread of a wrong kernel causes one.
+/// Maximum number of records. Each thread of a wrong kernel causes one record.
 const RECORDS: u32 = 1_000;
 
-/// Bytes after each allocation that belong to none, so that an access past the end does not hit the
-/// next allocation.
+/// Unused bytes after each allocation, so that an access past the end does not hit the next
+/// allocation.
 const PADDING_BYTES: u32 = 4_096;
 
-/// Maximum length of a log with that many records, bytes.
+/// Maximum length of a log with this many records, bytes.
 const LOG_BYTES: u64 = 16 << 20;
 
 /// A checker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// Accesses outside of allocations, misaligned, or after they were freed.
+    /// Accesses outside allocations, misaligned accesses, and accesses to freed memory.
     Memcheck,
     /// Races on shared memory.
     Racecheck,
-    /// Reads of global memory that nothing wrote.
+    /// Reads of global memory that was never written.
     Initcheck,
-    /// Barriers that not all threads reach, and the like.
+    /// Barriers that not all threads reach, and similar errors.
     Synccheck,
 }
 
 impl Check {
-    /// All of them.
+    /// All checkers.
     pub const ALL: [Self; 4] = [Self::Memcheck, Self::Racecheck, Self::Initcheck, Self::Synccheck];
 
     /// Returns the checker's name in contracts and in the tool.
@@ -65,14 +65,14 @@ pub struct CheckRun<'a> {
     pub directory: &'a Path,
     /// The checker.
     pub check: Check,
-    /// Time limit from the start to the findings.
+    /// Time limit from the start until the findings are read.
     pub time_limit: Duration,
 }
 
 /// Result of a check.
 #[derive(Debug)]
 pub struct SanitizerOutput {
-    /// The findings in the tool's log; a kernel cannot print to it.
+    /// The findings in the tool's log. A kernel cannot write to the log.
     pub log: SanitizerLog,
     /// Name and version of the tool.
     pub tool: String,
@@ -85,7 +85,7 @@ pub struct SanitizerOutput {
 /// Checks one launch of a job on a leased device.
 ///
 /// # Errors
-/// Returns why it could not be checked, with a code and a remedy.
+/// Returns why the launch could not be checked, with a code and a remedy.
 pub async fn check(
     tools: &Tools,
     lease: &mut Lease,
@@ -99,7 +99,7 @@ pub async fn check(
     let shot = run::shot(wrapper, &directory, request.time_limit);
     let end = lease.run_under(&shot, request.job.with(plan)).await;
     let log = reader::parse_log(&run::long_log(&log_file, LOG_BYTES));
-    // The worker may have failed because of a finding; the tool then reports it and ends.
+    // The worker may have failed because of a finding, which the tool has then reported.
     let failure = end.outcome.failure.as_ref();
     let answered = failure.is_none_or(|failure| {
         failure.blame == Blame::Candidate || failure.code == FailureCode::WorkerDied

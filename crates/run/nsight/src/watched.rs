@@ -1,5 +1,5 @@
 //! Runs a tool around a submitted program. The program may create files in the tool's directory, so
-//! their number and size are bounded.
+//! their number and size are limited.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, interval, sleep_until};
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_sandbox::contained::{ContainedProcess, ProcessEnd, ProcessLaunch};
 
-/// Maximum total size of a run's files, including the tool's, bytes.
+/// Maximum total size of a run's files, including the tool's files, bytes.
 const MOST_BYTES: u64 = 2 << 30;
 
 /// Maximum number of files and directories of a run.
@@ -21,8 +21,8 @@ const MOST_ENTRIES: usize = 20_000;
 /// Interval between checks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Runs a tool until it ends or its time is up. `directory` is the only one to which the tool and
-/// the program may write.
+/// Runs a tool until it ends or the time limit is reached. `directory` is the only directory that
+/// the tool and the program may write to.
 ///
 /// # Errors
 /// Fails if the tool cannot be started, or if the directory exceeds a limit.
@@ -35,8 +35,8 @@ pub(crate) async fn run_watched(
     bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
 }
 
-/// Like [`run_watched`], for a served program: it communicates through `stdin`, whose other end the
-/// caller has.
+/// Like [`run_watched`], for a served program. The program communicates through `stdin`; the caller
+/// has the other end.
 ///
 /// # Errors
 /// Fails like [`run_watched`].
@@ -73,7 +73,7 @@ async fn bounded(
         () = exceeded(directory.to_owned(), bytes, entries) => {
             running.stop().await;
             let text = format!(
-                "the program wrote more than the {} MiB, or {entries} files, that are kept of a run under a \
+                "the program wrote more than {} MiB or {entries} files, the limits of a run under a \
                  tool",
                 bytes >> 20
             );
@@ -90,15 +90,15 @@ async fn exceeded(directory: PathBuf, bytes: u64, entries: usize) {
         looks.tick().await;
         let directory = directory.clone();
         let look = tokio::task::spawn_blocking(move || is_within(&directory, bytes, entries));
-        // A directory that cannot be read is gone, and grows no more.
+        // A directory that cannot be read has been removed and does not grow.
         if let Ok(Ok(false)) = look.await {
             return;
         }
     }
 }
 
-/// Returns whether a directory tree has at most this many bytes on the disk and entries. Does not
-/// follow links.
+/// Returns whether a directory tree has at most `bytes` bytes on the disk and at most `entries`
+/// entries. Does not follow links.
 fn is_within(directory: &Path, bytes: u64, entries: usize) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let mut open = vec![directory.to_owned()];

@@ -34,8 +34,9 @@ pub struct RunnersConfig {
     pub shared: bool,
     /// The device that runners use, as in `CUDA_VISIBLE_DEVICES`; `None` means the CPU.
     pub device: Option<String>,
-    /// Maximum number of evaluations that run in parallel; 0 means one per four cores, at most 8. The
-    /// same number of further permits is available to owners that hold none while all are taken.
+    /// Maximum number of evaluations that run in parallel; 0 means one per four cores, at most 8.
+    /// The same number of further permits is available to owners that hold none while all are
+    /// taken.
     pub places: usize,
     /// Number of spare runners that wait with a context on the device.
     pub spares: usize,

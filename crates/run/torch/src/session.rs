@@ -327,7 +327,11 @@ impl RunnerSession {
         match self.ask(Question::Draw { seeds })?.0 {
             Answer::Drawn(drawn) if (1..=seeds.len()).contains(&drawn.len()) => Ok(drawn),
             Answer::Drawn(drawn) => {
-                let text = format!("it made {} sets of inputs, and {} were requested", drawn.len(), seeds.len());
+                let text = format!(
+                    "it made {} sets of inputs, and {} were requested",
+                    drawn.len(),
+                    seeds.len()
+                );
                 Err(RunnerFault::Forged(text))
             }
             other => Err(unasked(&other)),
@@ -565,9 +569,8 @@ impl RunnerSession {
         let frame = heard.map_err(|error| self.silence(&error))?;
         let late = self.stopped(heard_at)?.saturating_sub(FREE);
         let took = heard_at - began + if counts_late { late } else { Duration::ZERO };
-        let answered: Answered = serde_json::from_slice(&frame).map_err(|error| {
-            RunnerFault::Forged(format!("its message cannot be read: {error}"))
-        })?;
+        let answered: Answered = serde_json::from_slice(&frame)
+            .map_err(|error| RunnerFault::Forged(format!("its message cannot be read: {error}")))?;
         if answered.turn != turn {
             return Err(RunnerFault::Forged("it answered what it was not asked".to_owned()));
         }
@@ -617,7 +620,9 @@ impl RunnerSession {
                 self.fork.end();
                 RunnerFault::TimedOut
             }
-            io::ErrorKind::InvalidData => RunnerFault::Forged(format!("its message is too long: {error}")),
+            io::ErrorKind::InvalidData => {
+                RunnerFault::Forged(format!("its message is too long: {error}"))
+            }
             _ => self.died(),
         }
     }

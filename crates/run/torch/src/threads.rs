@@ -354,7 +354,10 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 fn unreadable() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the files of threads in /proc have an unknown format")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the files of threads in /proc have an unknown format",
+    )
 }
 
 fn uncounted() -> io::Error {

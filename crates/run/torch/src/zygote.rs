@@ -77,7 +77,10 @@ impl Zygote {
                 drop(child);
                 let said = printed.whole();
                 let last = said.lines().rfind(|line| !line.trim().is_empty());
-                Err(format!("it does not import PyTorch ({error}): {}", last.unwrap_or("no output")))
+                Err(format!(
+                    "it does not import PyTorch ({error}): {}",
+                    last.unwrap_or("no output")
+                ))
             }
         }
     }

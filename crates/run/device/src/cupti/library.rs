@@ -152,7 +152,11 @@ impl Cupti {
         params.device = ordinal as usize;
         self.call(OPERATION, self.functions.chip_name, &mut params)?;
         if params.name.is_null() {
-            return Err(CuptiError::local(OPERATION, Cause::UnsupportedDevice, "the chip has no name in CUPTI"));
+            return Err(CuptiError::local(
+                OPERATION,
+                Cause::UnsupportedDevice,
+                "the chip has no name in CUPTI",
+            ));
         }
         // SAFETY: not null, and a NUL-terminated text that the library owns.
         let name = unsafe { CStr::from_ptr(params.name) };

@@ -229,7 +229,8 @@ impl Collection<'_> {
         info.size = data.len();
         cupti.call(OPERATION, functions.range_data_info, &mut info)?;
         if info.ranges != 1 || decode.dropped != 0 {
-            let text = format!("{} launches were counted, {} were lost", info.ranges, decode.dropped);
+            let text =
+                format!("{} launches were counted, {} were lost", info.ranges, decode.dropped);
             return Err(CuptiError::local(OPERATION, Cause::Unknown, text));
         }
         self.session.plan.evaluate(data, 0)

@@ -147,7 +147,9 @@ fn open_file(path: &Path) -> Result<Loaded, String> {
 pub(super) unsafe fn function<F: Copy>(library: Loaded, name: &str) -> Result<F, String> {
     // SAFETY: the caller guarantees the type; the library stays open.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
-    found.map(|symbol| *symbol).map_err(|_| format!("it has no {name}: CUDA 12 or later is required"))
+    found
+        .map(|symbol| *symbol)
+        .map_err(|_| format!("it has no {name}: CUDA 12 or later is required"))
 }
 
 /// Copies a text that a library owns.

@@ -31,6 +31,6 @@ pub(super) async fn ask<T: DeserializeOwned>(
     let answer = end.stdout.text.lines().rev().find_map(|line| serde_json::from_str(line).ok());
     answer.ok_or_else(|| {
         let said: String = end.stderr.text.trim().chars().take(SAID).collect();
-        Silence::Ended(format!("{}; it said: {said}", end.description()))
+        Silence::Ended(format!("{}; its output: {said}", end.description()))
     })
 }

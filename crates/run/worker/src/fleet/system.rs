@@ -89,7 +89,7 @@ impl Process {
         let said: Vec<u8> = said.iter().copied().collect();
         let said = String::from_utf8_lossy(&said);
         if !said.trim().is_empty() {
-            text = format!("{text}; it said: {}", said.trim());
+            text = format!("{text}; its output: {}", said.trim());
         }
         text
     }

@@ -166,7 +166,9 @@ async fn printf_is_bounded(bench: &Bench) -> Result<String, String> {
     let many = bench.succeed(bench.job(launch, vec![counters(1)])).await?;
     let bytes = many.printed.len();
     ensure(bytes > 60_000 && bytes < 70_000, || format!("{bytes} bytes of a flood"))?;
-    ensure(many.printed.contains("not kept"), || "the text does not mention that it was cut".to_owned())?;
+    ensure(many.printed.contains("not kept"), || {
+        "the text does not mention that it was cut".to_owned()
+    })?;
     Ok(format!("8 lines whole; a flood cut to {bytes} bytes"))
 }
 

@@ -101,7 +101,7 @@ fn error_example(status: &str) -> Option<Value> {
         }
         "503" => {
             "{status: error, code: shutting_down, \
-             error: the server is shutting down; send the request again to another or later}"
+             error: the server is shutting down; send the request again later or to another server}"
         }
         _ => return None,
     };
