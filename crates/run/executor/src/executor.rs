@@ -158,7 +158,7 @@ pub struct CodeOrder {
     pub target: Target,
     /// Whether to add line information.
     pub lineinfo: bool,
-    /// Owner to whom the compilation is charged.
+    /// Owner that the compilation is charged to.
     pub owner: Owner,
 }
 

@@ -25,7 +25,7 @@ pub struct WorkOrder {
     pub requires: Requirements,
     /// Maximum number of points of a sweep that run at the same time, at least 1.
     pub lanes: usize,
-    /// Owner to whom the order is charged.
+    /// Owner that the order is charged to.
     #[serde(default)]
     pub owner: Owner,
 }

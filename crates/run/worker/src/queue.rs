@@ -25,7 +25,7 @@ pub struct LeaseNeeds {
     pub min_memory_bytes: u64,
     /// Requirements of the order for which the device is leased.
     pub order: Requirements,
-    /// Owner to whom the lease is charged.
+    /// Owner that the lease is charged to.
     pub owner: Owner,
 }
 

@@ -47,7 +47,7 @@ fn each_reading_has_a_percentage_or_its_reason() {
     assert_eq!(values["gpm__graphics_util"], Ok(100.0), "a little beyond its bound");
     assert!(values["gpm__imma_tensor_util"].as_ref().unwrap_err().contains("not available"));
     assert_eq!(values["gpm__fp64_util"], Err("it is not a number".to_owned()));
-    assert!(values["gpm__dram_bw_util"].as_ref().unwrap_err().contains("no percentage"));
+    assert!(values["gpm__dram_bw_util"].as_ref().unwrap_err().contains("not a percentage"));
 }
 
 /// CUDA names a partition like a GPU, and its monitoring is that of its instance.
