@@ -1,31 +1,32 @@
 //! Runners of PyTorch code: processes that hold a submission and none of the judge's data.
 //!
 //! # Files
-//! - `runners.rs`: [`Runners`], all runners of a server and the bounds on their number. `spares.rs` has
-//!   runners that wait with a context; `alone.rs` a runner under a tool.
-//! - `zygote.rs`, `child.rs`: the interpreter that has imported PyTorch and forks, and its confinement.
+//! - `runners.rs`: [`Runners`], all runners of a server and the limits on their number. `spares.rs`
+//!   has runners that wait with a context; `alone.rs` has a runner under a tool.
+//! - `zygote.rs`, `child.rs`: the interpreter that has imported PyTorch and forks, and its
+//!   confinement.
 //! - `fork.rs`, `threads.rs`, `memory.rs`: a fork from outside: its end, its threads, its memory.
 //! - `judges.rs`, `judge_process.rs`: judge processes, from outside ([`Judges`]) and from inside
 //!   ([`JudgeProcess`]).
-//! - `session.rs`, `wire.rs`, `locked.rs`: the judge's questions to a runner ([`RunnerSession`]), their
-//!   frames, and calls whose inputs stay encrypted until their turn.
-//! - `function.rs`: calls of a caller's functions, which nothing judges.
-//! - `builds.rs`: build orders of a fork. A fork has no compilers; the other end of its [`BuildSocket`]
-//!   stays with the server.
+//! - `session.rs`, `wire.rs`, `locked.rs`: the judge's questions to a runner ([`RunnerSession`]),
+//!   their frames, and calls whose inputs stay encrypted until their turn.
+//! - `function.rs`: calls of a caller's functions, which are not judged.
+//! - `builds.rs`: build orders of a fork. A fork has no compilers; the other end of its
+//!   [`BuildSocket`] stays with the server.
 //! - `python/`: the fork's side.
 //!
 //! # Life of a runner
 //! 1. The zygote, which runs no submitted code, forks.
-//! 2. The fork gives up files, network, processes and system calls (`python/confine.py`), and takes one
-//!    submission.
-//! 3. The server hands its descriptors to a judge. The judge sends questions, and times the answers by its
-//!    own clock.
-//! 4. Between two calls all threads of the fork are stopped. The judge verifies that in `/proc` before it
-//!    reads or writes the fork's memory ([`SubmissionMemory`]), and again before the fork continues. So the
-//!    submission cannot change results after it has reported completion.
-//! 5. The end of the session, or its deadline, ends the fork.
+//! 2. The fork gives up access to files, the network, other processes and system calls
+//!    (`python/confine.py`), and takes one submission.
+//! 3. The server hands its descriptors to a judge. The judge sends questions, and times the answers
+//!    by its own clock.
+//! 4. Between two calls all threads of the fork are stopped. The judge verifies this in `/proc`
+//!    before it reads or writes the fork's memory ([`SubmissionMemory`]), and again before the fork
+//!    continues. The submission therefore cannot change results after it has reported completion.
+//! 5. The fork ends with its session, or at the session's deadline.
 //!
-//! The judge bounds and checks what a fork sends, and trusts none of it.
+//! The judge limits and checks everything that a fork sends, and trusts none of it.
 
 #![forbid(unsafe_code)]
 

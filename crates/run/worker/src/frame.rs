@@ -111,7 +111,7 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError
 /// Returns a [`FrameError`].
 pub fn read_soon<T: DeserializeOwned>(stream: &mut UnixStream) -> Result<T, FrameError> {
     let began = Instant::now();
-    // `read` handles whatever arrives, including the end of the stream and errors.
+    // `read` handles any data, the end of the stream, and errors.
     while recv(&*stream, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).err()
         == Some(Errno::AGAIN)
         && began.elapsed() < SOON

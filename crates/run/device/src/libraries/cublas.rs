@@ -169,7 +169,7 @@ impl Gemm {
         self.library.check(&operation, status)
     }
 
-    /// Returns the memory that the product used besides the buffers.
+    /// Returns the memory that the product used in addition to the buffers.
     pub(super) fn into_memory(self) -> DeviceBuffer {
         self.workspace
     }

@@ -263,7 +263,7 @@ impl Spmv {
         self.library.check(&operation, status)
     }
 
-    /// Returns the memory that the product used besides the buffers.
+    /// Returns the memory that the product used in addition to the buffers.
     pub(super) fn into_memory(self) -> DeviceBuffer {
         self.workspace
     }

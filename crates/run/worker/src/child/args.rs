@@ -12,7 +12,7 @@ pub struct WorkerArgs {
     /// CUDA ordinal of the device to hold.
     #[arg(long, default_value_t = 0)]
     pub device: u32,
-    /// Use the emulator in this file in place of NVIDIA's driver.
+    /// Use the emulator in this file instead of NVIDIA's driver.
     #[arg(long)]
     pub emulator: Option<PathBuf>,
     /// Directory for files that are kept until the server ends.

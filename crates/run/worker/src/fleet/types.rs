@@ -98,7 +98,7 @@ pub enum FleetError {
         /// Number of devices on this host.
         there: usize,
     },
-    /// The system has no more threads.
+    /// The system cannot start another thread.
     #[error("start the thread that starts workers")]
     Thread(#[source] std::io::Error),
 }

@@ -262,7 +262,7 @@ pub struct LastingFacts {
 pub struct RunFailure {
     /// Stable code, such as `illegal_address`, `out_of_memory`, `timeout` or `worker_died`.
     pub code: FailureCode,
-    /// What happened, where, and what to do.
+    /// The problem, its location, and a remedy.
     pub message: String,
     /// Who is at fault: the candidate, the reference kernel, or the service.
     pub blame: Blame,

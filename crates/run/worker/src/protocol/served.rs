@@ -66,7 +66,7 @@ pub enum ToRunner {
     Open {
         /// Buffers in the order in which arguments name them.
         buffers: Vec<LentBuffer>,
-        /// Byte that fills the guard bands beside the buffers.
+        /// Byte that fills the guard bands around the buffers.
         guard: u8,
         /// Whether the emulator checks every access of the launches.
         checked: bool,

@@ -2,7 +2,7 @@
 //!
 //! It needs only this program and a folder of images, so that it runs on a GPU host without a
 //! compiler: `support` (from `crates/run/device/src/support.cu`, compiled with `--fmad=false`) and
-//! `selftest` (from `kernels.cu` beside this file), each as `.cubin` or `.ptx`. Checks go through a
+//! `selftest` (from `kernels.cu` in this folder), each as `.cubin` or `.ptx`. Checks go through a
 //! [`Fleet`], as every evaluation does.
 
 mod bench;

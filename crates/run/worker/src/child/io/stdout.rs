@@ -38,7 +38,7 @@ impl Printed {
     /// Redirects standard output and starts the thread that reads it.
     ///
     /// # Errors
-    /// Fails if the system has no more descriptors or threads.
+    /// Fails if no further descriptor or thread can be created.
     pub(crate) fn start() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         rustix::stdio::dup2_stdout(&writer)?;

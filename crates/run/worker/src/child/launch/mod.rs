@@ -4,7 +4,7 @@
 //! - `kernel`: the launch of one kernel
 //! - `library_call`: functions of NVIDIA's libraries in place of kernels
 //! - `program`: modules, launches, and the variables that they restore
-//! - `step_memory`: memory beside the buffers that the steps of a list share
+//! - `step_memory`: memory that the steps of a list share, in addition to the buffers
 //! - `steps`: lists of launches
 //! - `structures`: arguments that are structures with pointers
 //! - `tensor_maps`: arguments that are tensor maps

@@ -28,7 +28,7 @@ pub(crate) struct LoadedProgram {
     pub facts: Option<FunctionFacts>,
 }
 
-/// Where a program is loaded.
+/// The process that has loaded a program.
 enum Place {
     /// In this process.
     Here {

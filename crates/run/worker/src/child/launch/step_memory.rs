@@ -7,7 +7,7 @@ use super::library_call::AddressOf;
 use crate::protocol::{Memory, Pointee, StepProgram};
 use warpgauge_device::{Context, DeviceBuffer, DeviceError, Stream};
 
-/// Content of scratch memory before a run, where no setup defines it: NaN as floats, -1 as
+/// Content of scratch memory before a run, if no setup defines it: NaN as floats, -1 as
 /// integers.
 const POISON: u8 = 0xff;
 

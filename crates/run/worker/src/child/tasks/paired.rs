@@ -33,7 +33,7 @@ const MAX_SHIFT: usize = 2 << 20;
 /// batch, because the first launch after loading is slow.
 const UNTIMED: usize = 3;
 
-/// A kernel faster than this gets [`SHORT_FACTOR`] times the launches per slot, milliseconds.
+/// Time below which a kernel gets [`SHORT_FACTOR`] times as many launches per slot, milliseconds.
 const SHORT_MS: f32 = 0.025;
 const SHORT_FACTOR: usize = 4;
 

@@ -13,7 +13,7 @@ use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{ArgumentContents, OutputFacts, Weakness};
 
-/// Largest input that the lint reads, bytes.
+/// Maximum size of an input that the lint reads, bytes.
 const LINT_INPUT_BYTES: usize = 16 << 20;
 
 /// Returns the contract's weaknesses.
