@@ -1,7 +1,7 @@
 // Kernels of the device worker: seeded tensor content, comparison, scrubbing, locked calls.
 //
-// Compiled with --fmad=false: every operation of the random numbers is rounded on its own, so that
-// the bits equal those of the CPU (src/tensor/init.rs) and of the numpy snippet in the docs.
+// Compiled with --fmad=false: every operation of the random numbers is rounded separately, so that
+// the bits equal those of the CPU (the tensor crate) and of the numpy snippet in the docs.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -17,8 +17,8 @@ struct InitParams {
     u64 pattern;     // constant: the element's bytes; quantized: smallest scale (double)
     u32 generator;   // see below
     u32 dtype;       // see below
-    u32 secret;      // whether nobody else draws these numbers: see `secret_words`
-    u32 columns;     // number of columns with ranges of their own; arange: numbers in an element, real one first;
+    u32 secret;      // whether the seed is secret: see `secret_words`
+    u32 columns;     // number of columns with separate ranges; arange: numbers in an element, real one first;
                      // quantized: type of the scales, | 256 to round to whole numbers, | 512 for tiles, | 1024 for
                      // zero points, | 2048 for a global scale, | its type << 16
     u64 points;      // rising sequences: number of steps; quantized: number of dimensions
@@ -38,7 +38,7 @@ enum {
     CHOICE,
     UNIFORM_COLUMNS,
     INTEGER_COLUMNS,
-    // Those from here on use no words.
+    // Generators from here on use no words.
     PERMUTATION,
     SORTED,
     SORTED_UNIQUE,
@@ -80,7 +80,7 @@ static __device__ Words philox(u64 block, u64 key0, u64 key1) {
     return words;
 }
 
-// Normal numbers: AS 241 (PPND16), as in src/tensor/normal.rs.
+// Normal numbers: AS 241 (PPND16), as in normal.rs of the tensor crate.
 
 __constant__ double CENTRE_UP[8] = {
     3.387132872796366608, 1.3314166789178437745e2,
@@ -160,8 +160,8 @@ static __device__ double standard_normal(u64 word) {
 
 // binary64 to an element.
 
-// Rounds to nearest even with `digits` mantissa bits, the smallest normal exponent `lowest`, and
-// `largest` as the code above which it saturates.
+// Rounds to nearest even with `digits` mantissa bits and the smallest normal exponent `lowest`.
+// Saturates at the code `largest`.
 static __device__ u8 to_float8(float x, int digits, int lowest, u32 largest) {
     u32 sign = (__float_as_uint(x) >> 24) & 0x80;
     if (x != x) return (u8)(sign | 0x7F);
@@ -176,7 +176,8 @@ static __device__ u8 to_float8(float x, int digits, int lowest, u32 largest) {
     return (u8)(sign | (code > (double)largest ? largest : (u32)code));
 }
 
-// Rounds to the nearest power of two, midway up; a number without one, or below all, becomes the smallest.
+// Rounds to the nearest power of two, midway up. A value without one, or below all, becomes the
+// smallest.
 static __device__ u8 to_scale(float x) {
     if (x != x) return 0xFF;
     if (!(x > 0.0f)) return 0;
@@ -185,7 +186,7 @@ static __device__ u8 to_scale(float x) {
     return (u8)(code > 254 ? 254 : code);
 }
 
-// Sign and three bits, in the lowest four.
+// The sign and three bits, in the lowest four bits.
 static __device__ u8 to_float4(float x) {
     if (x != x) return 7;
     u32 code = to_float8(fminf(fmaxf(x, -8.0f), 8.0f), 1, 0, 7);
@@ -204,7 +205,8 @@ static __device__ u16 to_half(float x) {
     return bits;
 }
 
-// The upper half of binary32, rounded to nearest even. By integers: the instruction needs sm_80.
+// The upper half of binary32, rounded to nearest even. Uses integers, because the instruction
+// requires sm_80.
 static __device__ u16 to_bfloat(float x) {
     u32 bits = __float_as_uint(x);
     if (x != x) return (u16)((bits >> 16) | 0x40);
@@ -251,8 +253,9 @@ static __device__ u64 element(double x, u32 dtype) {
     }
 }
 
-// Permutations and rising sequences: see docs/seeded-data.md. These are calls, so that the other kinds need no
-// registers for them, and take numbers, so that the parameters are not copied to local memory.
+// Permutations and rising sequences: see docs/seeded-data.md. These are functions that are not
+// inlined, so that the other kinds need no registers for them. They take numbers, so that the
+// parameters are not copied to local memory.
 
 static __device__ u64 node_word(u64 key0, u64 key1, u64 node) {
     u64 x = key0 + node * 0x9E3779B97F4A7C15ull;
@@ -265,7 +268,7 @@ static __device__ __noinline__ u64 permuted(u64 index, u64 span, u64 key0, u64 k
     int bits = 64 - __clzll((i64)(span - 1));
     int half = ((bits < 2 ? 2 : bits) + 1) / 2;
     u64 mask = (1ull << half) - 1, x = index;
-    // Elements past the end of a tensor are computed, too, and not used.
+    // Elements past the end of a tensor are computed too, but not used.
     if (index >= span) return 0;
     do {
         u64 left = x >> half, right = x & mask;
@@ -280,7 +283,8 @@ static __device__ __noinline__ u64 permuted(u64 index, u64 span, u64 key0, u64 k
     return x;
 }
 
-// The value at index `wanted`; or, if `by_value`, the index of the last value that is at most `wanted`.
+// Returns the value at index `wanted` or, if `by_value`, the index of the last value that is at
+// most `wanted`.
 static __device__ __noinline__ u64 rising(u64 wanted, bool by_value, u64 points, u64 top, u64 key0, u64 key1) {
     u64 first = 0, last = points, low = 0, high = top;
     while (last - first > 1) {
@@ -424,10 +428,10 @@ static __device__ void store(u8* out, u64 index, u64 bits, u32 dtype) {
     }
 }
 
-// Words of secret content. Its seed is drawn at random and told nobody, so nobody else could draw the same
-// numbers, and they need not be those of other machines. Philox4x32-10 yields as many bits in a fraction
-// of the time of Philox4x64-10 on a GPU. The seed is its key, the hash of the argument's name the upper
-// half of its counter; the top two bits of the lower half tell streams apart.
+// Words of secret content. The seed is drawn at random and kept secret, so the numbers need not
+// equal those of other machines. Philox4x32-10 yields as many bits as Philox4x64-10 in a fraction
+// of its time on a GPU. The seed is its key, and the hash of the argument's name is the upper half
+// of its counter. The top two bits of the lower half distinguish streams.
 static __device__ uint4 philox_short(u64 block, u64 stream, const InitParams& p) {
     u64 low = block | stream << 62;
     u32 s0 = (u32)low, s1 = (u32)(low >> 32), s2 = (u32)p.key1, s3 = (u32)(p.key1 >> 32);
@@ -453,9 +457,10 @@ static __device__ Words secret_words(u64 block, const InitParams& p) {
 }
 
 // A pair of independent standard normal numbers in single precision (Box and Muller, 1958): at the
-// distance sqrt(-2 log u) from the middle, in a direction drawn as an angle of up to an eighth of a turn
-// and the eighth that it is in. Neither is zero, and neither is farther out than `standard_normal` gets.
-// `more` are further bits of a u so small that its own do not tell how small: the far tail.
+// distance sqrt(-2 log u) from the origin, in a random direction. The direction is drawn as an
+// angle of up to an eighth of a turn, and the eighth that contains it. Neither number is zero, and
+// neither is larger than the largest of `standard_normal`. `more` has further bits if `radius` is
+// 0, which yields the far tail.
 static __device__ void quick_normals(u32 radius, u32 direction, u32 more, float* pair) {
     float u = (float)radius * 2.32830644e-10f + 1.16415322e-10f;  // 2^-32, 2^-33
     if (radius == 0) u = ((float)more + 0.5f) * 5.42101086e-20f;  // 2^-64
@@ -499,7 +504,8 @@ static __device__ u64 size_of(u32 dtype) {
     }
 }
 
-// Whether a byte holds two numbers, the first in its low half. Numbers are counted then, not bytes.
+// Whether a byte holds two numbers, the first in its low half. Then numbers are counted instead of
+// bytes.
 static __device__ bool is_packed(u32 dtype) {
     return dtype == F4 || dtype == I4 || dtype == U4;
 }
@@ -526,8 +532,8 @@ static __device__ bool holds(const u8* at, u64 index, u64 bits, u32 dtype) {
     }
 }
 
-// What a range of memory holds: elements first … of a tensor; `first` is a multiple of 4, which is the
-// number of words that one counter value yields. Mirrors `Content` in content.rs.
+// Content of a memory range: the elements of a tensor from `first` on. `first` is a multiple of 4,
+// which is the number of words of one counter value. Mirrors `RangeContent` in content.rs.
 struct Content {
     u64 at;     // from the kernel's `base`; of a tensor a multiple of 16
     u64 bytes;  // whole elements of a tensor
@@ -537,7 +543,7 @@ struct Content {
 
 enum { CONTENTS = 8 };
 
-// Ranges that one launch writes or looks at: blocks ends[i - 1] … ends[i] - 1 are those of range i.
+// Ranges that one launch writes or checks. Blocks ends[i - 1] to ends[i] - 1 handle range i.
 struct Contents {
     Content of[CONTENTS];
     u32 ends[CONTENTS];
@@ -558,7 +564,7 @@ static __device__ void quick_four(u64 block, const InitParams& p, float* numbers
     for (int k = 0; k < 4; k++) numbers[k] = fmaf(numbers[k], deviation, mean);
 }
 
-// The bits of four elements from 4 * block on.
+// The bits of four elements, starting at element 4 * block.
 static __device__ void four(u64 block, const Content& c, u64* bits) {
     const InitParams& p = c.init;
     u64 index = c.first + 4 * block;
@@ -578,7 +584,7 @@ static __device__ void four(u64 block, const Content& c, u64* bits) {
     for (int k = 0; k < 4; k++) bits[k] = value(index + k, words.w[k], p);
 }
 
-// Calls `each(block, lane, stride)` for the range that this block is for.
+// Calls `each(block, lane, stride)` for the range that this block handles.
 template <typename Each>
 static __device__ void in_own_range(const Contents& all, Each each) {
     u32 range = 0, begin = 0;
@@ -587,10 +593,10 @@ static __device__ void in_own_range(const Contents& all, Each each) {
     each(range, (u64)(blockIdx.x - begin) * blockDim.x + threadIdx.x, stride);
 }
 
-// Elements 4 * block … of a tensor to memory, all at once if they are all there.
+// Writes elements from 4 * block on to memory, in one access if all of them are within it.
 static __device__ void put_four(u8* at, u64 block, const u64* bits, u64 count, u32 dtype) {
     if (is_packed(dtype)) {
-        // The count is even, so that two numbers remain where four do not.
+        // The count is even, so two numbers remain if four do not.
         u32 packed = four_packed(bits);
         if (block * 4 + 4 > count) at[2 * block] = (u8)packed;
         else ((u16*)at)[block] = (u16)packed;
@@ -623,7 +629,7 @@ static __device__ void put_four(u8* at, u64 block, const u64* bits, u64 count, u
     }
 }
 
-// Which of these elements are not in memory: bit k for element 4 * block + k.
+// Returns which of these elements differ from memory: bit k for element 4 * block + k.
 static __device__ u32 missing_of_four(const u8* at, u64 block, const u64* bits, u64 count, u32 dtype) {
     u32 missing = 0;
     if (is_packed(dtype)) {
@@ -718,8 +724,8 @@ extern "C" __global__ void wg_write(u8* base, const __grid_constant__ Contents a
     });
 }
 
-// Lowers lowest[i] to the index of the first byte of an element of range i that is not what wg_write
-// would write.
+// Lowers lowest[i] to the index of the first byte of an element of range i that differs from what
+// wg_write would write.
 extern "C" __global__ void wg_look(const u8* base, const __grid_constant__ Contents all, u64* lowest) {
     in_own_range(all, [&](u32 range, u64 thread, u64 stride) {
         const Content& c = all.of[range];
@@ -808,8 +814,8 @@ static __device__ bool is_close(double x, double y, double atol, double rtol, u3
     return allow_non_finite && (x == y || (x != x && y != y));
 }
 
-// Lowers *first to the index of the first element that is not within the tolerance of what is
-// expected: the rule of validate/src/compare.rs.
+// Lowers *first to the index of the first element that is not within the tolerance of the expected
+// element, by the rule of compare in the validate crate.
 extern "C" __global__ void wg_compare(
     const u8* actual, const u8* expected, u64 count, double atol, double rtol, u32 dtype,
     u32 allow_non_finite, u64* first) {
@@ -818,7 +824,7 @@ extern "C" __global__ void wg_compare(
         double x = number(actual, i, dtype), y = number(expected, i, dtype);
         if (!is_close(x, y, atol, rtol, allow_non_finite)) atomicMin(first, i);
     };
-    // Four floats at a time, most of which are equal and finite, and so within any tolerance.
+    // Processes four floats at a time. Most are equal and finite, and thus within any tolerance.
     u64 together = dtype == F32 && (((u64)actual | (u64)expected) & 15) == 0 ? count / 4 : 0;
     for (u64 i = thread; i < together; i += stride) {
         float4 x = ((const float4*)actual)[i], y = ((const float4*)expected)[i];
@@ -830,7 +836,7 @@ extern "C" __global__ void wg_compare(
     for (u64 i = 4 * together + thread; i < count; i += stride) look(i);
 }
 
-// What a block of wg_measure finds: `Part` in src/measured.rs.
+// Result of a block of wg_measure: `Part` in measured.rs.
 struct Part {
     u64 pairs, matched, near, non_finite, non_finite_matched, first;
     double max_abs, max_rel, sum, squares;
@@ -851,8 +857,9 @@ struct Part {
 
 static constexpr double LARGEST = 1.7976931348623157e308;
 
-// Compares two tensors: the rule and the sums of validate/src/compare. Blocks of MEASURE_THREADS; each writes one part,
-// so that the sums do not depend on the order of time.
+// Compares two tensors by the rule and with the sums of compare in the validate crate. Blocks have
+// MEASURE_THREADS threads. Each writes one part, so that the sums do not depend on the order of
+// execution.
 extern "C" __global__ void wg_measure(
     const u8* actual, const u8* expected, u64 count, double atol, double rtol, double further, u32 dtype,
     u32 allow_non_finite, Part* parts) {
@@ -916,7 +923,7 @@ static __device__ void nudge(Word* elements, u64 count, u64 infinity, u64 steps,
     }
 }
 
-// Moves each element by some units in the last place: src/nudge.rs of the tensor crate.
+// Moves each element by some units in the last place, as nudge.rs of the tensor crate does.
 extern "C" __global__ void wg_nudge(u8* at, u64 count, u32 dtype, u32 steps, u64 seed) {
     switch (dtype) {
         case F64: nudge((u64*)at, count, 0x7FF0000000000000ull, steps, seed); break;
@@ -927,7 +934,7 @@ extern "C" __global__ void wg_nudge(u8* at, u64 count, u32 dtype, u32 steps, u64
     }
 }
 
-// How the elements of a tensor lie in memory.
+// The layout of a tensor's elements in memory.
 enum { MOST_AXES = 8 };
 
 struct Layout {
@@ -947,7 +954,7 @@ static __device__ void gather(const Word* from, Word* to, u64 count, u32 axes, c
     }
 }
 
-// Copies the elements of a tensor, of `size` bytes each, side by side in C order.
+// Copies the elements of a tensor, of `size` bytes each, contiguously in C order.
 extern "C" __global__ void wg_gather(
     const u8* from, u8* to, u64 count, u32 size, u32 axes, const __grid_constant__ Layout how
 ) {
@@ -968,9 +975,9 @@ static __device__ u64 global_time() {
 
 // Scrubbing.
 
-// Both scrubbing kernels are launched cooperatively with as many blocks as fit the device, and no
-// block ends before all have begun: so every block has a place of its own, and together they cover
-// all of the shared or local memory that the multiprocessors have.
+// Both scrubbing kernels are launched cooperatively with as many blocks as fit on the device. No
+// block ends before all have begun, so every block has a separate part of the memory. Together they
+// cover all shared or local memory of the multiprocessors.
 static __device__ void wait_for_all_blocks(u32* arrived) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -989,9 +996,10 @@ extern "C" __global__ void wg_scrub_shared(u32* arrived, u32 words) {
     wait_for_all_blocks(arrived);
 }
 
-// The same between two launches of one kernel, where the device is free and a cooperative launch
-// would cost the host 0.2 ms: each block takes all the shared memory of a multiprocessor, so that
-// all are there at once. Where they are not, blocks give up after `patience_ns`.
+// Zeroes shared memory between two launches of one kernel, when the device is free and a
+// cooperative launch would cost the host 0.2 ms. Each block takes all the shared memory of a
+// multiprocessor, so that all blocks run at the same time. If they do not, blocks give up after
+// `patience_ns`.
 extern "C" __global__ void wg_wipe_shared(u32* arrived, u32 words, u64 patience_ns) {
     volatile u32* all = shared_words;
     for (u32 i = threadIdx.x; i < words; i += blockDim.x) all[i] = 0;
@@ -1004,7 +1012,7 @@ extern "C" __global__ void wg_wipe_shared(u32* arrived, u32 words, u64 patience_
     }
 }
 
-// `zero` is 0: an index the compiler cannot know keeps the array in local memory.
+// `zero` is 0. The compiler cannot know this index, so it keeps the array in local memory.
 template <int WORDS>
 static __device__ void scrub_local(u32* arrived, u32 zero) {
     volatile u32 words[WORDS];
@@ -1024,7 +1032,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) wg_scrub_local_large(u32* 
 }
 
 // Copies `count` ranges, each given by three words of the table: target, source, bytes. The driver
-// would take one call for each of the many small variables that headers bring.
+// would need a separate call for each of the many small variables that headers define.
 extern "C" __global__ void wg_copy_ranges(const u64* table, u32 count) {
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     u64 stride = (u64)gridDim.x * blockDim.x;
@@ -1038,10 +1046,11 @@ extern "C" __global__ void wg_copy_ranges(const u64* table, u32 count) {
 
 // Timing.
 
-// Tells the host by *arrived that everything before it has ended, then holds the stream until the
-// host writes `generation` to *open, so that everything queued behind it is there when it starts.
-// `quiet_ns` later it ends: reads of the host's memory that are still under way would be part of the
-// next kernel's time. Gives up after `patience_ns`: a host that died must not hang the device.
+// Signals to the host by *arrived that all previous work has ended. Then holds the stream until the
+// host writes `generation` to *open, so that all work queued after it is present when it starts. It
+// ends `quiet_ns` later, because reads of the host's memory that are still in progress would be
+// part of the next kernel's time. It gives up after `patience_ns`: a host that died must not hang
+// the device.
 extern "C" __global__ void wg_block(volatile u32* arrived, const volatile u32* open, u32 generation,
                                    u32 quiet_ns, u64 patience_ns) {
     *arrived = generation;
@@ -1053,10 +1062,10 @@ extern "C" __global__ void wg_block(volatile u32* arrived, const volatile u32* o
     }
 }
 
-// Locked calls: the inputs of a call are encrypted until its turn, and its results are hashed before the
-// next key is given. src/locked.rs has the order of events.
+// Locked calls: the inputs of a call are encrypted until its turn, and its results are hashed
+// before the next key is given. locked.rs has the order of events.
 
-// Words of the page of host memory that both sides see: `GatePage` in locked.rs.
+// Words of the page of host memory that both sides use: `gate_page` in the model crate.
 enum { GATE_ARRIVED = 0, GATE_OPEN = 16, GATE_KEY = 32, GATE_DONE = 48, GATE_DIGESTS = 128 };
 
 // BLAKE3: https://github.com/BLAKE3-team/BLAKE3-specs, section 2.
@@ -1082,7 +1091,7 @@ static __device__ __forceinline__ void blake3_mix(u32& a, u32& b, u32& c, u32& d
     b = rotated(b ^ c, 7);
 }
 
-// The compression function: all 16 words of its output.
+// The compression function. Returns all 16 words of its output.
 static __device__ __forceinline__ void blake3_compress(const u32 cv[8], const u32 block[16], u64 counter,
                                                        u32 length, u32 flags, u32 out[16]) {
     u32 m[16], v[16];
@@ -1138,8 +1147,8 @@ static __device__ __forceinline__ void chacha_mix(u32& a, u32& b, u32& c, u32& d
     c += d, b = rotated(b ^ c, 25);
 }
 
-// ChaCha8's stream of 64 bytes for a block, under a key, with the nonce 0: every call has a key of its own.
-// D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008.
+// ChaCha8's key stream of 64 bytes for a block, with the nonce 0, because every call has a separate
+// key. D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008.
 static __device__ __forceinline__ void chacha_stream(const u32 key[8], u64 block, u32 out[16]) {
     u32 first[16] = {0x61707865, 0x3320646E, 0x79622D32, 0x6B206574, key[0], key[1], key[2],     key[3],
                      key[4],     key[5],     key[6],     key[7],     (u32)block, (u32)(block >> 32), 0, 0};
@@ -1161,8 +1170,8 @@ static __device__ __forceinline__ void chacha_stream(const u32 key[8], u64 block
     for (int k = 0; k < 16; k++) out[k] = v[k] + first[k];
 }
 
-// Swaps units of 16 bytes between two lanes whose numbers differ in `bit`: unit `u` of the lane without that bit, for
-// each `u` that has it, and unit `u - bit` of the other lane.
+// Swaps units of 16 bytes between two lanes whose numbers differ in `bit`: for each `u` with this
+// bit, unit `u` of the lane without the bit, and unit `u - bit` of the other lane.
 static __device__ __forceinline__ void exchange_units(u32 v[16], u32 bit) {
     bool has_bit = threadIdx.x & bit;
 #pragma unroll
@@ -1179,9 +1188,9 @@ static __device__ __forceinline__ void exchange_units(u32 v[16], u32 bit) {
     }
 }
 
-// Encrypts or decrypts `bytes`, a multiple of 64. `to` and `from` may be the same. Each lane computes the stream of
-// one block of 64 bytes. Four lanes then exchange units of 16 bytes, so that they access one block at once, and a
-// warp writes whole sectors of 32 bytes.
+// Encrypts or decrypts `bytes` bytes, a multiple of 64. `to` and `from` may be equal. Each lane
+// computes the key stream of one block of 64 bytes. Four lanes then exchange units of 16 bytes, so
+// that they access one block at a time and a warp writes whole sectors of 32 bytes.
 extern "C" __global__ void wg_lock(u32* to, const u32* from, u64 bytes, const u32* key) {
     u32 words[8];
 #pragma unroll
@@ -1205,7 +1214,7 @@ extern "C" __global__ void wg_lock(u32* to, const u32* from, u64 bytes, const u3
     }
 }
 
-// Ranges that are hashed, each apart. Mirrors `Ranges` in locked.rs.
+// Ranges, each of which is hashed separately. Mirrors `HashedRanges` in locked.rs.
 enum { HASHED_RANGES = 64, HASH_THREADS = 128 };
 
 struct HashedRanges {
@@ -1213,7 +1222,7 @@ struct HashedRanges {
     u64 bytes[HASHED_RANGES];
 };
 
-// The 64 bytes of a block, of which `left` are there; zeros behind them.
+// The 64 bytes of a block, of which `left` remain, followed by zeros.
 static __device__ __forceinline__ void blake3_load(const u8* at, u64 left, u32 block[16]) {
     if (left >= BLAKE3_BLOCK && ((u64)at & 15) == 0) {
 #pragma unroll
@@ -1265,9 +1274,9 @@ static __device__ u64 hash_groups(u64 bytes) {
     return bytes == 0 ? 1 : (bytes + group - 1) / group;
 }
 
-// Hashes range blockIdx.y of `all` with BLAKE3; gridDim.x is at least the groups of the largest. The
-// digests go to the page, and `call` once all are there. `work`: counters, which are 0 before and after,
-// then 64 bytes for each group.
+// Hashes range blockIdx.y of `all` with BLAKE3; gridDim.x is at least the number of groups of the
+// largest range. Writes the digests to the page, and then `call` when all are present. `work`:
+// counters, which are 0 before and after, then 64 bytes for each group.
 extern "C" __global__ void __launch_bounds__(HASH_THREADS)
 wg_commit(const __grid_constant__ HashedRanges all, u32* work, volatile u32* page, u32 call) {
     __shared__ u32 values[HASH_THREADS][8];
@@ -1290,7 +1299,7 @@ wg_commit(const __grid_constant__ HashedRanges all, u32* work, volatile u32* pag
         for (int i = 0; i < 8; i++) values[thread][i] = cv[i];
     }
     __syncthreads();
-    // Neighbours are joined; one without a neighbour stays for the next level.
+    // Neighbours are joined. A value without a neighbour stays for the next level.
     u32 count = chunks - first < HASH_THREADS ? (u32)(chunks - first) : HASH_THREADS;
     while (count > 1) {
         u32 next = (count + 1) / 2;
@@ -1347,8 +1356,9 @@ wg_commit(const __grid_constant__ HashedRanges all, u32* work, volatile u32* pag
     }
 }
 
-// The cycle counter of every multiprocessor beside the device's time: slots[2 * smid] cycles,
-// slots[2 * smid + 1] nanoseconds. The difference of two such readings is the mean clock between.
+// The cycle counter of every multiprocessor together with the device's time: slots[2 * smid] has
+// cycles, slots[2 * smid + 1] nanoseconds. The differences between two such readings give the mean
+// clock.
 extern "C" __global__ void wg_stamp(u64* slots, u32 multiprocessors) {
     if (threadIdx.x != 0) return;
     u32 smid;
