@@ -14,7 +14,7 @@ use warpgauge_contract::{
 /// Checks that at least one point of a sweep is valid within these limits.
 ///
 /// # Errors
-/// Returns an error for the contract or, if no point is valid, all errors of the first point.
+/// Returns the errors of the sweep itself or, if no point is valid, those of its first point.
 pub async fn check_sweep(limits: &ContractLimits, request: SweepRequest) -> Result<(), ExecError> {
     plan_sweep(limits.clone(), request).await.map(drop)
 }
@@ -22,7 +22,7 @@ pub async fn check_sweep(limits: &ContractLimits, request: SweepRequest) -> Resu
 /// Plans the points of a sweep, at least one of which must be valid within these limits.
 ///
 /// # Errors
-/// Returns an error for the contract or, if no point is valid, all errors of the first point.
+/// Returns the errors of the sweep itself or, if no point is valid, those of its first point.
 pub async fn plan_sweep(
     limits: ContractLimits,
     request: SweepRequest,

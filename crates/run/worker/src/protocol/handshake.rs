@@ -57,8 +57,7 @@ pub enum FromWorker {
         /// Statistics of the trials' times, if the worker measures times and has enough samples.
         statistics: Option<PartialStatistics>,
     },
-    /// The worker verifies a launch of the candidate before the next one. The candidate's time
-    /// limit is paused.
+    /// The worker verifies a launch or runs references. The candidate's time limit is paused.
     Verifying,
     /// The candidate's launches continue, and its time limit runs again.
     Resumed,

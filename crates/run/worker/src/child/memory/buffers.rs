@@ -99,8 +99,8 @@ pub(crate) fn restore_with(
 }
 
 /// Queues the content for launches that are not judged. Inouts are restored, so that their values
-/// do not grow from launch to launch; outputs may hold anything. The watching tool sees fills and
-/// copies, but no built-in kernels for buffers with a copy.
+/// do not grow from launch to launch; outputs may hold anything. The watching tool then sees fills
+/// and copies, but no built-in kernel.
 pub(crate) fn restore_inouts(
     buffers: &[JobBuffer<'_>],
     tools: Tools<'_>,
