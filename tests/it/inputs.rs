@@ -101,7 +101,7 @@ fn dependence_on_what_is_not_there_is_refused_by_name() {
             "high",
             "cannot all be different",
         ),
-        (1, json!({"kind": "offsets", "low": 5, "high": 4}), "high", "offsets rise"),
+        (1, json!({"kind": "offsets", "low": 5, "high": 4}), "high", "offsets must not fall"),
         (0, json!({"kind": "choice"}), "values", "1 to 32 `values`, not 0"),
     ];
     for (index, init, field, says) in cases {

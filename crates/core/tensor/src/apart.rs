@@ -2,7 +2,7 @@
 //!
 //! A request is stored with its large payloads in separate files. [`set_apart`] serialises each
 //! large payload as a number, and [`put_back`] replaces the numbers by the payloads. On the wire a
-//! payload is always base64, and a number in its place is refused.
+//! payload is always base64; a number in its place is rejected.
 
 use std::cell::RefCell;
 
@@ -46,13 +46,15 @@ pub fn set_apart<T>(write: impl FnOnce() -> T) -> (T, Vec<Blob>) {
     (written, blobs)
 }
 
-/// Runs `read`, which replaces numbers by the payloads that [`set_apart`] collected.
+/// Runs `read`. Meanwhile, numbers on this thread are deserialised as the payloads that
+/// [`set_apart`] collected.
 pub fn put_back<T>(blobs: Vec<Blob>, read: impl FnOnce() -> T) -> T {
     let _scope = Scope::begin(Apart::Reading(blobs));
     read()
 }
 
-/// Collects a payload and returns its number, while [`set_apart`] runs on this thread.
+/// Collects a payload and returns its number. Returns `None` unless [`set_apart`] runs on this
+/// thread.
 pub(super) fn set(blob: &Blob) -> Option<u64> {
     APART.with_borrow_mut(|apart| match apart {
         Apart::Writing(blobs) => {
@@ -63,7 +65,7 @@ pub(super) fn set(blob: &Blob) -> Option<u64> {
     })
 }
 
-/// Returns the payload with that number.
+/// Returns the payload with this number, if [`put_back`] runs on this thread.
 pub(super) fn get(number: u64) -> Option<Blob> {
     APART.with_borrow(|apart| match apart {
         Apart::Reading(blobs) => blobs.get(usize::try_from(number).ok()?).cloned(),
@@ -71,7 +73,7 @@ pub(super) fn get(number: u64) -> Option<Blob> {
     })
 }
 
-/// Returns whether a number may take the place of a payload.
+/// Returns whether [`put_back`] runs on this thread, so that a number may replace a payload.
 pub(super) fn is_reading() -> bool {
     APART.with_borrow(|apart| matches!(apart, Apart::Reading(_)))
 }

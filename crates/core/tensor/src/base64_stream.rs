@@ -100,8 +100,8 @@ fn unexpected_character(byte: u8) -> String {
             char::from(byte)
         ),
         b'=' => "padding before the end".to_owned(),
-        0x20..=0x7e => format!("`{}` is not in the alphabet", char::from(byte)),
-        other => format!("byte 0x{other:02x} is not in the alphabet"),
+        0x20..=0x7e => format!("`{}` is not a base64 character", char::from(byte)),
+        other => format!("byte 0x{other:02x} is not a base64 character"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Base64 payloads of any size.
 //!
 //! A large payload is decoded while the body is parsed, straight from the body's bytes into an
-//! anonymous temporary file. A 300 MB tensor is therefore never in memory a second time. The main
-//! type is [`Blob`].
+//! anonymous temporary file. A 300 MB tensor is therefore never held in memory twice. The main type
+//! is [`Blob`].
 
 use std::fmt;
 use std::fs::File;
@@ -18,10 +18,11 @@ use super::apart;
 use super::base64_stream::{Base64Error, Base64Reader, decoded_len, encode, engine};
 use super::on_device::OnDevice;
 
-/// Longest text that stays in memory; longer text is decoded into a file.
+/// Maximum length of text that stays in memory; longer text is decoded into a file.
 const SPILL_BYTES: usize = 1 << 20;
 
-/// Smallest payload that is stored apart, in bytes of its stored form.
+/// Minimum size of base64 text that is stored separately, in bytes. Other payloads are always
+/// stored separately.
 const APART_BYTES: u64 = 64 << 10;
 
 /// Bytes encoded at once when a payload in a file is serialised; a multiple of 3.
@@ -80,7 +81,7 @@ impl Blob {
         Self::from_base64(encode(bytes))
     }
 
-    /// Checks text and keeps it. Long text is decoded into a file.
+    /// Validates base64 text. Long text is decoded into a temporary file.
     pub fn parse(text: &str) -> Result<Self, BlobError> {
         if text.len() <= SPILL_BYTES {
             decoded_len(text)?;
@@ -98,8 +99,8 @@ impl Blob {
         Ok(blob)
     }
 
-    /// Creates a payload from the bytes that `write` writes. If `bytes` is large, they go to a
-    /// file.
+    /// Creates a payload from the bytes that `write` writes. If `bytes`, the expected size, exceeds
+    /// 1 MiB, they go to a temporary file.
     ///
     /// # Errors
     /// Errors of the file system and of `write`.
@@ -255,7 +256,7 @@ pub enum PayloadForm {
     Nothing,
 }
 
-/// Reasons why a payload cannot be kept.
+/// Reasons why a payload cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
     /// The text is not base64.
@@ -270,7 +271,7 @@ pub enum BlobError {
     },
 }
 
-/// Fills the buffer as far as the reader has content, and returns the number of bytes.
+/// Reads until the buffer is full or the input ends. Returns the number of bytes read.
 fn filled(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut found = 0;
     while found < buffer.len() {
@@ -293,7 +294,7 @@ impl AsRef<[u8]> for TextBytes {
     }
 }
 
-/// Reads a shared file from its beginning, with a separate position.
+/// Reader of a shared file with a separate position, which begins at 0.
 struct FileReader {
     file: Arc<File>,
     position: u64,
@@ -449,7 +450,7 @@ mod tests {
         assert!(blob.same_bytes(&Blob::of_device(content(12))).is_err());
         for error in [blob.to_bytes(12).unwrap_err(), read_back(&blob).unwrap_err()] {
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-            assert!(error.to_string().contains("stayed in the memory of a device"), "{error}");
+            assert!(error.to_string().contains("is in device memory"), "{error}");
         }
         assert!(serde_json::to_vec(&blob).is_err());
         let (text, apart) = apart::set_apart(|| serde_json::to_string(&blob));

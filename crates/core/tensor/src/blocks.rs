@@ -1,34 +1,35 @@
-//! Which scale belongs to which number of a quantised tensor. The main type is [`ScaleBlocks`].
+//! Assignment of scales to the numbers of a quantised tensor. The main type is [`ScaleBlocks`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dtype, shape_of_parts};
 
-/// Most dimensions that are left once neighbours are joined where that changes nothing.
+/// Maximum number of dimensions after adjacent dimensions are merged where that keeps the mapping.
 pub const MAX_BLOCK_DIMENSIONS: usize = 8;
 
-/// Rows and columns of a tile of [`ScaleLayout::Tiles128x4`].
+/// Rows, and scales per row, of a tile of [`ScaleLayout::Tiles128x4`].
 const TILE: [u64; 2] = [128, 4];
 
 /// Order of scales in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScaleLayout {
-    /// The order of the numbers: the last dimension is contiguous.
+    /// Row-major order, as for the numbers: the last dimension is contiguous.
     #[default]
     Rows,
-    /// The dimensions in reverse order: the dimension of the rows is contiguous.
+    /// Dimensions in reverse order: the first dimension of the numbers is contiguous.
     Transposed,
-    /// Tiles of 128 rows and 4 scales of each, padded to whole tiles, as tensor cores of sm_100 read them (cuBLAS:
-    /// "1D block scaling factors layout").
+    /// Tiles of 128 rows with 4 scales per row, padded to whole tiles, as the tensor cores of
+    /// sm_100 read them (cuBLAS: "1D block scaling factors layout").
     #[serde(rename = "tiles_128x4")]
     Tiles128x4,
 }
 
 impl Dtype {
-    /// Returns the largest number of a type that values are quantised to with scales, and `None` for other types. For
-    /// unsigned types it is the largest distance from a zero point in the middle that both sides have.
+    /// Returns the largest magnitude of a type that values can be quantised to with scales, and
+    /// `None` for other types. For unsigned types it is the largest distance from the middle zero
+    /// point that is possible in both directions.
     pub const fn largest_quantized(self) -> Option<f64> {
         Some(match self {
             Dtype::Float8E4m3 => 448.0,
@@ -40,8 +41,8 @@ impl Dtype {
         })
     }
 
-    /// Returns the zero point in the middle of an unsigned type that values are quantised to, and the smallest of those
-    /// that are drawn with their count. `None` for other types.
+    /// Returns the middle zero point of an unsigned quantised type, then the smallest zero point of
+    /// generated content and the number of zero points. `None` for other types.
     pub const fn zero_points(self) -> Option<(u64, [u64; 2])> {
         match self {
             Dtype::Uint8 => Some((128, [112, 32])),
@@ -50,8 +51,8 @@ impl Dtype {
         }
     }
 
-    /// Returns the smallest and the largest scale that a type holds with all its digits, and `None` for types that
-    /// scales do not have.
+    /// Returns the smallest and the largest scale that a type represents with full precision, and
+    /// `None` for types that scales cannot have.
     pub fn scale_range(self) -> Option<(f64, f64)> {
         Some(match self {
             Dtype::Float32 => (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)),
@@ -65,53 +66,55 @@ impl Dtype {
 }
 
 impl ScaleLayout {
-    /// Returns whether it is that of the numbers.
+    /// Returns whether this is the default order, [`Self::Rows`].
     pub fn is_rows(&self) -> bool {
         *self == Self::Rows
     }
 }
 
-/// How a contract describes scales.
+/// Description of the scales in a contract.
 #[derive(Debug, Clone, Copy)]
 pub struct ScaleShape<'a> {
     pub dtype: Dtype,
     pub shape: &'a [u64],
-    /// Numbers with one scale in each dimension; empty if the shapes say it.
+    /// Numbers that share a scale, in each dimension; empty if they are derived from the shapes.
     pub block: &'a [u64],
     pub layout: ScaleLayout,
 }
 
-/// One dimension of the numbers.
+/// One dimension of the quantised numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedDimension {
-    /// Numbers in this dimension; an element may hold two of them.
+    /// Number of numbers in this dimension. A packed element holds two.
     pub extent: u64,
-    /// Count of neighbours with one scale.
+    /// Number of adjacent numbers that share a scale.
     pub block: u64,
-    /// Distance between the scales of neighbouring blocks; in tiles the count of tiles in this dimension.
+    /// Distance between the scales of adjacent blocks. With tiles, the number of tiles in this
+    /// dimension.
     pub stride: u64,
 }
 
-/// The map from numbers to scales.
+/// Mapping from numbers to scales.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScaleBlocks {
-    /// The last dimension first. In tiles these are columns, rows and the product of all others.
+    /// Dimensions, the last first. With tiles: the columns, the rows, and the product of all other
+    /// dimensions.
     pub dimensions: Vec<BlockedDimension>,
     /// Whether scales are in tiles.
     pub tiles: bool,
 }
 
 impl ScaleBlocks {
-    /// Matches the scales with a tensor.
+    /// Builds the mapping for a tensor and its scales.
     ///
     /// # Errors
-    /// Returns a message if the scales are too few or too many, or lie otherwise.
+    /// Returns a message if the shape or order of the scales does not fit the tensor.
     pub fn new((dtype, shape): (Dtype, &[u64]), scales: ScaleShape<'_>) -> Result<Self, String> {
         let numbers = shape_of_parts(dtype, shape);
         let block = scales.block;
         if !block.is_empty() && (block.len() != numbers.len() || block.contains(&0)) {
             return Err(format!(
-                "`block` has a count above 0 for each of the {} dimensions of the values, such as [1, 32]",
+                "`block` must contain a number above 0 for each of the {} dimensions of the values, such as [1, 32]",
                 numbers.len()
             ));
         }
@@ -125,7 +128,7 @@ impl ScaleBlocks {
         let dimensions = found.ok_or_else(|| mismatch(&numbers, scales))?;
         if dimensions.len() > MAX_BLOCK_DIMENSIONS {
             return Err(format!(
-                "the blocks differ in {} dimensions; at most {MAX_BLOCK_DIMENSIONS} may",
+                "the blocks have {} dimensions that cannot be merged; at most {MAX_BLOCK_DIMENSIONS} are supported",
                 dimensions.len()
             ));
         }
@@ -170,8 +173,8 @@ fn without_ones(shape: &[u64]) -> Vec<u64> {
     shape.iter().copied().filter(|&extent| extent != 1).collect()
 }
 
-/// Returns the joined dimensions of scales whose dimensions are those of the numbers. `shape`: theirs, in the order
-/// of the numbers.
+/// Returns the merged dimensions of scales that have as many dimensions as the numbers. `shape` is
+/// the shape of the scales, in the dimension order of the numbers.
 fn in_order(
     numbers: &[u64],
     scales: ScaleShape<'_>,
@@ -201,8 +204,9 @@ fn in_order(
     Some(joined(dimensions))
 }
 
-/// Returns the numbers with one scale in each dimension, if the shape says it: one scale for all, one for each block
-/// where the shapes have as many dimensions, or one for each index of the first or of the last dimensions.
+/// Returns the block size in each dimension, if the shapes determine it. They do so for one scale
+/// for all numbers, for scales with as many dimensions as the numbers, and for one scale per index
+/// of the first or last dimensions.
 fn blocks_of(numbers: &[u64], shape: &[u64]) -> Option<Vec<u64>> {
     if product(shape) == 1 {
         return Some(numbers.iter().map(|&extent| extent.max(1)).collect());
@@ -231,7 +235,7 @@ fn blocks_of(numbers: &[u64], shape: &[u64]) -> Option<Vec<u64>> {
     None
 }
 
-/// Returns blocks of numbers that follow each other: parts of a row, or whole rows.
+/// Returns blocks of consecutive numbers: parts of a row, or whole rows.
 fn in_turn(numbers: &[u64], shape: &[u64]) -> Option<Vec<BlockedDimension>> {
     let (all, row) = (product(numbers), numbers.last().copied().unwrap_or(1));
     let block = all.checked_div(product(shape)).filter(|block| *block > 0)?;
@@ -239,7 +243,7 @@ fn in_turn(numbers: &[u64], shape: &[u64]) -> Option<Vec<BlockedDimension>> {
     fits.then(|| vec![BlockedDimension { extent: all, block, stride: 1 }])
 }
 
-/// Joins neighbouring dimensions where that changes nothing.
+/// Merges adjacent dimensions where that keeps the mapping.
 fn joined(dimensions: impl Iterator<Item = BlockedDimension>) -> Vec<BlockedDimension> {
     let mut all: Vec<BlockedDimension> = Vec::new();
     for outer in dimensions.filter(|dimension| dimension.extent != 1) {
@@ -263,10 +267,10 @@ fn joined(dimensions: impl Iterator<Item = BlockedDimension>) -> Vec<BlockedDime
     all
 }
 
-/// Returns the map to scales in tiles.
+/// Returns the mapping to scales in tiles.
 fn tiles(numbers: &[u64], scales: ScaleShape<'_>) -> Result<ScaleBlocks, String> {
     let [batch @ .., rows, columns] = numbers else {
-        return Err("`tiles_128x4` is for values with rows and columns".to_owned());
+        return Err("`tiles_128x4` needs values with at least two dimensions".to_owned());
     };
     let block = match (scales.block, scales.dtype) {
         ([ones @ .., block], _) if ones.iter().all(|&one| one == 1) => *block,
@@ -274,11 +278,11 @@ fn tiles(numbers: &[u64], scales: ScaleShape<'_>) -> Result<ScaleBlocks, String>
         ([], Dtype::Float8E4m3) => 16,
         ([], other) => {
             return Err(format!(
-                "give `block`, such as [1, 16]: `tiles_128x4` has blocks of 16 with float8_e4m3 and of 32 with \
-                 float8_e8m0fnu by itself, and none with {other}"
+                "give `block`, such as [1, 16]: the default for `tiles_128x4` is 16 with float8_e4m3 and 32 with \
+                 float8_e8m0fnu; there is none for {other}"
             ));
         }
-        _ => return Err("`tiles_128x4` has blocks in the last dimension only".to_owned()),
+        _ => return Err("`tiles_128x4` supports blocks in the last dimension only".to_owned()),
     };
     let matrices = product(batch);
     let across = columns.div_ceil(block).div_ceil(TILE[1]);
@@ -287,8 +291,8 @@ fn tiles(numbers: &[u64], scales: ScaleShape<'_>) -> Result<ScaleBlocks, String>
     let got = product(scales.shape);
     if wanted != got {
         return Err(format!(
-            "`tiles_128x4` of {rows} rows of {columns} numbers in blocks of {block} are {wanted} scales (whole tiles of \
-             128 rows and 4 scales{}), and the tensor of scales has {got} elements",
+            "`tiles_128x4` of {rows} rows of {columns} numbers in blocks of {block} need {wanted} scales (whole tiles of \
+             128 rows and 4 scales{}), but the tensor of scales has {got} elements",
             if matrices == 1 {
                 String::new()
             } else {

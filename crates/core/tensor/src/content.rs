@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Blob, Dtype, ScaleLayout};
 
-/// Rule of generated content. Equal seeds and names give equal bits everywhere.
+/// Specification of generated content. Equal seeds and tensor names give identical bits on every
+/// platform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorInit {
@@ -52,34 +53,37 @@ pub struct TensorInit {
     /// the tensor of kind `quantized`, or one of those that share them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// `quantized`: name of its tensor of kind `zero_points`, for uint4x2 and uint8. Default: all zero points are 8 or
-    /// 128.
+    /// `quantized`: name of its tensor of kind `zero_points`, for uint4x2 and uint8. Default: every
+    /// zero point is 8 (uint4x2) or 128 (uint8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zeros: Option<String>,
-    /// `quantized`: name of its tensor of kind `global_scale`, by which all numbers are multiplied beside the scales of
-    /// their blocks.
+    /// `quantized`: name of its tensor of kind `global_scale`, which applies to all numbers in
+    /// addition to the scales of their blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<String>,
-    /// `scales`: number of neighbouring values with a common scale, for each dimension, e.g. `[1, 32]` or `[128,
-    /// 128]`. Blocks at the end of a dimension may be smaller. Default: derived from the shapes.
+    /// `scales`: number of adjacent values that share a scale, for each dimension, e.g. `[1, 32]`
+    /// or `[128, 128]`. Blocks at the end of a dimension may be smaller. Default: derived from the
+    /// shapes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block: Vec<u64>,
     /// `scales`: order in memory; default `rows`.
     #[serde(default, skip_serializing_if = "ScaleLayout::is_rows")]
     pub layout: ScaleLayout,
-    /// `lengths` and `segments`: what the tensor that `of` names holds. The contract fills it in.
+    /// `lengths` and `segments`: content of the tensor that `of` names. Filled in from the
+    /// contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub offsets: Option<Box<OffsetsInit>>,
-    /// `quantized`: the scales; `scales`, `zero_points` and `global_scale`: the values. The contract fills it in.
+    /// `quantized`: its scales. `scales`, `zero_points` and `global_scale`: their values. Filled in
+    /// from the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub pair: Option<Box<PairInit>>,
-    /// `quantized`: the tensor that `zeros` names. The contract fills it in.
+    /// `quantized`: the tensor that `zeros` names. Filled in from the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub zeros_pair: Option<Box<PairInit>>,
-    /// `quantized`: the tensor that `global` names. The contract fills it in.
+    /// `quantized`: the tensor that `global` names. Filled in from the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub global_pair: Option<Box<PairInit>>,
@@ -95,16 +99,16 @@ pub struct ColumnRange {
     pub high: f64,
 }
 
-/// Content of a tensor of kind `offsets`, on which that of another tensor depends.
+/// Content of a tensor of kind `offsets` that another tensor depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OffsetsInit {
     /// Name of the tensor.
     pub name: String,
-    /// Its number of elements.
+    /// Number of elements of the tensor.
     pub elements: u64,
-    /// Difference between its last and its first value.
+    /// Difference between the last and the first value of the tensor.
     pub top: u64,
-    /// Its seed; default 0.
+    /// Seed of the tensor; default 0.
     pub seed: Option<u64>,
 }
 
@@ -115,24 +119,24 @@ pub struct PairInit {
     pub name: String,
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Its seed; default 0.
+    /// Seed of the tensor; default 0.
     pub seed: Option<u64>,
-    /// Standard deviation of the values, if they are in the other tensor; default 1.
+    /// Standard deviation of the values, if the other tensor holds the values; default 1.
     #[serde(default)]
     pub std: Option<f64>,
-    /// `block` of the scales, if they are in the other tensor.
+    /// `block` of the scales, if the other tensor holds the scales.
     #[serde(default)]
     pub block: Vec<u64>,
-    /// `layout` of the scales, if they are in the other tensor.
+    /// `layout` of the scales, if the other tensor holds the scales.
     #[serde(default)]
     pub layout: ScaleLayout,
-    /// Whether the values, if they are in the other tensor, have a global scale.
+    /// Whether the values have a global scale, if the other tensor holds the values.
     #[serde(default)]
     pub has_global: bool,
 }
 
 impl OffsetsInit {
-    /// Returns the number of steps of its rising sequence, at least 1.
+    /// Returns the number of steps of the rising sequence, at least 1.
     pub fn points(&self) -> u64 {
         self.elements.saturating_sub(1).max(1)
     }
@@ -166,8 +170,8 @@ impl TensorInit {
         }
     }
 
-    /// Returns the same content from another seed. All tensors of a launch get the same seed, so those that depend on
-    /// each other still match.
+    /// Returns the same content with another seed. The tensors that it depends on get this seed,
+    /// too, since all tensors of a launch have the same one.
     pub fn reseeded(&self, seed: u64) -> Self {
         let mut init = Self { seed: Some(seed), ..self.clone() };
         if let Some(offsets) = &mut init.offsets {
@@ -201,25 +205,26 @@ pub enum InitKind {
     Randint,
     /// Different integers in [`low`, `high`), in random order.
     Permutation,
-    /// Ascending values in [`low`, `high`), with gaps as between sorted uniform numbers.
+    /// Ascending values in [`low`, `high`), spaced like sorted uniform random numbers.
     Sorted,
-    /// Row offsets: ascending integers, the first of them `low` and the last `high`.
+    /// Row offsets: ascending integers. The first is `low`, and the last is `high`.
     Offsets,
-    /// Lengths of the rows whose offsets the tensor `of` holds.
+    /// Lengths of the rows whose offsets are in the tensor `of`.
     Lengths,
     /// Row of each position below the last offset of the tensor `of`.
     Segments,
     /// Independent choices among `values`.
     Choice,
-    /// Normal numbers with `mean` and `std`, each divided by the scale of its block, which the tensor `of` holds,
-    /// and rounded to the element type.
+    /// Normal numbers with `mean` and `std`, each divided by the scale of its block, which is in
+    /// the tensor `of`, and rounded to the element type.
     Quantized,
     /// Scales of the tensor `of`, one for each block of its numbers.
     Scales,
-    /// Zero points of the tensor `of`, one for each of its scales: whole numbers about the middle of its type's range.
+    /// Zero points of the tensor `of`, one for each of its scales: integers around the middle of
+    /// its type's range.
     #[serde(rename = "zero_points")]
     ZeroPoints,
-    /// The one scale of all numbers of the tensor `of`, beside those of its blocks.
+    /// Scale of all numbers of the tensor `of`, in addition to the scales of its blocks.
     #[serde(rename = "global_scale")]
     GlobalScale,
 }
@@ -248,14 +253,14 @@ impl InitKind {
         }
     }
 
-    /// Whether another seed gives other content.
+    /// Returns whether the content depends on the seed.
     pub fn is_random(self) -> bool {
         !matches!(self, Self::Zeros | Self::Ones | Self::Full | Self::Arange)
     }
 }
 
-/// Content of a tensor: bytes, little-endian, in C order; or, by name, an array of a sparse matrix or a shared
-/// tensor.
+/// Content of a tensor: little-endian bytes in C order, or the name of an array of a sparse matrix
+/// or of a shared tensor.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorData {

@@ -147,7 +147,7 @@ impl Dtype {
         }
     }
 
-    /// Whether the numbers are floating-point, which includes complex ones.
+    /// Returns whether the numbers are floating-point; true for complex types, too.
     pub const fn is_float(self) -> bool {
         matches!(
             self,

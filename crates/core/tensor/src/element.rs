@@ -248,16 +248,17 @@ impl Element for Boolean {
     }
 }
 
-/// Returns the shortest text that reads back equal, with an exponent only where plain digits would
-/// be long.
+/// Returns the shortest text that reads back equal, with an exponent if plain digits are longer
+/// than 18 characters.
 fn float_text(value: impl std::fmt::Display + std::fmt::LowerExp) -> String {
     let plain = value.to_string();
     if plain.len() <= 18 { plain } else { format!("{value:e}") }
 }
 
 /// Calls a generic function with the Rust type of a [`Dtype`](crate::Dtype): `for_dtype!(dtype,
-/// function(arguments))` calls `function::<T>(arguments)`. That of a complex type is the type of its
-/// parts. That of a packed type is of its numbers, which must be [`unpacked`](crate::unpacked).
+/// function(arguments))` calls `function::<T>(arguments)`. For a complex type, `T` is the type of
+/// the parts. For a packed type, `T` is the type of a number, and the numbers must be
+/// [`unpacked`](crate::unpacked).
 #[macro_export]
 macro_rules! for_dtype {
     ($dtype:expr, $function:ident ( $($argument:expr),* $(,)? )) => {

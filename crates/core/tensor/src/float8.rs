@@ -1,5 +1,6 @@
-//! The 8-bit floating-point formats of the Open Compute Project: the two of OFP8 (revision 1.0), and the
-//! scales of its microscaling formats (MX, revision 1.0), E8M0; and the 4-bit format of the latter, E2M1.
+//! The 8-bit floating-point formats of the Open Compute Project: E4M3 and E5M2 of OFP8 (revision
+//! 1.0), and E8M0, the scale format of the microscaling formats (MX, revision 1.0). Also E2M1, the
+//! 4-bit format of MX.
 //!
 //! Conversion rounds to nearest, ties to even, and saturates: values that are too large, and
 //! infinities, become the largest finite number, as with CUDA's `__NV_SATFINITE`.
@@ -50,11 +51,11 @@ pub fn e2m1_to_f32(code: u8) -> f32 {
     E2M1_VALUES[usize::from(code & 0x87)]
 }
 
-/// Code of E8M0 that is NaN.
+/// NaN code of E8M0.
 pub const E8M0_NAN: u8 = 0xFF;
 
-/// Rounds to the nearest power of two from 2^-127 to 2^127, midway up. Zero and negative numbers become
-/// 2^-127, NaN 0xFF.
+/// Rounds to the nearest power of two from 2^-127 to 2^127; values midway are rounded up. Zero and
+/// negative numbers become 2^-127, NaN 0xFF.
 pub fn e8m0_from_f32(x: f32) -> u8 {
     if x.is_nan() {
         return E8M0_NAN;
@@ -63,7 +64,7 @@ pub fn e8m0_from_f32(x: f32) -> u8 {
         return 0;
     }
     let (exponent, fraction) = (x.to_bits() >> 23, x.to_bits() & 0x7F_FFFF);
-    // Below 2^-126 numbers have no leading one.
+    // Subnormal numbers, below 2^-126, have no implicit leading one.
     let midway = if exponent == 0 { 0x60_0000 } else { 0x40_0000 };
     (exponent + u32::from(fraction >= midway)).min(u32::from(E8M0_NAN) - 1) as u8
 }

@@ -94,7 +94,7 @@ pub fn standard_normal(word: u64) -> f64 {
     inverse_normal_cdf(if p > LARGEST_P { LARGEST_P } else { p })
 }
 
-/// Returns the z that a standard normal variable stays below with probability `p`, 0 < p < 1.
+/// Returns the `p`-quantile of the standard normal distribution, 0 < p < 1.
 #[inline]
 pub fn inverse_normal_cdf(p: f64) -> f64 {
     let q = p - 0.5;

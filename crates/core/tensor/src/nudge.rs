@@ -34,8 +34,8 @@ pub fn nudge(dtype: Dtype, bytes: &mut [u8], steps: u32, seed: u64) {
 }
 
 /// Moves the bits of a magnitude up or down by `steps` units of its power of two. Above the next
-/// power of two, units are twice as large, so half as many are counted. Otherwise sums of many
-/// numbers would rise.
+/// power of two, units are twice as large, so half as many are counted. Otherwise the sum of many
+/// moved numbers would be biased upwards.
 fn moved(magnitude: u64, infinity: u64, steps: u64, seed: u64, index: u64) -> u64 {
     if magnitude == 0 || magnitude >= infinity {
         return magnitude;

@@ -5,7 +5,8 @@ use std::fmt;
 use std::io;
 
 /// Content in the memory of a device. The process that allocated it keeps it until this value is
-/// dropped. The bytes cannot be read through this type, only by a process that opens the memory.
+/// dropped. The bytes cannot be read through this type; a process must open the memory to read
+/// them.
 pub struct OnDevice {
     /// Unique id of the content.
     pub id: String,
@@ -27,8 +28,8 @@ impl OnDevice {
     pub(super) fn unreadable() -> io::Error {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            "the copy of a shared tensor stayed in the memory of a device, and can be read there only, by \
-             the run that it was taken for; send the request again",
+            "the copy of a shared tensor is in device memory, where it can be read only by \
+             the run that it was made for; send the request again",
         )
     }
 }

@@ -1,5 +1,5 @@
-//! Permutations and rising sequences of which each element can be computed alone (docs/seeded-data.md). The main types
-//! are [`Permutation`] and [`Rising`].
+//! Permutations and rising sequences whose elements can each be computed alone
+//! (docs/seeded-data.md). The main types are [`Permutation`] and [`Rising`].
 
 use crate::philox::Philox;
 
@@ -55,8 +55,9 @@ impl Permutation {
     }
 }
 
-/// A sequence of integers that never falls: `points + 1` of them, from 0 to `top`. The middle value of a range of
-/// indices is drawn around the middle of the values at its ends, as far off as for sorted independent uniform numbers.
+/// A non-decreasing sequence of `points + 1` integers from 0 to `top`. The value at the middle
+/// index of a range is drawn around the mean of the values at its ends. Its spread is that of
+/// sorted independent uniform numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rising {
     key: [u64; 2],
@@ -96,7 +97,8 @@ impl Rising {
         (Range { last: middle, high: value, ..range }, Range { first: middle, low: value, ..range })
     }
 
-    /// Replaces the content of `out` by the values at the indices `first` … `first + count - 1`, as far as these exist.
+    /// Replaces the content of `out` by the values at those of the indices `first` … `first + count
+    /// - 1` that exist.
     pub(crate) fn values(&self, first: u64, count: usize, out: &mut Vec<u64>) {
         out.clear();
         let end = first.saturating_add(count as u64);
@@ -104,7 +106,7 @@ impl Rising {
         out.extend((first <= self.points && self.points < end).then_some(self.top));
     }
 
-    /// Appends the values at those indices of a range, without its last, that are wanted.
+    /// Appends the values at the wanted indices of a range, without the last index of the range.
     fn collect(&self, range: Range, wanted: (u64, u64), out: &mut Vec<u64>) {
         if range.last <= wanted.0 || range.first >= wanted.1 {
             return;

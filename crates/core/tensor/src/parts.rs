@@ -1,8 +1,8 @@
-//! Elements of several numbers, as tensors of their numbers.
+//! Elements that consist of several numbers, viewed as tensors of their numbers.
 //!
-//! A complex tensor is compared, filled and moved as a real one whose last dimension holds the real and the
-//! imaginary part. A packed tensor has two numbers of four bits in a byte. They are unpacked to a byte each, a
-//! piece at a time, wherever numbers are read.
+//! A complex tensor is compared, filled and moved as a real tensor whose last dimension holds the
+//! real and the imaginary part. A packed tensor has two 4-bit numbers in a byte. They are unpacked
+//! to a byte each, one piece of the tensor at a time, wherever numbers are read.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,8 @@ impl Dtype {
         }
     }
 
-    /// Returns the count of numbers in an element: 2 for complex and packed types, and 1 otherwise.
+    /// Returns the number of numbers in an element: 2 for complex and packed types, and 1
+    /// otherwise.
     pub const fn parts(self) -> u64 {
         if self.is_complex() || self.is_packed() { 2 } else { 1 }
     }
@@ -27,14 +28,14 @@ impl Dtype {
         matches!(self, Dtype::Complex64 | Dtype::Complex128)
     }
 
-    /// Whether a byte holds two numbers.
+    /// Returns whether a byte holds two numbers.
     pub const fn is_packed(self) -> bool {
         matches!(self, Dtype::Float4E2m1x2 | Dtype::Int4x2 | Dtype::Uint4x2)
     }
 }
 
-/// Returns the shape of the numbers of a tensor: that of a complex one has another dimension of 2, the last
-/// dimension of a packed one is twice as long.
+/// Returns the shape of the numbers of a tensor. A complex tensor gets an additional last dimension
+/// of 2. The last dimension of a packed tensor is twice as long.
 pub fn shape_of_parts(dtype: Dtype, shape: &[u64]) -> Vec<u64> {
     let mut numbers = shape.to_vec();
     match numbers.last_mut().filter(|_| dtype.is_packed()) {
@@ -45,7 +46,8 @@ pub fn shape_of_parts(dtype: Dtype, shape: &[u64]) -> Vec<u64> {
     numbers
 }
 
-/// Returns type and shape of a tensor with the same bytes and without complex elements.
+/// Returns the type and shape of a tensor with the same bytes, in which complex elements are pairs
+/// of real ones.
 pub fn real_view(dtype: Dtype, shape: &[u64]) -> (Dtype, Vec<u64>) {
     match dtype.is_complex() {
         true => (dtype.part(), shape_of_parts(dtype, shape)),
@@ -53,8 +55,9 @@ pub fn real_view(dtype: Dtype, shape: &[u64]) -> (Dtype, Vec<u64>) {
     }
 }
 
-/// Returns the numbers of a packed tensor, one in a byte, as its element type reads them: integers with their
-/// sign, and the sign of a float in the highest bit. Other tensors stay as they are.
+/// Returns the numbers of a packed tensor, one per byte, as its element type reads them: integers
+/// are sign-extended, and the sign of a float is in the highest bit. Other tensors are returned
+/// unchanged.
 pub fn unpacked(dtype: Dtype, bytes: &[u8]) -> Cow<'_, [u8]> {
     let number: fn(u8) -> u8 = match dtype {
         Dtype::Float4E2m1x2 => |code| code & 7 | (code & 8) << 4,
@@ -65,7 +68,7 @@ pub fn unpacked(dtype: Dtype, bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(bytes.iter().flat_map(|byte| [byte & 15, byte >> 4].map(number)).collect())
 }
 
-/// Packs pairs of numbers, which are as [`unpacked`] returns them.
+/// Packs pairs of numbers in the form that [`unpacked`] returns.
 pub(crate) fn pack(dtype: Dtype, numbers: &[u8], out: &mut [u8]) {
     let code = |number: u8| match dtype {
         Dtype::Float4E2m1x2 => number & 7 | number >> 4 & 8,

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::Blob;
 
-/// The schema is inline, since a separate class would have no use.
+/// The schema is inlined, since clients would have no use for a separate class.
 impl JsonSchema for Blob {
     fn inline_schema() -> bool {
         true

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::Dtype;
 
-/// Most dimensions of a tensor; numpy had the same limit for decades.
+/// Maximum number of dimensions of a tensor, the limit of numpy before version 2.
 pub const MAX_RANK: usize = 32;
 
 /// Reasons why a shape cannot be used.
@@ -19,8 +19,8 @@ pub enum ShapeError {
         dimension: usize,
         shape: Vec<u64>,
     },
-    /// The size in bytes does not fit 63 bits.
-    #[error("shape {} of {dtype} needs more than 2^63 bytes", shown(.shape))]
+    /// The size in bytes does not fit in 63 bits.
+    #[error("shape {} of {dtype} needs 2^63 bytes or more", shown(.shape))]
     Overflow { shape: Vec<u64>, dtype: Dtype },
     /// The tensor has too many dimensions.
     #[error("a tensor has {rank} dimensions; at most {MAX_RANK} are allowed")]
@@ -42,7 +42,7 @@ pub fn numel(shape: &[u64], dtype: Dtype) -> Result<u64, ShapeError> {
     bytes(shape, dtype).map(|bytes| bytes / dtype.size() as u64)
 }
 
-/// Returns the size of a packed tensor in bytes. It is at most `i64::MAX`, which every file and
+/// Returns the size of a contiguous tensor in bytes. It is at most `i64::MAX`, which every file and
 /// buffer API can express.
 pub fn bytes(shape: &[u64], dtype: Dtype) -> Result<u64, ShapeError> {
     if shape.len() > MAX_RANK {

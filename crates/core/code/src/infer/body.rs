@@ -13,10 +13,10 @@ use crate::infer::kinds::size_of;
 use crate::infer::lexer::{closing, is_name};
 use crate::infer::upper::Reader;
 
-/// Deepest chain of definitions that is followed.
+/// Maximum length of a chain of definitions that is followed.
 pub(crate) const MAX_DEPTH: usize = 12;
 
-/// Most steps of one search, since definitions may refer to each other in any way.
+/// Maximum number of steps of one search, since definitions may be cyclic.
 pub(crate) const MAX_STEPS: usize = 20_000;
 
 /// The code of a kernel, and the sources of values for its names.
@@ -129,7 +129,8 @@ impl<'a> Body<'a> {
         let base = range.clone().find(|at| {
             pointers.contains(&self.tokens[*at]) || self.aliases.contains_key(self.tokens[*at])
         });
-        // `auto p = reinterpret_cast<float4*>(x)` points as its cast does; with an index behind it is an element.
+        // `auto p = reinterpret_cast<float4*>(x)` is a pointer of the cast's type. With an index
+        // after the cast it is an element.
         let is_auto = at >= 2 && self.tokens[at - 2] == "auto";
         let is_element = self.tokens.get(range.end.wrapping_sub(1)) == Some(&"]");
         let cast = base.filter(|_| declared_pointer || is_auto && !is_element).and_then(|base| {
@@ -286,7 +287,7 @@ impl<'a> Body<'a> {
         (step > 0 && three.checked_sub(two) == Some(step)).then_some(step)
     }
 
-    /// Returns the use of a pointer to elements of `bytes` bytes.
+    /// Returns how the kernel uses a pointer to elements of `bytes` bytes.
     pub(crate) fn used(&self, pointer: &str, bytes: u64, known: &Known<'_>) -> Use {
         let mut used = Use::default();
         let mut furthest = Some(0_u64);
@@ -299,11 +300,11 @@ impl<'a> Body<'a> {
             if self.advances.contains_key(token) && self.tokens.get(at + 1) == Some(&"+=") {
                 continue;
             }
-            // A member of that name.
+            // Skips a member with the same name.
             if at > 0 && matches!(self.tokens[at - 1], "." | "->") {
                 continue;
             }
-            // The declaration of an array whose extent the launch gives.
+            // Skips the declaration of an array whose extent the launch gives.
             if self.tokens[at + 1..].starts_with(&["[", "]"]) {
                 continue;
             }
@@ -311,7 +312,7 @@ impl<'a> Body<'a> {
             let offset = moved.then(|| self.offset(token, known));
             let own = through.and_then(|alias| alias.bytes).unwrap_or(bytes).max(1);
             let reach = self.access(at, own, known, &mut used);
-            // The last element in elements of the pointer itself.
+            // Converts the index of the last element to elements of the pointer's type.
             let reach = match own == bytes {
                 true => reach,
                 false => reach.map(|reach| {

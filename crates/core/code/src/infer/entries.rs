@@ -2,7 +2,7 @@
 
 use crate::infer::lexer::{Source, closing, integer, is_name, read};
 
-/// Most kernels returned.
+/// Maximum number of kernels returned.
 const MAX_ENTRIES: usize = 64;
 
 /// Values of integer template parameters without a better guess.
@@ -22,7 +22,7 @@ pub struct KernelEntry {
 #[derive(Debug)]
 pub(crate) struct Kernel<'a> {
     pub name: &'a str,
-    /// Kind and name of each template parameter; empty if the kernel is no template.
+    /// Kind and name of each template parameter; empty if the kernel is not a template.
     pub template: Vec<(&'a str, &'a str)>,
     pub parameters: Vec<&'a str>,
     /// Token range between its braces.
@@ -159,8 +159,8 @@ fn first_end(tokens: &[&str], start: usize, close: usize) -> usize {
     close
 }
 
-/// Returns the parameters that are textures or surfaces, and whether each is a surface. They are handles, which the compiler
-/// shows as numbers.
+/// Returns the parameters that are textures or surfaces, and whether each is a surface. The
+/// compiler reports these handles as integers.
 fn objects<'a>(tokens: &[&'a str]) -> Vec<(&'a str, bool)> {
     let name = |at: usize| {
         let mut rest = tokens[at + 1..].iter();

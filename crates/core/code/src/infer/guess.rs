@@ -15,19 +15,21 @@ use crate::infer::names::{self, Meaning};
 use crate::infer::wishes::{MAX_INTEGER, Wishes};
 use crate::infer::{objects, pointers, shape};
 
-/// Most elements of a tensor.
+/// Maximum number of elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 20;
 
-/// Most loop iterations of all threads together, since a first run should end soon, even on a CPU.
+/// Maximum number of loop iterations of all threads together, so that a first run ends soon, even
+/// on a CPU.
 const MAX_PASSES: u64 = 1 << 21;
 
 /// Largest extent of a first run.
 const LARGE: u64 = 65_536;
 
-/// Smallest extent of a file that is halved with larger ones. Smaller ones, such as the length of a row, stay.
+/// Smallest extent passed in the file that is halved together with larger ones. Smaller extents,
+/// such as the length of a row, stay unchanged.
 const SCALED: u64 = 2048;
 
-/// Why a number is what it is.
+/// Reasons for the value of a number.
 const AS_PASSED: &str = "as the file passes it";
 const AS_ASKED: &str = "as asked";
 
@@ -37,7 +39,7 @@ const PER_ROW: u64 = 4;
 /// A parameter of the kernel, as the compiler reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledParameter {
-    /// Its name, if it is written plainly in the source.
+    /// Its name, if the source contains it literally.
     pub name: Option<String>,
     /// Its C type, e.g. `const float*`.
     pub c_type: String,
@@ -48,9 +50,10 @@ pub struct CompiledParameter {
 /// A guessed contract.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Guess {
-    /// The fields `args` and `launch` of the contract's `kernel.io`; empty where the kernel needs none.
+    /// The fields `args` and `launch` of the contract's `kernel.io`; empty if the kernel needs
+    /// none.
     pub io: Map<String, Value>,
-    /// Reason for each argument, in their order.
+    /// Reason for each argument, in order.
     pub reasons: Vec<String>,
     /// Reason for the launch.
     pub launch_reason: String,
@@ -68,11 +71,11 @@ impl Guess {
     }
 }
 
-/// Guesses a contract for the kernel `name` with these parameters, apart from what is given. `source` is its code, if
-/// available.
+/// Guesses a contract for the kernel `name` with these parameters. Values in `wishes` replace
+/// guesses. `source` is the kernel's code, if available.
 ///
 /// # Errors
-/// A parameter that no contract can provide, with a remedy.
+/// Returns a message with a remedy if no contract can provide a parameter.
 pub fn contract(
     source: Option<&str>,
     name: &str,
@@ -114,7 +117,7 @@ struct Work<'w> {
     constants: BTreeMap<&'w str, u64>,
     /// Values of the integers, and whether each may be reduced.
     integers: Vec<(&'w str, u64, bool)>,
-    /// What the source fixes of the launches of the kernel.
+    /// Launch parameters of the kernel that the source determines.
     launched: Launched,
     wishes: &'w Wishes,
     /// Array of the row pointers of a sparse matrix.
@@ -171,8 +174,8 @@ impl<'w> Work<'w> {
         work
     }
 
-    /// Gives the integers the values that the source passes. Extents that are large for a first run are halved together,
-    /// since they often depend on each other.
+    /// Sets the integers to the values that the source passes. Extents that are large for a first
+    /// run are halved together, since they often depend on each other.
     fn take_given(&mut self) {
         let given = self.integers.iter().map(|(name, ..)| self.given(name)).collect::<Vec<_>>();
         for ((name, value, shrinks), given) in self.integers.iter_mut().zip(given) {
@@ -215,7 +218,7 @@ impl<'w> Work<'w> {
         self.integers.iter().all(same)
     }
 
-    /// A kernel that does not use the block index processes the data of one block.
+    /// Limits the extents to one block if the kernel does not use the block index.
     fn one_block(&mut self) {
         let tokens = self.body.tokens;
         if tokens.is_empty() || tokens.iter().any(|token| token.starts_with("blockIdx")) {
@@ -248,7 +251,7 @@ impl<'w> Work<'w> {
         let most = uses.iter().filter_map(|(used, _)| used.elements).max();
         let most = most.unwrap_or_else(|| self.most_elements()).clamp(1, MAX_ELEMENTS);
         let (mut args, mut reasons) = (Vec::new(), Vec::new());
-        // Tensors of arrays of pointers, textures and surfaces are no parameters.
+        // The tensors of arrays of pointers, textures and surfaces are not parameters.
         let mut beside = Vec::new();
         let mut used = uses.iter();
         for (index, (name, kind)) in self.names.iter().zip(self.kinds).enumerate() {
@@ -289,7 +292,7 @@ impl<'w> Work<'w> {
                 }
                 Kind::Bool => (
                     json!({"name": name, "type": "bool", "value": true}),
-                    "true; nothing says which".to_owned(),
+                    "true; the source does not determine it".to_owned(),
                 ),
             };
             args.push(arg);
@@ -351,11 +354,12 @@ impl<'w> Work<'w> {
             grid: [Some(grid), None, None],
             block: [256, 1, 1],
             shared_bytes: 0,
-            notes: vec!["256 threads a block along x: the code does not tell".to_owned()],
+            notes: vec!["256 threads a block along x: the code does not determine it".to_owned()],
         }
     }
 
-    /// Returns the largest number in an array of integers, small enough for an index and for a bin.
+    /// Returns the largest number for an array of integers, small enough to be a valid index or
+    /// bin.
     fn content(&self, name: &str, dtype: &str, known: &Known<'_>) -> u64 {
         if self.row_pointer == Some(name) {
             return self.rows(known) * PER_ROW;
@@ -398,8 +402,8 @@ impl<'w> Work<'w> {
         pointers.map(used).collect()
     }
 
-    /// Returns the number of iterations of loops that do not run over threads, for all threads
-    /// together.
+    /// Returns the total number of loop iterations of all threads. Loops over threads are not
+    /// counted.
     fn passes(&self, known: &Known<'_>) -> u64 {
         let threads = known.grid.iter().chain(&known.block).product::<u64>();
         let counters = self.body.loops.iter().filter(|counter| {
@@ -425,7 +429,7 @@ impl<'w> Work<'w> {
         true
     }
 
-    /// Returns the number of elements of an array whose use does not determine it.
+    /// Returns the number of elements of an array whose accesses do not determine it.
     fn most_elements(&self) -> u64 {
         let extents = self.integers.iter().filter(|(_, _, shrinks)| *shrinks);
         let product = extents.fold(1_u64, |product, (_, value, _)| product.saturating_mul(*value));
@@ -443,7 +447,7 @@ impl<'w> Work<'w> {
         let name = &self.names[index];
         let (mut elements, how) = match used.elements {
             Some(elements) => (elements.min(MAX_ELEMENTS), "as far as its indices reach"),
-            None => (most, "as many as the largest: its indices do not tell"),
+            None => (most, "as many as the largest: its indices do not determine it"),
         };
         elements *= lanes;
         let unseen = !used.read && !used.written;
@@ -469,7 +473,7 @@ impl<'w> Work<'w> {
             let high = self.rows(known) * PER_ROW;
             (json!({"kind": "offsets", "low": 0, "high": high, "seed": seed}), each)
         } else if used.atomic {
-            (json!({"kind": "zeros"}), "zeros, as it is added to".to_owned())
+            (json!({"kind": "zeros"}), "zeros, since the kernel adds to it".to_owned())
         } else if let Some(high) = known.contents.get(name.as_str()) {
             let init = json!({"kind": "randint", "low": 0, "high": high + 1, "seed": seed});
             (init, format!("whole numbers below {}, which can be indices", high + 1))

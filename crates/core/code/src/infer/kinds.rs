@@ -5,10 +5,10 @@ use crate::infer::lexer::{closing, integer, is_name};
 use crate::infer::objects::Object;
 use crate::infer::pointers;
 
-/// Most structures of a source that are looked at.
+/// Maximum number of structures of a source that are examined.
 const MAX_STRUCTURES: usize = 256;
 
-/// Most numbers of a structure.
+/// Maximum number of elements of a structure.
 const MAX_FIELDS: u64 = 1024;
 
 /// Kind of a parameter.
@@ -34,7 +34,7 @@ pub(super) enum Kind {
 /// Returns the kind of a parameter. `tokens` are those of the source.
 ///
 /// # Errors
-/// A type that no contract can provide, with a remedy.
+/// Returns a message with a remedy for a type that no contract can provide.
 pub(super) fn kind(
     parameter: &CompiledParameter,
     name: &str,

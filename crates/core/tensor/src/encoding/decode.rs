@@ -13,8 +13,8 @@ use crate::{Compress, DataFormat, TensorData};
 /// Size of the buffers, in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Largest window of a zstd frame, as a power of two: 128 MiB, the limit that the format
-/// recommends.
+/// Largest window of a zstd frame, as a power of two: 128 MiB, the default limit of the zstd
+/// library.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// Reasons why tensor data cannot be decoded.
@@ -23,7 +23,7 @@ pub enum DecodeError {
     /// The shape is invalid.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// The data declares another dtype or shape than the tensor has.
+    /// The data declares a dtype or shape that differs from the tensor's.
     #[error("the data is {came}, the tensor {wanted}")]
     Mismatch {
         /// Type and shape of the data.
@@ -49,7 +49,7 @@ pub enum DecodeError {
     /// The data is not base64.
     #[error(transparent)]
     Base64(Base64Error),
-    /// The data is damaged, or is not compressed as `compress` says.
+    /// The data is damaged, or its compression is not the one that `compress` names.
     #[error("the {compress} data is damaged, cut off, or compressed differently: {reason}")]
     Corrupt {
         /// Name of the compression.

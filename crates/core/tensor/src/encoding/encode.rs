@@ -10,10 +10,10 @@ use crate::Dtype;
 use crate::base64_stream::engine;
 use crate::{Compress, DataFormat, OutputEncoding};
 
-/// Default level of zstd: most of the gain for little time.
+/// Compression level of zstd: the library's default, a compromise of size and time.
 const ZSTD_LEVEL: i32 = 3;
 
-/// A returned tensor. Without `blake3` it can be sent again as tensor data.
+/// A returned tensor. It can be sent as tensor data if `blake3` is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EncodedTensor {
     /// Encoded bytes, in base64.

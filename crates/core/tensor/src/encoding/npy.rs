@@ -111,7 +111,7 @@ impl NpyHeader {
         Ok(Self { descr, shape: extents.ok_or_else(|| missing("shape"))? })
     }
 
-    /// Checks that the elements have type `dtype`. numpy has no bfloat16 or 8-bit floats:
+    /// Checks that the elements have type `dtype`. numpy has no bfloat16, 8-bit or 4-bit floats:
     /// extensions store them as raw bytes of the same size (`V2`, `V1`) or as unsigned integers.
     pub fn check_dtype(&self, dtype: Dtype) -> Result<(), NpyError> {
         let (order, code) = self.descr.split_at(usize::from(self.descr.is_ascii()));
@@ -238,7 +238,7 @@ impl<'a> Cursor<'a> {
             let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
             let (number, rest) = self.rest.split_at(digits);
             let extent = number.parse().map_err(|_| {
-                NpyError::Header(format!("extent `{number}` of `shape` is no integer of 64 bits"))
+                NpyError::Header(format!("extent `{number}` of `shape` is not a 64-bit integer"))
             })?;
             extents.push(extent);
             // Python 2 wrote long integers as `3L`.

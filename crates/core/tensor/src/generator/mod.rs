@@ -16,10 +16,10 @@ use rows::{lengths, segments};
 
 pub use quantized::{GlobalScale, QuantizedValues, ScaleRange, ZeroPoints};
 
-/// Most values of `choice`.
+/// Maximum number of values of `choice`.
 pub const MAX_VALUES: usize = 32;
 
-/// Most ranges of `columns`.
+/// Maximum number of ranges of `columns`.
 pub const MAX_COLUMNS: usize = 16;
 
 /// Reason why an `init` cannot be used with its element type.
@@ -38,8 +38,9 @@ impl InitError {
     }
 }
 
-/// Formula of the elements of a tensor, or of the numbers of a complex or packed one. Element `i` depends only on `i` and, for the random kinds, on word `i` of the
-/// argument's stream, or on its key.
+/// Formula of the elements of a tensor, or of the numbers of a complex or packed tensor. Element
+/// `i` depends only on `i` and, for the random kinds, on word `i` of the argument's stream or on
+/// the key of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElementGenerator {
     /// Equal elements with this value.
@@ -73,18 +74,18 @@ pub enum ElementGenerator {
         /// Number of values, at least 1.
         span: u64,
     },
-    /// `low` plus a permutation of 0 … span − 1 at `i`.
+    /// `low` plus element `i` of a random permutation of 0 … span − 1.
     Permutation {
         /// Smallest value that may occur.
         low: i128,
         /// Number of values, at least that of the elements.
         span: u64,
     },
-    /// `low` plus the value at `i + 1` of a rising sequence, plus `i` if no value occurs twice.
+    /// `low` plus the value at `i + 1` of a rising sequence, plus `i` if all values are different.
     Sorted {
         /// Smallest value that may occur.
         low: i128,
-        /// Steps of the sequence: the number of elements plus 1.
+        /// Number of steps of the sequence: the number of elements plus 1.
         points: u64,
         /// Last value of the sequence.
         top: u64,
@@ -94,29 +95,30 @@ pub enum ElementGenerator {
     SortedFloats {
         low: f64,
         width: f64,
-        /// Steps of the sequence: the number of elements plus 1.
+        /// Number of steps of the sequence: the number of elements plus 1.
         points: u64,
     },
     /// `low` plus the value at `i` of a rising sequence.
     Offsets {
         /// Value of the first element.
         low: i128,
-        /// Steps of the sequence: the number of elements less 1.
+        /// Number of steps of the sequence: the number of elements minus 1.
         points: u64,
         /// Last value of the sequence.
         top: u64,
     },
-    /// Differences of neighbours in the rising sequence of another tensor.
+    /// Differences of adjacent values in the rising sequence of another tensor.
     Lengths(OffsetsInit),
-    /// Indices of the last values that are at most `i` in the rising sequence of another tensor.
+    /// For position `i`, the index of the last value that is at most `i` in the rising sequence of
+    /// another tensor.
     Segments(OffsetsInit),
-    /// One of these values.
+    /// Random choice among these values.
     Choice(Vec<f64>),
-    /// Scales, from the words of nodes.
+    /// Scales, each from the stream's key and its index.
     Scales(ScaleRange),
-    /// Whole numbers from `low` on, of which there are `span`, from the words of nodes.
+    /// Integers in `low … low + span - 1`, each from the stream's key and its index.
     ZeroPoints { low: u64, span: u64 },
-    /// Normal numbers, divided by the scale of their block.
+    /// Normal numbers, quantised with the scale of their block.
     Quantized(QuantizedValues),
     /// Like `Uniform`, with a lower bound and a width for each column.
     UniformColumns(Vec<(f64, f64)>),
@@ -145,8 +147,8 @@ impl Dtype {
 }
 
 impl ElementGenerator {
-    /// Fills in the defaults for a tensor of a shape, and checks the parameters. Numbers that a kind does not use are
-    /// ignored, as in the CUDA Evaluation Server.
+    /// Fills in the defaults for a tensor of a shape, and checks the parameters. Numeric fields
+    /// that a kind does not use are ignored, as in the CUDA Evaluation Server.
     pub fn new(init: &TensorInit, dtype: Dtype, shape: &[u64]) -> Result<Self, InitError> {
         for (field, value) in [
             ("mean", init.mean),
@@ -172,7 +174,7 @@ impl ElementGenerator {
             return special::of_scales(init, dtype);
         }
         special::fits_four_bits(init, dtype)?;
-        // The elements that are generated are the numbers.
+        // The generator works on numbers. A packed or complex element has two.
         let (own, numbers) = (shape, shape_of_parts(dtype, shape));
         let shape = &numbers[..];
         let elements = shape.iter().fold(1, |all: u64, &extent| all.saturating_mul(extent));
@@ -195,7 +197,7 @@ impl ElementGenerator {
             kind if dtype.is_float() => Err(InitError::new(
                 "kind",
                 format!(
-                    "`{}` makes integers and the tensor holds {dtype}; use `uniform` or `sorted`, or an integer \
+                    "`{}` generates integers, but the tensor holds {dtype}; use `uniform` or `sorted`, or an integer \
                      dtype",
                     kind.name()
                 ),
@@ -213,7 +215,8 @@ impl ElementGenerator {
         }
     }
 
-    /// Returns the stream that the elements come from: the argument's own, or that of the tensor on which they depend.
+    /// Returns the stream of the random words: the argument's stream, or that of the tensor that it
+    /// depends on.
     pub fn stream(&self, seed: u64, name: &str) -> Philox {
         match self {
             Self::Lengths(of) | Self::Segments(of) => {
@@ -224,7 +227,7 @@ impl ElementGenerator {
     }
 }
 
-/// Rejects fields that have a meaning for other kinds only, and would be ignored.
+/// Rejects fields that only other kinds use, since they would be ignored.
 fn only_for(init: &TensorInit) -> Result<(), InitError> {
     use InitKind::{
         Choice, GlobalScale, Lengths, Offsets, Permutation, Quantized, Randint, Scales, Segments,
@@ -243,7 +246,7 @@ fn only_for(init: &TensorInit) -> Result<(), InitError> {
             "unique",
             init.unique,
             kind == Sorted,
-            "`sorted`; `permutation` has different values, too",
+            "`sorted`; the values of `permutation` are always different",
         ),
         ("block", !init.block.is_empty(), kind == Scales, "`scales`"),
         ("layout", !init.layout.is_rows(), kind == Scales, "`scales`"),
@@ -316,7 +319,7 @@ fn by_column(
     if dtype.is_float() {
         if init.kind == InitKind::Randint {
             let message =
-                format!("`randint` makes integers and the tensor holds {dtype}; use `uniform`");
+                format!("`randint` generates integers, but the tensor holds {dtype}; use `uniform`");
             return Err(InitError::new("kind", message));
         }
         let all: Result<_, InitError> =
@@ -375,17 +378,17 @@ fn offsets(init: &TensorInit, dtype: Dtype, elements: u64) -> Result<ElementGene
     let low = whole("low", init.low.unwrap_or(0.0), dtype)?;
     let high = whole("high", high, dtype)?;
     let top = u64::try_from(high - low).ok().filter(|&top| top <= MAX_SPAN).ok_or_else(|| {
-        let message = format!("leads from {low} to {high}; offsets rise, by at most 2^63");
+        let message = format!("goes from {low} to {high}; offsets must not fall, and may rise by at most 2^63");
         InitError::new("high", message)
     })?;
     if elements < 2 && top > 0 {
-        let message = format!("{elements} elements cannot lead from {low} to {high}; 2 or more do");
+        let message = format!("{elements} elements cannot go from {low} to {high}; use at least 2");
         return Err(InitError::new("high", message));
     }
     Ok(ElementGenerator::Offsets { low, points: elements.saturating_sub(1).max(1), top })
 }
 
-/// Returns a number as one of an integer type.
+/// Returns a number as an integer, if it is whole and the element type can hold it.
 fn whole(field: &'static str, value: f64, dtype: Dtype) -> Result<i128, InitError> {
     let (lowest, highest) = dtype.integer_range().unwrap_or((0, 0));
     let fits = value.fract() == 0.0 && (lowest..=highest).contains(&(value as i128));
@@ -452,7 +455,7 @@ fn normal(init: &TensorInit) -> Result<ElementGenerator, InitError> {
     Ok(ElementGenerator::Normal { mean: init.mean.unwrap_or(0.0), std })
 }
 
-/// Like [`integers`], for the kinds that cover their range by positions.
+/// Like [`integers`], for kinds whose range has at most 2^63 values.
 fn spanned(init: &TensorInit, dtype: Dtype) -> Result<(i128, u64), InitError> {
     let (low, span) = integers(init, dtype)?;
     if span > MAX_SPAN {
@@ -496,8 +499,9 @@ fn integers(init: &TensorInit, dtype: Dtype) -> Result<(i128, u64), InitError> {
     Ok((low, span))
 }
 
-/// Replaces the normal distribution for integers, as the CUDA Evaluation Server does: uniform over
-/// the whole range of the type, and within one million for 64 bits.
+/// Replaces the normal distribution for integers, as the CUDA Evaluation Server does. The
+/// distribution is uniform over the range of the type; for 64-bit types the magnitude is at most
+/// one million.
 fn integer_normal(dtype: Dtype) -> ElementGenerator {
     const MILLION: i128 = 1_000_000;
     let (low, end) = match dtype {

@@ -1,8 +1,9 @@
-//! Quantised values and their scales: two tensors whose elements are computed without each other's content.
+//! Quantised values and their scales: two tensors, each generated without the content of the other.
 //!
-//! A scale is drawn from a range that follows from the standard deviation of the values and the largest number
-//! of their type, and not from the values of its block. So each value needs its own random word and that of
-//! its scale, and no others. The main types are [`QuantizedValues`] and [`ScaleRange`].
+//! A scale is drawn from a range that depends on the standard deviation of the values and the
+//! largest number of their type, not on the values of its block. Each value therefore needs only
+//! its random word and that of its scale. The main types are [`QuantizedValues`] and
+//! [`ScaleRange`].
 
 use super::InitError;
 use crate::element::{Element, for_dtype};
@@ -12,12 +13,12 @@ use crate::{
     shape_of_parts,
 };
 
-/// Standard deviations that the largest quantised number stands for, at the lower end of the range of scales.
-/// Normal numbers are beyond it once in 370 times, and saturate.
+/// Number of standard deviations that map to the largest quantised number, at the lower end of the
+/// range of scales. A normal number exceeds it once in 370 draws, and then saturates.
 const DEVIATIONS: f64 = 3.0;
 
-/// Range of scales: [`low`, 2 · `low`), rounded to their element type. For powers of two `low` is one: a range between
-/// two points midway would hold one scale.
+/// Range of scales: [`low`, 2 · `low`), rounded to their element type. For E8M0, `low` is rounded
+/// to a power of two first: otherwise the whole range could round to a single scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScaleRange {
     pub low: f64,
@@ -25,23 +26,24 @@ pub struct ScaleRange {
     pub dtype: Dtype,
 }
 
-/// Scales of blocks beside a global scale lie from this to twice it, which each type of scales holds.
+/// Lower end of the range of block scales beside a global scale; the upper end is twice as large.
+/// Every type of scales represents this range.
 const BESIDE_GLOBAL: f64 = 64.0;
 
-/// Zero points: whole numbers from `low` on, of which there are `span`.
+/// Zero points: integers in `low … low + span - 1`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ZeroPoints {
     pub low: u64,
     pub span: u64,
-    /// Both halves of the key of their stream.
+    /// Key of their random stream, both halves.
     pub key: [u64; 2],
 }
 
-/// The one scale of all numbers.
+/// Scale that applies to all numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GlobalScale {
     pub range: ScaleRange,
-    /// Both halves of the key of its stream.
+    /// Key of its random stream, both halves.
     pub key: [u64; 2],
 }
 
@@ -51,14 +53,14 @@ pub struct QuantizedValues {
     pub mean: f64,
     /// Standard deviation of the numbers before they are divided.
     pub std: f64,
-    /// Which scale each number has.
+    /// Mapping from numbers to their scales.
     pub blocks: ScaleBlocks,
     pub scales: ScaleRange,
-    /// Both halves of the key of the scales' stream.
+    /// Key of the random stream of the scales, both halves.
     pub key: [u64; 2],
     /// Whether quotients are rounded to whole numbers, ties to even. Floats round by their type.
     pub whole: bool,
-    /// What is added to the quotients.
+    /// Zero points that are added to the quotients, if the type has them.
     pub zeros: Option<ZeroPoints>,
     pub global: Option<GlobalScale>,
 }
@@ -66,13 +68,13 @@ pub struct QuantizedValues {
 impl ZeroPoints {
     /// Returns the zero point with this index.
     pub fn at(self, index: u64) -> u64 {
-        // The upper half of the word: a span is far below 2^32.
+        // The upper half of the word suffices, since the span is far below 2^32.
         self.low + (((node_word(self.key, index) >> 32) * self.span) >> 32)
     }
 }
 
 impl ScaleRange {
-    /// Returns a scale as a number: that with this index, of the stream with this key.
+    /// Returns the scale at `index`, from the stream with this key.
     pub fn at(self, key: [u64; 2], index: u64) -> f64 {
         let u = (node_word(key, index) >> 11) as f64 * 2f64.powi(-53);
         let scaled = u * self.low;
@@ -137,13 +139,13 @@ fn key(pair: &PairInit) -> [u64; 2] {
     Philox::for_argument(pair.seed.unwrap_or(0), &pair.name).key()
 }
 
-/// Returns the range of scales of blocks beside a global scale.
+/// Returns the range of block scales beside a global scale.
 fn beside_global(dtype: Dtype) -> Result<ScaleRange, InitError> {
-    // The largest number and the deviation cancel each other, and the type is checked.
+    // With these arguments the lower end is `BESIDE_GLOBAL`. `range` also checks the type.
     range(BESIDE_GLOBAL, DEVIATIONS, dtype)
 }
 
-/// Returns what is added to the quotients of values of a type.
+/// Returns the zero points that are added to values of a type.
 fn zeros(
     init: &TensorInit,
     dtype: Dtype,
@@ -235,7 +237,7 @@ fn deviation(std: Option<f64>) -> Result<f64, InitError> {
     })
 }
 
-/// Returns the largest number of a type that values are quantised to.
+/// Returns the largest magnitude of a type that values can be quantised to.
 fn largest(dtype: Dtype, field: &'static str) -> Result<f64, InitError> {
     dtype.largest_quantized().ok_or_else(|| {
         let message = format!(
@@ -246,7 +248,7 @@ fn largest(dtype: Dtype, field: &'static str) -> Result<f64, InitError> {
     })
 }
 
-/// Returns the range of scales, if their type holds it with all its digits.
+/// Returns the range of scales, if their type represents it with full precision.
 fn range(std: f64, largest: f64, dtype: Dtype) -> Result<ScaleRange, InitError> {
     let Some((least, most)) = dtype.scale_range() else {
         let message = format!(
@@ -258,8 +260,8 @@ fn range(std: f64, largest: f64, dtype: Dtype) -> Result<ScaleRange, InitError> 
     if low < least || 2.0 * low > most {
         let stds = [least, most / 2.0].map(|scale| scale * largest / DEVIATIONS);
         let message = format!(
-            "with `std` {std} the scales lie from {low:e} to {:e}, and {dtype} holds {least:e} to {most:e}: choose `std` \
-             from {:e} to {:e}, or give the values a scale of all, `global`",
+            "with `std` {std} the scales lie from {low:e} to {:e}, but {dtype} represents {least:e} to {most:e}: choose `std` \
+             from {:e} to {:e}, or give the values a global scale, `global`",
             2.0 * low,
             stds[0],
             stds[1]
@@ -270,7 +272,7 @@ fn range(std: f64, largest: f64, dtype: Dtype) -> Result<ScaleRange, InitError> 
     Ok(ScaleRange { low, dtype })
 }
 
-/// Returns which scale each number has.
+/// Returns the mapping from numbers to scales.
 fn blocks(
     values: (Dtype, &[u64]),
     (dtype, shape): (Dtype, &[u64]),

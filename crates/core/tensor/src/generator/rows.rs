@@ -1,4 +1,4 @@
-//! Contents that follow from a tensor of the kind `offsets`.
+//! Content derived from a tensor of the kind `offsets`.
 
 use super::{ElementGenerator, InitError, holds_up_to};
 use crate::{Dtype, OffsetsInit, TensorInit};

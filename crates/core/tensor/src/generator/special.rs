@@ -1,13 +1,14 @@
-//! Content of element types that have not all kinds or values: complex numbers, scales, and floats of four bits.
+//! Content of element types that do not support all kinds or values: complex numbers, scales, and
+//! 4-bit floats.
 
 use super::{ElementGenerator, InitError, arange, choice, fill_value, normal, uniform};
 use crate::{Dtype, InitKind, TensorInit};
 
-/// Returns the formula of the parts of a complex tensor: constants and ranges are real, random kinds draw
-/// both parts.
+/// Returns the formula of the parts of a complex tensor: constants and ranges are real, and random
+/// kinds draw both parts.
 pub(super) fn of_parts(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     if !init.columns.is_empty() {
-        let message = format!("ranges of columns are for real tensors, and this one holds {dtype}");
+        let message = format!("`columns` is for real tensors, but this one holds {dtype}");
         return Err(InitError::new("columns", message));
     }
     let real = |start| ElementGenerator::Arange { start, step: 0.0, parts: dtype.parts() };
@@ -30,7 +31,7 @@ pub(super) fn of_parts(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerat
         | InitKind::ZeroPoints
         | InitKind::GlobalScale => {
             let message = format!(
-                "`{}` makes real numbers in an order or whole ones, and the tensor holds {dtype}; use `randn`, \
+                "`{}` generates ordered or whole real numbers, but the tensor holds {dtype}; use `randn`, \
                  `uniform` or `choice`",
                 init.kind.name()
             );
@@ -46,7 +47,7 @@ const LARGEST_SCALE: f64 = f64::from_bits((1023 + 127) << 52);
 /// Returns the formula of scales, which are powers of two: `randn` draws exponents, `uniform` values.
 pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     if !init.columns.is_empty() {
-        let message = format!("a tensor of {dtype} has no ranges of columns; use `low` and `high`");
+        let message = format!("`columns` is not supported for {dtype}; use `low` and `high`");
         return Err(InitError::new("columns", message));
     }
     let scale = |field, value: f64| {
@@ -68,7 +69,7 @@ pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenera
             for (field, bound) in [("low", low), ("high", high)] {
                 if !(SMALLEST_SCALE..=LARGEST_SCALE).contains(&bound) {
                     let message =
-                        format!("{dtype} holds 2^-127 to 2^127, and `{field}` is {bound}");
+                        format!("{dtype} holds 2^-127 to 2^127, but `{field}` is {bound}");
                     return Err(InitError::new(field, message));
                 }
             }
@@ -91,7 +92,7 @@ pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenera
         | InitKind::ZeroPoints
         | InitKind::GlobalScale => {
             let message = format!(
-                "`{}` makes values that {dtype} does not hold: it has powers of two and no zero; use `randn`, which \
+                "`{}` generates values that {dtype} cannot hold: it has only powers of two, and no zero; use `randn`, which \
                  draws exponents, `uniform`, `choice`, `full` or `ones`",
                 init.kind.name()
             );
@@ -103,7 +104,8 @@ pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenera
 /// Largest number of E2M1.
 const LARGEST_E2M1: f64 = 6.0;
 
-/// Rejects ranges and values beyond the largest float of four bits, where most of a range would be one number.
+/// Rejects ranges and values beyond the largest 4-bit float, since most of such a range would
+/// become one number.
 pub(super) fn fits_four_bits(init: &TensorInit, dtype: Dtype) -> Result<(), InitError> {
     if dtype != Dtype::Float4E2m1x2 {
         return Ok(());
@@ -122,7 +124,7 @@ pub(super) fn fits_four_bits(init: &TensorInit, dtype: Dtype) -> Result<(), Init
     let mut all = given.chain(values).chain(columns.map(|bound| ("columns", bound)));
     match all.find(|(_, value)| value.abs() > LARGEST_E2M1) {
         Some((field, value)) => {
-            let message = format!("{dtype} holds numbers from -6 to 6, and `{field}` has {value}");
+            let message = format!("{dtype} holds numbers from -6 to 6, but `{field}` has {value}");
             Err(InitError::new(field, message))
         }
         None => Ok(()),

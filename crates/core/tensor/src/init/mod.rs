@@ -18,7 +18,8 @@ use crate::TensorInit;
 /// load.
 const CHUNK: usize = 1 << 16;
 
-/// Writes the elements of a tensor argument of this shape from `first_element` on into `out`, little-endian.
+/// Writes the elements of a tensor argument of this shape from index `first_element` on into `out`,
+/// little-endian.
 ///
 /// `name` is the argument's name, which gives half of the random key. If `out` ends with a part of
 /// an element, that part is unchanged.
@@ -68,7 +69,8 @@ fn whole(out: &mut [u8], dtype: Dtype) -> &mut [u8] {
     &mut out[..bytes]
 }
 
-/// Fills elements, whose first number is `first`. A complex or packed element has two numbers.
+/// Fills elements. `first` is the index of their first number; a complex or packed element has two
+/// numbers.
 fn fill_numbers(
     dtype: Dtype,
     generator: &ElementGenerator,
@@ -84,7 +86,7 @@ fn fill_numbers(
     for_dtype!(dtype, fill_as(generator, stream, first, out));
 }
 
-/// Fills numbers from `first` on.
+/// Fills numbers from index `first` on.
 fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64, out: &mut [u8]) {
     match generator {
         &ElementGenerator::Constant(value) => by_index(first, out, |_| T::from_f64(value)),
@@ -182,8 +184,8 @@ fn by_index<T: Element>(first: u64, out: &mut [u8], element: impl Fn(u64) -> T) 
     }
 }
 
-/// Computes each element from the values of a rising sequence from `first` on, by its place among the elements of `out`.
-/// One more value is there if the sequence has it.
+/// Computes each element from the values of a rising sequence from index `first` on, and its
+/// position in `out`. The values include one more than `out` has elements, if the sequence has it.
 fn rises<T: Element>(
     rising: &Rising,
     first: u64,
