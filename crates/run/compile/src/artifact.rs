@@ -17,7 +17,7 @@ pub struct CompiledModule {
     pub format: ImageFormat,
     /// Kernels in the image, in symbol-table order.
     pub kernels: Vec<KernelInfo>,
-    /// Variables that tensors of a contract can fill; none if the image does not list them.
+    /// Variables that tensors of a contract can fill; empty if the image does not list them.
     #[serde(default)]
     pub variables: Vec<ImageVariable>,
     /// Index in `kernels` of the kernel to run.
@@ -33,7 +33,7 @@ pub struct CompiledModule {
     /// Whether the image came from the cache.
     pub cache_hit: bool,
     pub timings: CompileTimings,
-    /// How the kernel is launched, if its compiler decides that.
+    /// Launch of the kernel, if its compiler determines it.
     #[serde(default)]
     pub launch: Option<CompiledLaunch>,
     /// Intermediate forms of the source by language (`ttir`, `ttgir`, `llir`, `ptx`).
@@ -42,13 +42,13 @@ pub struct CompiledModule {
 }
 
 impl CompiledModule {
-    /// The kernel to run.
+    /// Returns the kernel to run.
     pub fn entry_kernel(&self) -> &KernelInfo {
         &self.kernels[self.entry]
     }
 
-    /// Returns whether both kernels are the same machine code, whatever their names; `None` if the images
-    /// do not show it (only cubins do).
+    /// Returns whether both kernels have the same machine code, regardless of their names. Returns
+    /// `None` unless both images are cubins with the kernels.
     pub fn same_code(&self, other: &CompiledModule) -> Option<bool> {
         if self.format != ImageFormat::Cubin || other.format != ImageFormat::Cubin {
             return None;
@@ -57,8 +57,8 @@ impl CompiledModule {
         super::binary::same_code((&self.image, own), (&other.image, theirs))
     }
 
-    /// Returns whether both images agree in every byte that affects how they run, and start the same
-    /// kernel: two launches of them with the same arguments can then differ only by chance.
+    /// Returns whether both images agree in every byte that affects how they run, and start the
+    /// same kernel. Two launches of them with the same arguments can then differ only by chance.
     pub fn same_image(&self, other: &CompiledModule) -> bool {
         self.format == other.format
             && self.entry_kernel().symbol == other.entry_kernel().symbol
@@ -68,18 +68,19 @@ impl CompiledModule {
     }
 }
 
-/// A launch that the compiler decided. The caller only gives the grid, in programs.
+/// A launch that the compiler determines. The caller only gives the grid, in programs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompiledLaunch {
     /// Threads per block.
     pub threads: u32,
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster, in x, that run one program of the grid; 1 means no cluster.
+    /// Number of blocks of a cluster, along x, that run one program of the grid; 1 means no
+    /// cluster.
     pub blocks_per_program: u32,
-    /// Whether the whole grid is resident at once.
+    /// Whether the whole grid must be resident at once (a cooperative launch).
     pub cooperative: bool,
-    /// The value of each kernel parameter, in order.
+    /// Value of each kernel parameter, in order.
     pub parameters: Vec<PassedValue>,
     /// Device memory that each block of the grid needs besides its arguments.
     pub scratch: Scratch,
@@ -101,11 +102,11 @@ pub struct Scratch {
 pub enum PassedValue {
     /// An argument of the contract, by index.
     Argument(usize),
-    /// A value that the compiler decided.
+    /// A value that the compiler determined.
     Value(Constant),
-    /// The memory of [`CompiledLaunch::scratch`], or null where there is none.
+    /// The memory of [`CompiledLaunch::scratch`], or null if there is none.
     Scratch,
-    /// A tensor of the contract, in the form that the device's copy engine reads.
+    /// A tensor of the contract, as a descriptor for the Tensor Memory Accelerator.
     Map {
         /// Index of the contract's argument.
         argument: usize,
@@ -125,12 +126,12 @@ pub enum Constant {
     Text(String),
 }
 
-/// Duration of a compilation, milliseconds of wall clock.
+/// Duration of a compilation: wall-clock time in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompileTimings {
-    /// The whole stage, including cache look-up and child process.
+    /// Total, including cache look-up and child process.
     pub total_ms: f64,
-    /// The compiler itself; 0 when cached.
+    /// Compiler only; 0 for a cached image.
     pub compiler_ms: f64,
 }
 
@@ -143,14 +144,14 @@ pub struct KernelInfo {
     pub name: String,
     /// Parameters in order; `None` if the image does not list them.
     pub params: Option<Vec<Param>>,
-    /// Resource usage, where known.
+    /// Resource usage, if known.
     pub resources: Option<Resources>,
 }
 
 /// One kernel parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Param {
-    /// Name in the source, where known.
+    /// Name in the source, if known.
     pub name: Option<String>,
     pub ctype: CType,
     /// Size in bytes.
@@ -162,19 +163,19 @@ pub struct Param {
     pub layout: Option<StructLayout>,
 }
 
-/// Where the fields of a structure lie.
+/// Layout of the fields of a structure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StructLayout {
     /// Alignment of the structure, bytes.
     pub align: u32,
-    /// Those of the named fields that the structure has.
+    /// The fields that the contract names and the structure contains.
     pub fields: Vec<Field>,
 }
 
 /// A field of a structure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
-    /// Its path in the structure, such as `inner.scale` or `weights[2]`.
+    /// Path in the structure, such as `inner.scale` or `weights[2]`.
     pub path: String,
     /// Offset in the structure, bytes.
     pub offset: u32,

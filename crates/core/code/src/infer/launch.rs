@@ -25,7 +25,7 @@ pub(crate) struct Launch {
 const AXES: [&str; 3] = ["x", "y", "z"];
 
 impl Launch {
-    /// Returns the launch as a contract has it.
+    /// Returns the launch in the form of a contract.
     pub(crate) fn json(&self) -> Value {
         let mut grid = Map::new();
         let mut block = Map::new();
@@ -52,26 +52,27 @@ impl Launch {
     }
 }
 
-/// Most threads of a grid that is taken as the file launches it: a first run should end soon, even on a CPU.
+/// Maximum number of threads of a grid that is copied from the file, so that a first run ends soon,
+/// even on a CPU.
 const MAX_GIVEN_THREADS: u64 = 1 << 21;
 
-/// Most blocks along an axis of a grid that is taken as the file launches it.
+/// Maximum number of blocks along an axis of a grid that is copied from the file.
 const MAX_GIVEN_BLOCKS: u64 = 65_535;
 
-/// What is known of a kernel beside its own code.
+/// Knowledge about a kernel beyond its own code.
 pub(crate) struct Setting<'s, 'a> {
     /// Tokens of the whole source.
     pub tokens: &'s [&'a str],
     /// Names and values of the integer parameters, in order.
     pub integers: &'s [(&'a str, u64)],
     pub constants: &'s BTreeMap<&'a str, u64>,
-    /// What the file fixes of its launches.
+    /// Launch parameters that the file determines.
     pub given: &'s Launched,
     /// Whether the integer parameters have the values that the file passes.
     pub as_given: bool,
-    /// Whether the block of `given` is one that is asked for.
+    /// Whether the caller asks for the block of `given`.
     pub asks_block: bool,
-    /// The grid that is asked for.
+    /// Grid that the caller asks for.
     pub grid: Option<[u64; 3]>,
     /// Names of the parameters that are arrays of pointers.
     pub arrays: &'s [&'a str],
@@ -121,7 +122,8 @@ pub(crate) fn launch<'a>(
     launch
 }
 
-/// Returns the grid with which the file launches the kernel, if the parameters are those of the file.
+/// Returns the grid with which the file launches the kernel, if the integer parameters have the
+/// file's values and the grid is small enough.
 fn given_grid(setting: &Setting<'_, '_>, block: [u64; 3]) -> Option<[u64; 3]> {
     let grid = setting.given.grid.filter(|_| setting.as_given)?;
     let threads = grid.iter().chain(&block).fold(1_u64, |all, one| all.saturating_mul(*one));
@@ -137,7 +139,7 @@ fn thread_index(axis: usize) -> &'static str {
     ["threadIdx.x", "threadIdx.y", "threadIdx.z"][axis]
 }
 
-/// Returns the threads of a block: an extent from the code, or else a common value.
+/// Returns the threads of a block: an extent from the code, or a common value.
 fn block(
     kernel: &Kernel<'_>,
     tokens: &[&str],
@@ -205,7 +207,7 @@ fn folded(body: &Body<'_>, constants: &BTreeMap<&str, u64>) -> Option<u64> {
     (2..=32).contains(&value).then_some(value * value)
 }
 
-/// Returns the first extent of an array in shared memory.
+/// Returns the first extent of the first array in shared memory.
 fn shared_extent(body: &Body<'_>, constants: &BTreeMap<&str, u64>, most: u64) -> Option<u64> {
     let at = body.tokens.iter().position(|token| *token == "__shared__")?;
     let open = at + body.tokens[at..].iter().take(8).position(|token| *token == "[")?;
@@ -254,7 +256,7 @@ fn along<'a>(
             };
         }
     }
-    // A block for each of the pointers of an array.
+    // Uses one block for each pointer of an array.
     let plain = made.iter().filter(|(_, expression)| **expression == [block_index(axis)]);
     let indexes = plain.map(|(name, _)| *name).chain([block_index(axis)]).collect::<Vec<_>>();
     let by_pointers = body.tokens.windows(4).any(|window| match window {
@@ -264,7 +266,7 @@ fn along<'a>(
     if by_pointers {
         return crate::infer::pointers::SOME.to_string();
     }
-    // Without a guard, the code takes an extent that no other axis and no loop uses.
+    // Without a guard, uses an extent that no other axis and no loop uses.
     let by_threads = made.iter().any(|(_, expression)| expression.contains(&thread_index(axis)))
         || made.is_empty()
             && body.tokens.windows(3).any(|w| w[0] == block_index(axis) && w[1] == "*");
@@ -342,7 +344,7 @@ fn derived<'a>(name: &'a str, body: &Body<'a>) -> Vec<(&'a str, u64)> {
     found
 }
 
-/// Replaces local names in an expression by their definitions, if they have only one.
+/// Replaces local names in an expression by their definitions, if each has only one.
 fn written_out<'a>(
     body: &Body<'a>,
     tokens: &[&'a str],
@@ -373,7 +375,7 @@ fn written_out<'a>(
     now
 }
 
-/// Converts C tokens to an expression of a contract. Returns `None` if they have no equivalent.
+/// Converts C tokens to an expression of a contract. Returns `None` if there is no equivalent.
 fn expression_of(
     tokens: &[&str],
     integers: &[(&str, u64)],

@@ -1,4 +1,5 @@
-//! What a source fixes of the launches of its kernels (`kernel<<<grid, block>>>(…)`). The main function is [`launched`].
+//! Reads what a source determines about the launches of its kernels (`kernel<<<grid, block>>>(…)`).
+//! The main function is [`launched`].
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -8,25 +9,25 @@ use crate::infer::body::{Body, Known};
 use crate::infer::kinds::size_of;
 use crate::infer::lexer::{integer, is_name, read};
 
-/// Most tokens between `<<<` and `>>>`, and in a definition.
+/// Maximum number of tokens between `<<<` and `>>>`, and in a definition.
 const MAX_TOKENS: usize = 256;
 
-/// Most definitions that lead from one name to another.
+/// Maximum number of definitions between one name and another.
 const MAX_DEPTH: usize = 4;
 
-/// Most definitions of one name that are looked at.
+/// Maximum number of definitions of one name that are examined.
 const MAX_DEFINITIONS: usize = 4;
 
-/// Most searches for definitions: each reads the whole source.
+/// Maximum number of searches for definitions. Each search reads the whole source.
 const MAX_SEARCHES: u32 = 64;
 
-/// Most launches of a kernel that are looked at.
+/// Maximum number of launches of a kernel that are examined.
 const MAX_LAUNCHES: usize = 16;
 
-/// Most threads of a block.
+/// Maximum number of threads of a block.
 const MAX_THREADS: u64 = 1024;
 
-/// Most bytes of dynamic shared memory: those of a block of compute capability 9.0.
+/// Maximum dynamic shared memory of a block of compute capability 9.0, in bytes.
 pub(crate) const MAX_SHARED: u64 = 227 << 10;
 
 /// A number that a source passes to a kernel.
@@ -36,14 +37,14 @@ pub(crate) enum Passed {
     Float(f64),
 }
 
-/// What a source fixes of the launches of a kernel.
+/// Launch parameters of a kernel that the source determines.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Launched {
-    /// The block of the first launch whose block is fixed. Kernels are often written for it.
+    /// Block of the first launch whose block is known. Kernels are often written for it.
     pub block: Option<[u64; 3]>,
-    /// The grid of that launch.
+    /// Grid of that launch.
     pub grid: Option<[u64; 3]>,
-    /// Bytes of dynamic shared memory of that launch.
+    /// Dynamic shared memory of that launch, in bytes.
     pub shared: Option<u64>,
     /// Numbers that the first launch passes, by parameter.
     pub passed: Vec<Option<Passed>>,
@@ -84,7 +85,7 @@ impl Scope<'_> {
         Some(self.tokens[before]).filter(|name| is_name(name))
     }
 
-    /// Returns the launch at `<<<`, if its block is fixed.
+    /// Returns the launch at `<<<`, if its block is known.
     fn fixed_at(&self, at: usize) -> Option<Launched> {
         let arguments = self.list(at + 1, ">>>")?;
         let block = self.extents(arguments.get(1)?.clone(), 0)?;
@@ -116,10 +117,10 @@ impl Scope<'_> {
         (arguments.len() == parameters).then(|| numbers.collect())
     }
 
-    /// Returns a floating-point literal, or that of a variable.
+    /// Returns the value of a floating-point literal or of a variable with such a value.
     fn float(&self, range: Range<usize>, depth: usize) -> Option<f64> {
         match &self.tokens[range] {
-            // A negative exponent is a token of its own.
+            // A negative exponent is a separate token.
             [minus @ .., mantissa, "-", exponent] if mantissa.ends_with(['e', 'E']) => {
                 let value = literal(&format!("{mantissa}-{exponent}"))?;
                 matches!(minus, [] | ["-"]).then_some(if minus.is_empty() { value } else { -value })
@@ -158,7 +159,8 @@ impl Scope<'_> {
         None
     }
 
-    /// Returns the extents that an expression means: a number, `dim3(…)`, or a variable with either.
+    /// Returns the extents that an expression denotes: a number, `dim3(…)`, or a variable with
+    /// either.
     fn extents(&self, range: Range<usize>, depth: usize) -> Option<[u64; 3]> {
         if depth > MAX_DEPTH {
             return None;
@@ -183,19 +185,19 @@ impl Scope<'_> {
         }
     }
 
-    /// Uses up one search, if any is left.
+    /// Counts one search. Returns `None` if none is left.
     fn search(&self) -> Option<()> {
         self.searches.set(self.searches.get().checked_sub(1)?);
         Some(())
     }
 
-    /// Returns the value of a variable that another declaration follows.
+    /// Returns the value of a variable in a declaration that continues with another variable.
     fn declared(&self, begin: usize) -> Option<Range<usize>> {
         let end = self.tokens[begin..].iter().take(MAX_TOKENS).position(|token| *token == ",")?;
         Some(begin..begin + end)
     }
 
-    /// Whether the name at `at` is declared as a `dim3`.
+    /// Returns whether the name at `at` is declared as a `dim3`.
     fn is_dim3(&self, at: usize) -> bool {
         let before = self.tokens[..at].iter().rev().take(MAX_TOKENS);
         before.take_while(|token| !matches!(**token, ";" | "}")).any(|token| *token == "dim3")
@@ -210,7 +212,7 @@ impl Scope<'_> {
         Some(extents)
     }
 
-    /// Evaluates an expression of integers and names whose values the source fixes.
+    /// Evaluates an expression of integers and of names whose values the source determines.
     fn value(&self, range: Range<usize>, depth: usize) -> Option<u64> {
         let mut text = String::new();
         let mut tokens = self.tokens[range].iter();

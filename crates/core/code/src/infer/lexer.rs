@@ -7,7 +7,7 @@ use crate::source::{Token, TokenKind, tokens};
 
 use crate::infer::macros::Macros;
 
-/// Most tokens that are read.
+/// Maximum number of tokens that are read.
 pub(crate) const MAX_TOKENS: usize = 200_000;
 
 /// Operators of more than one character, longest first.

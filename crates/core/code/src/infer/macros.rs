@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use crate::infer::lexer::{MAX_TOKENS, closing, is_name, lex};
 
-/// Longest macro body that is expanded, in tokens, and most parameters.
+/// Maximum number of tokens of a macro body that is expanded, and of its parameters.
 const MAX_BODY: usize = 512;
 const MAX_PARAMETERS: usize = 32;
 
-/// Deepest nesting of expansions.
+/// Maximum depth of nested expansions.
 const MAX_DEPTH: usize = 12;
 
-/// Most tokens processed during expansion.
+/// Maximum number of tokens processed during expansion.
 const MAX_STEPS: usize = 4 * MAX_TOKENS;
 
 #[derive(Debug)]
@@ -79,7 +79,7 @@ struct Writer<'m, 'a> {
 }
 
 impl<'a> Writer<'_, 'a> {
-    /// Writes tokens and returns whether they fitted.
+    /// Writes tokens. Returns false if a limit is exceeded.
     fn write(&mut self, tokens: &[&'a str]) -> bool {
         let mut at = 0;
         while at < tokens.len() {

@@ -6,7 +6,7 @@ use crate::infer::kinds::element;
 use crate::infer::lexer::closing;
 use crate::infer::names;
 
-/// Functions with the number of dimensions of the tensor, and whether its slices are layers.
+/// Functions, with the number of dimensions of the tensor and whether its slices are layers.
 const READS: [(&str, usize, bool); 9] = [
     ("tex1Dfetch", 1, false),
     ("tex1D", 1, false),
@@ -25,7 +25,7 @@ const WRITES: [(&str, usize, bool); 4] = [
     ("surf2DLayeredwrite", 3, true),
 ];
 
-/// Extents where no parameter has them, by the number of dimensions.
+/// Default extents, by the number of dimensions, if no parameter gives them.
 const EXTENTS: [u64; 3] = [65_536, 256, 64];
 
 /// Names of parameters that are extents, from the last dimension to the first.
@@ -41,7 +41,7 @@ pub(super) struct Object {
     is_surface: bool,
     dims: usize,
     layered: bool,
-    /// Whether `tex1D` reads it.
+    /// Whether `tex1D` reads the object.
     array: bool,
     dtype: &'static str,
     channels: u64,
@@ -49,10 +49,11 @@ pub(super) struct Object {
     written: bool,
 }
 
-/// Returns what the calls in a body say of the object `name`.
+/// Derives the object `name` from the calls in a body.
 ///
 /// # Errors
-/// No call determines its dimensions, or the texels have a type that no texture has, with a remedy.
+/// Returns a message with a remedy if no call determines its dimensions, or if the texels have a
+/// type that no texture supports.
 pub(super) fn object(tokens: &[&str], name: &str, is_surface: bool) -> Result<Object, String> {
     let what = if is_surface { "surface" } else { "texture" };
     let by_hand = format!("write the contract by hand, with an argument of type `{what}`");
@@ -60,7 +61,7 @@ pub(super) fn object(tokens: &[&str], name: &str, is_surface: bool) -> Result<Ob
     for at in 0..tokens.len() {
         let Some((call, is_write)) = call(tokens[at]) else { continue };
         let Some(arguments) = arguments(tokens, at + 1) else { continue };
-        // The object is the first argument, or the second behind a value or its address.
+        // The object is the first argument, or the second after a value or its address.
         let position = arguments.list.iter().position(|one| *one == [name]);
         if position.is_none_or(|position| position > 1) {
             continue;
@@ -93,19 +94,19 @@ pub(super) fn object(tokens: &[&str], name: &str, is_surface: bool) -> Result<Ob
         known.written |= is_write;
     }
     let found = found.ok_or_else(|| {
-        format!("parameter `{name}` is a {what}, and its code does not say of how many dimensions: {by_hand}")
+        format!("parameter `{name}` is a {what}, whose number of dimensions the code does not show: {by_hand}")
     })?;
     let has_format = !found.dtype.contains("64") && !matches!(found.dtype, "bool" | "bfloat16");
     if !has_format || !matches!(found.channels, 1 | 2 | 4) {
         let Object { dtype, channels, .. } = found;
         return Err(format!(
-            "`{name}` has texels of {channels} × {dtype}, which no {what} has: {by_hand}"
+            "`{name}` has texels of {channels} × {dtype}, which a {what} does not support: {by_hand}"
         ));
     }
     Ok(found)
 }
 
-/// Returns the function of a name, and whether it writes.
+/// Returns the function with this name, and whether it writes.
 fn call(name: &str) -> Option<((&'static str, usize, bool), bool)> {
     let read = READS.iter().find(|(read, ..)| *read == name);
     let write = WRITES.iter().find(|(write, ..)| *write == name);
@@ -157,21 +158,21 @@ fn type_of(tokens: &[&str], value: &[&str]) -> Option<String> {
     let declared = tokens.windows(3).find(|three| {
         three[1] == *name && matches!(three[2], "=" | ";" | ",") && element(three[0]).is_some()
     });
-    // Of a type of two words, the last one is next to the name.
+    // For a type of two words, the second word is next to the name.
     declared.map(|three| match precedes(tokens, name, "unsigned") {
         true => format!("unsigned {}", three[0]),
         false => three[0].to_owned(),
     })
 }
 
-/// Returns whether a word stands two tokens before a name.
+/// Returns whether a word appears two tokens before a name.
 fn precedes(tokens: &[&str], name: &str, word: &str) -> bool {
     tokens.windows(3).any(|three| three[0] == word && three[2] == name)
 }
 
 impl Object {
-    /// Returns the argument of the object and that of its tensor, each with its reason. `integers` are the values of the
-    /// parameters that are integers.
+    /// Returns the argument of the object and that of its tensor, each with its reason. `integers`
+    /// contains the values of the integer parameters.
     pub(super) fn arguments(
         &self,
         (name, seed): (&str, usize),

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use crate::infer::body::{Body, Known, Use};
 use crate::infer::lexer::closing;
 
-/// Pointers of an array whose use does not determine their number.
+/// Default number of pointers of an array whose accesses do not determine it.
 pub(crate) const SOME: u64 = 4;
 
-/// Most pointers of an array.
+/// Maximum number of pointers of an array.
 const MOST: u64 = 4096;
 
 /// An array of pointers and the tensor that it points into, as arguments with their reasons.
@@ -48,7 +48,7 @@ pub(super) fn count(body: &Body<'_>, name: &str, known: &Known<'_>) -> Option<u6
     (1..=MOST).contains(&most).then_some(most)
 }
 
-/// Returns the use of the tensors that an array of pointers points to.
+/// Returns how the kernel uses the tensors that an array of pointers points to.
 pub(super) fn used(body: &Body<'_>, name: &str, bytes: u64, known: &Known<'_>) -> Use {
     let used = body.used(name, bytes, known);
     let mut direct = Some(0);
@@ -61,7 +61,8 @@ pub(super) fn used(body: &Body<'_>, name: &str, bytes: u64, known: &Known<'_>) -
     Use { elements, ..used }
 }
 
-/// Returns the arguments of an array of `count` pointers into a tensor, of which one entry's is given.
+/// Returns the arguments of an array of `count` pointers into a tensor. The given tensor is the one
+/// of a single entry.
 pub(super) fn array(
     name: &str,
     count: Option<u64>,

@@ -26,7 +26,8 @@ pub(super) fn row_length(body: &Body<'_>, pointer: &str, known: &Known<'_>) -> O
     found
 }
 
-/// Returns the number that the only product of a sum is a multiple of, as the `n` of `row * n + column`.
+/// Returns the number that the only product in a sum is a multiple of, such as `n` in `row * n +
+/// column`.
 fn multiplier(index: &[&str], known: &Known<'_>) -> Option<u64> {
     let (mut terms, mut from, mut depth) = (Vec::new(), 0, 0_usize);
     for (at, token) in index.iter().enumerate() {

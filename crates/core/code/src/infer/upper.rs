@@ -54,7 +54,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                     Some(if right.exact { left.saturating_sub(right.value) } else { left })
                 },
                 "<<" => |left, right| left.checked_shl(right.value.try_into().ok()?),
-                // A smaller shift gives a larger result.
+                // The bound holds without the shift, too; only an exact amount may reduce it.
                 ">>" => {
                     |left, right| Some(if right.exact { left >> right.value.min(63) } else { left })
                 }
@@ -181,8 +181,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             return Some(Upper { value, exact: false });
         }
         if self.peek() == "(" {
-            // The value of a function is unknown, except that of a cast written like a call, which
-            // is its argument.
+            // The result of a function is unknown. A cast in the form of a call is the exception:
+            // its value is that of its argument.
             let close = closing(self.body.tokens, self.at)?;
             let cast = matches!(name, "int" | "unsigned" | "size_t" | "long" | "__ldg");
             let inner = self.at + 1..close;

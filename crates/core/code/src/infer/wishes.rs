@@ -1,13 +1,13 @@
-//! What a user fixes of a guessed contract.
+//! Parts of a guessed contract that the user gives.
 
 use std::collections::BTreeMap;
 
 use crate::infer::launched::{Launched, Passed};
 
-/// Largest integer that a guess takes.
+/// Largest integer that a guess accepts.
 pub(crate) const MAX_INTEGER: u64 = 1 << 31;
 
-/// Parts of a contract that are given and not guessed.
+/// Parts of a contract that the user gives, so that they are not guessed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wishes {
     /// Name of the kernel; by default the first of the file.
@@ -34,10 +34,11 @@ impl Wishes {
             .then_some(value as u64)
     }
 
-    /// Returns the launches with what is given in place of what the file fixes. `names` are those of the parameters.
+    /// Returns the launch parameters of the file, with those of the user in their place. `names`
+    /// are the names of the parameters.
     pub(crate) fn over(&self, mut launched: Launched, names: &[String]) -> Launched {
         if self.block.is_some() && self.block != launched.block {
-            // The grid and the shared memory of the file are those of its own block.
+            // The grid and the shared memory in the file belong to the block in the file.
             (launched.grid, launched.shared) = (None, None);
         }
         launched.block = self.block.or(launched.block);

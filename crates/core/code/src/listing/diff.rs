@@ -8,10 +8,10 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{Instructions, opcode};
 
-/// Longest unified diff, in bytes.
+/// Maximum length of a unified diff, in bytes.
 const MAX_UNIFIED_BYTES: usize = 64 << 10;
 
-/// Most opcodes listed, those with the largest differences.
+/// Maximum number of opcodes that are listed, those with the largest differences.
 const MAX_OPCODES: usize = 48;
 
 /// Unchanged lines around each difference.
@@ -28,15 +28,16 @@ pub struct CodeDiff {
     pub reference_instructions: u64,
     /// Number of instructions of the candidate.
     pub candidate_instructions: u64,
-    /// Number of lines that only the candidate has.
+    /// Number of lines that are only in the candidate.
     pub added: u64,
-    /// Number of lines that only the reference has.
+    /// Number of lines that are only in the reference.
     pub removed: u64,
-    /// Unified diff, with three lines of context. Labels are renumbered, and the kernel has the name `kernel`.
+    /// Unified diff, with three lines of context. Labels are renumbered, and the kernel is called
+    /// `kernel`.
     pub unified: String,
     /// Whether the diff is truncated, because the kernels or their differences are long.
     pub truncated: bool,
-    /// Opcodes whose numbers differ, the largest differences first.
+    /// Opcodes with different numbers of uses, the largest differences first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opcodes: Vec<OpcodeCount>,
 }

@@ -13,7 +13,7 @@ mod sass;
 pub use diff::{CodeDiff, CodeLanguage, OpcodeCount, diff};
 pub use linked::{LinkedInstruction, LinkedInstructions, MAX_LINKED, linked};
 
-/// Most instructions of a kernel that are read. Further instructions are omitted, and
+/// Maximum number of instructions of a kernel that are read. Further instructions are omitted, and
 /// [`Instructions::cut`] is set.
 pub const MAX_INSTRUCTIONS: usize = 4096;
 
@@ -60,7 +60,7 @@ fn opcode(line: &str) -> Option<&str> {
     if first.starts_with('@') { words.next() } else { Some(first) }
 }
 
-/// Replaces each run of white space by a space, and trims the ends.
+/// Replaces each run of white space with a space, and trims the ends.
 fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

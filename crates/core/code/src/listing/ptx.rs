@@ -73,8 +73,8 @@ fn is_of_a_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')
 }
 
-/// Replaces the kernel's name, also in the names of its parameters. A kernel may have the name of
-/// an instruction.
+/// Replaces the kernel's name, also in the names of its parameters. Only whole names are replaced,
+/// since a kernel may have the name of an instruction.
 fn without_name(line: &str, symbol: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;

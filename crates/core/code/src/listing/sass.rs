@@ -95,7 +95,7 @@ enum Line<'a> {
 fn parse(line: &str) -> Option<Line<'_>> {
     let line = line.trim();
     if let Some(label) = line.strip_suffix(':') {
-        // Names of sections and functions are also labels, but irrelevant ones.
+        // Names of sections and functions also look like labels, but are irrelevant.
         return label.starts_with(".L_").then_some(Line::Label(label));
     }
     let (address, rest) = line.strip_prefix("/*")?.split_once("*/")?;
@@ -105,8 +105,8 @@ fn parse(line: &str) -> Option<Line<'_>> {
     (is_address && !text.is_empty()).then(|| Line::Instruction { address, text: squeezed(text) })
 }
 
-/// Drops the padding after the last branch: no-operations up to the end of the memory block, with
-/// labels for its end among them.
+/// Drops the padding after the last branch: NOP instructions up to the end of the memory block, and
+/// labels among them.
 fn drop_padding(lines: &mut Vec<Line<'_>>) {
     let is_padding = |line: &Line<'_>| match line {
         Line::Instruction { text, .. } => text == "NOP",
@@ -126,7 +126,7 @@ fn named_anew(lines: &[Line<'_>], symbol: &str) -> Vec<String> {
             Line::Label(_) => None,
         })
         .collect();
-    // A label without a jump to it is only a mark of the compiler.
+    // A label that no jump refers to is only a marker of the compiler.
     let mut names: HashMap<String, String> = HashMap::new();
     for line in lines {
         let place = match line {

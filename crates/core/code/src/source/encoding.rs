@@ -2,11 +2,11 @@
 
 use super::lexer::tokens;
 
-/// Returns the text of a source file. Bytes that are not UTF-8 are accepted within comments of C++,
-/// where they mean nothing; they are read as ISO 8859-1.
+/// Returns the text of a source file. Bytes that are not UTF-8 are accepted in C++ comments, where
+/// they do not affect the code. Then the whole file is read as ISO 8859-1.
 ///
 /// # Errors
-/// Offset of the first byte that is not UTF-8, if one stands outside of comments.
+/// Returns the offset of the first byte that is not UTF-8, if such a byte is outside of comments.
 pub fn text_of(content: Vec<u8>) -> Result<String, usize> {
     let error = match String::from_utf8(content) {
         Ok(text) => return Ok(text),

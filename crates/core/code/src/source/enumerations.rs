@@ -5,8 +5,8 @@ use super::lexer::{Token, TokenKind, tokens};
 /// Maximum number of names that are returned.
 const MAX_NAMES: usize = 4096;
 
-/// Returns the names of enumerations, without their namespaces: those after `enum`, and those that a
-/// `typedef` gives.
+/// Returns the names of enumerations, without their namespaces: those after `enum`, and those that
+/// a `typedef` declares.
 pub fn enumerations(source: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut all = tokens(source).filter(|token| token.kind != TokenKind::Directive).peekable();
@@ -29,7 +29,7 @@ pub fn enumerations(source: &str) -> Vec<String> {
             continue;
         }
         is_typedef = false;
-        // The aliases stand between the last brace and the semicolon.
+        // The aliases are between the last brace and the semicolon.
         let mut depth = 0_u32;
         for next in all.by_ref() {
             match next.text {

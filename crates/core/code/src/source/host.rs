@@ -1,18 +1,18 @@
 //! Removal of host code from a CUDA C++ file. The main function is [`without_host_code`].
 //!
-//! Files written for nvcc contain host functions beside their kernels. A compiler for device code
-//! alone rejects them, or does not know the functions that they call. Device code cannot use host
-//! functions, so the kernels mean the same without them.
+//! Files written for nvcc contain host functions beside their kernels. A compiler of device code
+//! alone rejects these functions, or does not know the functions that they call. Device code cannot
+//! use host functions, so the kernels have the same meaning without them.
 //!
-//! Declarations are classified by their words, and macros are not expanded. If that is not enough,
-//! too much or too little is removed, and the rest does not compile. The function is therefore only
-//! for sources that do not compile unchanged.
+//! Declarations are classified by their words, and macros are not expanded. In rare cases this
+//! removes too much or too little, and the rest does not compile. The function is therefore only
+//! used for sources that do not compile unchanged.
 
 use std::collections::BTreeSet;
 
 use super::lexer::{Token, TokenKind, tokenize};
 
-/// Most names listed in [`DeviceCode::left_out`].
+/// Maximum number of names in [`DeviceCode::left_out`].
 pub(super) const MAX_NAMES: usize = 16;
 
 /// A source without its host code.
@@ -20,7 +20,7 @@ pub(super) const MAX_NAMES: usize = 16;
 pub struct DeviceCode {
     /// The source, with removed code as white space, so that lines and columns are unchanged.
     pub text: String,
-    /// Removed functions and variables, in their order: the first sixteen.
+    /// Removed functions and variables, in source order; at most sixteen.
     pub left_out: Vec<String>,
     /// Number of removed declarations.
     pub count: usize,
@@ -44,7 +44,7 @@ pub fn without_host_code(source: &str) -> Option<DeviceCode> {
         .iter()
         .flat_map(|host| &code[host.first..=host.last])
         .for_each(|token| blank(&mut text, token));
-    // Only whole tokens became spaces, so the text is still UTF-8.
+    // Only whole tokens were replaced by spaces, so the text is still UTF-8.
     let text = String::from_utf8(text).ok()?;
     let left_out = walk.host.iter().take(MAX_NAMES).map(|host| host.name.clone()).collect();
     Some(DeviceCode { text, left_out, count: walk.host.len() })
@@ -86,7 +86,7 @@ pub(super) fn macros_with<'a>(
     qualified.map(|(name, _)| name).collect()
 }
 
-/// Returns the name of a macro and its definition, parameters included, if the token is one.
+/// Returns the name of a macro and its definition with the parameters, if the token defines one.
 pub(super) fn definition<'a>(token: &Token<'a>) -> Option<(&'a str, &'a str)> {
     if token.kind != TokenKind::Directive {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn definition<'a>(token: &Token<'a>) -> Option<(&'a str, &'a str)> {
     Some(rest.split_at(end))
 }
 
-/// Returns the index after the bracket that matches the one at `at`; `None` if there is none.
+/// Returns the index after the bracket that matches the one at `at`, or `None` if none matches.
 fn after_pair(tokens: &[Token<'_>], mut at: usize) -> Option<usize> {
     let mut depth = 0usize;
     loop {
@@ -119,10 +119,10 @@ struct Host {
     name: String,
 }
 
-/// Deepest nesting of namespaces.
+/// Maximum depth of nested namespaces.
 const MAX_DEPTH: usize = 64;
 
-/// A declaration at namespace level: its tokens, and what it is.
+/// A declaration at namespace level: its tokens and its kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Declared {
     pub(super) first: usize,
@@ -130,16 +130,16 @@ pub(super) struct Declared {
     pub(super) kind: DeclaredKind,
 }
 
-/// What a declaration is for.
+/// Kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclaredKind {
-    /// It has a qualifier of the device, in its words or within its braces.
+    /// It contains a device qualifier, in its head or within its braces.
     Device,
     /// A function or a variable of the host.
     Host,
-    /// A constant with a value, no pointer and no array.
+    /// A constant with a value that is neither a pointer nor an array.
     Constant,
-    /// A type, an alias, a variable or something else, which the device may use.
+    /// A type, an alias, a variable or another declaration that the device may use.
     Other,
 }
 
@@ -148,9 +148,9 @@ pub(super) struct Walk<'t, 'a> {
     at: usize,
     qualifiers: &'t BTreeSet<&'a str>,
     host: Vec<Host>,
-    /// Classes with functions, none of which is for the device.
+    /// Classes with functions that contain nothing for the device.
     types: Vec<Host>,
-    /// All declarations, in their order.
+    /// All declarations, in source order.
     pub(super) all: Vec<Declared>,
 }
 
@@ -282,14 +282,16 @@ impl<'t, 'a> Walk<'t, 'a> {
         }
     }
 
-    /// Records a declaration. `end` is the last token before the body of a function, and the last of all.
+    /// Records a declaration. `end` is the index of the last token before the body of a function,
+    /// and `last` that of its last token.
     fn judge(&mut self, first: usize, (end, last): (usize, usize), seen: &Seen<'_>) {
         let tokens = &self.tokens[first..=last];
         let for_device =
             |token: &Token<'_>| is_qualifier(token.text) || self.qualifiers.contains(token.text);
         let mut declarator = tokens.iter().take_while(|token| token.text != "=");
         let is_plain = !declarator.any(|token| matches!(token.text, "*" | "&" | "extern"));
-        // A lambda for the device in a host function is for kernels that the function instantiates.
+        // A device lambda in a host function is for kernels that the function instantiates, so the
+        // body does not count.
         let is_for_device = seen.device || self.tokens[first..=end].iter().any(for_device);
         let host = seen.host_name();
         let kind = if is_for_device {
@@ -401,7 +403,7 @@ impl<'a> Seen<'a> {
         if bracket == "[" {
             self.bracket |= !self.assigned;
         } else if !self.assigned && !self.parenthesis {
-            // None of these words declares a function.
+            // None of these words is the name of a function.
             if matches!(before, Some("alignas" | "__align__" | "__attribute__" | "decltype")) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! A source that includes other files that come with it. The main function is [`united`].
+//! Combines a source with the supplied files that it includes. The main function is [`united`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,12 +49,12 @@ pub struct AmbiguousInclude {
     pub files: Vec<String>,
 }
 
-/// Returns what follows `#include`, if the directive is one.
+/// Returns the text after `#include`, if the directive is one.
 fn include(directive: &str) -> Option<&str> {
     directive.trim_start_matches('#').trim_start().strip_prefix("include").map(str::trim_start)
 }
 
-/// Returns the name in an `#include` directive, if the directive is one with a name.
+/// Returns the name in an `#include` directive, if it is given literally.
 pub fn included_header(directive: &str) -> Option<&str> {
     let rest = include(directive)?;
     let closing = match rest.as_bytes().first()? {
@@ -65,8 +65,8 @@ pub fn included_header(directive: &str) -> Option<&str> {
     rest[1..].split_once(closing).map(|(header, _)| header.trim())
 }
 
-/// Returns a source without its directives that include this name in quotes, if it has any. Lines keep
-/// their numbers.
+/// Returns a source without its directives that include this name in quotes, or `None` if it has
+/// none. Line numbers are unchanged.
 pub fn without_include(source: &str, header: &str) -> Option<String> {
     let quoted = format!("\"{header}\"");
     let is_it = |token: &Token<'_>| {
@@ -81,21 +81,23 @@ pub fn without_include(source: &str, header: &str) -> Option<String> {
         bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
         is_changed = true;
     }
-    // Whole tokens became spaces.
+    // Only whole tokens were replaced by spaces.
     let text = String::from_utf8(text).ok()?;
     is_changed.then_some(text)
 }
 
-/// Finds the files that a source includes, and names each by its path from the root wherever it is included. `at` is the
-/// path of the source among `files`, whose keys are paths of normal components, separated by `/`.
+/// Finds the files that a source includes, and replaces each included name by the file's path from
+/// the root. `at` is the path of the source among `files`, whose keys are paths of normal
+/// components, separated by `/`.
 ///
-/// As compilers do, an included name is sought in the directory of the including file, then in that of the source, and
-/// then in the root. It also means the only file whose path ends with it: callers need no list of include directories.
-/// Names of no file are left as they are. An `#include` of a macro may mean any file. A file whose path is `reserved`, for
-/// the source or for a header of the compiler's, gets another one.
+/// As in a compiler, an included name is searched for in the directory of the including file, then
+/// in that of the source, and then in the root. If it is not there, it refers to the only file
+/// whose path ends with it, so that callers need no list of include directories. Names that match
+/// no file are unchanged. An `#include` of a macro may refer to any file. A file whose path is
+/// `reserved`, for the source or for a header of the compiler, gets a different path.
 ///
 /// # Errors
-/// The ends of several paths fit a name.
+/// Returns an error if several paths end with a name.
 pub fn united<'a>(
     source: &'a str,
     at: &str,
@@ -130,7 +132,8 @@ struct Seek<'f> {
 }
 
 impl Seek<'_> {
-    /// Replaces names of files by their paths, and adds these to `found`. Lines keep their numbers.
+    /// Replaces names of files by their paths, and adds these to `found`. Line numbers are
+    /// unchanged.
     fn renamed<'t>(
         &self,
         text: &'t str,
@@ -146,7 +149,7 @@ impl Seek<'_> {
                 continue;
             };
             let Some(path) = self.file_of(header, at)? else { continue };
-            // The name stands between its delimiters at the beginning of `rest`, which ends the token.
+            // The name is between its delimiters at the beginning of `rest`, which ends the token.
             let begin = token.at + token.text.len() - rest.len();
             let closing = if rest.starts_with('<') { '>' } else { '"' };
             let length = rest[1..].find(closing).map_or(rest.len(), |closing| closing + 2);
@@ -202,8 +205,8 @@ fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Joins a directory and a relative name, without `.` and `..`. Returns `None` for absolute names and those outside of the
-/// root.
+/// Joins a directory and a relative name, without `.` and `..`. Returns `None` for absolute names
+/// and for names outside of the root.
 fn joined(directory: &str, name: &str) -> Option<String> {
     if name.starts_with('/') {
         return None;

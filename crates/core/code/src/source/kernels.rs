@@ -5,7 +5,7 @@
 
 use super::lexer::{Token, TokenKind, tokenize};
 
-/// Most kernels returned.
+/// Maximum number of kernels returned.
 const MAX_KERNELS: usize = 1024;
 
 /// A kernel as the source declares it.
@@ -20,7 +20,7 @@ pub struct SourceKernel {
     /// Whether it is invisible outside the file. The compiler drops it unless it is requested by
     /// name.
     pub internal: bool,
-    /// Name of each parameter, if written plainly.
+    /// Name of each parameter, if it is written literally.
     pub params: Vec<Option<String>>,
 }
 
@@ -40,7 +40,7 @@ pub fn find_kernels(source: &str) -> Vec<SourceKernel> {
     finder.kernels
 }
 
-/// Construct that an open brace belongs to.
+/// Kind of the construct that an open brace belongs to.
 enum Scope {
     Namespace(Vec<String>),
     UnnamedNamespace,

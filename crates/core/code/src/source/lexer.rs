@@ -25,12 +25,12 @@ pub struct Token<'a> {
     pub at: usize,
 }
 
-/// Splits `source` into tokens. It never fails: unknown characters are punctuation.
+/// Splits `source` into tokens. Unknown characters are punctuation, so there are no errors.
 pub fn tokenize(source: &str) -> Vec<Token<'_>> {
     tokens(source).collect()
 }
 
-/// Returns the tokens of [`tokenize`] lazily, for callers that need only the first ones.
+/// Returns the tokens of [`tokenize`] one by one, for callers that need only the first ones.
 pub fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     // Editors on Windows begin a file with a byte order mark.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -42,7 +42,7 @@ struct Lexer<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// Whether the line so far is white space.
+    /// Whether the line contains only white space so far.
     line_start: bool,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Moves to the end of the logical line, which a backslash continues.
+    /// Moves to the end of the logical line. A backslash continues the line.
     fn line_end(&mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {

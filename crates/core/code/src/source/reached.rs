@@ -1,10 +1,13 @@
 //! Removal of everything that device code does not reach. The main function is [`reached_code`].
 //!
-//! Files written for nvcc have types, aliases, constants and classes for their host code. They may use what a compiler
-//! for device code lacks. Here a declaration stays if it is for the device, or if a declaration that stays names what it
-//! declares, in whatever file. Names are compared as words: too much may stay, and macros are followed by their words.
+//! Files written for nvcc have types, aliases, constants and classes for their host code. These may
+//! use functions that a compiler of device code lacks. Here a declaration is kept if it is for the
+//! device, or if a kept declaration in any file mentions a name that it declares. Names are
+//! compared as words, so too much may be kept. Macros are followed by the words in their
+//! definitions.
 //!
-//! Like [`without_host_code`](super::without_host_code), this is only for sources that do not compile otherwise.
+//! Like [`without_host_code`](super::without_host_code), this is only used for sources that do not
+//! compile otherwise.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,14 +18,14 @@ use super::host::{
 use super::includes::included_header;
 use super::lexer::{Token, TokenKind, tokenize};
 
-/// Replacement for `const` before a number that device code reads: a macro of the same length, so that columns are
-/// unchanged. The compiler's prelude defines it as `constexpr`.
+/// Replacement for `const` before a number that device code reads: a macro of the same length, so
+/// that columns are unchanged. The compiler's prelude defines it as `constexpr`.
 pub const DEVICE_CONSTANT: &str = "WG_CX";
 
-/// Folders of headers whose functions are for the host, and the namespace that their names are in.
+/// Folders of headers whose functions are for the host, and the namespace of their names.
 const HOST_LIBRARIES: [(&str, &str); 1] = [("thrust/", "thrust")];
 
-/// Words that name nothing of a source.
+/// Keywords, which are never names of declarations in a source.
 const KEYWORDS: [&str; 24] = [
     "auto",
     "bool",
@@ -58,8 +61,8 @@ struct File<'a> {
     declared: Vec<Declared>,
 }
 
-/// Returns the files of a source with nothing but what their device code reaches; `None` if there is no device code, or
-/// if braces do not match. A file of which all stays is `None`.
+/// Returns the files of a source with only the code that device code reaches. Returns `None` if
+/// there is no device code, or if braces do not match. The entry of an unchanged file is `None`.
 pub fn reached_code(files: &[&str]) -> Option<Vec<Option<DeviceCode>>> {
     let files = files.iter().map(|text| read(text)).collect::<Option<Vec<_>>>()?;
     let (kept, named) = reach(&files);
@@ -81,7 +84,8 @@ fn read(text: &str) -> Option<File<'_>> {
     Some(File { text, all, code, declared })
 }
 
-/// Marks the declarations that stay, by file, and returns the words that they lead to.
+/// Marks the declarations that are kept, by file. Returns the words that they refer to, directly or
+/// through others.
 fn reach<'a>(files: &[File<'a>]) -> (Vec<Vec<bool>>, BTreeSet<&'a str>) {
     let mut declares: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
     let mut macros: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -93,7 +97,7 @@ fn reach<'a>(files: &[File<'a>]) -> (Vec<Vec<bool>>, BTreeSet<&'a str>) {
             let tokens = &file.code[declared.first..=declared.last];
             if declared.kind == DeclaredKind::Device || opened(tokens).is_some() {
                 kept[at][index] = true;
-                // The namespace of a library stays only where something else names it.
+                // The namespace of a library is kept only if something else mentions it.
                 pending.extend(
                     words(tokens).filter(|word| !is_library(word) || opened(tokens).is_none()),
                 );
@@ -123,7 +127,8 @@ fn reach<'a>(files: &[File<'a>]) -> (Vec<Vec<bool>>, BTreeSet<&'a str>) {
     (kept, seen)
 }
 
-/// Removes from a file what does not stay, and makes numbers that stay constants of the device.
+/// Removes the unreached declarations of a file, and makes the remaining constant numbers available
+/// to the device.
 fn without(file: &File<'_>, kept: &[bool], named: &BTreeSet<&str>) -> Option<DeviceCode> {
     let mut text = file.text.as_bytes().to_vec();
     let (mut left_out, mut count) = (Vec::new(), 0);
@@ -152,12 +157,12 @@ fn without(file: &File<'_>, kept: &[bool], named: &BTreeSet<&str>) -> Option<Dev
             count += 1;
         }
     }
-    // Only whole tokens became spaces or other words, so the text is still UTF-8.
+    // Only whole tokens were replaced by spaces or other words, so the text is still UTF-8.
     let text = String::from_utf8(text).ok()?;
     (count > 0).then_some(DeviceCode { text, left_out, count })
 }
 
-/// Returns the first word of X in `using namespace X;`, which stays.
+/// Returns the first word of X in `using namespace X;`. Other tokens give `None`.
 fn opened<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
     match tokens {
         [using, namespace, space, ..] if using.text == "using" && namespace.text == "namespace" => {
@@ -167,7 +172,7 @@ fn opened<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
     }
 }
 
-/// Whether a word is the namespace of a library for the host.
+/// Returns whether a word is the namespace of a library for the host.
 fn is_library(word: &str) -> bool {
     HOST_LIBRARIES.iter().any(|(_, space)| *space == word)
 }
@@ -177,7 +182,8 @@ fn words<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'a str> + use
     words.filter(|word| !KEYWORDS.contains(word))
 }
 
-/// Returns the names that a declaration declares: of a type, of its enumerators, of aliases and variables.
+/// Returns the names that a declaration introduces: of a type, of its enumerators, of aliases and
+/// variables.
 fn names<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = &'a str> + use<'t, 'a> {
     let keyword =
         tokens.iter().position(|token| matches!(token.text, "struct" | "class" | "union" | "enum"));

@@ -1,4 +1,4 @@
-//! Constant functions without an execution space, which nvcc compiles for the device with
+//! Finds constexpr functions without an execution space, which nvcc compiles for the device with
 //! `--expt-relaxed-constexpr`. The main function is [`with_relaxed_constexpr`].
 
 use super::host::macros_with;
@@ -8,10 +8,10 @@ use super::lexer::{Token, TokenKind, tokenize};
 /// compiler's prelude defines it.
 pub const RELAXED_CONSTEXPR: &str = "WG_CONSTX";
 
-/// Limit on the tokens of a declaration that are looked at, on either side of its `constexpr`.
+/// Maximum number of tokens of a declaration that are examined on either side of its `constexpr`.
 const MOST_TOKENS: usize = 512;
 
-/// Whether a word gives a function its execution space.
+/// Returns whether a word gives a function its execution space.
 fn is_space(word: &str) -> bool {
     matches!(word, "__host__" | "__device__" | "__global__")
 }
@@ -45,12 +45,13 @@ pub fn with_relaxed_constexpr(source: &str) -> Option<String> {
     found.then_some(text)
 }
 
-/// Whether a token cannot stand before `constexpr` within the same declaration.
+/// Returns whether a token cannot precede `constexpr` within the same declaration.
 fn ends_declaration(text: &str) -> bool {
     matches!(text, ";" | "{" | "}" | ":")
 }
 
-/// Returns the tokens before the parameters of a function with a body; `None` if these tokens declare something else.
+/// Returns the tokens before the parameters of a function with a body, or `None` if these tokens
+/// declare something else.
 fn declarator<'t, 'a>(code: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
     let mut at = 0;
     let mut angles = 0usize;
@@ -63,7 +64,7 @@ fn declarator<'t, 'a>(code: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
                 continue;
             }
             "operator" => {
-                // The operator's own characters, `()` included, stand before the parameters.
+                // The operator's characters, including `()`, are before the parameters.
                 at += 1;
                 if code.get(at)?.text == "(" {
                     at += 2;
@@ -80,7 +81,7 @@ fn declarator<'t, 'a>(code: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
         at += 1;
     };
     let mut after = closed(code, open)?;
-    // What may stand between the parameters and the body.
+    // Skips tokens that may be between the parameters and the body.
     loop {
         match code.get(after)?.text {
             "{" | ":" => return Some(&code[..open]),
@@ -96,7 +97,7 @@ fn declarator<'t, 'a>(code: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
     }
 }
 
-/// Index behind the bracket that matches the one at `open`.
+/// Returns the index after the bracket that matches the one at `open`.
 fn closed(code: &[Token<'_>], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (at, token) in code.iter().enumerate().skip(open) {

@@ -1,19 +1,20 @@
-//! Compares images: whether they hold the same machine code for a kernel, or are equivalent altogether.
+//! Compares images: whether they contain the same machine code for a kernel, or are fully
+//! equivalent.
 
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
 
-/// Returns the parts of an image that determine how a kernel runs; `None` if the image is no cubin or
-/// lacks the kernel.
+/// Returns the parts of an image that determine how a kernel runs, or `None` if the image is not a
+/// cubin or lacks the kernel.
 ///
-/// These are its instructions, its constants and the initial values of its variables. They exclude names
-/// of kernels, debug information and the order of sections, so that the same code under another name is
-/// equal.
+/// These are its instructions, its constants and the initial values of its variables. Names of
+/// kernels, debug information and the order of sections are excluded, so that the same code under
+/// another name is equal.
 fn essence(image: &[u8], symbol: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     let elf = ElfFile64::<object::Endianness>::parse(image).ok()?;
     let text = elf.section_by_name(&format!(".text.{symbol}"))?;
-    // Functions that the kernel may call. Functions that it does not call can make equal kernels differ:
-    // the result errs on the side of "not the same".
+    // The kernel may call any of these functions. One that it does not call can make equal kernels
+    // differ, so the result errs on the side of "not the same".
     let functions = elf.sections().filter(|section| {
         section
             .name()
@@ -25,7 +26,7 @@ fn essence(image: &[u8], symbol: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     others.into_iter().for_each(|other| code.extend_from_slice(other));
     let constants = elf.sections().filter(|section| {
         let name = section.name().unwrap_or_default();
-        // Bank 0 holds arguments, whose size is part of the kernel.
+        // Bank 0 contains the arguments; their size is part of the kernel.
         name.starts_with(".nv.constant") && !name.starts_with(".nv.constant0.")
             || name == format!(".nv.constant0.{symbol}")
             || name == ".nv.global.init"
@@ -35,8 +36,8 @@ fn essence(image: &[u8], symbol: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((code, bytes.concat()))
 }
 
-/// Returns whether both cubins run the same instructions with the same constants; `None` if the images do
-/// not show it (PTX, fat binaries).
+/// Returns whether both cubins run the same instructions with the same constants, or `None` if the
+/// images do not show it (PTX, fat binaries).
 pub(crate) fn same_code(a: (&[u8], &str), b: (&[u8], &str)) -> Option<bool> {
     Some(essence(a.0, a.1)? == essence(b.0, b.1)?)
 }
@@ -44,8 +45,9 @@ pub(crate) fn same_code(a: (&[u8], &str), b: (&[u8], &str)) -> Option<bool> {
 /// A section: name, type, flags, size, link, info, alignment, and bytes.
 type Section<'a> = (&'a [u8], u32, u64, u64, u32, u32, u64, &'a [u8]);
 
-/// Returns whether no driver can distinguish two cubins: every section is equal, including registers,
-/// sizes of variables and launch limits, except sections that describe where the code came from.
+/// Returns whether no driver can distinguish two cubins. Every section is equal, including
+/// registers, sizes of variables and launch limits, except sections that describe the origin of the
+/// code.
 pub(crate) fn same_image(a: &[u8], b: &[u8]) -> bool {
     matches!((everything(a), everything(b)), (Some(a), Some(b)) if a == b)
 }
@@ -82,7 +84,7 @@ fn everything(image: &[u8]) -> Option<(Machine, Vec<Section<'_>>)> {
     Some((machine, sections))
 }
 
-/// Returns whether a section is for debuggers and people only: no launch reads it.
+/// Returns whether a section is only for debuggers and people. No launch reads it.
 fn tells_origin(name: &[u8]) -> bool {
     let prefixes: [&[u8]; 4] = [b".debug_", b".nv_debug_", b".note.nv.tkinfo", b".comment"];
     prefixes.iter().any(|prefix| name.starts_with(prefix))

@@ -17,7 +17,7 @@ const MAX_KERNELS: usize = 4096;
 /// Maximum number of parameters of one kernel.
 const MAX_PARAMS: usize = 4096;
 
-/// Shared memory that the system reserves at the start of a block, on architectures where it does.
+/// Shared memory that the system reserves at the start of a block, on some architectures, in bytes.
 const RESERVED_SHARED: u32 = 1024;
 
 /// Flag of a function symbol that is a kernel (`STO_CUDA_ENTRY`).
@@ -36,7 +36,7 @@ pub(crate) struct Cubin {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawKernel {
     pub symbol: String,
-    /// Parameters in order; `None` if the image lists none of a kernel that has some.
+    /// Parameters in order; `None` if the kernel has parameters that the image does not list.
     pub params: Option<Vec<RawParam>>,
     pub resources: Resources,
 }
@@ -50,10 +50,10 @@ pub(crate) struct RawParam {
     pub offset: u32,
 }
 
-/// Why bytes are not a cubin.
+/// Reasons why bytes are not a valid cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CubinError {
-    #[error("the cubin is no ELF file: it begins with {found}")]
+    #[error("the cubin is not an ELF file: it begins with {found}")]
     NotElf { found: String },
     #[error("the cubin is truncated: {missing} of {expected} bytes are missing")]
     Truncated { missing: u64, expected: u64 },
@@ -142,8 +142,8 @@ fn check_length(header: &FileHeader64<LittleEndian>, bytes: &[u8]) -> Result<(),
     Ok(())
 }
 
-/// Returns the architecture, which moved within the flags with version 8 of the format (CUDA 12.8 and
-/// up).
+/// Returns the architecture. Version 8 of the format (CUDA 12.8 and later) has it at another
+/// position in the flags.
 fn arch(header: &FileHeader64<LittleEndian>) -> u32 {
     let flags = header.e_flags(LittleEndian);
     if header.e_ident().abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff }
@@ -172,8 +172,9 @@ impl<'a> Module<'a> {
             .and_then(|a| a.u32(1))
     }
 
-    /// Returns a kernel's static shared memory, bytes. From sm_90 on, the section counts 1024 bytes that
-    /// the system reserves; ptxas and the driver's function attribute do not.
+    /// Returns a kernel's static shared memory in bytes. From sm_90 on, the section includes 1024
+    /// bytes that the system reserves; the figures of ptxas and of the driver's function attribute
+    /// do not.
     fn static_shared(&self, symbol: &str) -> u32 {
         let reserved =
             if self.sizes.contains_key(".nv.shared.reserved.0") { RESERVED_SHARED } else { 0 };
@@ -217,8 +218,9 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Returns the largest block that fits the register file (65536 registers per block, allotted to warps in
-/// units of 256) and the bound that the code declares.
+/// Returns the largest number of threads per block that fits both the register file and the bound
+/// that the code declares. The file has 65536 registers per block, allocated to warps in units of
+/// 256.
 pub(crate) fn max_threads_per_block(registers: u32, bound: Option<u32>) -> u32 {
     let per_warp = (registers.clamp(1, 255) * 32).next_multiple_of(256);
     let by_registers = (65536 / per_warp * 32).min(1024);

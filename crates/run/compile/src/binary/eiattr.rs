@@ -1,9 +1,9 @@
 //! Attribute lists of machine code (`.nv.info` sections).
 //!
-//! Each entry is a format byte, an attribute byte and 16 bits that are either the value or, for the
-//! sized format, the length of the payload that follows. NVIDIA does not document the attributes;
-//! the meanings used here were read off images whose source is known (tests/fixtures/cubin) and
-//! agree with what ptxas prints about them.
+//! Each entry has a format byte, an attribute byte and 16 bits. The 16 bits are the value or, for
+//! the sized format, the length of the payload that follows. NVIDIA does not document the
+//! attributes. The meanings used here were derived from images with known sources
+//! (tests/fixtures/cubin) and agree with the output of ptxas.
 
 /// An entry of an attribute list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ const KPARAM_INFO_V2: u8 = 0x45;
 /// Format with a separate payload.
 const SIZED: u8 = 0x04;
 
-/// Splits an attribute list. Stops at the first entry that does not fit.
+/// Splits an attribute list. Stops at the first entry that is incomplete.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
     std::iter::from_fn(move || {
         let (head, rest) = bytes.split_at_checked(4)?;

@@ -12,7 +12,7 @@ const MAGIC: u32 = 0xba55_ed50;
 /// Maximum number of images read.
 const MAX_ENTRIES: usize = 256;
 
-/// Largest image that is unpacked, bytes.
+/// Maximum size of an unpacked image, in bytes.
 const MAX_IMAGE_BYTES: u64 = 256 << 20;
 
 const FLAG_LZ4: u64 = 0x2000;
@@ -40,7 +40,7 @@ pub(crate) struct FatbinEntry<'a> {
     unpacked_size: u64,
 }
 
-/// Why bytes are not a fatbin.
+/// Reasons why bytes are not a valid fatbin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FatbinError {
     #[error("the fatbin begins with {found:#010x} instead of {MAGIC:#010x}")]
@@ -78,7 +78,7 @@ pub(crate) fn read_fatbin(bytes: &[u8]) -> Result<Vec<FatbinEntry<'_>>, FatbinEr
     Ok(entries)
 }
 
-/// Reads the image whose header is at `at`. Also returns where the next header begins.
+/// Reads the image whose header is at `at`. Also returns the position of the next header.
 fn read_entry(bytes: &[u8], at: usize) -> Option<(FatbinEntry<'_>, usize)> {
     let head = bytes.get(at..)?;
     let header_size = u32_at(head, 4)? as usize;
@@ -104,7 +104,7 @@ fn read_entry(bytes: &[u8], at: usize) -> Option<(FatbinEntry<'_>, usize)> {
 }
 
 impl<'a> FatbinEntry<'a> {
-    /// Returns the image, unpacked; `None` if its compression is not supported.
+    /// Returns the unpacked image, or `None` if its compression is not supported.
     pub(crate) fn image(&self) -> Option<Cow<'a, [u8]>> {
         if self.flags & FLAG_ZSTD != 0 {
             return unpack_zstd(self.payload, self.unpacked_size).map(Cow::Owned);

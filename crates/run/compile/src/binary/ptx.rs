@@ -29,7 +29,7 @@ pub(crate) struct PtxKernel {
 /// A parameter of a PTX kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PtxParam {
-    /// Type, as far as the declaration shows it.
+    /// Type, as far as the declaration determines it.
     pub ctype: CType,
     /// Size, bytes.
     pub bytes: u32,
@@ -37,7 +37,7 @@ pub(crate) struct PtxParam {
     pub offset: u32,
 }
 
-/// Why a text is not a PTX module.
+/// Reasons why a text is not a PTX module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PtxError {
     #[error("the PTX declares no `.version`")]
@@ -46,7 +46,7 @@ pub(crate) enum PtxError {
     BadVersion { found: String },
     #[error("the PTX declares no `.target`")]
     NoTarget,
-    #[error("the parameters of PTX kernel {kernel:?} are not understood at {at:?}")]
+    #[error("cannot parse the parameters of PTX kernel {kernel:?} at {at:?}")]
     Params { kernel: String, at: String },
     #[error("a PTX kernel has no name or no body at {at:?}")]
     Entry { at: String },
@@ -198,8 +198,8 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// Returns the type and size of a scalar. Compilers write `.u` and `.b` types for signed values, unsigned
-/// values and pointers alike.
+/// Returns the type and size of a scalar. Compilers write `.u` and `.b` types for signed values,
+/// unsigned values and pointers alike.
 fn scalar(word: &str) -> Option<(CType, u32)> {
     Some(match word {
         "f32" => (CType::F32, 4),
@@ -226,7 +226,8 @@ pub(super) fn size_of(word: &str) -> Option<u32> {
     scalar(word).map(|(_, bytes)| bytes)
 }
 
-/// Returns the CUDA release that introduced a PTX version, as `cuDriverGetVersion` counts (13000 = 13.0).
+/// Returns the CUDA release that introduced a PTX version, in the encoding of `cuDriverGetVersion`
+/// (13000 = 13.0).
 pub(crate) fn cuda_version_of((major, minor): (u32, u32)) -> i32 {
     let (cuda_major, cuda_minor) = match (major, minor) {
         (0..7, _) => (10, 2),

@@ -25,20 +25,21 @@ pub struct ImageVariable {
     pub bytes: u64,
     /// Whether it is declared `__constant__`.
     pub is_constant: bool,
-    /// Whether the source gives it content other than zeros.
+    /// Whether the source initialises it with content other than zeros.
     pub is_initialised: bool,
 }
 
 impl ImageVariable {
     fn new(symbol: &str, bytes: u64, is_constant: bool, is_initialised: bool) -> Self {
-        // The symbol of an instance of a template lacks the types that a function has behind its name.
+        // The symbol of a template instance lacks the parameter types that follow the name of a
+        // function.
         let name = demangle(symbol).or_else(|| demangle(&format!("{symbol}vv")));
         let name = name.map_or_else(|| symbol.to_owned(), |function| plain(&function.name));
         Self { symbol: symbol.to_owned(), name, bytes, is_constant, is_initialised }
     }
 }
 
-/// Returns the variables of an image; none if the image does not list them.
+/// Returns the variables of an image; empty if the image does not list them.
 pub(crate) fn variables_of(image: &[u8], format: ImageFormat) -> Vec<ImageVariable> {
     match format {
         ImageFormat::Ptx => in_ptx(&String::from_utf8_lossy(image)),
@@ -47,7 +48,7 @@ pub(crate) fn variables_of(image: &[u8], format: ImageFormat) -> Vec<ImageVariab
     }
 }
 
-/// Removes the names that a compiler gives to namespaces without a name.
+/// Removes the names that compilers give to unnamed namespaces.
 fn plain(name: &str) -> String {
     let is_own = |part: &&str| {
         !part.starts_with("_INTERNAL_")
@@ -81,7 +82,7 @@ fn in_ptx(text: &str) -> Vec<ImageVariable> {
     found
 }
 
-/// Reads `.align 4 .b8 c[16] =` behind the state space.
+/// Parses `.align 4 .b8 c[16] =` after the state space.
 fn declared(tokens: &[Token<'_>], is_constant: bool) -> Option<ImageVariable> {
     let is_initialised = tokens.iter().any(|token| token.text == "=");
     let (mut element, mut rest) = (None, tokens);
@@ -129,7 +130,7 @@ fn in_cubin(bytes: &[u8]) -> Result<Vec<ImageVariable>, object::Error> {
         let name = String::from_utf8_lossy(symbol.name(endian, symbols.strings())?).into_owned();
         let is_initialised = match is_constant {
             false => home.starts_with(b".nv.global.init"),
-            // Constants without content are stored as zeros.
+            // Constants without an initialiser are stored as zeros.
             true => {
                 let from = symbol.st_value(endian).saturating_sub(section.sh_addr(endian));
                 let data = section.data(endian, bytes)?.get(from as usize..).unwrap_or_default();

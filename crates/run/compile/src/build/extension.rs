@@ -12,7 +12,7 @@ use crate::protocol::{BuildStep, BuildWay};
 use crate::toolchain::{NvccInstall, Toolchain, TorchInstall, host, library_dirs, toolkit_roots};
 use warpgauge_model::FailureCode;
 
-/// Names of the two ways to compile, for the log.
+/// Names of the two variants of a compilation, for the log.
 const LEAN: &str = "lean headers";
 const WHOLE: &str = "whole headers";
 
@@ -63,7 +63,7 @@ pub(super) fn plan(
 
 fn no_cxx() -> CompileError {
     CompileError::Environment {
-        what: "there is no g++ in /usr/local/bin, /usr/bin or /bin, which compiles extensions"
+        what: "there is no g++ in /usr/local/bin, /usr/bin or /bin, which is needed to compile extensions"
             .into(),
         remedy: CXX_REMEDY.into(),
     }
@@ -77,12 +77,12 @@ fn nvcc<'a>(
     let environment =
         |what: String, remedy: &str| CompileError::Environment { what, remedy: remedy.to_owned() };
     let Some(built_for) = &python.cuda else {
-        let what = "this PyTorch is built for the CPU alone".to_owned();
+        let what = "this PyTorch is built for the CPU only".to_owned();
         return Err(environment(what, "install one that is built for CUDA"));
     };
     let found = toolchain.nvcc.as_ref().ok_or_else(|| {
         let what =
-            "CUDA sources of an extension are compiled by nvcc, and none was found".to_owned();
+            "nvcc compiles the CUDA sources of extensions, but none was found".to_owned();
         environment(what, NVCC_REMEDY)
     })?;
     let major = |version: &str| version.split('.').next().unwrap_or_default().to_owned();
@@ -112,7 +112,7 @@ impl Making<'_> {
         self.torch.site_packages.join("torch/include")
     }
 
-    /// Returns macros and header directories for both compilers. `lean` is a directory that is searched
+    /// Returns macros and header directories for both compilers. The directory `lean` is searched
     /// first.
     fn common(&self, lean: Option<&str>) -> Vec<String> {
         let mut words = vec![
@@ -136,7 +136,8 @@ impl Making<'_> {
         words
     }
 
-    /// Returns CUDA's header directories: the toolkit's, and those of libraries that came with PyTorch.
+    /// Returns CUDA's header directories: those of the toolkit, and those of libraries that were
+    /// installed with PyTorch.
     fn cuda_include(&self) -> Vec<PathBuf> {
         let Some(nvcc) = self.cuda else { return Vec::new() };
         let mut found = nvcc.include_dirs.clone();
@@ -145,7 +146,7 @@ impl Making<'_> {
         let packages = toolkit_roots(&self.torch.site_packages).into_iter();
         found.extend(packages.map(|package| package.join("include")));
         let mut seen = std::collections::BTreeSet::new();
-        // The compiler searches the system's own directories last, at their default position.
+        // The compiler searches the system's directories last, at their default position.
         found.retain(|dir| {
             dir.is_dir() && dir != Path::new("/usr/include") && seen.insert(dir.clone())
         });
@@ -243,7 +244,7 @@ impl Making<'_> {
         directories.extend(SYSTEM_LIBRARIES.map(PathBuf::from));
         directories.iter().find_map(|directory| library_in(directory, name)).ok_or_else(|| {
             let message = format!(
-                "extra_ldflags: there is no lib{name}.so beside this PyTorch, in the CUDA toolkit or the \
+                "extra_ldflags: there is no lib{name}.so installed with this PyTorch, in the CUDA toolkit or the \
                  system's libraries"
             );
             CompileError::rejected(FailureCode::CompilerOptionRefused, message)

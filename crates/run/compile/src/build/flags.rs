@@ -1,5 +1,6 @@
-//! The options that a submission may pass to the compilers of an extension. Options that read or write
-//! files, or choose programs, are refused by name; unknown options are refused too.
+//! The options that a submission may pass to the compilers of an extension. Only options that
+//! affect the generated code are accepted. Options that read or write files or choose programs, and
+//! unknown options, are rejected.
 
 use crate::error::CompileError;
 use crate::options::{self, CheckedOptions};
@@ -14,7 +15,7 @@ const LONGEST: usize = 1024;
 const HOST: [&str; 12] =
     ["-O", "-g", "-std=", "-D", "-U", "-W", "-w", "-f", "-m", "-pthread", "-pedantic", "-ansi"];
 
-/// Prefixes of exceptions to [`HOST`], which do access files or choose programs.
+/// Prefixes of exceptions to [`HOST`], which access files or choose programs.
 const HOST_REFUSED: [&str; 20] = [
     "-Wl,",
     "-Wa,",
@@ -38,7 +39,7 @@ const HOST_REFUSED: [&str; 20] = [
     "-ftest-coverage",
 ];
 
-/// CUDA libraries, which are found beside PyTorch or in the toolkit.
+/// CUDA libraries, which are searched for beside PyTorch and in the toolkit.
 const OF_CUDA: [&str; 11] = [
     "cuda",
     "cudart",
@@ -83,8 +84,8 @@ pub(super) fn host(given: &[String]) -> Result<Vec<String>, CompileError> {
     Ok(words)
 }
 
-/// Checks options of nvcc. The result is for a device of this architecture only, even if the options name
-/// others.
+/// Checks options of nvcc. The result is only for devices of this architecture, even if the options
+/// name others.
 pub(super) fn device(given: &[String], arch: u32) -> Result<CheckedOptions, CompileError> {
     bounded("extra_cuda_cflags", given)?;
     let mut words: Vec<String> = Vec::new();
@@ -115,8 +116,8 @@ pub(super) fn device(given: &[String], arch: u32) -> Result<CheckedOptions, Comp
                 let parts = value.trim_matches(['\'', '"']).split(',').map(str::to_owned);
                 host_words.extend(host(&parts.collect::<Vec<_>>())?);
             }
-            // This has no effect: every object is linked with others, and sources are compiled one after
-            // another.
+            // This option has no effect: every object is linked with others, and sources are
+            // compiled one at a time.
             "threads" | "t" => {
                 if joined.is_none() {
                     rest.next();
@@ -155,7 +156,7 @@ pub(super) fn link(given: &[String]) -> Result<Vec<Linked>, CompileError> {
     let mut linked = Vec::new();
     for option in given.iter().flat_map(|option| option.split_whitespace()) {
         let library = option.strip_prefix("-l");
-        // The build knows the library directories and symbols itself.
+        // The build determines the library directories and symbols itself.
         let ignored = ["-L", "-Wl,-rpath", "-Wl,--no-as-needed", "-Wl,--as-needed", "-O", "-s"];
         match library {
             Some(name) if OF_CUDA.contains(&name) => linked.push(Linked::OfCuda(name.to_owned())),
@@ -173,7 +174,8 @@ pub(super) fn link(given: &[String]) -> Result<Vec<Linked>, CompileError> {
     Ok(linked)
 }
 
-/// Returns whether an option is one word of a command line, as its author wrote it.
+/// Returns whether an option is one word of a command line, of acceptable length. Macros may
+/// contain white space.
 fn sound(option: &str) -> bool {
     let free = option.starts_with("-D");
     !option.chars().any(|c| c.is_control() || (c.is_whitespace() && !free))
@@ -191,7 +193,7 @@ fn bounded(name: &str, given: &[String]) -> Result<(), CompileError> {
 
 fn too_many(name: &str) -> CompileError {
     let message = format!(
-        "{name}: at most {MOST} options of at most {LONGEST} bytes are given to a compiler"
+        "{name}: at most {MOST} options of at most {LONGEST} bytes each are accepted"
     );
     CompileError::rejected(FailureCode::TooManyCompilerOptions, message)
 }

@@ -1,11 +1,11 @@
 //! Replacements of PyTorch's headers that contain only what a source uses.
 //!
-//! Compiling `torch/extension.h` and `torch/types.h` takes most of the time of a small extension. For a
-//! source that does not need all of them, headers with these names come first in the search path. They
-//! include PyTorch's own headers, one for each operator that the source mentions, and define tensor
-//! factories as PyTorch does. A source that does not compile with them is compiled with the complete
-//! headers (the ways of a [`BuildStep`](crate::protocol::BuildStep)). Lean headers may therefore lack
-//! declarations, but those that they have must mean the same.
+//! Compiling `torch/extension.h` and `torch/types.h` takes most of the time of a small extension.
+//! For a source that does not need all of them, headers with these names come first in the search
+//! path. They include PyTorch's headers of the operators that the source mentions, and define
+//! tensor factories as PyTorch does. A source that does not compile with them is compiled with the
+//! complete headers (the ways of a [`BuildStep`](crate::protocol::BuildStep)). Lean headers may
+//! therefore lack declarations, but their declarations must have the same meaning.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,10 @@ use std::path::Path;
 /// Headers of a source, by their paths.
 pub(super) type Headers = Vec<(&'static str, String)>;
 
-/// PyTorch's header that defines the `torch::` factories for which there is no lean one.
+/// PyTorch's header that defines the `torch::` factories without a lean version.
 const FACTORIES: &str = "torch/csrc/autograd/generated/variable_factories.h";
 
-/// Namespaces of PyTorch with separate headers: a source that uses one needs the complete headers.
+/// Namespaces of PyTorch with separate headers. A source that uses one needs the complete headers.
 const WHOLE: [&str; 14] = [
     "nn",
     "autograd",
@@ -46,8 +46,8 @@ pub(super) enum For {
     Cuda,
 }
 
-/// Returns lean headers for a source, given PyTorch's headers in `include`; `None` if the source needs
-/// the complete headers.
+/// Returns lean headers for a source, given PyTorch's headers in `include`. Returns `None` if the
+/// source needs the complete headers.
 pub(super) fn headers(source: &str, include: &Path, reader: For) -> Option<Headers> {
     let names = mentioned(source);
     if names.iter().any(|name| WHOLE.contains(&name.as_str())) {
@@ -67,7 +67,7 @@ pub(super) fn headers(source: &str, include: &Path, reader: For) -> Option<Heade
     if source.contains("AT_DISPATCH") {
         add("ATen/Dispatch.h");
     }
-    // Operators between tensors: function bodies may use some, prototypes cannot.
+    // Operators between tensors: function bodies may use some, but prototypes cannot.
     if reader == For::Host && source.contains("return") {
         add("ATen/TensorOperators.h");
     }
@@ -104,14 +104,15 @@ pub(super) fn headers(source: &str, include: &Path, reader: For) -> Option<Heade
         headers.push((name, text.clone()));
     }
     if reader == For::Cuda && !source.contains("intrin.h") && !source.contains("_mm") {
-        // Vector intrinsics of the host, which PyTorch's types include and kernels do not use.
+        // Replaces the vector intrinsics of the host, which PyTorch's types include and kernels do
+        // not use.
         headers
             .extend(["immintrin.h", "x86intrin.h"].map(|name| (name, "#pragma once\n".to_owned())));
     }
     Some(headers)
 }
 
-/// Returns whether PyTorch has the operators that a lean factory calls.
+/// Returns whether PyTorch provides the operator that a lean factory calls.
 fn has_own(include: &Path, name: &str) -> bool {
     include.join(format!("ATen/ops/{name}_ops.h")).is_file()
 }
@@ -174,8 +175,8 @@ struct Factory {
     text: &'static str,
 }
 
-/// The most common factories. Each calls the same operator as PyTorch's, and needs only that operator's
-/// header.
+/// The most common factories. Each calls the same operator as PyTorch's factory, and needs only the
+/// header of that operator.
 const OWN: [Factory; 9] = [
     Factory {
         name: "empty",

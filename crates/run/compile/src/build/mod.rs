@@ -1,10 +1,10 @@
 //! Builds files with the system's linker: modules that Python processes load (PyTorch extensions, and
 //! modules that Triton compiles besides kernels), and whole programs.
 //!
-//! A process that runs submitted code starts no compilers: it requests a file and receives it. [`order`]
-//! has the requests of such processes, [`program`] the server's own orders, [`plan`] the resulting
-//! commands. They run in a compile child, which can access only the parts of the machine that they need.
-//! Results are cached by their content.
+//! A process that runs submitted code starts no compilers: it requests a file and receives it.
+//! [`order`] contains the requests of such processes, [`program`] the server's orders, and [`plan`]
+//! the resulting commands. The commands run in a compile child, which can access only the parts of
+//! the machine that they need. Results are cached by their content.
 
 mod extension;
 mod flags;
@@ -33,7 +33,7 @@ pub struct BuildOutput {
     pub object: Arc<[u8]>,
     /// Content address of the file in the cache.
     pub key: String,
-    /// How the sources were compiled, where there is a choice.
+    /// Variant by which each source was compiled, if there are several.
     pub how: String,
     /// Compiler warnings.
     pub log: String,

@@ -18,7 +18,7 @@ pub enum BuildOrder {
     Assembly(AssemblyOrder),
 }
 
-/// Sources as `load_inline` composes them, and the caller's options.
+/// Sources in the form of `load_inline`, and the caller's options.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionOrder {
@@ -55,8 +55,8 @@ pub struct AssemblyOrder {
     pub options: Vec<String>,
 }
 
-/// The interpreter that loads the result. A process of it reported these facts before it read any
-/// submitted code. Its PyTorch is the toolchain's.
+/// The interpreter that loads the result. It reported these facts before it read any submitted
+/// code. Its PyTorch is that of the toolchain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PythonHost {
     /// Directories of `Python.h`.
@@ -72,7 +72,7 @@ pub struct PythonHost {
 }
 
 impl BuildOrder {
-    /// Returns the kind of the result, as one word.
+    /// Returns the kind of the build, as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Extension(_) => "extension",

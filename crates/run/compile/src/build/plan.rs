@@ -12,13 +12,13 @@ pub(super) const NVCC_REMEDY: &str =
     "run `warpgauge toolchain install --with nvcc`, or set CUDA_HOME to a CUDA toolkit";
 pub(super) const CXX_REMEDY: &str = "install one (Debian: `apt install g++`)";
 
-/// System directories of CUDA libraries that belong to no toolkit.
+/// System directories of CUDA libraries that are outside of any toolkit.
 pub(super) const SYSTEM_LIBRARIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"];
 
 /// Maximum length of a module's name, bytes.
 const LONGEST_NAME: usize = 100;
 
-/// Commands, with everything that determines their result.
+/// Commands, and everything that determines their result.
 #[derive(Debug)]
 pub(crate) struct Plan {
     kind: &'static str,
@@ -53,7 +53,8 @@ impl Plan {
         self.files.extend(placed);
     }
 
-    /// Returns the content address. The commands contain all options, the files all sources.
+    /// Returns the content address. The commands contain all options, and the files contain all
+    /// sources.
     pub fn key(&self) -> Key {
         let files: Vec<String> =
             self.files.iter().flat_map(|(name, text)| [name.clone(), text.clone()]).collect();
@@ -112,7 +113,7 @@ pub(super) fn check_name(name: &str) -> Result<(), CompileError> {
         return Ok(());
     }
     let message = format!(
-        "the name of an extension must be one of Python's, of at most {LONGEST_NAME} ASCII characters"
+        "the name of an extension must be a Python identifier of at most {LONGEST_NAME} ASCII characters"
     );
     Err(CompileError::rejected(FailureCode::InvalidSource, message))
 }

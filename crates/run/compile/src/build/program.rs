@@ -41,7 +41,7 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     let named = format!("{arch}{}", checked.arch_suffix.map(String::from).unwrap_or_default());
     let mut arguments: Vec<String> = Vec::new();
     match order.emulator {
-        // The emulator executes PTX, and is driver and runtime in one library.
+        // The emulator executes PTX, and provides driver and runtime in one library.
         Some(library) => {
             arguments.push(format!("-gencode=arch=compute_{named},code=compute_{named}"));
             arguments.extend(["-cudart", "none", "--no-compress"].map(str::to_owned));
@@ -90,8 +90,8 @@ pub(super) fn compilers(
     Ok((nvcc, host::cxx().ok_or(missing)?))
 }
 
-/// Returns what to link besides the program. At run time a CUDA library is searched where it was linked
-/// from.
+/// Returns the libraries to link with the program. At run time the program searches for a CUDA
+/// library where it was linked from.
 fn linked(
     order: &ProgramOrder<'_>,
     nvcc: &NvccInstall,
@@ -107,12 +107,12 @@ fn linked(
             Linked::OfCuda(name) => name,
         };
         match (name.as_str(), order.emulator) {
-            // The driver and the runtime are linked already.
+            // The driver and the runtime are already linked.
             ("cudart", _) | ("cuda", Some(_)) => {}
             (_, Some(_)) => {
                 let message = format!(
-                    "-l{name}: the emulated device has CUDA's driver and runtime, and no other library of \
-                     NVIDIA's; run it on a GPU"
+                    "-l{name}: the emulated device provides CUDA's driver and runtime, but no other NVIDIA \
+                     library; run it on a GPU"
                 );
                 return Err(CompileError::rejected(FailureCode::NotSupported, message));
             }
@@ -131,7 +131,7 @@ fn library(nvcc: &NvccInstall, name: &str) -> Result<Vec<String>, CompileError> 
         let search = format!("-rpath={}", directory.display());
         return Ok(vec![path, "-Xlinker".to_owned(), search]);
     }
-    // The real driver is not in the link path; the toolkit has a stub for it.
+    // The real driver is not in the link path; the toolkit contains a stub for it.
     let stubs = directories.iter().map(|it| it.join("stubs"));
     stubs.into_iter().find_map(|it| library_in(&it, name)).map(|path| vec![path]).ok_or_else(|| {
         let message = format!(

@@ -1,5 +1,5 @@
-//! Replaces the commands that Triton would start: its assembler, and the system's C compiler for modules
-//! that call the driver.
+//! Replaces the commands that Triton would start: its assembler, and the system's C compiler for
+//! modules that call the driver.
 
 use super::order::{AssemblyOrder, ModuleOrder, PythonHost};
 use super::plan::{Plan, text};
@@ -12,7 +12,7 @@ use warpgauge_model::FailureCode;
 /// Directory of NVIDIA's files in Triton's packages.
 const BACKEND: &str = "triton/backends/nvidia";
 
-/// First architecture that Triton has a separate assembler for, if it is installed.
+/// First architecture with a separate assembler in Triton, if it is installed.
 const BLACKWELL: u32 = 100;
 
 /// Assembler options of Triton that access no files.
@@ -41,7 +41,7 @@ pub(super) fn assembly(
     if !program.is_file() {
         return Err(CompileError::Environment {
             what: format!("the Triton beside PyTorch has no assembler, {}", program.display()),
-            remedy: "install Triton anew beside PyTorch".into(),
+            remedy: "reinstall Triton beside PyTorch".into(),
         });
     }
     if let Some(other) = order.options.iter().find(|it| !OPTIONS.contains(&it.as_str())) {
@@ -79,7 +79,7 @@ pub(super) fn module(
     })?;
     let headers = torch.site_packages.join(BACKEND).join("include");
     let (source, output) = (format!("{}.c", order.name), format!("{}.so", order.name));
-    // The driver's functions come from the library that the process has loaded.
+    // The process has already loaded the library with the driver's functions.
     let mut arguments = vec![source.clone()];
     arguments.extend(["-O3", "-shared", "-fPIC", "-Wno-psabi", "-o"].map(str::to_owned));
     arguments.push(output.clone());

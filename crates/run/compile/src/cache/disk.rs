@@ -1,9 +1,10 @@
 //! The cache on disk: one file per artifact, named by its key.
 //!
-//! A file holds a magic number, the blake3 of the rest, and the artifact. It is written under a temporary
-//! name and then renamed, so that readers, of this process or another, see a complete file or none. A
-//! file that does not verify is removed and counts as absent. Reading updates the file's modification
-//! time; when the directory exceeds its bound, the files with the oldest times are removed.
+//! A file contains a magic number, the BLAKE3 hash of the rest, and the artifact. It is written
+//! under a temporary name and then renamed, so that readers in any process see a complete file or
+//! none. A file that fails verification is removed and counts as absent. Reading updates the file's
+//! modification time. When the directory exceeds its bound, the files with the oldest times are
+//! removed.
 
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Write};
@@ -20,8 +21,8 @@ use crate::error::CompileSetupError;
 
 /// Content of a cache file.
 pub(crate) trait Kept: Serialize + DeserializeOwned {
-    /// Returns whether this content is sound and belongs to the key. A file that was moved to another
-    /// name has a correct hash, but belongs to another key.
+    /// Returns whether this content is valid and belongs to the key. A file that was renamed has a
+    /// correct hash, but belongs to another key.
     fn fits(&self, key: &Key) -> bool;
 }
 
@@ -35,7 +36,7 @@ const MAGIC: &[u8; 8] = b"wgart\x00\x00\x01";
 const HEADER_BYTES: usize = 8 + blake3::OUT_LEN;
 const EXTENSION: &str = "artifact";
 
-/// Fraction of the bound at which eviction stops, so that not every write evicts.
+/// Fraction of the bound at which eviction stops, so that not every write causes an eviction.
 const LOW_WATER: f64 = 0.9;
 
 /// A temporary file of this age is from a process that died.
@@ -44,8 +45,8 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub(super) struct Store {
     directory: PathBuf,
     max_bytes: u64,
-    /// Estimate of the bytes in the directory. Other processes write to it too, so each eviction counts
-    /// again.
+    /// Estimate of the number of bytes in the directory. Other processes write to it, too, so each
+    /// eviction counts again.
     bytes: AtomicU64,
 }
 
@@ -100,7 +101,7 @@ impl Store {
         if total > self.max_bytes { self.evict() } else { Ok(()) }
     }
 
-    /// Counts the directory and, beyond the bound, removes the least recently used files.
+    /// Counts the bytes in the directory. Beyond the bound, removes the least recently used files.
     fn evict(&self) -> io::Result<()> {
         let mut files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|f| f.bytes).sum();
@@ -131,7 +132,7 @@ struct Listed {
 fn list(directory: &Path) -> io::Result<Vec<Listed>> {
     let mut files = Vec::new();
     for shard in fs::read_dir(directory)? {
-        // A shard or file that vanishes was removed by another process.
+        // Another process may have removed a shard or file in the meantime.
         let Ok(entries) = shard.and_then(|shard| fs::read_dir(shard.path())) else { continue };
         for entry in entries.flatten() {
             let Ok(meta) = entry.metadata() else { continue };

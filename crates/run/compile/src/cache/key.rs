@@ -1,8 +1,8 @@
 //! The content address of a compilation: a hash of everything that can change its result.
 //!
 //! Encoding: a domain string, then each component as its one-byte tag, its length (64 bits, little
-//! endian) and its bytes. Lists carry their length. So no two different inputs encode equally. Whenever
-//! the encoded components or the encoding change, [`FORMAT`] must change.
+//! endian) and its bytes. Lists include their length. So no two different inputs encode equally.
+//! Whenever the encoded components or the encoding change, [`FORMAT`] must change.
 
 use std::fmt;
 use std::path::Path;
@@ -20,8 +20,9 @@ const FORMAT: u32 = 6;
 pub(crate) struct Key(blake3::Hash);
 
 impl Key {
-    /// The address of the same content among what `owner` had compiled. What one owner had compiled is never
-    /// found by another: neither `cache_hit` nor the time of a compilation reveals what others sent.
+    /// Returns the address of the same content among the results of `owner`. No owner finds the
+    /// results of another, so that neither `cache_hit` nor the compilation time reveals submissions
+    /// of others.
     pub(crate) fn of_owner(&self, owner: Owner) -> Self {
         if owner == Owner::SERVER {
             return self.clone();
@@ -51,7 +52,7 @@ impl fmt::Debug for Key {
 pub(crate) struct Compiler {
     /// Name and version, e.g. `nvrtc 13.0.88`.
     pub name: String,
-    /// Size and modification time of its file: distinguishes builds of one version.
+    /// Size and modification time of its file, which distinguish builds of one version.
     pub stamp: (u64, u64),
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct KeyInputs<'a> {
     pub arch_suffix: Option<char>,
     pub backend: Backend,
     pub name_expressions: &'a [String],
-    /// Paths of the fields of structures whose layout is wanted.
+    /// Paths of the structure fields whose layout is requested.
     pub fields: &'a [String],
     pub kernel_name: Option<&'a str>,
     pub target: Target,
@@ -122,7 +123,7 @@ impl KeyInputs<'_> {
 }
 
 /// Returns the content address of a build. `parts` are lists whose order and number determine their
-/// meaning within `domain`. No kernel's key is the same.
+/// meaning within `domain`. The address differs from that of every kernel.
 pub(crate) fn key_of(domain: &str, compilers: &[Compiler], parts: &[&[String]]) -> Key {
     let mut hasher = Hasher(blake3::Hasher::new());
     hasher.field(0, b"warpgauge build key");

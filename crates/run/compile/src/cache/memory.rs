@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::key::Key;
 use crate::artifact::CompiledModule;
 
-/// Bytes that an entry counts besides its image and texts.
+/// Bytes that are counted for an entry in addition to its image and texts.
 const ENTRY_OVERHEAD: u64 = 4096;
 
 pub(super) struct Front {

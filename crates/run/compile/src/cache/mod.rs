@@ -1,5 +1,5 @@
-//! The artifact cache: content-addressed, bounded, and shared by processes, with recently used artifacts
-//! in memory.
+//! The artifact cache: content-addressed, bounded, and shared between processes. It holds recently
+//! used artifacts in memory.
 
 mod disk;
 mod key;
@@ -14,7 +14,7 @@ pub(crate) use key::{Compiler as KeyCompiler, Key, KeyInputs, key_of};
 use super::artifact::CompiledModule;
 use super::error::CompileSetupError;
 
-/// Bound of the artifacts in memory, bytes.
+/// Maximum total size of the artifacts in memory, in bytes.
 const MEMORY_BYTES: u64 = 16 << 20;
 
 /// The cache with both levels, memory and disk.
@@ -24,7 +24,8 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache in `directory`, of at most `max_bytes`; with 0 nothing is kept on disk.
+    /// Opens the cache in `directory`, with at most `max_bytes` bytes. With 0, nothing stays on
+    /// disk.
     pub(crate) fn open(directory: PathBuf, max_bytes: u64) -> Result<Self, CompileSetupError> {
         Ok(Self {
             memory: Mutex::new(memory::Front::new(MEMORY_BYTES)),
@@ -55,7 +56,7 @@ impl Cache {
         self.disk.get(key)
     }
 
-    /// Writes content to disk. A failed write is only logged: it costs a later compilation, not this one.
+    /// Writes content to disk. A failed write is only logged: a later compilation then runs again.
     pub(crate) fn put_cold<T: Kept>(&self, key: &Key, artifact: &T) {
         if let Err(e) = self.disk.put(key, artifact) {
             tracing::warn!(key = %key, error = %e, "cannot write to the compile cache");

@@ -1,10 +1,11 @@
-//! Compiles a source in up to four compilations: with type queries, without them, type queries alone, and queries for
-//! the layout of structures.
+//! Compiles a source. One pass has up to four compilations: with type queries, without them, type
+//! queries alone, and queries for the layout of structures.
 //!
-//! The queries (see [`signature`](crate::signature)) must never fail a source that compiles without them.
-//! If the compilation with them fails, the source is compiled unchanged, and that result counts. A source
-//! that does not compile is compiled once more without its host code, and with its constant functions for the device,
-//! if it has any of these; and then with nothing but what its device code reaches.
+//! The queries (see [`signature`](crate::signature)) must never fail a source that compiles without
+//! them. If the compilation with them fails, the source is compiled unchanged, and that result
+//! counts. If it fails, too, there is another pass without host code and with constexpr functions
+//! for the device, if the source has either. The last pass has only the code that device code
+//! reaches.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -27,7 +28,7 @@ use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat, Severity};
 
-/// A failure that is not the source's fault.
+/// A failure that the source did not cause.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
     #[error(transparent)]
@@ -37,7 +38,7 @@ pub(super) enum AttemptError {
     Image(String),
 }
 
-/// Maximum number of absent files that are left out of a source.
+/// Maximum number of absent files whose `#include` is removed from a source.
 const MAX_ABSENT: usize = 16;
 
 /// Final result of compiling a source.
@@ -55,11 +56,11 @@ pub(super) struct Attempts<'a> {
     pub source: &'a SourceText,
     /// Names that the caller requests; these must compile.
     pub name_expressions: &'a [String],
-    /// Paths of the fields of structures whose layout is wanted.
+    /// Paths of the structure fields whose layout is requested.
     pub fields: &'a [String],
 }
 
-/// Names requested besides the caller's, by purpose.
+/// Names requested in addition to the caller's, by purpose.
 #[derive(Default)]
 struct Extra<'a> {
     /// Kernels that exist only when requested by name (`static`, unnamed namespaces).
@@ -76,13 +77,13 @@ struct Success {
     log: String,
     expressions: HashMap<String, String>,
     types: HashMap<String, Vec<CType>>,
-    /// Symbols with the layout of structures.
+    /// Symbols that encode the layout of structures.
     layouts: Vec<String>,
 }
 
 impl Attempts<'_> {
-    /// Compiles the source. A file that it includes in quotes and that is absent is left out, if the
-    /// device code compiles without it.
+    /// Compiles the source. If a file that it includes in quotes is absent, its `#include` is
+    /// removed, and the device code must compile without it.
     pub(super) fn run(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let mut finished = self.run_present(compile)?;
         let mut last = absent_file(&finished);
@@ -112,7 +113,7 @@ impl Attempts<'_> {
         Ok(finished)
     }
 
-    /// Compiles the source or, if that fails, only its device code, constant functions included.
+    /// Compiles the source or, if that fails, only its device code, including constexpr functions.
     fn run_present(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let finished = self.run_whole(compile)?;
         let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished else {
@@ -143,7 +144,8 @@ impl Attempts<'_> {
         Ok(finished)
     }
 
-    /// Compiles nothing but what device code reaches, unless that is what `tried` was. Returns a success.
+    /// Compiles only the code that device code reaches, unless `tried` was the same text. Returns
+    /// the result only if it succeeds.
     fn reached(
         &self,
         compile: &mut Compile<'_>,
@@ -172,7 +174,7 @@ impl Attempts<'_> {
                 built.begin_with(note);
                 Ok(Some(Finished::Built(built)))
             }
-            // The diagnostics of the source with more in it say more.
+            // The diagnostics of the more complete source are more useful.
             Finished::Rejected { .. } => Ok(None),
         }
     }
@@ -229,7 +231,7 @@ impl Attempts<'_> {
         })))
     }
 
-    /// Returns the names to request besides the caller's.
+    /// Returns the names to request in addition to the caller's.
     fn extra(&self, kernels: &[SourceKernel]) -> Extra<'_> {
         let internal = kernels.iter().filter(|k| k.internal && !k.template).take(MAX_PROBES);
         let instances = self.name_expressions.iter().map(|name| (name.clone(), None));
@@ -263,7 +265,7 @@ impl Attempts<'_> {
         let stubs = STUB_HEADERS.iter().chain(&HOST_HEADERS).filter(|name| needs.is_empty(name));
         headers.extend(stubs.map(|name| (*name, "")));
         headers.extend(needs.replaced_headers());
-        // A file of the source takes the place of a header with its path.
+        // A file of the source replaces the header with the same path.
         let files = &self.source.files;
         headers.retain(|(name, _)| !files.iter().any(|(path, _)| path == name));
         headers.extend(files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
@@ -337,8 +339,8 @@ fn is_untyped(kernel: &KernelInfo) -> bool {
     !kernel.symbol.starts_with("_Z") && kernel.params.iter().flatten().any(unknown)
 }
 
-/// Returns a text without host code and with constant functions for the device, if it has any of these. Adds what was left
-/// out to `note`.
+/// Returns a text without host code and with constexpr functions for the device, or `None` if it
+/// has neither. Adds the removed names to `note`.
 fn device_only(text: &str, note: &mut Vec<Diagnostic>) -> Option<String> {
     let device = without_host_code(text);
     note.extend(device.iter().map(left_out));
@@ -346,8 +348,8 @@ fn device_only(text: &str, note: &mut Vec<Diagnostic>) -> Option<String> {
     with_relaxed_constexpr(text_left.as_deref().unwrap_or(text)).or(text_left)
 }
 
-/// Returns the first file that a rejected source includes and that is absent, if its name is a path
-/// below a directory of headers.
+/// Returns the first absent file that a rejected source includes, if its name is a path below a
+/// directory of headers.
 fn absent_file(finished: &Finished) -> Option<String> {
     let Finished::Rejected { code: FailureCode::CompilationFailed, log, .. } = finished else {
         return None;
@@ -356,7 +358,8 @@ fn absent_file(finished: &Finished) -> Option<String> {
     is_header(name).then(|| name.to_owned())
 }
 
-/// Leaves a file out of all texts that include it in quotes. Returns whether there are any.
+/// Removes the directives that include a file in quotes from all texts. Returns whether there were
+/// any.
 fn without_file(source: &mut SourceText, name: &str) -> bool {
     let mut is_changed = false;
     let files = source.files.iter_mut().map(|(_, text)| text);
@@ -379,7 +382,7 @@ fn not_needed(name: &str) -> Diagnostic {
 
 fn needed(name: &str) -> Diagnostic {
     Diagnostic::note(format!(
-        "`{name}` is absent, and the device code needs it: give it in `kernel.files`; the command line sends files \
+        "`{name}` is absent, but the device code needs it: provide it in `kernel.files`; the command line sends files \
          that the source finds from its own directory"
     ))
 }
@@ -389,7 +392,7 @@ fn left_out(device: &DeviceCode) -> Diagnostic {
     let more = device.count - device.left_out.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!(
-        "host code is left out, only kernels are compiled here: {}{more}",
+        "host code is left out, since only kernels are compiled here: {}{more}",
         device.left_out.join(", ")
     );
     Diagnostic::note(message)

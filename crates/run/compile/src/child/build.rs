@@ -1,5 +1,5 @@
-//! Runs compilers for files that a Python process loads, inside the child. The parent chose the commands;
-//! the sources are submitted.
+//! Runs compilers for files that a Python process loads, inside the child. The parent determines
+//! the commands; the sources are submitted.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -71,7 +71,7 @@ fn run(job_dir: &Path, work: &BuildWork) -> io::Result<Outcome> {
     let path = job_dir.join(&work.output);
     let size = fs::metadata(&path)?.len();
     if size > MAX_OBJECT_BYTES {
-        let log = format!("it has {size} bytes; at most {MAX_OBJECT_BYTES} are taken");
+        let log = format!("it has {size} bytes; at most {MAX_OBJECT_BYTES} are accepted");
         let code = FailureCode::CompilerOutputTooLarge;
         return Ok(Outcome::Rejected { code, log, diagnostics: Vec::new() });
     }
@@ -89,19 +89,19 @@ fn panicked() -> io::Result<Ended> {
 
 /// How a step ended.
 struct Ended {
-    /// Name of the way that succeeded, if it has one.
+    /// Name of the way that succeeded, if any.
     way: Option<String>,
     /// The error, if the step failed.
     code: Option<FailureCode>,
     log: String,
 }
 
-/// Tries the ways of a step one after another.
+/// Tries the ways of a step in order, until one succeeds.
 fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended> {
     let mut ended = Ended { way: None, code: None, log: String::new() };
     for (at, way) in step.ways.iter().enumerate() {
         let log_path = job_dir.join(format!("{}~.log", step.name));
-        // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
+        // The log is a file rather than a pipe: its size is limited, and no thread must drain it.
         let log = File::create(&log_path)?;
         let program = ChildProgram::new(&step.program, Environment::Empty)
             .args(&way.arguments)
@@ -135,8 +135,8 @@ fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended
     Ok(ended)
 }
 
-/// Returns a compiler's output with relative file names, so that it does not reveal where packages and
-/// the job's directory are.
+/// Returns a compiler's output with relative file names, so that it does not reveal the locations
+/// of packages and of the job's directory.
 fn without_places(mut text: String, job_dir: &Path, work: &BuildWork) -> String {
     for directory in [job_dir].into_iter().chain(work.read.iter().map(PathBuf::as_path)) {
         text = text.replace(&format!("{}/", directory.display()), "");
@@ -144,8 +144,8 @@ fn without_places(mut text: String, job_dir: &Path, work: &BuildWork) -> String 
     without_directory(&text)
 }
 
-/// Returns whether the source would fail with any headers: the first error is a syntax error, a file is
-/// missing, or the source is not C++.
+/// Returns whether the source would fail with any headers: its first error is a syntax error, an
+/// included file is missing, or the assembler rejects its code.
 fn is_the_sources_own(log: &str) -> bool {
     let no_file = ["No such file or directory", "Permission denied"];
     let no_header = log.contains("fatal error: ") && no_file.iter().any(|why| log.contains(why));

@@ -1,4 +1,4 @@
-//! Disassembles an image inside the child: a submitted image may be made to break the tool.
+//! Disassembles an image inside the child, since a submitted image may exploit the tool.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Bytes of the tool's error output that are reported.
+/// Maximum length of the reported error output of the tool, in bytes.
 const MAX_COMPLAINT_BYTES: u64 = 2 << 10;
 
 /// Runs the tool on the image.
@@ -63,7 +63,7 @@ fn run(request: &ChildRequest, work: &DisassembleWork) -> io::Result<Outcome> {
     Ok(Outcome::Listing { text, complete })
 }
 
-/// Returns the first bytes of a file, and whether they are all.
+/// Returns the first bytes of a file, and whether they are the whole file.
 fn head(path: &std::path::Path, most: u64) -> io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     let mut file = File::open(path)?;

@@ -1,8 +1,10 @@
-//! The compile child: a process for one compilation, with access to nothing else.
+//! The compile child: a process for one compilation, with access only to what the compilation
+//! needs.
 //!
-//! It reads one request from the socket that is its standard input, confines itself, compiles, and writes
-//! one reply. The parent kills it at its deadline. For Triton the request only describes the preparation;
-//! a second frame names the kernel to compile. A child can thus be started before its kernel is known.
+//! It reads one request from the socket that is its standard input, confines itself, compiles, and
+//! writes one reply. The parent kills it at its deadline. For Triton the first request only
+//! describes the preparation, and a second frame contains the kernel. Such a child can be started
+//! before its kernel is known.
 
 mod attempt;
 mod build;
@@ -32,7 +34,7 @@ use warpgauge_sandbox::own_root::{self, Processes};
 
 pub(crate) use triton::SOURCE as TRITON_SOURCE;
 
-/// Limit of open files of a compilation.
+/// Maximum number of open files of a compilation.
 const OPEN_FILES: u64 = 256;
 
 /// Runs the child; the program calls this for its hidden subcommand `__compile`.
@@ -53,7 +55,7 @@ fn serve() -> io::Result<()> {
     let result = match &request.work {
         Work::Triton(work) if request.protocol == PROTOCOL_VERSION => {
             let ready = triton::Ready::new(&request, work, &mut sandbox);
-            // While this child waits for a kernel, its parent may end: then the read fails.
+            // The parent may end while this child waits for a kernel. The read then fails.
             let task = ready.task(&socket)?;
             end_with_parent(socket.try_clone()?)?;
             catch_unwind(AssertUnwindSafe(|| ready.compile(&task)))
@@ -84,7 +86,7 @@ fn serve() -> io::Result<()> {
 fn end_with_parent(socket: UnixStream) -> io::Result<()> {
     let wait = move || {
         let mut socket = socket;
-        // The parent sends no further data that matters, so the read returns when the parent is gone.
+        // The parent sends no further data that matters, so this loop ends when the parent is gone.
         while socket.read(&mut [0; 1]).is_ok_and(|read| read > 0) {}
         let own = rustix::process::getpid();
         if rustix::process::getpgrp() == own {
@@ -116,7 +118,7 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
     match &request.work {
         Work::Nvrtc(work) => nvrtc::compile(request, work, sandbox),
         Work::Nvcc(work) => nvcc::compile(request, work, sandbox),
-        // A Triton request has two frames, and the second depends on the version.
+        // A Triton request has two frames, and the version determines the second.
         Work::Triton(_) => Outcome::Failed { what: "there is no kernel to compile".into() },
         Work::Build(work) => build::build(request, work, sandbox),
         Work::Disassemble(work) => disassemble::list(request, work, sandbox),
@@ -131,7 +133,7 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
     }
 }
 
-/// Writes files by their relative paths, with their directories.
+/// Writes files by their relative paths, and creates the directories.
 fn write_files(directory: &Path, files: &[(String, String)]) -> io::Result<()> {
     for (name, text) in files {
         let path = directory.join(name);
@@ -143,7 +145,7 @@ fn write_files(directory: &Path, files: &[(String, String)]) -> io::Result<()> {
     Ok(())
 }
 
-/// Restricts this process to what the compilation needs.
+/// Restricts this process to the resources that the compilation needs.
 fn confine(
     request: &ChildRequest,
     mut access: FileAccess,
@@ -158,8 +160,8 @@ fn confine(
             open_files: OPEN_FILES,
         })?;
         let files = own_root::confine(access, Processes::All)?;
-        // Processes that the child starts cannot find its directory or program, and cannot read its
-        // memory.
+        // Processes that the child starts cannot find its directory or program through it, and
+        // cannot read its memory.
         let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
         Ok(files.and(calls::allow_only(kind)))
     };

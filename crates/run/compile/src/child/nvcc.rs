@@ -1,7 +1,8 @@
 //! Compiles with nvcc, inside the child.
 //!
-//! nvcc starts a host compiler, so more of the system is readable than for NVRTC: nvcc's own directory
-//! tree, `/usr` and the libraries. No other files are readable, and only the job's directory is writable.
+//! nvcc starts a host compiler, so more of the system is readable than for NVRTC: nvcc's directory
+//! tree, `/usr` and the libraries. No other files are readable, and only the job's directory is
+//! writable.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -33,7 +34,7 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// Paths of the system that host compilers need, as far as they exist.
 pub(super) const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
 
-/// A disk with less free space than this counts as full.
+/// A disk with less free space than this counts as full, in bytes.
 const LEAST_ROOM_BYTES: u64 = 1 << 20;
 
 /// Compiles the request's source.
@@ -45,7 +46,7 @@ pub(super) fn compile(
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
     let access = FileAccess {
         read: work.include_dirs.clone(),
-        // The compiler finds its other programs through the path that it was started with.
+        // The compiler finds its other programs through its path on the command line.
         execute: system.chain([work.root.clone(), work.nvcc.clone()]).collect(),
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
@@ -86,7 +87,7 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     }
     let size = fs::metadata(&output)?.len();
     if size > MAX_FRAME_BYTES as u64 {
-        let log = format!("it has {size} bytes; at most {MAX_FRAME_BYTES} are taken");
+        let log = format!("it has {size} bytes; at most {MAX_FRAME_BYTES} are accepted");
         let code = FailureCode::CompilerOutputTooLarge;
         return Ok(Outcome::Rejected { code, log, diagnostics });
     }
@@ -120,7 +121,8 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     })))
 }
 
-/// Returns the error if the compiler failed because the disk is full, which is no fault of the source.
+/// Returns an error message if the compiler failed because the disk is full, which the source did
+/// not cause.
 pub(super) fn no_room(job_dir: &Path, log: &str) -> Option<String> {
     let full = rustix::fs::statvfs(job_dir).is_ok_and(|disk| {
         disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM_BYTES || disk.f_favail == 0
@@ -134,11 +136,11 @@ fn attempt(
     work: &NvccWork,
     suffix: &str,
 ) -> io::Result<(ExitStatus, String, PathBuf)> {
-    // No path of a source's file contains `~`, so none of these files is included in its place.
+    // No path of a submitted file contains `~`, so none of them can conflict with these files.
     let (source, output) = (job_dir.join(SOURCE_NAME), job_dir.join("kernel~.out"));
     fs::write(&source, format!("{}{suffix}", work.source.text))?;
     let log_path = job_dir.join("nvcc~.log");
-    // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
+    // The log is a file rather than a pipe: its size is limited, and no thread must drain it.
     let log = File::create(&log_path)?;
     let program = ChildProgram::new(&work.nvcc, Environment::Empty)
         .arg(if work.arch.machine_code { "-cubin" } else { "-ptx" })

@@ -46,14 +46,14 @@ fn open(
     loaded.bind().map_err(toolchain)
 }
 
-/// Checks that version and architecture are what the parent relies on.
+/// Checks that version and architecture are those that the parent expects.
 fn check(nvrtc: &Nvrtc, work: &NvrtcWork) -> Result<(), Outcome> {
     let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
     let version = nvrtc.version().map_err(toolchain)?;
     if version != work.version {
         let what = format!(
             "{} was found as NVRTC {}.{} and loads as {}.{}; another library of that name \
-             is in the way",
+             is loaded in its place",
             work.library.display(),
             work.version.0,
             work.version.1,
@@ -70,8 +70,8 @@ fn check(nvrtc: &Nvrtc, work: &NvrtcWork) -> Result<(), Outcome> {
 }
 
 fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
-    // Line information names the source by the working directory. That is private and changes between
-    // compilations, so the image must not depend on it.
+    // Line information names the source relative to the working directory. That directory is
+    // private and changes between compilations, so the image must not depend on it.
     if work.lineinfo
         && let Err(error) = std::env::set_current_dir("/")
     {
@@ -129,7 +129,7 @@ pub(super) fn describe(
     }
 }
 
-/// Has NVRTC 13.3 or newer unpack its bundled headers, which it does when it first compiles with them.
+/// Makes NVRTC 13.3 or later unpack its bundled headers, by a first compilation with them.
 pub(super) fn unpack_headers(
     request: &ChildRequest,
     library: Library<'_>,

@@ -101,7 +101,7 @@ async fn host_code_beside_kernels_is_left_out_and_named() {
     let artifact = bench.built(source).await;
     let told = artifact.diagnostics.iter().map(|d| d.message.as_str()).collect::<Vec<_>>();
     let expected =
-        "host code is left out, only kernels are compiled here: now, buffer, check, main";
+        "host code is left out, since only kernels are compiled here: now, buffer, check, main";
     assert_eq!(told, [expected]);
 }
 

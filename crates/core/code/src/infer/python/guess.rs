@@ -18,10 +18,11 @@ pub struct TritonGuess {
     pub guess: Guess,
 }
 
-/// Guesses a contract for a kernel of a module, by default the first that no other kernel calls, apart from what is given.
+/// Guesses a contract for a kernel of a module, by default the first that no other kernel calls.
+/// Values in `wishes` replace guesses.
 ///
 /// # Errors
-/// The module has no such kernel, with a remedy.
+/// Returns a message with a remedy if the module has no such kernel.
 pub fn contract(source: &str, wishes: &Wishes) -> Result<TritonGuess, String> {
     let module = Module::of(source);
     let entries = module.entries();
@@ -66,7 +67,7 @@ impl<'a> Work<'_, 'a> {
             args.push(arg);
             reasons.push(reason);
         }
-        // The function around a kernel is called with constants of its parameters' names.
+        // The function around a kernel is called with constants, by the names of its parameters.
         let own = |name: &str| self.kernel.parameters.iter().any(|one| one.name == name);
         let around = self.kernel.around.iter().filter(|one| !own(one.name));
         for (arg, reason) in around.filter_map(|parameter| self.constant(parameter)) {
@@ -159,7 +160,7 @@ impl<'a> Work<'_, 'a> {
         Some((json!({"name": name, "type": "int", "value": size}), reason.to_owned()))
     }
 
-    /// Returns a constant; `None` where its default suffices.
+    /// Returns the argument for a constant, or `None` if its default suffices.
     fn constant(&self, parameter: &Parameter<'a>) -> Option<(Json, String)> {
         let name = parameter.name;
         let value = self.host_value(name);
@@ -213,14 +214,15 @@ impl<'a> Work<'_, 'a> {
         made("int", json!(self.block(name)), by_name)
     }
 
-    /// Returns kind and value of a number that is given.
+    /// Returns kind and value of a number that the caller asks for.
     fn asked(&self, name: &str) -> Option<(&'static str, Json)> {
         let value = self.wishes.values.get(name)?;
         let integer = self.wishes.integer(name).map(|value| ("int", json!(value)));
         Some(integer.unwrap_or(("float", json!(value))))
     }
 
-    /// Whether a constant is true or false, by its name, or since a condition of the kernel is nothing else.
+    /// Returns whether a constant is a Boolean, by its name or because it is the whole condition of
+    /// an `if`.
     pub(super) fn is_flag(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();
         let flags = ["IS_", "HAS_", "HAVE_", "USE_", "EVEN_", "APPLY_", "ENABLE_", "DO_", "WITH_"];
@@ -237,7 +239,7 @@ impl<'a> Work<'_, 'a> {
                 || self.kernel.body.iter().any(decides))
     }
 
-    /// Returns the size of a block.
+    /// Returns a guess for the size of a block.
     pub(super) fn block(&self, name: &str) -> u64 {
         let upper = name.to_ascii_uppercase();
         if upper.contains("GROUP") {
@@ -282,18 +284,18 @@ impl<'a> Work<'_, 'a> {
         (Json::Object(launch), reason.to_owned())
     }
 
-    /// Returns the grid that is asked for, or that of the host code.
+    /// Returns the grid that the caller asks for, or that of the host code.
     fn given_axes(&self) -> Option<Vec<String>> {
         let asked = self.wishes.grid.map(|grid| grid.map(|blocks| blocks.to_string()).to_vec());
         asked.or_else(|| self.host.as_ref()?.grid(&|value: &Value<'a>| self.evaluated(value)))
     }
 
-    /// Returns the count of programs on each axis, as a number or an expression.
+    /// Returns the number of programs on each axis, as a number or an expression.
     pub(super) fn grid_axes(&self) -> Vec<String> {
         self.given_axes().unwrap_or_else(|| self.axes())
     }
 
-    /// Returns a grid by the program's indices: blocks of an extent, or its elements.
+    /// Returns a grid derived from the program indices: blocks of an extent, or its elements.
     fn axes(&self) -> Vec<String> {
         let body = self.kernel.body.iter();
         let indices = body.flat_map(|line| line.windows(4)).filter_map(|four| match four {

@@ -1,5 +1,5 @@
-//! What host code says of the arguments of a launch: which are sizes and strides of which tensors. The main type is
-//! [`Host`].
+//! Derives from host code which arguments of a launch are sizes and strides of which tensors. The
+//! main type is [`Host`].
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use super::lexer::{closing, is_name, items, text_of};
 use super::module::HostLaunch;
 
-/// Longest chain of assignments that is followed.
+/// Maximum length of a chain of assignments that is followed.
 const MAX_DEPTH: usize = 8;
 
-/// Longest grid that is written out, tokens.
+/// Maximum length of a grid that is expanded, in tokens.
 const MAX_GRID: usize = 1_000;
 
-/// Functions that make a tensor of a given shape, and of the shape of another one.
+/// Functions that create a tensor of a given shape, and with the shape of another tensor.
 const MAKES: [&str; 7] = ["empty", "zeros", "ones", "full", "randn", "rand", "randint"];
 const LIKE: [&str; 5] = ["empty_like", "zeros_like", "ones_like", "rand_like", "randn_like"];
 
@@ -40,9 +40,9 @@ pub(super) struct Host<'l, 'a> {
     launch: &'l HostLaunch<'a>,
     /// The last assignment of each variable that does not refer to it.
     assigned: BTreeMap<&'a str, &'l (Vec<&'a str>, Vec<&'a str>)>,
-    /// A variable with the elements of a tensor, in another shape, by the tensor.
+    /// Variables with the elements of a tensor in another shape, by the name of the tensor.
     derived: BTreeMap<&'a str, &'a str>,
-    /// Tokens of the grid that may still be written out.
+    /// Number of tokens of the grid that may still be expanded.
     left: Cell<usize>,
 }
 
@@ -64,14 +64,14 @@ impl<'l, 'a> Host<'l, 'a> {
         Self { launch, assigned, derived, left: Cell::new(MAX_GRID) }
     }
 
-    /// Returns the variable that a parameter gets as a tensor.
+    /// Returns the variable that is passed for a parameter as a tensor.
     pub(super) fn tensor(&self, parameter: &str) -> Option<&'a str> {
         let expression = self.launch.arguments.get(parameter)?;
         let name = *expression.first().filter(|name| is_name(name))?;
         matches!(expression.get(1), None | Some(&".")).then_some(name)
     }
 
-    /// Returns the meaning of what a parameter or an option gets.
+    /// Returns the meaning of the value that is passed for a parameter or an option.
     pub(super) fn value(&self, parameter: &str) -> Option<Value<'a>> {
         self.meaning(self.launch.arguments.get(parameter)?, 0)
     }
@@ -104,7 +104,7 @@ impl<'l, 'a> Host<'l, 'a> {
         }
     }
 
-    /// Returns the meaning of a variable by its last assignment.
+    /// Returns the meaning of a variable according to its last assignment.
     fn assigned(&self, name: &str, depth: usize) -> Option<Value<'a>> {
         let (targets, value) = self.assignment(name)?;
         if targets.len() == 1 {
@@ -130,7 +130,7 @@ impl<'l, 'a> Host<'l, 'a> {
         self.derived.get(tensor).copied()
     }
 
-    /// Returns the shape with which a variable is made: its dimensions, or the tensor whose shape it has.
+    /// Returns how a variable is created: its dimensions, or the tensor that has its shape.
     pub(super) fn made(&self, tensor: &str) -> Option<Made<'a>> {
         let (_, value) = self.assignment(tensor)?;
         if let [from, ".", method, "(", ..] = value[..]
@@ -158,8 +158,8 @@ impl<'l, 'a> Host<'l, 'a> {
         (!dims.is_empty()).then_some(Made::Shape(dims))
     }
 
-    /// Returns the expressions of the grid, in names of the kernel's parameters. `known` has the value of what is not a
-    /// parameter.
+    /// Returns the expressions of the grid, in names of the kernel's parameters. `known` returns
+    /// the values of expressions that are not parameters.
     pub(super) fn grid(&self, known: &dyn Fn(&Value<'a>) -> Option<u64>) -> Option<Vec<String>> {
         let mut tokens = self.launch.grid.clone();
         if let [name] = tokens[..]
@@ -179,7 +179,7 @@ impl<'l, 'a> Host<'l, 'a> {
         (1..=3).contains(&axes.len()).then_some(axes)
     }
 
-    /// Writes an expression of host code as one of a contract.
+    /// Converts an expression of host code to one of a contract.
     fn written(
         &self,
         expression: &[&'a str],
@@ -233,7 +233,7 @@ impl<'l, 'a> Host<'l, 'a> {
         Some(text)
     }
 
-    /// Returns parameters by the variable that they get.
+    /// Returns parameters by the variable that is passed for them.
     fn by_expression(&self) -> BTreeMap<&'a str, &'a str> {
         let arguments = self.launch.arguments.iter();
         let single = arguments.filter_map(|(name, value)| match value[..] {
@@ -244,10 +244,10 @@ impl<'l, 'a> Host<'l, 'a> {
     }
 }
 
-/// How host code makes a tensor.
+/// How host code creates a tensor.
 pub(super) enum Made<'a> {
     Like(&'a str),
-    /// The elements of another tensor, maybe in another shape.
+    /// The elements of another tensor, possibly in another shape.
     Same(&'a str),
     Shape(Vec<Value<'a>>),
 }

@@ -1,6 +1,6 @@
 //! Logical lines of Python source and their tokens. The main function is [`lines`].
 
-/// Most tokens that are read.
+/// Maximum number of tokens that are read.
 const MAX_TOKENS: usize = 400_000;
 
 /// Operators of more than one character, longest first.
@@ -9,12 +9,12 @@ const LONG: [&str; 22] = [
     "-=", "*=", "/=", "%=", "&=", "|=", ":=",
 ];
 
-/// A logical line: a statement, or the part of one up to its `:`, without comments.
+/// A logical line without comments: a statement, or a part of one that ends with `:`.
 #[derive(Debug, Default)]
 pub(super) struct Line<'a> {
-    /// Columns of white space before it; a tab counts as 8.
+    /// Width of the white space before it, in columns; a tab counts as 8.
     pub indent: usize,
-    /// Its tokens; a text literal is one, with its quotes.
+    /// Its tokens; a string literal is one token that includes its quotes.
     pub tokens: Vec<&'a str>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn lines(source: &str) -> Vec<Line<'_>> {
     lines
 }
 
-/// Returns the length of the first token of a text, bytes.
+/// Returns the length of the first token of a text, in bytes.
 fn length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let word = bytes.iter().take_while(|byte| is_word(**byte)).count();
@@ -97,7 +97,7 @@ fn number(bytes: &[u8]) -> usize {
     end
 }
 
-/// Returns the length of a text literal without a prefix.
+/// Returns the length of a string literal without a prefix.
 fn literal(text: &str) -> usize {
     let quote = &text[..1];
     let triple = [quote, quote, quote].concat();
@@ -114,27 +114,28 @@ fn literal(text: &str) -> usize {
         }
         at += 1;
     }
-    // An escape at the end is no character.
+    // The literal ends with an incomplete escape or has no closing quote.
     text.len()
 }
 
-/// Whether a token is a name.
+/// Returns whether a token is a name.
 pub(super) fn is_name(token: &str) -> bool {
     token.as_bytes().first().is_some_and(|byte| is_word(*byte) && !byte.is_ascii_digit())
         && !token.ends_with(['"', '\''])
 }
 
-/// Returns the text of a literal without prefix and quotes.
+/// Returns the text of a string literal without prefix and quotes.
 pub(super) fn text_of(token: &str) -> Option<&str> {
     let quoted = token.trim_start_matches(['r', 'R', 'b', 'B', 'u', 'U', 'f', 'F']);
     let quote = quoted.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
     quoted.strip_prefix(quote)?.strip_suffix(quote)
 }
 
-/// Most tokens between two brackets.
+/// Maximum number of tokens between two brackets.
 const MAX_SPAN: usize = 4_000;
 
-/// Returns the index of the bracket that closes the one at `open`, unless it is far away.
+/// Returns the index of the bracket that closes the one at `open`, if it is within [`MAX_SPAN`]
+/// tokens.
 pub(super) fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     let end = tokens.len().min(open.saturating_add(MAX_SPAN));
     crate::infer::lexer::closing(&tokens[..end], open)

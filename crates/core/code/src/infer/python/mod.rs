@@ -3,9 +3,9 @@
 //!
 //! - `lexer`: logical lines and tokens of Python
 //! - `module`: kernels, how they use their parameters, and their launches
-//! - `host`: what host code says of the arguments of a launch
+//! - `host`: meaning of the launch arguments in the host code
 //! - `sizes`: shapes and values
-//! - `reach`: sizes that nothing names
+//! - `reach`: sizes that no name gives
 //! - `guess`: arguments and the grid
 
 mod guess;

@@ -1,4 +1,4 @@
-//! Triton kernels of a module, and how its host code launches them. The main type is [`Module`].
+//! Triton kernels of a module, and their launches in its host code. The main type is [`Module`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +9,13 @@ use super::lexer::{Line, closing, is_name, items, lines, text_of};
 const READS: [&str; 2] = ["load", "gather"];
 const WRITES: [&str; 2] = ["store", "scatter"];
 
-/// Longest chain of assignments that is followed.
+/// Maximum length of a chain of assignments that is followed.
 const MAX_DEPTH: usize = 12;
 
-/// Most tokens that all searches in a module look at.
+/// Maximum number of tokens that all searches in a module examine.
 const MAX_STEPS: usize = 20_000_000;
 
-/// Most kernels of a module, parameters of a kernel, and tokens of a decorator.
+/// Maximum numbers of kernels of a module, parameters of a kernel, and tokens of a decorator.
 const MAX_KERNELS: usize = 200;
 const MAX_PARAMETERS: usize = 200;
 const MAX_DECORATOR: usize = 4_000;
@@ -37,7 +37,7 @@ pub(super) struct Kernel<'a> {
     /// Constants that decorators choose.
     pub chosen: BTreeSet<&'a str>,
     pub body: Vec<Vec<&'a str>>,
-    /// Parameters of the function of the top level that defines it, if it is within one.
+    /// Parameters of the top-level function that defines it, if it is nested in one.
     pub around: Vec<Parameter<'a>>,
 }
 
@@ -47,7 +47,8 @@ pub(super) struct HostLaunch<'a> {
     pub grid: Vec<&'a str>,
     /// Expression of each parameter and option, by name.
     pub arguments: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Assignments of the function around it, in their order: targets and expression.
+    /// Assignments before the launch, in the function around it and in the module: targets and
+    /// expression.
     pub assignments: Vec<(Vec<&'a str>, Vec<&'a str>)>,
 }
 
@@ -56,9 +57,10 @@ pub(super) struct HostLaunch<'a> {
 pub(super) struct Module<'a> {
     pub kernels: Vec<Kernel<'a>>,
     lines: Vec<Line<'a>>,
-    /// Accesses of the kernels that were looked at; none of one that is looked at now, which may call itself.
+    /// Accesses of the kernels that were examined. The entry of a kernel that is being examined is
+    /// empty, since it may call itself.
     known: RefCell<BTreeMap<&'a str, BTreeMap<&'a str, Access>>>,
-    /// Tokens that searches may still look at.
+    /// Number of tokens that searches may still examine.
     steps: Cell<usize>,
 }
 
@@ -67,11 +69,11 @@ pub(super) struct Module<'a> {
 pub(super) struct Access {
     pub reads: bool,
     pub writes: bool,
-    /// Whether it adds to what is there, or changes it in another atomic way.
+    /// Whether it adds to the content or changes it in another atomic way.
     pub is_atomic: bool,
     /// Whether an address depends on the program's index.
     pub by_program: bool,
-    /// Whether what is read becomes a part of another address.
+    /// Whether a value that is read becomes a part of another address.
     pub is_index: bool,
 }
 
@@ -81,7 +83,7 @@ impl<'a> Module<'a> {
         let tuned = tuned(&lines);
         let applied = applied(&lines);
         let (mut kernels, mut decorators) = (Vec::new(), Vec::new());
-        // Line at which the last kernel ends: functions within it are no kernels.
+        // Line at which the last kernel ends. Functions before this line are not kernels.
         let mut end = 0;
         let mut around = None;
         for (at, line) in lines.iter().enumerate() {
@@ -128,8 +130,8 @@ impl<'a> Module<'a> {
         Self { kernels, lines, known: RefCell::default(), steps: Cell::new(MAX_STEPS) }
     }
 
-    /// Returns the kernels that no other kernel calls and that write to memory; all that no other calls if there are
-    /// none. Those that host code launches come first.
+    /// Returns the kernels that no other kernel calls and that write to memory. If there are none,
+    /// returns all that no other kernel calls. Those that host code launches come first.
     pub(super) fn entries(&self) -> Vec<&Kernel<'a>> {
         let called = |name: &str| {
             let others = self.kernels.iter().filter(|kernel| kernel.name != name);
@@ -175,7 +177,7 @@ impl<'a> Module<'a> {
         })
     }
 
-    /// Returns the assignments before a line, of its function and of the module, the last first.
+    /// Returns the assignments before a line, in its function and in the module, the last first.
     fn assignments_before(&self, at: usize) -> Vec<(Vec<&'a str>, Vec<&'a str>)> {
         let mut found = Vec::new();
         let mut inside = true;
@@ -188,7 +190,8 @@ impl<'a> Module<'a> {
         found
     }
 
-    /// Returns how a kernel uses its parameters as pointers, by name; those that it does not are left out.
+    /// Returns how a kernel uses its parameters as pointers, by name. Parameters that it does not
+    /// use as pointers are omitted.
     pub(super) fn accesses(&self, kernel: &Kernel<'a>) -> BTreeMap<&'a str, Access> {
         if let Some(known) = self.known.borrow().get(kernel.name) {
             return known.clone();
@@ -283,10 +286,10 @@ impl Access {
 /// Assignments of a kernel.
 struct Flow<'k, 'a> {
     parameters: Vec<&'a str>,
-    /// Parameters that are numbers: they are multiplied, compared or counted.
+    /// Parameters that are numbers: they are multiplied, compared or used as counts.
     numbers: BTreeSet<&'a str>,
     values: BTreeMap<&'a str, Vec<&'k [&'a str]>>,
-    /// Tokens that searches may still look at.
+    /// Number of tokens that searches may still examine.
     steps: &'k Cell<usize>,
 }
 
@@ -315,7 +318,7 @@ impl<'k, 'a> Flow<'k, 'a> {
         Self { parameters, numbers, values, steps }
     }
 
-    /// Takes tokens off those that searches may look at; `None` if too few are left.
+    /// Counts tokens as examined. Returns `None` if too few are left.
     fn pay(&self, tokens: usize) -> Option<()> {
         self.steps.set(self.steps.get().checked_sub(tokens + 1)?);
         Some(())
@@ -325,8 +328,8 @@ impl<'k, 'a> Flow<'k, 'a> {
         self.values.contains_key(name) || self.parameters.contains(&name)
     }
 
-    /// Returns the parameter that an address comes from: the first pointer in the expression, or in what its names were
-    /// assigned.
+    /// Returns the parameter that an address derives from: the first pointer in the expression, or
+    /// in the values assigned to its names.
     fn root(&self, expression: &[&'a str], depth: usize) -> Option<&'a str> {
         self.pay(expression.len())?;
         if depth > MAX_DEPTH {
@@ -351,7 +354,7 @@ impl<'k, 'a> Flow<'k, 'a> {
         None
     }
 
-    /// Whether an expression depends on the program's index.
+    /// Returns whether an expression depends on the program index.
     fn depends_on_program(&self, expression: &[&str], depth: usize) -> bool {
         depth <= MAX_DEPTH
             && self.pay(expression.len()).is_some()
@@ -363,7 +366,7 @@ impl<'k, 'a> Flow<'k, 'a> {
             })
     }
 
-    /// Returns the parameters other than `root` whose content is a part of an address.
+    /// Returns the parameters other than `root` whose content is part of an address.
     fn loaded_in(&self, expression: &[&'a str], root: &str, depth: usize) -> Vec<&'a str> {
         let mut found = Vec::new();
         if depth > MAX_DEPTH || self.pay(expression.len()).is_none() {
@@ -386,7 +389,7 @@ impl<'k, 'a> Flow<'k, 'a> {
     }
 }
 
-/// Whether a value is what a load returns.
+/// Returns whether a value is the result of a load.
 fn is_loaded(value: &[&str]) -> bool {
     loaded_address(value).is_some()
 }
@@ -398,7 +401,8 @@ fn loaded_address<'v, 'a>(value: &'v [&'a str]) -> Option<&'v [&'a str]> {
     items(&value[at + 2..end]).first().copied()
 }
 
-/// Whether a name is a number in a line: a factor, a bound, or an argument of what counts.
+/// Returns whether a name is a number in a line: a factor, a bound, or an argument of a function
+/// that counts.
 fn is_number_in(line: &[&str], name: &str) -> bool {
     line.iter().enumerate().filter(|(_, token)| **token == name).any(|(at, _)| {
         let before = at.checked_sub(1).map_or("", |before| line[before]);
@@ -415,14 +419,14 @@ fn is_number_in(line: &[&str], name: &str) -> bool {
     })
 }
 
-/// Whether a decorator is Triton's or Gluon's `jit`.
+/// Returns whether a decorator is the `jit` of Triton or Gluon.
 fn is_jit(decorator: &[&str]) -> bool {
     let name = decorator.iter().take_while(|token| **token != "(");
     name.last() == Some(&"jit")
 }
 
-/// Returns functions that are passed to `jit`, with the names of the constants that are chosen for them:
-/// `kernel = triton.heuristics({"EVEN": …})(triton.jit(kernel))`.
+/// Returns the functions that are passed to `jit`, with the names of the constants that decorators
+/// choose for them: `kernel = triton.heuristics({"EVEN": …})(triton.jit(kernel))`.
 fn applied<'a>(lines: &[Line<'a>]) -> BTreeMap<&'a str, Vec<&'a str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let assigned = || lines.iter().filter(|line| line.tokens.get(1) == Some(&"="));
@@ -441,14 +445,14 @@ fn applied<'a>(lines: &[Line<'a>]) -> BTreeMap<&'a str, Vec<&'a str>> {
     found
 }
 
-/// Whether a decorator gives values to constants.
+/// Returns whether a decorator chooses values of constants.
 fn chooses(decorator: &[&str]) -> bool {
     let name = decorator.iter().take_while(|token| **token != "(").last();
     matches!(name, Some(&("autotune" | "heuristics" | "libtuner")))
 }
 
-/// Returns the keys of dictionaries in a decorator. A heuristic that reads what it decides changes a given value, and is
-/// left out.
+/// Returns the keys of dictionaries in a decorator. A heuristic that reads its own constant changes
+/// a given value, and is omitted.
 fn keys<'a>(decorator: &[&'a str]) -> Vec<&'a str> {
     let is_key = |three: &&[&str]| {
         let of_dictionary = matches!(three[0], "{" | ",") && three[2] == ":";
@@ -458,7 +462,7 @@ fn keys<'a>(decorator: &[&'a str]) -> Vec<&'a str> {
     pairs.filter_map(|three| text_of(three[1])).collect()
 }
 
-/// Returns the constants of all configurations of a module, which functions may make.
+/// Returns the constants of all configurations of a module, including those that functions create.
 fn tuned<'a>(lines: &[Line<'a>]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     for line in lines {
@@ -487,7 +491,7 @@ fn parameters<'a>(tokens: &[&'a str]) -> Vec<Parameter<'a>> {
     all.iter().take(MAX_PARAMETERS).filter_map(of).collect()
 }
 
-/// Returns the lines of the function that begins with the first line.
+/// Returns the lines of the function whose head is the first line.
 fn body<'a>(lines: &[Line<'a>]) -> Vec<Vec<&'a str>> {
     let Some((head, rest)) = lines.split_first() else { return Vec::new() };
     let own = rest.iter().take_while(|line| line.indent > head.indent);

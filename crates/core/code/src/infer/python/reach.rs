@@ -1,19 +1,20 @@
-//! Sizes of tensors where nothing names one: what the programs of a launch reach.
+//! Sizes of tensors that no name gives, derived from what the programs of a launch access.
 
 use super::sizes::{DIM, MAX_ELEMENTS, Work, is_block};
 
-/// What the programs of a launch reach, with the reasons.
+/// Numbers of elements that the programs of a launch access, with the reasons.
 #[derive(Debug, Clone)]
 pub(super) struct Reach {
-    /// Count of elements that all programs reach if each has blocks of its own.
+    /// Number of elements that all programs access, if each has separate blocks.
     pub all: (u64, String),
-    /// Count of elements that one program reaches.
+    /// Number of elements that one program accesses.
     pub one: (u64, String),
 }
 
 impl Work<'_, '_> {
-    /// Returns the number of programs on each axis of a grid that no extent and no host code gives: as many as reach no
-    /// more than the most elements of a tensor.
+    /// Returns the number of programs on each axis of a grid that neither an extent nor host code
+    /// gives. It is the largest number with which all programs together access at most the maximum
+    /// number of elements of a tensor.
     pub(super) fn programs(&self, axes: u32) -> u64 {
         let blocks = self.blocks();
         let within = |programs: &u64| {
@@ -23,7 +24,7 @@ impl Work<'_, '_> {
         (0..=DIM.ilog2()).rev().map(|power| 1 << power).find(within).unwrap_or(1)
     }
 
-    /// Returns what the programs reach.
+    /// Returns how many elements the programs access.
     pub(super) fn reach(&self) -> &Reach {
         self.reach.get_or_init(|| {
             let names: Vec<&str> = self.block_names().take(4).collect();
@@ -52,8 +53,8 @@ impl Work<'_, '_> {
             .filter(|name| is_block(name) && !name.to_ascii_uppercase().contains("GROUP"))
     }
 
-    /// Returns the size of a block that is asked for, that host code gives, that is the parameter's default, or that
-    /// is assumed.
+    /// Returns the size of a block. In this order, it is the size that the caller asks for, that of
+    /// the host code, the parameter's default, or a guess.
     fn block_value(&self, name: &str) -> u64 {
         let by_host = || self.host_value(name).and_then(|value| self.evaluated(&value));
         let parameter = self.kernel.parameters.iter().find(|one| one.name == name);

@@ -1,4 +1,5 @@
-//! Sizes of what a kernel takes: shapes of its tensors, and values of its integers. The main type is [`Work`].
+//! Sizes of a kernel's arguments: shapes of its tensors, and values of its integers. The main type
+//! is [`Work`].
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -9,17 +10,17 @@ use super::reach::Reach;
 use crate::infer::names::{self, Meaning};
 use crate::infer::wishes::Wishes;
 
-/// Most elements of a tensor.
+/// Maximum number of elements of a tensor.
 pub(super) const MAX_ELEMENTS: u64 = 1 << 20;
 
-/// Size of a dimension of which nothing is known.
+/// Default size of a dimension.
 pub(super) const DIM: u64 = 128;
 
-/// Longest chain of tensors, and most steps of a search, through the host code.
+/// Maximum length of a chain of tensors, and maximum number of steps of a search, in the host code.
 const MAX_DEPTH: usize = 8;
 const MAX_STEPS: usize = 2_000;
 
-/// Most dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 const MAX_RANK: i64 = 8;
 
 /// A guess in progress.
@@ -29,17 +30,17 @@ pub(super) struct Work<'w, 'a> {
     pub(super) accesses: BTreeMap<&'a str, Access>,
     /// Sizes of dimensions of the host's tensors.
     dims: BTreeMap<(&'a str, i64), u64>,
-    /// Number of dimensions of the host's tensors, as far as they are named.
+    /// Number of dimensions of the host's tensors, as far as the host code shows it.
     ranks: BTreeMap<&'a str, i64>,
     /// Values of integers.
     pub(super) integers: BTreeMap<&'a str, u64>,
     /// Integers that are extents.
     pub(super) extents: Vec<&'a str>,
     strides: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Steps that a search through the host code may still take.
+    /// Number of steps that a search through the host code may still take.
     steps: Cell<usize>,
     pub(super) wishes: &'w Wishes,
-    /// What the programs reach, once it was asked for.
+    /// Elements that the programs access, computed at first use.
     pub(super) reach: OnceCell<Reach>,
 }
 
@@ -94,7 +95,8 @@ impl<'w, 'a> Work<'w, 'a> {
         parameters.filter(|one| !self.accesses.contains_key(one.name)).collect()
     }
 
-    /// Finds the strides of each tensor by their names: `stride_am` and `x_row_stride` are of `a` and of `x`.
+    /// Assigns strides to tensors by their names: `stride_am` belongs to `a`, and `x_row_stride` to
+    /// `x`.
     fn name_strides(&mut self) {
         let pointers: Vec<(&str, String)> =
             self.accesses.keys().map(|name| (*name, short(name))).collect();
@@ -119,7 +121,7 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// Gives a value to each integer, and a size to each dimension that host code names.
+    /// Sets a value for each integer, and a size for each dimension that host code names.
     fn size(&mut self) {
         let plain: Vec<String> =
             self.numbers().into_iter().map(|one| names::plain(one.name)).collect();
@@ -127,7 +129,7 @@ impl<'w, 'a> Work<'w, 'a> {
             match &self.host_value(parameter.name) {
                 Some(Value::Dim(tensor, index) | Value::Stride(tensor, index)) => {
                     let rank = if *index < 0 { -index } else { index + 1 };
-                    // The stride of the first dimension leads over another one.
+                    // A stride of the first dimension implies a second dimension.
                     let leads =
                         matches!(self.host_value(parameter.name), Some(Value::Stride(_, 0)));
                     let rank = if leads { 2 } else { rank };
@@ -178,7 +180,7 @@ impl<'w, 'a> Work<'w, 'a> {
             self.integers.insert(name, size);
         }
         let ranks = self.ranks.clone();
-        // A dimension counted from the end is one counted from the start.
+        // Also stores a dimension that is counted from the end under its index from the start.
         let from_end: Vec<_> = self
             .dims
             .iter()
@@ -225,7 +227,7 @@ impl<'w, 'a> Work<'w, 'a> {
         true
     }
 
-    /// Returns the shape of a tensor of the host, if it names any of its dimensions.
+    /// Returns the shape of a tensor of the host code, if it names any dimension of the tensor.
     fn shape_at_host(&self, tensor: &'a str, depth: usize) -> Option<Vec<u64>> {
         if depth > MAX_DEPTH {
             return None;
@@ -258,7 +260,8 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// Returns a size for a dimension that nothing names: that of the extent that means rows or columns.
+    /// Returns a size for a dimension that no name gives: that of an extent whose name means rows
+    /// or columns.
     fn dim(&self, index: i64, rank: i64) -> u64 {
         let named = |parts: &[&str]| {
             let is = |name: &&&str| parts.iter().any(|part| names::plain(name).contains(part));
@@ -272,7 +275,7 @@ impl<'w, 'a> Work<'w, 'a> {
         rows.unwrap_or(DIM).min(MAX_ELEMENTS / DIM)
     }
 
-    /// Returns the number of elements that a parameter gets of a tensor.
+    /// Returns the number of elements of a tensor, if a parameter receives it.
     fn elements_of(&self, tensor: &str) -> Option<u64> {
         let counts = self.integers.iter().find(
             |(name, _)| matches!(self.host_value(name), Some(Value::Elements(of)) if of == tensor),
@@ -280,7 +283,7 @@ impl<'w, 'a> Work<'w, 'a> {
         counts.map(|(_, elements)| *elements)
     }
 
-    /// Returns the value of an expression of the host.
+    /// Returns the value of an expression of the host code.
     pub(super) fn evaluated(&self, value: &Value<'a>) -> Option<u64> {
         self.steps.set(MAX_STEPS);
         self.evaluated_at(value, 0)
@@ -310,7 +313,7 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// Returns the shape of what a pointer points to, with the reason.
+    /// Returns the shape of the tensor of a pointer, with the reason.
     pub(super) fn shape(&self, name: &'a str, access: Access) -> (Vec<u64>, String) {
         let tensor = self.host.as_ref().and_then(|host| host.tensor(name));
         if let Some(tensor) = tensor
@@ -334,7 +337,7 @@ impl<'w, 'a> Work<'w, 'a> {
                 is_stride(one.name) && self.strides.values().all(|known| !known.contains(&one.name))
             });
         if has_rows {
-            let why = "rows of a stride that names no tensor".to_owned();
+            let why = "rows with a stride whose name matches no tensor".to_owned();
             return (vec![self.dim(0, 2), self.dim(1, 2)], why);
         }
         if self.extents.is_empty() {
@@ -349,12 +352,12 @@ impl<'w, 'a> Work<'w, 'a> {
             }
             false => {
                 let least = extents.min().unwrap_or(DIM);
-                (vec![least], "the same elements for each program".to_owned())
+                (vec![least], "every program accesses the same elements".to_owned())
             }
         }
     }
 
-    /// Returns dimensions for strides: those that their names share with extents. Where the last dimension has no
+    /// Returns dimensions for strides: the extents whose names match. If the last dimension has no
     /// stride, it is added.
     fn shape_by_strides(&self, strides: &[&str]) -> Vec<u64> {
         let by_letter = |stride: &&str| {
@@ -406,14 +409,14 @@ pub(super) fn is_stride(name: &str) -> bool {
     name.to_ascii_lowercase().contains("stride")
 }
 
-/// Whether a constant is the size of a block.
+/// Returns whether a constant is the size of a block.
 pub(super) fn is_block(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     ["BLOCK", "TILE", "GROUP_SIZE", "GROUP_M", "CHUNK"].into_iter().any(|part| upper.contains(part))
         || matches!(upper.as_str(), "BM" | "BN" | "BK" | "BT" | "BS" | "BV" | "BD" | "BC")
 }
 
-/// Returns the value of a constant that is a setting of the compiler, such as `k_stages`.
+/// Returns the value of a constant that is a compiler option, such as `k_stages`.
 pub(super) fn setting(name: &str) -> Option<u64> {
     let upper = name.to_ascii_uppercase();
     let known = [("STAGE", 2), ("WARP", 4), ("CTAS", 1)];

@@ -172,7 +172,7 @@ impl Functions {
         let held = match device {
             None => None,
             Some(_) if versions.cuda.is_none() => {
-                let why = "this PyTorch is built for the CPU alone; install one that is built for \
+                let why = "this PyTorch is built for the CPU only; install one that is built for \
                            CUDA, or leave `device` out";
                 return Err(ExecError::NotOffered(why.to_owned()));
             }

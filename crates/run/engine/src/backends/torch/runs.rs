@@ -127,7 +127,7 @@ impl TorchBackend {
             let mut entered = self.enter(request.timeout, owner).await?;
             entered.queue += queue;
             entered.start += start;
-            let why = "this PyTorch is built for the CPU alone; install one that is built for CUDA";
+            let why = "this PyTorch is built for the CPU only; install one that is built for CUDA";
             entered.not_on_gpu = Some(why.to_owned());
             return Ok(entered);
         }
