@@ -119,7 +119,7 @@ fn what_is_no_kernel_is_told_with_its_place_in_the_source() {
         (
             "an exception",
             "\n\nraise ValueError('nothing')",
-            "left out, since it failed where there is no device: ValueError: nothing",
+            "left out, since it failed without a device: ValueError: nothing",
         ),
         ("an import", "import nonsense", "`nonsense` is not here"),
     ] {

@@ -32,7 +32,7 @@ pub enum CType {
     U64,
     /// `bool`.
     Bool,
-    /// A pointer; `pointee` as written in the source, where known (`float`, `void`, `__half`).
+    /// A pointer; `pointee` is its element type.
     Pointer {
         /// Element type, if known.
         pointee: Option<Box<CType>>,
@@ -40,10 +40,10 @@ pub enum CType {
     },
     /// A structure or another type passed by value: its name, if known.
     Aggregate(String),
-    /// An enumeration: its name. Which integer type it has is unknown.
+    /// The name of an enumeration. Its integer type is unknown.
     Enumeration(String),
     /// Integer bits of a known size and unknown signedness (PTX `.u32`/`.b32`).
     Integer,
-    /// A type of which only the size is known (machine code without names).
+    /// A type with only a known size (machine code without names).
     Unknown,
 }

@@ -1,12 +1,12 @@
-//! The part of CUB that device code uses. NVRTC rejects `cub/cub.cuh`, which includes algorithms of the host, so it is
-//! replaced by the headers of the names that a source uses.
+//! The part of CUB that device code uses. NVRTC rejects `cub/cub.cuh`, which includes algorithms of
+//! the host. It is therefore replaced by headers for the names that a source uses.
 
 use warpgauge_code::source::{Token, TokenKind};
 
 /// The header that includes all of CUB.
 pub(crate) const WHOLE: &str = "cub/cub.cuh";
 
-/// Names of CUB, and the headers that define them.
+/// Names in CUB, and the headers that define them.
 pub(crate) const HEADERS: [(&str, &str); 30] = [
     ("BlockAdjacentDifference", "block/block_adjacent_difference"),
     ("BlockDiscontinuity", "block/block_discontinuity"),
@@ -40,7 +40,7 @@ pub(crate) const HEADERS: [(&str, &str); 30] = [
     ("ShuffleIndex", "util_ptx"),
 ];
 
-/// Operators that version 3 of CUB removed, and what its notes name in place of them.
+/// Operators that version 3 of CUB removed, and the replacements that its release notes name.
 pub(crate) const REMOVED: [(&str, &str); 5] = [
     ("Equality", "::cuda::std::equal_to<>"),
     ("Inequality", "::cuda::std::not_equal_to<>"),
@@ -49,7 +49,7 @@ pub(crate) const REMOVED: [(&str, &str); 5] = [
     ("Sum", "::cuda::std::plus<>"),
 ];
 
-/// Returns the text that stands for [`WHOLE`].
+/// Returns the text that replaces [`WHOLE`].
 pub(crate) fn used(code: &[Token<'_>]) -> String {
     let words = code.iter().filter(|token| token.kind == TokenKind::Word);
     let words: std::collections::BTreeSet<&str> = words.map(|token| token.text).collect();
@@ -60,7 +60,7 @@ pub(crate) fn used(code: &[Token<'_>]) -> String {
         .collect();
     headers.sort_unstable();
     headers.dedup();
-    // Namespace cub is there in any case: for `using namespace cub`.
+    // This header always declares namespace cub, for `using namespace cub`.
     let mut text = String::from("#include <cub/util_ptx.cuh>\n");
     headers.iter().for_each(|header| text.push_str(&format!("#include <cub/{header}.cuh>\n")));
     let removed = REMOVED.iter().filter(|(name, _)| words.contains(name));

@@ -19,7 +19,7 @@ pub(crate) struct Knowledge<'a> {
     pub expressions: HashMap<String, String>,
     /// Parameter types of each symbol, as the compiler resolved them.
     pub types: HashMap<String, Vec<CType>>,
-    /// Resource usage that the assembler printed.
+    /// Resource usage in the assembler's output.
     pub usage: HashMap<&'a str, Usage>,
     /// Names of the source's enumerations.
     pub enumerations: Vec<String>,
@@ -90,8 +90,8 @@ impl Knowledge<'_> {
         KernelInfo { name, symbol, params, resources }
     }
 
-    /// Returns the type from a symbol. A symbol names enumerations as it names structures; PTX has a
-    /// structure as an array of bytes.
+    /// Returns the type from a symbol. A symbol does not distinguish enumerations from structures;
+    /// in PTX, a structure is an array of bytes.
     fn seen(&self, given: CType, place: &Place) -> CType {
         match given {
             CType::Aggregate(name) if self.is_enumeration(&name, place) => CType::Enumeration(name),

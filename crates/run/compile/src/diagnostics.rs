@@ -1,8 +1,8 @@
 //! Parses compiler logs into structured messages.
 //!
-//! It supports NVRTC and nvcc (`kernel.cu(12): error: …`, with a caret line for the column), gcc and
-//! clang style (`file:12:5: error: …`), ptxas (`ptxas kernel.ptx, line 7; error : …`, `ptxas error : …`)
-//! and NVRTC's own (`nvrtc: error: …`).
+//! Supported formats: NVRTC and nvcc (`kernel.cu(12): error: …`, with a caret line for the column),
+//! gcc and clang (`file:12:5: error: …`), ptxas (`ptxas kernel.ptx, line 7; error : …`, `ptxas
+//! error : …`), and errors of NVRTC as a tool (`nvrtc: error: …`).
 
 use warpgauge_model::{Diagnostic, Severity};
 
@@ -15,7 +15,7 @@ const MAX_DIAGNOSTICS: usize = 256;
 /// Maximum length of a message, bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The systems' reasons why a file cannot be opened, at the end of a line.
+/// Reasons of the operating system why a file cannot be opened, at the end of a line.
 const UNOPENED: [&str; 5] = [
     ": Permission denied",
     ": Operation not permitted",
@@ -24,8 +24,9 @@ const UNOPENED: [&str; 5] = [
     ": Too many levels of symbolic links",
 ];
 
-/// Replaces all reasons why a file cannot be opened by the same text: the author of a source must not
-/// learn whether such a file exists. NVRTC gives no reason for a missing file, other compilers do.
+/// Replaces all reasons why a file cannot be opened with the same text, so that the author of a
+/// source does not learn whether such a file exists. NVRTC gives no reason for a missing file, but
+/// other compilers do.
 fn without_reasons(log: String) -> String {
     if !UNOPENED.iter().any(|reason| log.contains(reason)) {
         return log;
@@ -41,8 +42,8 @@ fn without_reasons(log: String) -> String {
     log.split_inclusive('\n').map(line).collect()
 }
 
-/// Shortens a log to its maximum length: compilers put the first, decisive errors at the top. Also makes
-/// all messages about files that cannot be opened equal.
+/// Shortens a log to its maximum length; compilers put the first, decisive errors at the top. Also
+/// makes all messages about files that cannot be opened equal.
 pub(crate) fn bound_log(log: String) -> String {
     let mut log = without_reasons(log);
     if log.len() > MAX_LOG_BYTES {
@@ -71,7 +72,7 @@ pub(crate) fn parse(log: &str) -> Vec<Diagnostic> {
             if diagnostic.column.is_none() {
                 diagnostic.column = caret_column(&lines[at + 1..]);
             }
-            // Each call of a missing function causes the same message.
+            // Each call of an undefined function causes the same message.
             if diagnostic.line.is_some() || !found.contains(&diagnostic) {
                 found.push(diagnostic);
             }
@@ -150,7 +151,7 @@ fn place_of(place: &str) -> (Option<String>, Option<u32>, Option<u32>) {
         (Some(line), Some(file), None) if line.parse::<u32>().is_ok() => {
             (named(file), line.parse().ok(), None)
         }
-        // A tool's own message: `nvrtc: error: …`.
+        // An error of the tool itself: `nvrtc: error: …`.
         _ => (None, None, None),
     }
 }
@@ -196,10 +197,11 @@ fn caret_column(following: &[&str]) -> Option<u32> {
     u32::try_from(column + 1).ok()
 }
 
-/// Part of a message about a header that is not found; its name in quotes follows.
+/// Beginning of the message about a missing header; its name in quotes follows.
 pub(crate) const NO_FILE: &str = "cannot open source file \"";
 
-/// Whether a name may be that of a header that nvcc finds: a path below a directory of headers.
+/// Returns whether a name can be that of a header that nvcc finds: a path below a directory of
+/// headers.
 pub(crate) fn is_header(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()

@@ -1,4 +1,4 @@
-//! Listings of images: runs the tools that make them, and keeps the latest.
+//! Listings of images: runs the tools that create them, and keeps the latest listings in memory.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use warpgauge_turns::Owner;
 /// Maximum length of a listing, bytes; the rest is omitted.
 const MAX_LISTING_BYTES: u64 = 16 << 20;
 
-/// Bound of the kept listings, bytes.
+/// Maximum total length of the listings in memory, in bytes.
 const MAX_KEPT_BYTES: usize = 48 << 20;
 
 /// Time limit of one listing.
@@ -57,7 +57,7 @@ impl Listings {
                 });
             }
             Outcome::Failed { what } => return Err(CompileError::Internal { what }),
-            _ => return Err(CompileError::internal("the compile child answered another question")),
+            _ => return Err(CompileError::internal("the compile child sent an unexpected answer")),
         };
         let text: Arc<str> = warpgauge_code::listing::without_kernels(&text, is_probe).into();
         self.keep(key, &text);
@@ -79,7 +79,7 @@ impl Listings {
     }
 }
 
-/// Returns why listings are impossible here; `None` if they are possible.
+/// Returns why listings are impossible here, or `None` if they are possible.
 pub(super) fn missing(toolchain: &Toolchain, format: ImageFormat) -> Option<CompileError> {
     work(toolchain, &[], format).err()
 }
@@ -94,7 +94,7 @@ fn work(
     let environment = |what: &str| CompileError::Environment {
         what: what.to_owned(),
         remedy:
-            "`warpgauge toolchain install --with nvcc` brings it, so does `--with triton`, and a \
+            "`warpgauge toolchain install --with nvcc` installs it, and so does `--with triton`; a \
                  CUDA toolkit on PATH or in CUDA_HOME has it"
                 .to_owned(),
     };
@@ -114,13 +114,13 @@ fn work(
         ImageFormat::Library => {
             return Err(CompileError::rejected(
                 FailureCode::NoMachineCode,
-                "a library's function is called, and its code is not listed",
+                "the code of a library's function is not listed",
             ));
         }
         ImageFormat::Ptx => {
             return Err(CompileError::rejected(
                 FailureCode::NoMachineCode,
-                "PTX holds no machine code",
+                "PTX contains no machine code",
             ));
         }
     };

@@ -14,7 +14,8 @@ use warpgauge_model::{Diagnostic, FailureCode};
 pub(crate) const REMEDY: &str =
     "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
 
-/// Why a compilation gave no artifact. Cloneable: callers that share a compilation share its error.
+/// Reasons why a compilation produced no artifact. Callers that share a compilation share its
+/// error, so this type can be cloned.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CompileError {
     /// The submitted code or its options are at fault.
@@ -27,10 +28,10 @@ pub enum CompileError {
         .0.configurations.len()
     )]
     Tunable(Box<Tunable>),
-    /// Something is missing on this machine.
+    /// This machine lacks a compiler or another resource.
     #[error("{what}; {remedy}")]
     Environment {
-        /// What is missing.
+        /// The missing resource.
         what: String,
         remedy: String,
     },
@@ -43,8 +44,8 @@ pub enum CompileError {
         /// Resources that the child had used.
         used: ProcessUsage,
     },
-    /// A child of this stage died. For a compilation this becomes [`CompileError::Rejected`], unless
-    /// another process ended the child.
+    /// A child of this stage died. For a compilation this becomes [`CompileError::Rejected`],
+    /// unless another process ended the child.
     #[error("the compiler's process ended early ({}); {used}", describe_signal(*.signal))]
     Crashed {
         /// Signal that ended the child; `None` if it exited by itself.
@@ -54,8 +55,8 @@ pub enum CompileError {
         /// Resources that the child had used.
         used: ProcessUsage,
     },
-    /// Too many compilations are waiting, of all callers or of this one.
-    #[error("{waiting} compilations are waiting already; try again in a few seconds")]
+    /// Too many compilations are waiting, in total or for this owner.
+    #[error("{waiting} compilations are already waiting; try again in a few seconds")]
     QueueFull {
         /// Number of waiting compilations.
         waiting: usize,
@@ -91,7 +92,7 @@ impl CompileError {
             }
             Outcome::Toolchain { what } => Self::Environment { what, remedy: REMEDY.into() },
             Outcome::Failed { what } => Self::Internal { what },
-            _ => Self::internal("the compile child answered another question"),
+            _ => Self::internal("the compile child sent an unexpected answer"),
         }
     }
 
@@ -115,7 +116,7 @@ pub struct CompileFailure {
 }
 
 impl CompileFailure {
-    /// Adds what the caller can do, to the message and as a note beside the compiler's own messages.
+    /// Adds advice for the caller, to the message and as a note after the compiler's messages.
     pub(crate) fn advise(&mut self, advice: &str) {
         self.message.push_str("; ");
         self.message.push_str(advice);
@@ -136,13 +137,13 @@ impl CompileFailure {
         )
     }
 
-    /// Returns a rejection without a compiler's log.
+    /// Returns a rejection without a compiler log.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), diagnostics: Vec::new(), log: String::new() }
     }
 }
 
-/// Why the compile stage could not be set up.
+/// Reasons why the compile stage could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileSetupError {
     /// A directory could not be created or read.

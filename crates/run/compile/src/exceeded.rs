@@ -1,5 +1,5 @@
-//! Judges compilers that exceed limits or crash: this counts against the source, unless this machine is
-//! at fault.
+//! Classifies compilers that exceed limits or crash: the source is the cause, unless there is
+//! evidence against this machine.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::usage::{ProcessUsage, size};
 
 use warpgauge_model::FailureCode;
 
-/// A process that crashed with at least this percentage of its memory limit ran out of memory. It never
-/// mapped the allocation that failed, and buffers grow by doubling.
+/// A process that crashed with at least this percentage of its memory limit ran out of memory. The
+/// failed allocation was never mapped, and buffers grow by doubling.
 const NEAR_PERCENT: u64 = 50;
 
 const SIGHUP: i32 = 1;
@@ -21,9 +21,10 @@ const SIGXCPU: i32 = 24;
 const SIGXFSZ: i32 = 25;
 
 const REMEDY: &str = "simplify the code: templates, macros, unrolled loops and large initialisers \
-                      take most";
+                      need the most resources";
 
-/// Returns the memory of this machine, or the limit of its control group, bytes.
+/// Returns the memory of this machine or the limit of its control group, whichever is smaller, in
+/// bytes.
 fn machine_bytes() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -33,8 +34,8 @@ fn machine_bytes() -> Option<u64> {
     Some(group.map_or(total, |group| group.min(total)))
 }
 
-/// Converts the end of a compiler process to a rejection of the source that names the limit. Errors that
-/// are this machine's fault stay unchanged.
+/// Converts the end of a compiler process to a rejection of the source that names the limit. Errors
+/// that this machine caused stay unchanged.
 pub(super) fn judged(error: CompileError, timeout: Duration) -> CompileError {
     let (code, message, log) = match error {
         CompileError::Timeout { seconds, used } => {
@@ -56,7 +57,8 @@ pub(super) fn judged(error: CompileError, timeout: Duration) -> CompileError {
     CompileError::Rejected(Box::new(CompileFailure { log, ..CompileFailure::new(code, message) }))
 }
 
-/// Returns the limit of a compilation that a signal indicates; `None` if another process sent it.
+/// Returns the limit of a compilation that a signal indicates, or `None` if another process sent
+/// it.
 fn of_signal(
     signal: i32,
     used: &ProcessUsage,
@@ -70,16 +72,16 @@ fn of_signal(
         SIGXCPU | SIGKILL if spent => (
             FailureCode::CompilerCpuLimit,
             format!(
-                "the compiler was stopped after the {cpu} s of processor time that it may take"
+                "the compiler was stopped after the {cpu} s of processor time that it may use"
             ),
         ),
         SIGXFSZ => (
             FailureCode::CompilerFileLimit,
             format!("the compiler wrote a file larger than the {} it may write", size(FILE_SIZE)),
         ),
-        // The system kills a process when memory runs out. Evidence is the system's count of such kills,
-        // or a large memory of the process. Several compilations share the memory, so none of them may
-        // hold most of it.
+        // The system kills a process when memory runs out. Evidence is the system's count of such
+        // kills, or a large memory of the process. Several compilations share the memory, so none
+        // of them may use most of it.
         SIGKILL => {
             let much = (ADDRESS_SPACE / 4).min(machine.unwrap_or(u64::MAX) / 2);
             if !used.starved && used.resident_bytes < much {
@@ -87,20 +89,20 @@ fn of_signal(
             }
             let of = machine.map(|machine| format!(", {}", size(machine))).unwrap_or_default();
             let what =
-                format!("the compiler was stopped when the memory of the machine{of}, ran out");
+                format!("the compiler was stopped because the machine ran out of memory{of}");
             (FailureCode::CompilerOutOfMemory, what)
         }
         SIGHUP | SIGINT | SIGTERM | SIGXCPU => return None,
         _ if used.address_bytes >= ADDRESS_SPACE / 100 * NEAR_PERCENT => (
             FailureCode::CompilerOutOfMemory,
             format!(
-                "the compiler crashed (signal {signal}) for want of memory, of which it may take {memory}"
+                "the compiler crashed (signal {signal}) for lack of memory; it may use {memory}"
             ),
         ),
         _ => (
             FailureCode::CompilerCrashed,
             format!(
-                "the compiler crashed (signal {signal}) on this source, as it does where the code \
+                "the compiler crashed (signal {signal}) on this source, which happens if the code \
                  nests too deeply"
             ),
         ),

@@ -1,4 +1,4 @@
-//! A checked request to compile source, and its attempts with particular compilers.
+//! A validated request to compile source, and its attempts with particular compilers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +29,7 @@ const MAX_NAMES: usize = 64;
 /// Maximum length of a name expression or kernel name, bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// Parts of messages about what NVRTC rejects and nvcc may accept.
+/// Parts of NVRTC's messages about code that nvcc may accept.
 const ONLY_OF_NVRTC: [&str; 2] = ["in JIT mode", "when compiling with NVRTC"];
 
 /// Options of a compilation.
@@ -40,11 +40,12 @@ pub struct CompileOptions {
     /// Time limit of the request, if it has one. It is bounded by
     /// [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT) and the configured time.
     pub timeout: Option<Duration>,
-    /// Owner whose turn the compilation uses.
+    /// Owner on whose behalf the compilation runs and is queued.
     pub owner: Owner,
-    /// Whether an image with several kernels is fine although the request names none.
+    /// Whether the request may leave the choice among several kernels of an image open.
     pub any_kernel: bool,
-    /// `a` for code of this architecture alone, `f` for code of its family. An option of the request wins.
+    /// `a` for code of this architecture only, `f` for code of its family. An option of the request
+    /// takes precedence.
     pub arch_suffix: Option<char>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct SourceJob<'a> {
     backend: Backend,
     options: CheckedOptions,
     names: Vec<String>,
-    /// Paths of the fields of structures whose layout is wanted.
+    /// Paths of the structure fields whose layout is requested.
     fields: Vec<String>,
     wanted: Wanted<'a>,
     needs: Needs,
@@ -64,7 +65,7 @@ pub(crate) struct SourceJob<'a> {
 }
 
 impl<'a> SourceJob<'a> {
-    /// Checks a request for CUDA C++ source. `backend`: a compiler in place of the request's.
+    /// Checks a request for CUDA C++ source. `backend` replaces the compiler of the request.
     pub(crate) fn new(
         kernel: &'a KernelCode,
         target: &Target,
@@ -111,7 +112,7 @@ impl<'a> SourceJob<'a> {
 
 fn no_nvcc() -> CompileError {
     CompileError::Environment {
-        what: "the nvcc backend was asked for and no nvcc was found".into(),
+        what: "the nvcc backend was requested, but no nvcc was found".into(),
         remedy:
             "run `warpgauge toolchain install --with nvcc`, set CUDA_HOME to a CUDA toolkit, or \
             leave metadata.backend out to compile with NVRTC"
@@ -145,7 +146,7 @@ fn name_expressions(
         return Err(CompileError::rejected(FailureCode::TooManyNameExpressions, message));
     }
     let mut names: Vec<String> = Vec::new();
-    // Parameters choose among overloads, and are no part of an instance.
+    // Parameters choose among overloads, and are not part of an instance.
     let launched = kernel.launched_kernels();
     let wanted = kernel_name.into_iter().chain(launched).filter(|name| name.contains('<'));
     let wanted = wanted.map(|name| name.split_once('(').map_or(name, |(instance, _)| instance));
@@ -311,7 +312,7 @@ impl Attempt<'_> {
             }
             other => {
                 let mut error = CompileError::of_outcome(other);
-                // The installation is at fault, and not the source.
+                // The installation is the cause, not the source.
                 if let (CompileError::Rejected(failure), With::Nvrtc(install)) =
                     (&error, self.compiler)
                     && !install.lacks.is_empty()
@@ -331,7 +332,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Adds what helps against a known cause of a failure.
+    /// Adds advice for a known cause of a failure.
     fn advise(
         &self,
         failure: &mut CompileFailure,
@@ -347,25 +348,25 @@ impl Attempt<'_> {
         }
         if self.may_suit_nvcc(failure) && environment.toolchain().nvcc.is_none() {
             failure.advise(
-                "NVRTC compiles device code alone, and nvcc may take this source: `warpgauge toolchain install \
-                 --with nvcc` brings it",
+                "NVRTC compiles only device code, but nvcc may accept this source: `warpgauge toolchain install \
+                 --with nvcc` installs it",
             );
         }
         if needs.texture_reference {
             failure.advise(
-                "CUDA 12 removed texture references (`texture<float, 2> name;`): take a cudaTextureObject_t as a \
-                 parameter in place of one",
+                "CUDA 12 removed texture references (`texture<float, 2> name;`): use a cudaTextureObject_t \
+                 parameter instead",
             );
         }
         if needs.headers() && !toolkit_headers {
             failure.advise(
-                "the source uses CUDA toolkit headers and none were found: `warpgauge toolchain install` brings an \
-                 NVRTC that carries them",
+                "the source uses CUDA toolkit headers, but none were found: `warpgauge toolchain install` installs an \
+                 NVRTC with these headers",
             );
         }
     }
 
-    /// Whether NVRTC rejected a source for a reason that nvcc does not have.
+    /// Returns whether NVRTC rejected a source for a reason that does not apply to nvcc.
     pub(crate) fn may_suit_nvcc(&self, failure: &CompileFailure) -> bool {
         let log = &failure.log;
         let missing = log.split(NO_FILE).skip(1).filter_map(|rest| rest.split('"').next());

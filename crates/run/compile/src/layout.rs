@@ -1,8 +1,9 @@
 //! Queries the compiler for the layout of structures that kernels take by value.
 //!
-//! For each field that a contract names, a function template is appended to the source, whose return type for a structure
-//! contains the field's offset, size and type. A kernel template that is instantiated with this type has it in its symbol.
-//! For a structure without the field, the return type is `void`.
+//! For each field that a contract names, a function template is appended to the source. Its return
+//! type for a structure encodes the field's offset, size and type. The symbol of a kernel template
+//! that is instantiated with this type contains the encoding. For a structure without the field,
+//! the return type is `void`.
 
 use std::collections::HashMap;
 
@@ -13,19 +14,21 @@ use super::demangle::{Type, demangle};
 /// Maximum number of structures in one compilation.
 const MAX_STRUCTURES: usize = 16;
 
-/// Maximum number of fields in the layouts of all parameters: a source may have thousands of kernels.
+/// Maximum number of fields in the layouts of all parameters, since a source may have thousands of
+/// kernels.
 const MAX_PLACED: usize = 1 << 16;
 
 const TEMPLATE: &str = "__warpgauge_layout";
 const FIELD: &str = "__warpgauge_field";
 const PLAIN: &str = "__warpgauge_plain";
 
-/// How a compiler spells the offset of a field as a constant.
+/// How a compiler writes the offset of a field as a constant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Offset {
-    /// NVRTC before version 13 lacks `__builtin_offsetof`, and later ones warn about it.
+    /// For NVRTC: before version 13 it lacks `__builtin_offsetof`, and later versions warn about
+    /// it.
     AddressOfNull,
-    /// nvcc's host compiler knows this alone.
+    /// For nvcc, whose host compiler accepts only this form.
     Builtin,
 }
 
@@ -47,7 +50,8 @@ pub(crate) struct LayoutQueries<'a> {
 }
 
 impl<'a> LayoutQueries<'a> {
-    /// Returns the queries for the structures that `kernels` take; `None` if there are none.
+    /// Returns the queries for the structures in the parameters of `kernels`, or `None` if there
+    /// are none.
     pub(crate) fn new(paths: &'a [String], kernels: &[KernelInfo]) -> Option<Self> {
         let mut structures: Vec<String> = Vec::new();
         for param in kernels.iter().flat_map(|kernel| kernel.params.iter().flatten()) {
@@ -80,8 +84,8 @@ impl<'a> LayoutQueries<'a> {
         text
     }
 
-    /// Returns the names of the instances whose symbols have the answers: one for each structure and field, since a name of
-    /// more than 1024 bytes is not read.
+    /// Returns the names of the instances whose symbols contain the answers. There is one for each
+    /// structure and field, since names of more than 1024 bytes are not read.
     pub(crate) fn instances(&self) -> Vec<String> {
         let of_structure = |(index, name): (usize, &String)| {
             let align = format!("void (*)(char (*)[alignof({name})])");
@@ -93,7 +97,7 @@ impl<'a> LayoutQueries<'a> {
         self.structures.iter().enumerate().flat_map(of_structure).collect()
     }
 
-    /// Puts the layouts into the parameters of `kernels`. `symbols` are those of the instances, among others.
+    /// Stores the layouts in the parameters of `kernels`. `symbols` include those of the instances.
     pub(crate) fn answer<'s>(
         &self,
         symbols: impl Iterator<Item = &'s str>,
@@ -117,7 +121,7 @@ impl<'a> LayoutQueries<'a> {
         }
     }
 
-    /// Returns a structure's index, its alignment and one of its fields, by a symbol.
+    /// Returns a structure's index, its alignment and one of its fields, decoded from a symbol.
     fn field(&self, symbol: &str) -> Option<(usize, u32, Field)> {
         let function = demangle(symbol).filter(|f| f.name.starts_with(TEMPLATE))?;
         let [Type::Value(index), Type::Value(path), whole, answer] =
@@ -146,7 +150,7 @@ fn extent(pointer: &Type) -> Option<u32> {
     extent.parse().ok()
 }
 
-/// Returns a type's name as the source can use it.
+/// Returns a type's name in the form in which the source can use it.
 fn in_source(name: &str) -> String {
     name.replace("(anonymous namespace)::", "")
 }

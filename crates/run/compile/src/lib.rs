@@ -1,5 +1,5 @@
-//! Compiles source to an image with NVRTC, nvcc or Triton, or checks a given image. Compilers run in a
-//! confined child that can be killed; results are cached.
+//! Compiles source to an image with NVRTC, nvcc or Triton, or checks a given image. Compilers run
+//! in a confined child that can be killed; results are cached.
 //!
 //! # Files
 //! - `compiler/`: [`Compiler`], the entry. `job.rs` and `options.rs` check requests; `passthrough.rs`
@@ -11,13 +11,14 @@
 //! - `triton/`, `build/`: Triton kernels; extensions, and whole programs.
 //! - `binary/`, `describe.rs`, `demangle/`, `signature.rs`, `layout.rs`: kernels, parameters, variables and
 //!   structures of an image. `disassemble.rs` makes listings.
-//! - `source.rs`, `prelude.rs`, `cub.rs`, `std_names.rs`: the source text that NVRTC gets.
+//! - `source.rs`, `prelude.rs`, `cub.rs`, `std_names.rs`: the source text that NVRTC receives.
 //! - `diagnostics.rs`, `summary.rs`, `exceeded.rs`: messages of compilers, and their limits.
 //! - [`toolchain`]: finds compilers, and installs them.
 //!
 //! # Life of a compilation
-//! 1. [`Compiler::compile`] looks into the cache. Concurrent requests for the same content of one owner
-//!    share one compilation.
+//! 1. [`Compiler::compile`] looks into the cache. Concurrent requests of one owner for the same
+//! content share one compilation.
+//! 2. A permit bounds the number of children. Owners take turns.
 //! 2. A permit bounds the number of children, in fair turns between owners.
 //! 3. The child reads one request, confines itself to the toolchain and its own directory, compiles, and
 //!    writes one reply. The parent kills it at its deadline.

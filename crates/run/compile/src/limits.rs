@@ -5,11 +5,12 @@ use std::time::Duration;
 /// Maximum length of a source, bytes.
 pub(crate) const MAX_SOURCE_BYTES: usize = 16 << 20;
 
-/// Minimum time limit of a compilation. The time that a request allows for a run may be far less than a
-/// compiler takes to start.
+/// Minimum time limit of a compilation. A request's time limit for a run may be far less than the
+/// start-up time of a compiler.
 pub const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Limit of a compilation's address space, bytes. NVRTC itself maps about 1 GiB; cub needs 1 GiB more.
+/// Limit of a compilation's address space, bytes. NVRTC maps about 1 GiB; a source with CUB needs 1
+/// GiB more.
 pub(crate) const ADDRESS_SPACE: u64 = 8 << 30;
 
 /// Limit of the size of a file that a compilation writes, bytes.

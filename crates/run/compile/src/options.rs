@@ -1,7 +1,7 @@
 //! The compiler options that a caller may give.
 //!
-//! The list is of permitted options: an option that is not on it is refused by name. Options that make
-//! the compiler read or write files are refused with the reason; options of nvcc without a meaning for
+//! Only listed options are permitted; any other option is rejected by name. Options that make the
+//! compiler read or write files are rejected with the reason. Options of nvcc without a meaning for
 //! NVRTC (host code, linking) are dropped.
 
 use super::error::CompileError;
@@ -39,11 +39,11 @@ enum Action {
     Ptxas,
     /// Sets the number of threads of a compilation.
     Threads,
-    /// Refused, with a reason.
+    /// Rejected, with a reason.
     Refuse(&'static str),
 }
 
-/// Whether an option has a value.
+/// Whether an option takes a value, and its syntax.
 #[derive(Clone, Copy, PartialEq)]
 enum Value {
     No,
@@ -66,10 +66,10 @@ const fn rule(names: &'static [&'static str], value: Value, action: Action) -> R
     Rule { names, value, action }
 }
 
-const FILES: &str = "the compiler reads only the toolkit's own headers and the kernel's `files`; put code into \
+const FILES: &str = "the compiler reads only the toolkit's headers and the kernel's `files`; put code into \
                      source_code, and files that it includes into `files`";
-const OUTPUT: &str = "the output is the service's to choose";
-const TOOLS: &str = "the compiler's own parts are the service's to choose";
+const OUTPUT: &str = "the service determines the output";
+const TOOLS: &str = "the service determines the parts of the compiler";
 
 /// Maximum number of threads that a request may set for a compilation.
 const MAX_THREADS: u32 = 8;
@@ -104,7 +104,7 @@ const RULES: &[Rule] = &[
         &["--default-device", "-default-device"],
         Value::No,
         Action::Refuse(
-            "it would make host code compile for the device and change what the kernel means",
+            "it would make host code compile for the device and change the meaning of the kernel",
         ),
     ),
     rule(&["--expt-relaxed-constexpr", "-expt-relaxed-constexpr"], Value::No, Action::NvccOnly),
@@ -246,7 +246,7 @@ pub(crate) fn check(
     Ok(checked)
 }
 
-/// Returns the rule for a word, and the value that is part of the word.
+/// Returns the rule for a word, and the value if the word contains one.
 fn find(word: &str) -> Option<(&'static Rule, Option<&str>)> {
     let exact = RULES.iter().find(|rule| rule.names.contains(&word));
     if let Some(rule) = exact {
@@ -305,7 +305,7 @@ fn apply(
     Ok(())
 }
 
-/// Returns the option as given, joined with a value from the next word.
+/// Returns the option as it was given, joined with a value from the next word.
 fn word_of(word: &str, value: Option<&str>) -> String {
     match value {
         Some(value) if !word.contains('=') => format!("{word}={value}"),
@@ -313,7 +313,7 @@ fn word_of(word: &str, value: Option<&str>) -> String {
     }
 }
 
-/// Returns the suffix of an architecture, which must be the device's own.
+/// Returns the suffix of an architecture option, which must name the device's architecture.
 fn arch_suffix(word: &str, value: Option<&str>, arch: u32) -> Result<Option<char>, CompileError> {
     let value = value.unwrap_or("");
     let mut suffix = None;
@@ -341,8 +341,8 @@ fn wrong_arch(word: &str, value: &str, arch: u32) -> CompileError {
         format!("{word} {value}")
     };
     let message = format!(
-        "compiler option {asked:?} asks for another architecture than the device's sm_{arch}; \
-         leave it out, the service compiles for the device"
+        "compiler option {asked:?} names an architecture other than the device's sm_{arch}; \
+         leave it out, since the service compiles for the device"
     );
     CompileError::rejected(FailureCode::WrongArchitecture, message)
 }
@@ -362,7 +362,7 @@ fn unknown(word: &str) -> CompileError {
     let message = if shown.starts_with('-') {
         format!("unknown compiler option {shown:?}")
     } else {
-        format!("{shown:?} is no compiler option: options begin with a dash")
+        format!("{shown:?} is not a compiler option: options begin with a dash")
     };
     CompileError::rejected(FailureCode::UnknownCompilerOption, message)
 }
@@ -376,7 +376,7 @@ fn too_many_threads(word: &str) -> CompileError {
 }
 
 fn no_value(word: &str) -> CompileError {
-    let message = format!("compiler option {word:?} lacks its value");
+    let message = format!("compiler option {word:?} requires a value");
     CompileError::rejected(FailureCode::InvalidCompilerOption, message)
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Passthrough {
 }
 
 impl Passthrough {
-    /// Takes the image out of a request; `None` for CUDA source.
+    /// Extracts the image of a request; `None` for CUDA source.
     pub(crate) fn new(
         kernel: &KernelCode,
         target: &Target,
@@ -80,7 +80,7 @@ impl Passthrough {
 fn binary(kernel: &KernelCode) -> Result<Vec<u8>, CompileError> {
     let kind = format!("{:?}", kernel.kernel_type).to_lowercase();
     let Some(blob) = &kernel.binary_b64 else {
-        let message = format!("kernel.binary_b64 is missing; a {kind} is sent as base64 there");
+        let message = format!("kernel.binary_b64 is missing; send the {kind} there as base64");
         return Err(CompileError::rejected(FailureCode::MissingBinary, message));
     };
     let bytes = blob.to_bytes(MAX_BINARY_BYTES).map_err(|e| {
@@ -88,7 +88,7 @@ fn binary(kernel: &KernelCode) -> Result<Vec<u8>, CompileError> {
         CompileError::rejected(FailureCode::InvalidBinary, message)
     })?;
     if bytes.is_empty() {
-        let message = format!("kernel.binary_b64 is empty; a {kind} is sent as base64 there");
+        let message = format!("kernel.binary_b64 is empty; send the {kind} there as base64");
         return Err(CompileError::rejected(FailureCode::MissingBinary, message));
     }
     Ok(bytes)
@@ -107,23 +107,23 @@ fn ptx(text: &str, target: &Target, wanted: Wanted<'_>) -> Result<CompiledModule
 
 fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     let needed = cuda_version_of(ptx.version);
-    // The emulator reads PTX itself, and refuses by instruction instead of by version.
+    // The emulator reads the PTX, and rejects unsupported instructions rather than versions.
     if !target.emulated && needed > target.driver_version {
         let (major, minor) = ptx.version;
         let message = format!(
             "the PTX is version {major}.{minor}, which needs a driver for CUDA {} or newer; this \
-             driver serves CUDA {}: compile with an older toolkit, or send the CUDA source",
+             driver supports CUDA {}: compile with an older toolkit, or send the CUDA source",
             cuda_text(needed),
             cuda_text(target.driver_version)
         );
         return Err(CompileError::rejected(FailureCode::PtxTooNew, message));
     }
     let Some((arch, suffix)) = ptx.arch() else {
-        let message = format!("the PTX target {:?} is no architecture such as sm_80", ptx.target);
+        let message = format!("the PTX target {:?} is not an architecture such as sm_80", ptx.target);
         return Err(CompileError::rejected(FailureCode::InvalidPtx, message));
     };
     let device = target.architecture();
-    // `a` code runs only on its own architecture, `f` code within its family.
+    // `a` code runs only on its exact architecture, `f` code within its family.
     let fits = match suffix {
         "" => arch <= device,
         "a" => arch == device,
@@ -132,7 +132,7 @@ fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     };
     if !fits {
         let message = format!(
-            "the PTX is for {} and the device is sm_{device}; compile for sm_{device} or an older \
+            "the PTX is for {}, but the device is sm_{device}; compile for sm_{device} or an older \
              architecture",
             ptx.target
         );
@@ -145,8 +145,8 @@ fn cuda_text(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Returns whether machine code runs: on its own major architecture, at the same minor version or a later
-/// one.
+/// Returns whether machine code runs on a device: the major architectures are equal, and the
+/// device's minor version is the same or later.
 fn runs_on(code: u32, device: u32) -> bool {
     code / 10 == device / 10 && code <= device
 }
@@ -162,7 +162,7 @@ fn cubin(
     let device = target.architecture();
     if target.emulated {
         let message = format!(
-            "the cubin holds machine code for sm_{}, which an emulated device cannot run; send PTX \
+            "the cubin contains machine code for sm_{}, which an emulated device cannot run; send PTX \
              or CUDA source",
             cubin.arch
         );
@@ -170,7 +170,7 @@ fn cubin(
     }
     if !runs_on(cubin.arch, device) {
         let message = format!(
-            "the cubin is for sm_{} and the device is sm_{device}; compile for sm_{device}, or \
+            "the cubin is for sm_{}, but the device is sm_{device}; compile for sm_{device}, or \
              send PTX or CUDA source",
             cubin.arch
         );
@@ -197,7 +197,7 @@ fn fatbin(
     let device = target.architecture();
     let Some(chosen) = choose(&entries, device, target.emulated) else {
         let message = format!(
-            "the fatbin has nothing for {}sm_{device}; it holds {}",
+            "the fatbin has no image for {}sm_{device}; it contains {}",
             if target.emulated { "an emulated device (which needs PTX) of " } else { "" },
             contents(&entries)
         );
@@ -205,7 +205,7 @@ fn fatbin(
     };
     let Some(inner) = chosen.image() else {
         if target.emulated {
-            let message = "the PTX in the fatbin is compressed in a way not understood here; send \
+            let message = "the PTX in the fatbin is compressed in an unsupported format; send \
                 the PTX itself, or build with --no-compress";
             return Err(CompileError::rejected(FailureCode::EmulatorNeedsPtx, message));
         }
@@ -228,7 +228,7 @@ fn fatbin(
     }
 }
 
-/// Returns the newest machine code that runs, or else the newest PTX that can be compiled.
+/// Returns the newest machine code that runs, or otherwise the newest PTX that can be compiled.
 fn choose<'a, 'b>(
     entries: &'b [FatbinEntry<'a>],
     device: u32,
@@ -256,8 +256,8 @@ fn contents(entries: &[FatbinEntry<'_>]) -> String {
     }
 }
 
-/// Describes a fatbin whose image cannot be read here. The driver will read it, so the caller's kernel
-/// name must suffice.
+/// Describes a fatbin whose image cannot be read here. The driver will read it, so the caller must
+/// give the kernel name.
 fn opaque(
     image: &[u8],
     entries: &[FatbinEntry<'_>],
@@ -265,7 +265,7 @@ fn opaque(
 ) -> Result<CompiledModule, CompileError> {
     let Some(name) = wanted.name else {
         let message = format!(
-            "the images of the fatbin are compressed in a way not understood here ({}): give \
+            "the images of the fatbin are compressed in an unsupported format ({}): give \
              metadata.kernel_name",
             contents(entries)
         );

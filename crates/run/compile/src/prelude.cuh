@@ -1,12 +1,12 @@
-// What code written for nvcc expects and NVRTC does not define: limits, fixed-width integers,
-// mathematical constants, a little of namespace std. It comes before every source.
+// Definitions that code written for nvcc expects and NVRTC lacks: limits, fixed-width integers,
+// mathematical constants, and a part of namespace std. The prelude precedes every source.
 //
-// A name that the source defines itself is left to it: WARPGAUGE_OWN_<name> is then defined.
+// A name that the source defines is not defined here. Then WARPGAUGE_OWN_<name> is defined.
 #ifndef WARPGAUGE_PRELUDE
 #define WARPGAUGE_PRELUDE
 
-// <stdint.h>, as on 64-bit Linux. libcu++ has its own idea of some of these types, and of the limits
-// below: where the source uses it, its definitions are the ones.
+// <stdint.h>, as on 64-bit Linux. libcu++ defines some of these types, and the limits below,
+// differently. If the source uses libcu++, its definitions apply.
 #ifdef WARPGAUGE_LIBCUXX
 #include <cuda/std/cfloat>
 #include <cuda/std/climits>
@@ -59,7 +59,7 @@ typedef unsigned int uint;
 typedef unsigned long ulong;
 #endif
 
-// <cuda.h>: handles that kernels take.
+// <cuda.h>: handles that are parameters of kernels.
 #ifndef WARPGAUGE_OWN_CUdeviceptr
 typedef unsigned long long CUdeviceptr;
 #endif
@@ -84,9 +84,10 @@ typedef float2 cufftComplex;
 typedef double2 cufftDoubleComplex;
 #endif
 
-// Stands for `constexpr` before a function without an execution space, as with nvcc's --expt-relaxed-constexpr.
+// Replaces `constexpr` before a function without an execution space, as with nvcc's
+// --expt-relaxed-constexpr.
 #define WG_CONSTX __host__ __device__ constexpr
-// Stands for `const` before a number that device code reads and that follows from other constants.
+// Replaces `const` before a number that device code reads and that depends on other constants.
 #define WG_CX constexpr
 
 // <limits.h>
@@ -490,7 +491,8 @@ __host__ __device__ inline typename __warpgauge_of_integer<T>::type pow(T x, U y
 // <algorithm>, <utility>, <limits>: the part that kernels use.
 #ifndef WARPGAUGE_OWN_std
 namespace std {
-// `using namespace std::chrono` and its like stand in host code of many files, whose headers are empty here.
+// Host code of many files contains `using namespace std::chrono` and the like. The headers of these
+// namespaces are empty here.
 namespace chrono {}
 namespace chrono_literals {}
 namespace filesystem {}
@@ -615,7 +617,7 @@ using ::tgamma;
 using ::trunc;
 using ::truncf;
 
-// <cstdint>: whose types these are is decided above.
+// <cstdint>: the source of these types is chosen above.
 #ifdef WARPGAUGE_LIBCUXX
 using ::cuda::std::int8_t;
 using ::cuda::std::uint8_t;
@@ -661,8 +663,8 @@ using ::uintptr_t;
 #endif
 using nullptr_t = decltype(nullptr);
 
-// <type_traits>, <utility>. A value is an enumerator: a constant would be one more variable, see below.
-// move and forward are the compiler's own.
+// <type_traits>, <utility>. Values are enumerators, since a constant would be one more variable
+// (see below). The compiler provides move and forward.
 template <class T, T V>
 struct integral_constant {
     enum : T { value = V };
@@ -802,9 +804,9 @@ template <class T>
 inline constexpr bool is_trivially_copyable_v = is_trivially_copyable<T>::value;
 #endif
 
-// Constants of a class become variables of the module, which a worker has to put back before each
-// launch; those of an instance of a template only where a source uses it. So nothing but templates
-// stands here, although each is of one type.
+// Constants of a class become variables of the module, which a worker must restore before each
+// launch. Those of a template instance exist only if a source uses it. So all classes here are
+// templates, although each is used with one type only.
 template <bool SIGNED, int I>
 struct __warpgauge_integer {
     static constexpr bool is_specialized = true, is_integer = true, is_signed = SIGNED;

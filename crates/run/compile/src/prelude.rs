@@ -14,7 +14,8 @@ pub(crate) const PRELUDE_NAME: &str = "warpgauge/prelude.cuh";
 /// Name of the submitted source in diagnostics.
 pub(crate) const SOURCE_NAME: &str = "kernel.cu";
 
-/// Host headers that sources include out of habit. The prelude has the parts that kernels need.
+/// Host headers that sources include out of habit. The prelude provides the parts that kernels
+/// need.
 pub(crate) const STUB_HEADERS: [&str; 47] = [
     "algorithm",
     "assert.h",
@@ -318,10 +319,10 @@ const PLAIN_HEADERS: [&str; 10] = [
     "cuda_tf32.h",
 ];
 
-/// What a source needs besides its own text.
+/// Definitions that a source needs in addition to its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Names of the prelude that the source defines itself.
+    /// Names of the prelude that the source defines.
     own: BTreeSet<String>,
     /// Toolkit headers for types that the source uses without including them, e.g. `cuda_fp16.h`.
     pub implied: Vec<&'static str>,
@@ -340,13 +341,13 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// Returns whether a header of the lists above is empty for the source. `curand_kernel.h` needs the types of
-    /// `curand.h`.
+    /// Returns whether a header of the lists above is empty for the source. `curand.h` is not empty
+    /// if the source uses `curand_kernel.h`, which needs its types.
     pub(crate) fn is_empty(&self, stub: &str) -> bool {
         !(self.uses_curand && stub == "curand.h")
     }
 
-    /// Returns the toolkit headers that are replaced, with their text.
+    /// Returns the toolkit headers that are replaced, with the replacement text.
     pub(crate) fn replaced_headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.cub.as_deref().map(|used| (cub::WHOLE, used)).into_iter()
     }
@@ -357,7 +358,7 @@ impl Needs {
     }
 }
 
-/// Returns what a source needs.
+/// Returns the definitions that a source needs.
 pub(crate) fn needs_of(source: &str) -> Needs {
     let tokens = tokenize(source);
     let mut needs = Needs::default();
@@ -395,7 +396,8 @@ pub(crate) fn needs_of(source: &str) -> Needs {
     }
     half &= !needs.own.contains("half");
     if !needs.own.contains("std") {
-        // A source with host code is compiled as a whole first. Host functions do not need libcu++.
+        // A source with host code is first compiled as a whole, but host functions do not need
+        // libcu++.
         let device = without_host_code(source).map(|device| device.text);
         let device = tokenize(device.as_deref().unwrap_or(source));
         needs.std_names = StdNames::of(&device, &|name| needs.own.contains(name));
@@ -447,8 +449,8 @@ fn is_used_as_type(code: &[Token<'_>], at: usize) -> bool {
     is_word(after) || pointer || cast || (template_argument && closes)
 }
 
-/// Returns the lines before the source. The last sets the line number, so that diagnostics have the
-/// caller's numbers.
+/// Returns the lines before the source. The last line sets the line number, so that diagnostics
+/// have the numbers of the submitted source.
 pub(crate) fn prefix(needs: &Needs, with_implied: bool) -> String {
     let mut text = String::new();
     for name in &needs.own {

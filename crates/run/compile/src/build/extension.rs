@@ -90,8 +90,8 @@ fn nvcc<'a>(
         return Ok(found);
     }
     let what = format!(
-        "{} is of CUDA {}, and this PyTorch is built for CUDA {built_for}: what one compiles the other does \
-         not load",
+        "{} belongs to CUDA {}, but this PyTorch is built for CUDA {built_for}: it cannot load what this nvcc \
+         compiles",
         found.path.display(),
         found.version
     );

@@ -1,4 +1,5 @@
-//! Builds for Python processes and builds of whole programs: one per content, kept in the cache.
+//! Builds for Python processes and builds of whole programs. Identical builds run once; results are
+//! cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,8 +35,8 @@ impl Kept for KeptObject {
     }
 }
 
-/// Running builds of each owner. A caller that needs the same build waits for the first and finds its
-/// cached result. No caller waits for another owner's build.
+/// Running builds of each owner. A caller that needs an identical build waits for the first and
+/// finds its cached result. No caller waits for another owner's build.
 #[derive(Default)]
 pub(super) struct Builds(Mutex<HashMap<(Key, Owner), BuildTurn>>);
 
@@ -45,19 +46,19 @@ type BuildTurn = Arc<AsyncMutex<()>>;
 impl Builds {
     fn turn(&self, key: &Key, owner: Owner) -> BuildTurn {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each waiting caller holds a reference.
+        // Each waiting caller holds another reference.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry((key.clone(), owner)).or_default())
     }
 }
 
 impl Compiler {
-    /// Builds an order of a Python process within a time limit, or finds it in the cache.
+    /// Runs a build of a Python process within a time limit, or finds its result in the cache.
     ///
     /// Dropping the future ends the compilers.
     ///
     /// # Errors
-    /// Fails if the compilers or this crate refuse the sources, or if this machine lacks something.
+    /// Fails if the compilers or this crate reject the sources, or if this machine lacks a tool.
     pub async fn build_for_python(
         &self,
         order: &BuildOrder,
@@ -75,7 +76,7 @@ impl Compiler {
     /// Dropping the future ends the compilers.
     ///
     /// # Errors
-    /// Fails if the compilers or this crate refuse the source, or if this machine lacks something.
+    /// Fails if the compilers or this crate reject the source, or if this machine lacks a tool.
     pub async fn build_program(
         &self,
         order: &ProgramOrder<'_>,
@@ -86,13 +87,13 @@ impl Compiler {
         self.carried_out(plan, self.environment.limit(Some(limit)), owner).await
     }
 
-    /// Returns what is missing to build programs, and a remedy.
+    /// Returns the tool that is missing to build programs, and a remedy.
     pub fn lacks_for_programs(&self) -> Option<(String, String)> {
         let (what, remedy) = lacks_for_programs(self.toolchain())?;
         Some((what.to_owned(), remedy.to_owned()))
     }
 
-    /// Carries out a plan within the time limit, unless the owner has a cached result.
+    /// Executes a plan within the time limit, unless the owner has a cached result.
     async fn carried_out(
         &self,
         plan: Plan,
@@ -122,7 +123,7 @@ impl Compiler {
             log: built.log.clone(),
         };
         let cache = Arc::clone(&self.cache);
-        // Other callers that wait for this build look for the file.
+        // Other callers that wait for this build look for the cached file.
         let _ = tokio::task::spawn_blocking(move || cache.put_cold(&key, &kept)).await;
         Ok(built)
     }
@@ -139,7 +140,8 @@ impl Compiler {
         let ChildReply { sandbox, result } =
             reply.map_err(|error| exceeded::judged(error, limit))?;
         if let Some(enforced) = sandbox {
-            // The first result counts: the kernel does not change while the process runs.
+            // Only the first result is stored: the operating system's kernel does not change while
+            // the process runs.
             let _ = self.sandbox.set(enforced);
         }
         match result {

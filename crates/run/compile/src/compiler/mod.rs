@@ -1,5 +1,5 @@
-//! The entry of the compile stage: [`Compiler`] has a cache, one compilation per content, and a bounded
-//! number of children.
+//! The entry of the compile stage. [`Compiler`] has a cache, runs identical compilations once, and
+//! bounds the number of children.
 
 mod builds;
 
@@ -37,12 +37,12 @@ pub struct CompilerConfig {
     pub program: PathBuf,
     /// Directory in which artifacts and unpacked headers are kept across restarts.
     pub cache_dir: PathBuf,
-    /// Bound of the artifact cache, bytes; with 0 nothing is kept on disk.
+    /// Bound of the artifact cache, bytes; with 0, nothing stays on disk.
     pub cache_max_bytes: u64,
     /// Directory for the private directories of compilations.
     pub run_dir: PathBuf,
-    /// Maximum number of compilations at once, at least 1. As many again are possible for owners that
-    /// have none running at the time.
+    /// Maximum number of concurrent compilations, at least 1. The same number again is available to
+    /// owners without a running compilation.
     pub parallelism: usize,
     /// Whether there may be several owners. If so, one owner has at most half of the waiting
     /// compilations.
@@ -52,7 +52,8 @@ pub struct CompilerConfig {
     pub toolchain: Toolchain,
 }
 
-/// Maximum number of waiting compilations. A request has several, and requests are bounded, too.
+/// Maximum number of waiting compilations. A request may need several, and the number of requests
+/// is bounded, too.
 const MOST_WAITING: usize = 16_384;
 
 /// Statistics of the stage since it started.
@@ -81,8 +82,8 @@ pub struct Compiler {
     turns: Pool,
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
     refused: Refused,
-    /// Errors in Triton kernels: for each kernel the compiler is first queried for its configurations and
-    /// then compiles it.
+    /// Errors of Triton kernels. For each kernel, the compiler is first queried for its
+    /// configurations and then compiles it; the second step reuses the error of the first.
     faulty: Refused,
     choices: Choices,
     untold: Untold,
@@ -92,8 +93,8 @@ pub struct Compiler {
     sandbox: OnceLock<Enforcement>,
 }
 
-/// A compilation that several callers wait for. The caller that holds the lock compiles; if it goes away,
-/// the next caller does.
+/// A compilation that several callers wait for. The caller that holds the lock compiles. If that
+/// caller is cancelled, the next one compiles.
 type Flight = AsyncMutex<Option<Result<Arc<CompiledModule>, CompileError>>>;
 
 /// Content, time limit and owner of a compilation. A caller with a longer limit does not wait for a
@@ -201,7 +202,7 @@ impl Compiler {
 
     /// Compiles `kernel` for `target`, or finds it in the cache.
     ///
-    /// Dropping the future kills the compilation, unless another caller waits for the same one.
+    /// Dropping the future kills the compilation, unless another caller waits for it.
     pub async fn compile(
         &self,
         kernel: &KernelCode,
@@ -260,7 +261,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles a source with nvcc, which NVRTC rejected with `error`. If nvcc rejects it too, that error counts.
+    /// Compiles a source with nvcc after NVRTC rejected it with `error`. If nvcc rejects it, too,
+    /// its error is returned.
     async fn with_nvcc(
         &self,
         kernel: &KernelCode,
@@ -273,11 +275,12 @@ impl Compiler {
         let mut artifact = CompiledModule::clone(&artifact);
         artifact
             .diagnostics
-            .insert(0, Diagnostic::note("NVRTC does not take this source: nvcc compiled it"));
+            .insert(0, Diagnostic::note("NVRTC does not accept this source: nvcc compiled it"));
         Ok((Arc::new(artifact), origin))
     }
 
-    /// Compiles a source with the first suitable compiler. With an error: whether nvcc may take the source.
+    /// Compiles a source with the first suitable compiler. An error includes whether nvcc may
+    /// accept the source.
     async fn compile_source(
         &self,
         kernel: &KernelCode,
@@ -332,7 +335,7 @@ impl Compiler {
         self.fly(flight, work).await
     }
 
-    /// Runs one attempt, shared by all callers that need the same.
+    /// Runs one attempt, which all callers with the same content, limit and owner share.
     async fn fly(
         &self,
         key: &FlightKey,
@@ -389,7 +392,8 @@ impl Compiler {
             self.choices.note(key, error);
         })?;
         if let Some(enforced) = enforced {
-            // The first result counts: the kernel does not change while the process runs.
+            // Only the first result is stored: the operating system's kernel does not change while
+            // the process runs.
             let _ = self.sandbox.set(enforced);
         }
         artifact.key = key.to_string();
@@ -408,8 +412,9 @@ impl Compiler {
 
     /// Returns the configurations of a kernel that has several.
     ///
-    /// Any other kernel is compiled or found in the cache. The next caller that requests it is reported
-    /// the time that this took, because the work was done for it. That caller also gets any error.
+    /// Any other kernel is compiled or found in the cache. The next caller that requests the kernel
+    /// gets the duration of this work in its timings, because the work was done for it. That caller
+    /// also gets any error.
     pub async fn choices(
         &self,
         kernel: &KernelCode,
@@ -426,7 +431,7 @@ impl Compiler {
         }
     }
 
-    /// Keeps `count` children waiting that have imported Triton, from the first Triton kernel on.
+    /// Keeps `count` waiting children that have imported Triton, from the first Triton kernel on.
     pub fn keep_triton_spares(&self, count: usize) {
         self.environment.keep_spares(count);
     }
@@ -443,7 +448,7 @@ impl Compiler {
         self.listings.of(&self.environment, image, format, owner).await
     }
 
-    /// Returns why images of a format cannot be listed here; `None` if they can.
+    /// Returns the reason why images of a format cannot be listed here, or `None` if they can.
     pub fn cannot_disassemble(&self, format: ImageFormat) -> Option<CompileError> {
         disassemble::missing(self.environment.toolchain(), format)
     }
@@ -452,7 +457,7 @@ impl Compiler {
         self.environment.toolchain()
     }
 
-    /// Returns which rules for compile children the kernel enforces.
+    /// Returns which sandbox rules for compile children the operating system's kernel enforces.
     pub fn sandbox(&self) -> &Enforcement {
         self.sandbox.get_or_init(enforcement::probe)
     }
@@ -503,7 +508,7 @@ struct Leave<'a> {
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
         let mut flights = self.compiler.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map holds one reference, this caller another.
+        // The map holds one reference, and this caller another.
         if Arc::strong_count(self.flight) <= 2 {
             flights.remove(self.key);
         }

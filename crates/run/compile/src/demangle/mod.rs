@@ -1,8 +1,8 @@
 //! Reads types of kernel parameters from mangled C++ symbols (Itanium C++ ABI, section 5.1).
 //!
-//! It supports only the parts of kernel signatures: names, templates, built-in types, pointers,
-//! functions, arrays, substitutions. Anything else (local names, expressions, member pointers) yields
-//! `None`: the caller then knows sizes only, never a wrong type.
+//! Only the parts of kernel signatures are supported: names, templates, built-in types, pointers,
+//! functions, arrays, substitutions. Anything else (local names, expressions, member pointers)
+//! yields `None`. The caller then knows only sizes, but never a wrong type.
 
 mod parser;
 mod types;
@@ -20,14 +20,14 @@ pub(crate) fn demangle(symbol: &str) -> Option<Function> {
     parser::Parser::new(symbol.strip_prefix("_Z")?).function()
 }
 
-/// Returns a kernel's readable name: the demangled name with namespaces and template arguments, or any
-/// other name unchanged.
+/// Returns a kernel's readable name: the demangled name with namespaces and template arguments.
+/// Symbols that cannot be demangled are returned unchanged.
 pub fn readable(symbol: &str) -> String {
     demangle(symbol.trim()).map_or_else(|| symbol.to_owned(), |function| function.name)
 }
 
-/// Returns a function's readable name with its parameters, such as `f(float const*, int)`. Returns `None` for symbols that
-/// have none.
+/// Returns a function's readable name with its parameters, such as `f(float const*, int)`. Returns
+/// `None` if the symbol cannot be demangled or the text would be too long.
 pub(crate) fn with_parameters(symbol: &str) -> Option<String> {
     let Function { mut name, params, .. } = demangle(symbol)?;
     name.push('(');

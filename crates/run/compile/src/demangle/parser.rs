@@ -19,7 +19,7 @@ pub(super) struct Parser<'a> {
     depth: usize,
 }
 
-/// A name, with its template arguments if it ends in any.
+/// A name, and its template arguments if it ends with some.
 struct Name {
     text: Rc<str>,
     args: Option<Vec<Type>>,
@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
         let template = name.args.is_some();
         self.template_args = name.args.unwrap_or_default();
         if template {
-            // A template instance has its return type in the symbol.
+            // The symbol of a template instance contains the return type.
             self.parse_type()?;
         }
         let mut params = Vec::new();
@@ -111,8 +111,8 @@ impl<'a> Parser<'a> {
         Some(Name { text: with_args(&text, &args)?.into(), args: Some(args) })
     }
 
-    /// Parses a nested name after `N`, up to and including `E`. It does not enter the whole name into the
-    /// substitution table: the caller does.
+    /// Parses a nested name after `N`, up to and including `E`. It does not enter the whole name
+    /// into the substitution table: the caller does.
     fn nested_name(&mut self) -> Option<Name> {
         while self.eat("K") || self.eat("V") || self.eat("r") {}
         let mut text = String::new();
@@ -156,7 +156,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses `<source-name> ::= <length> <identifier>`; writes out unnamed namespaces.
+    /// Parses `<source-name> ::= <length> <identifier>`. Unnamed namespaces become `(anonymous
+    /// namespace)`.
     fn source_name(&mut self) -> Option<String> {
         self.eat("L");
         let length = self.number()?;
@@ -215,8 +216,8 @@ impl<'a> Parser<'a> {
         if !self.eat("T") {
             return None;
         }
-        // `T_` is the first argument. The digits are decimal but read in base 36: a number above 9
-        // becomes at least 36, beyond any real list of arguments, and gives `None`.
+        // `T_` is the first argument. The digits are decimal but are read in base 36. A number
+        // above 9 thus becomes at least 36, beyond any real list of arguments, and gives `None`.
         let index = self.sequence()?;
         self.template_args.get(index).cloned()
     }

@@ -1,4 +1,4 @@
-//! C++ types, as a mangled symbol contains them.
+//! C++ types that a mangled symbol contains.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ pub(crate) struct Function {
     pub params: Vec<Type>,
 }
 
-/// A type, in the detail that parameters need.
+/// A type, in the detail that kernel parameters need.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Type {
     Builtin(Builtin),
@@ -36,14 +36,14 @@ pub(crate) enum Type {
     Named(Rc<str>),
     /// A parameter pack.
     Pack(Rc<Vec<Type>>),
-    /// A value as a template argument, as written.
+    /// Value of a template argument, as written.
     Value(Rc<str>),
 }
 
 /// A built-in type: its name and its type as a kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Builtin {
-    /// Its name in C++.
+    /// Name in C++.
     pub name: &'static str,
     /// `None` for `void` and for types that no kernel takes.
     pub ctype: Option<CType>,
@@ -52,7 +52,7 @@ pub(crate) struct Builtin {
 /// Maximum length of a written type name.
 const MAX_NAME: usize = 1024;
 
-/// Maximum depth of pointers that is described.
+/// Maximum depth of pointers to pointers that is described.
 const MAX_POINTER_DEPTH: usize = 8;
 
 impl Type {
@@ -109,7 +109,7 @@ impl Type {
         }
     }
 
-    /// Returns the type in C++ syntax; `None` if that would be unreasonably long.
+    /// Returns the type in C++ syntax, or `None` if the text would be too long.
     pub(crate) fn written(&self) -> Option<String> {
         let mut out = String::new();
         self.write(&mut out, 0)?;

@@ -89,7 +89,7 @@ async fn what_nvrtc_alone_rejects_is_compiled_with_nvcc_where_it_is_there() {
         let artifact = bench.compile(&kernel).await.unwrap();
         assert!(artifact.compiler.starts_with("nvcc"), "{}", artifact.compiler);
         let note = &artifact.diagnostics[0].message;
-        assert_eq!(note, "NVRTC does not take this source: nvcc compiled it");
+        assert_eq!(note, "NVRTC does not accept this source: nvcc compiled it");
     }
     // The compiler that the caller names is the one that counts.
     let mut named = kernel.clone();

@@ -30,8 +30,8 @@ const MAX_VALUES: u64 = 1 << 20;
 /// Maximum size of an object built for a Python process, bytes: it must fit a frame.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 48 << 20;
 
-/// Directory for the files of a source, in the job's directory. It is named relative to that, since images contain the
-/// paths of files. No path of a file contains this character.
+/// Directory for the files of a source, within the job's directory. The compiler gets its relative
+/// path, since images contain the paths of files. No path of a file contains `~`.
 pub(crate) const FILES: &str = "files~";
 
 /// Removes the directory from the paths in a compiler's log.
@@ -61,7 +61,7 @@ pub(crate) enum Work {
     Triton(TritonWork),
     /// Runs compilers for a file that a Python process loads.
     Build(BuildWork),
-    /// Has NVRTC unpack its bundled headers into the job directory.
+    /// Makes NVRTC unpack its bundled headers into the job directory.
     UnpackHeaders {
         library: PathBuf,
         /// Version of the library according to discovery.
@@ -82,8 +82,8 @@ pub(crate) enum Work {
 pub(crate) struct NvrtcWork {
     /// Absolute path of the library.
     pub library: PathBuf,
-    /// Version of the library according to discovery. Another version is refused, as its results would be
-    /// cached wrongly.
+    /// Version of the library according to discovery. A library with another version is rejected,
+    /// since its results would be cached under a wrong key.
     pub version: (u32, u32),
     pub source: SourceText,
     /// Header directories, in search order.
@@ -92,7 +92,7 @@ pub(crate) struct NvrtcWork {
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,
-    /// Paths of the fields of structures whose layout is wanted.
+    /// Paths of the structure fields whose layout is requested.
     pub fields: Vec<String>,
     /// `sm_NN` or `compute_NN`.
     pub arch: ArchOption,
@@ -111,7 +111,7 @@ pub(crate) struct NvccWork {
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,
-    /// Paths of the fields of structures whose layout is wanted.
+    /// Paths of the structure fields whose layout is requested.
     pub fields: Vec<String>,
     pub arch: ArchOption,
     pub lineinfo: bool,
@@ -124,7 +124,7 @@ pub(crate) struct TritonWork {
     pub python: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
-    /// Directory that holds the package.
+    /// Directory that contains the package.
     pub site_packages: PathBuf,
     /// Architecture to compile for, 10 × major + minor.
     pub arch: u32,
@@ -142,13 +142,13 @@ pub(crate) struct TritonTask {
 /// Commands that build one file from several.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildWork {
-    /// Paths that the commands read besides the system's own files.
+    /// Paths that the commands read, in addition to system files.
     pub read: Vec<PathBuf>,
-    /// Paths that the commands read and execute besides these.
+    /// Paths that the commands also execute.
     pub execute: Vec<PathBuf>,
     /// Files of the job's directory, which are written first.
     pub files: Vec<(String, String)>,
-    /// Stages, which run one after another. The steps of a stage run at the same time.
+    /// Stages, which run in sequence. The steps of a stage run concurrently.
     pub stages: Vec<Vec<BuildStep>>,
     /// Name of the resulting file.
     pub output: String,
@@ -168,7 +168,7 @@ pub(crate) struct BuildStep {
 /// Arguments of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildWay {
-    /// Name that the result reports if this way succeeded; empty: none.
+    /// Name that the result reports if this way succeeded; empty for no name.
     pub name: String,
     pub arguments: Vec<String>,
 }
@@ -191,7 +191,7 @@ pub(crate) struct DisassembleWork {
 /// The source text, with facts for its prelude.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceText {
-    /// The text as submitted, which includes files by their paths.
+    /// The submitted text, which includes files by their paths.
     pub text: String,
     /// Files by their paths.
     pub files: Vec<(String, String)>,
@@ -243,13 +243,13 @@ pub(crate) enum Outcome {
     /// The interpreter's answer about a kernel. It is not trusted, since the interpreter ran submitted
     /// code.
     Triton(Box<TritonAnswer>),
-    /// The source or an option is at fault.
+    /// The source or an option caused the failure.
     Rejected {
         code: FailureCode,
         log: String,
         diagnostics: Vec<Diagnostic>,
     },
-    /// The library does not support the architecture; the list has the supported ones.
+    /// The library does not support the architecture; `supported` lists those that it supports.
     UnsupportedArch {
         supported: Vec<u32>,
     },
@@ -288,7 +288,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// Puts notes before the diagnostics.
+    /// Inserts notes before the diagnostics.
     pub(crate) fn begin_with(&mut self, notes: Vec<Diagnostic>) {
         self.diagnostics.splice(0..0, notes);
     }
@@ -304,11 +304,11 @@ pub(crate) struct BuiltObject {
     pub compiler_ms: f64,
 }
 
-/// Why a message cannot be sent.
+/// Reasons why a message cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
     /// The message exceeds [`MAX_FRAME_BYTES`].
-    #[error("it has {bytes} bytes; at most {MAX_FRAME_BYTES} are taken")]
+    #[error("it has {bytes} bytes; at most {MAX_FRAME_BYTES} are accepted")]
     TooLong {
         /// Size of the message, bytes.
         bytes: usize,
@@ -351,7 +351,7 @@ pub(crate) fn read_frame<T: DeserializeOwned>(mut from: impl Read) -> io::Result
     from.read_exact(&mut prefix)?;
     let length = checked_length(prefix)?;
     let mut body = Vec::new();
-    // The vector grows as data arrives: a length prefix alone reserves nothing.
+    // The vector grows as data arrives, so a length prefix reserves nothing.
     from.take(length).read_to_end(&mut body)?;
     if (body.len() as u64) < length {
         return Err(io::ErrorKind::UnexpectedEof.into());

@@ -1,5 +1,5 @@
-//! Answers of an interpreter with Triton. It ran submitted code, so an answer is only accepted as far as
-//! it matches the PTX that came with it.
+//! Answers of an interpreter with Triton. It ran submitted code, so an answer is only accepted if
+//! it matches the PTX that is part of it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) enum TritonAnswer {
     Built(Box<TritonBuilt>),
     /// Nothing is compiled yet: the kernel has several configurations.
     Tunable(Tunable),
-    /// The source, the arguments or an option are at fault.
+    /// The source, the arguments or an option caused the failure.
     Refused(TritonRefused),
 }
 
@@ -74,14 +74,14 @@ pub(crate) struct TritonParameter {
     pub descriptor: Option<Descriptor>,
 }
 
-/// A tensor descriptor, except for its tensor.
+/// A tensor descriptor, without its tensor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Descriptor {
     /// Type of an element in Triton's notation.
     pub dtype: String,
     /// Extents of the tensor.
     pub shape: Vec<i64>,
-    /// Distance of neighbours in each dimension, in elements.
+    /// Distance between adjacent elements in each dimension, in elements.
     pub strides: Vec<i64>,
     /// Whether reads beyond the extents give NaN instead of zero.
     #[serde(default)]
@@ -91,7 +91,7 @@ pub(crate) struct Descriptor {
     pub tf32: bool,
 }
 
-/// The compiler's decision how the device's copy engine reads a tensor.
+/// The compiler's decision on how the Tensor Memory Accelerator reads a tensor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DescriptorMeta {
     /// Pattern in shared memory, as a number of `CUtensorMapSwizzle`.
@@ -102,7 +102,7 @@ pub(crate) struct DescriptorMeta {
     pub elem_type: u32,
     /// Extents of the block that one instruction copies.
     pub block_size: Vec<u32>,
-    /// Whether elements are pairs of four bits, padded.
+    /// Whether elements are padded pairs of 4-bit numbers.
     #[serde(default)]
     pub fp4_padded: bool,
     /// Whether the tensor is read in convolution mode (im2col).
@@ -130,7 +130,7 @@ pub(crate) struct TritonMetadata {
     pub profile_scratch_size: u64,
     #[serde(default = "yes")]
     pub enable_fp_fusion: bool,
-    /// For each descriptor, how the device's copy engine reads it; `None` if it does not.
+    /// For each descriptor, how the Tensor Memory Accelerator reads it; `None` if it does not.
     #[serde(default)]
     pub tensordesc_meta: Option<Vec<Option<DescriptorMeta>>>,
 }
@@ -147,7 +147,7 @@ fn yes() -> bool {
     true
 }
 
-/// Why nothing was compiled.
+/// Reasons why nothing was compiled.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonRefused {
     pub code: FailureCode,

@@ -1,13 +1,13 @@
-# Stand-ins for packages that are not installed beside Triton: nearly every source imports PyTorch, many import more for
-# their host code, and a kernel needs none of it. Names of a stand-in can be annotations, base classes, keys and
-# decorators. Code that computes with one raises an error.
+# Stand-ins for packages that are not installed beside Triton. Nearly every source imports PyTorch,
+# and many import more for their host code, but a kernel needs none of it. Names of a stand-in can
+# be annotations, base classes, keys and decorators. Code that computes with one raises an error.
 
 import importlib.abc
 import importlib.util
 import sys
 import types
 
-# Attributes that code looks at before it chooses between platforms, by their names.
+# Attributes that code reads to choose between platforms, by name.
 KNOWN = {
     "__version__": "2.11.0",
     "torch.version.cuda": "13.0",
@@ -15,12 +15,13 @@ KNOWN = {
     "torch.version.xpu": None,
 }
 
-# What functions of the stand-in return, by their paths: facts about the device that the kernel is compiled for.
+# Results of functions of the stand-in, by path: facts about the device that the kernel is compiled
+# for.
 ANSWERS = {"torch.cuda.get_device_name": "NVIDIA"}
 
 
 class NeedsPackage(Exception):
-    """Code computes with a package that is absent."""
+    """Raised when code computes with an absent package."""
 
     def __init__(self, name):
         package = name.partition(".")[0] if not name.startswith(".") else name.rpartition(".")[0]
@@ -28,12 +29,12 @@ class NeedsPackage(Exception):
             super().__init__(f"`{name}` needs PyTorch, which is not installed beside Triton")
         else:
             super().__init__(
-                f"`{name}` needs `{package}`, which is not here: kernel.files takes the text of what a kernel uses"
+                f"`{name}` needs `{package}`, which is not installed here: provide the modules that a kernel uses in kernel.files"
             )
 
 
 def decorated(given, named):
-    """What is decorated, where a call is one of a decorator without arguments."""
+    """Returns the decorated object, if the call is that of a decorator without arguments."""
     from triton.runtime import KernelInterface
 
     kinds = (types.FunctionType, type, KernelInterface)
@@ -41,7 +42,7 @@ def decorated(given, named):
 
 
 class Absent(type):
-    """The type of the stand-in's names, which are classes."""
+    """Metaclass of the names in a stand-in, which are classes."""
 
     def __getattr__(cls, name):
         return attribute(cls.__dict__.get("stands_for", cls.__name__), name)
@@ -55,12 +56,12 @@ class Absent(type):
         from triton.language.core import base_value
 
         if any(isinstance(value, base_value) for value in given):
-            # A kernel calls it.
+            # A kernel calls the name.
             cls.refuse()
         return decorated(given, named) or Result(path)
 
     def __getitem__(cls, _):
-        # The annotation of a generic type.
+        # The annotation of a generic type is the type.
         return cls
 
     def refuse(cls, *_):
@@ -72,7 +73,7 @@ class Absent(type):
 
 
 class Result:
-    """What a call of the stand-in returns: a decorator, or a value that cannot be used."""
+    """Result of a call of a stand-in: a decorator, or a value that cannot be used."""
 
     def __init__(self, name):
         self.__dict__["stands_for"] = name
@@ -106,12 +107,12 @@ def attribute(owner, name):
 
 
 def absent_module(name):
-    """A module whose names are placeholders. It is no subclass: Triton lets kernels see nothing but modules proper."""
+    """A module whose names are placeholders. It is not of a subclass, since kernels of Triton can access only real modules."""
     module = types.ModuleType(name)
 
     def of_name(wanted):
         value = attribute(name, wanted)
-        # One object for each name: names are keys, and are compared.
+        # Each name has one object, since names are used as keys and compared.
         setattr(module, wanted, value)
         return value
 
@@ -120,7 +121,7 @@ def absent_module(name):
 
 
 class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports stand-ins for packages, and for any module within them."""
+    """Imports stand-ins for packages, and for all modules within them."""
 
     def __init__(self):
         self.packages = set()
@@ -140,14 +141,14 @@ ABSENT = AbsentPackages()
 
 
 def path_of_absent(value):
-    """The path of a placeholder; None for other values."""
+    """Returns the path of a placeholder, or None for other values."""
     if isinstance(value, types.ModuleType):
         return value.__name__ if getattr(value.__spec__, "loader", None) is ABSENT else None
     return value.__dict__.get("stands_for") if isinstance(value, (Absent, Result)) else None
 
 
 def stand_in_for_torch(arch):
-    """Has `import torch` succeed. Triton itself has looked for it already, and remembers that it was not there."""
+    """Makes `import torch` succeed. Triton has already looked for it, and remembers that it is absent."""
     ANSWERS["torch.cuda.get_device_capability"] = divmod(arch, 10)
     if importlib.util.find_spec("torch") is None:
         ABSENT.packages.add("torch")
@@ -155,11 +156,11 @@ def stand_in_for_torch(arch):
 
 
 def stand_in_for(error):
-    """Has the import of a package that is absent succeed from now on. False: the error has another cause."""
+    """Makes the import of an absent package succeed. Returns False if the error has another cause."""
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or not package or package in ABSENT.packages:
         return False
-    # A module that a package lacks is no package that is absent.
+    # The package is present if only one of its modules is missing.
     if package in sys.modules or importlib.util.find_spec(package) is not None:
         return False
     ABSENT.packages.add(package)

@@ -1,12 +1,12 @@
-# A contract's arguments as those of a launch.
+# Converts a contract's arguments to those of a launch.
 
 import inspect
 
-# Element types of contracts by the names that Triton gives them.
+# Element types of contracts, with their names in Triton.
 DTYPES = {
     "float64": "float64", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16",
     "float8_e4m3": "float8e4nv", "float8_e5m2": "float8e5",
-    # Scales and packed numbers are passed as their bytes, which `tl.dot_scaled` takes.
+    # Scales and packed numbers are passed as bytes, which `tl.dot_scaled` accepts.
     "float8_e8m0fnu": "uint8", "float4_e2m1fn_x2": "uint8", "int4x2": "uint8", "uint4x2": "uint8",
     "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8",
     "uint64": "uint64", "uint32": "uint32", "uint16": "uint16", "uint8": "uint8", "bool": "int1",
@@ -14,7 +14,7 @@ DTYPES = {
 
 
 class Dtype:
-    """An element type as both Triton and host code of a submission ask for it."""
+    """An element type with the attributes that Triton and the host code of a submission use."""
 
     def __init__(self, name):
         import triton.language as tl
@@ -34,7 +34,7 @@ class Dtype:
 
 
 class Tensor:
-    """An argument that is a pointer: all that is known of it before there is a device."""
+    """A pointer argument, with the attributes that are known without a device."""
 
     def __init__(self, index, dtype, shape):
         self.index, self.dtype, self.shape = index, Dtype(dtype), tuple(shape)
@@ -83,13 +83,13 @@ class Tensor:
 
     def __getattr__(self, name):
         raise AttributeError(
-            f"host code asks for `{name}` of a tensor: when a kernel is compiled there are only "
+            f"host code reads `{name}` of a tensor: while a kernel is compiled, a tensor has only "
             "shape, strides and dtype"
         )
 
 
 def value_of(argument):
-    """A scalar of the contract as Python has it."""
+    """Returns a scalar of the contract as a Python value."""
     if argument["kind"] == "str":
         import triton.language as tl
 
@@ -102,8 +102,8 @@ def value_of(argument):
 
 
 def taken(arguments, least, most):
-    """Indices of the arguments that a kernel with so many parameters takes. Tensors that an array of pointers names are
-    among them only if they are wanted, too; and a kernel beside one with arrays may take the tensors alone."""
+    """Returns the indices of the arguments for a kernel with this many parameters. Tensors of an array of pointers are
+    included only if the kernel has parameters for them, too. A second kernel may take the tensors without the arrays."""
     every = [index for index, argument in enumerate(arguments) if not argument["is_meta"]]
     used = {index for argument in arguments for index in argument.get("pointers", (0, ()))[1]}
     ways = [
@@ -116,8 +116,8 @@ def taken(arguments, least, most):
 
 
 def passed(function, arguments, elsewhere=()):
-    """The contract's arguments as those of a launch: by position, and constants by name. `elsewhere`: names of constants
-    that the function which defines the kernel took."""
+    """Returns the launch arguments: positional ones, and constants by name. `elsewhere` contains the names of constants
+    that were passed to the function around the kernel."""
     params = list(function.signature.parameters.values())
     constants = [param.name for param in function.params if param.is_constexpr]
     plain = [param.name for param in params if param.name not in constants]
@@ -132,14 +132,14 @@ def passed(function, arguments, elsewhere=()):
             if argument["name"] not in constants:
                 raise Refused(
                     "unknown_constant",
-                    f"`{argument['name']}` is marked `is_meta`, and {function.fn.__name__} has no "
+                    f"`{argument['name']}` is marked `is_meta`, but {function.fn.__name__} has no "
                     f"compile-time constant of that name; it has: {', '.join(constants) or 'none'}",
                 )
             metas[argument["name"]] = value_of(argument)
         elif index not in indices:
             continue
         elif argument["kind"] == "pointers":
-            # As torch.tensor([x.data_ptr(), ...]) is passed.
+            # Passed in the form of torch.tensor([x.data_ptr(), ...]).
             given.append(Tensor(index, "int64", [argument["pointers"][0]]))
         elif argument["kind"] == "tensor":
             given.append(tensor_of(index, argument))
@@ -156,8 +156,8 @@ def passed(function, arguments, elsewhere=()):
     if not least <= len(named) <= len(plain):
         raise Refused(
             "argument_count",
-            f"{function.fn.__name__} takes {len(plain)} arguments ({', '.join(plain)}) and the "
-            f"contract has {len(named)} ({', '.join(named)}), beside compile-time constants "
+            f"{function.fn.__name__} takes {len(plain)} arguments ({', '.join(plain)}), but the "
+            f"contract has {len(named)} ({', '.join(named)}), in addition to compile-time constants "
             f"({', '.join(constants) or 'none'})",
         )
     return dict(zip(plain, given)), dict(zip(plain, indices)), metas, constants
@@ -170,7 +170,7 @@ def tensor_of(index, argument):
         return tensor
     from triton.tools.tensor_descriptor import TensorDescriptor
 
-    # Versions without paddings pad with zeros.
+    # Triton versions without paddings pad with zeros.
     padding = {"padding": "nan"} if argument.get("padding") == "nan" else {}
     try:
         return TensorDescriptor(
@@ -196,12 +196,12 @@ def check_options(triton, options):
 
 
 def divided(metas, options, constants):
-    """Constants and options of a launch, where a constant has an option's name: as in Triton's launch it has its value."""
+    """Returns constants and options. A constant with the name of an option gets its value, as in a launch by Triton."""
     for name in options.keys() & set(constants):
         if name in metas and metas[name] != options[name]:
             raise Refused(
                 "conflicting_fields",
-                f"`{name}` is an option and a constant of the kernel, with the values {options[name]} and {metas[name]}: "
+                f"`{name}` is both an option and a constant of the kernel, with the values {options[name]} and {metas[name]}: "
                 f"give it once, in io.launch",
             )
     shared = {name: value for name, value in options.items() if name in constants}
@@ -209,7 +209,7 @@ def divided(metas, options, constants):
 
 
 def check_constants(function, inner, constants, metas):
-    """Names constants that nobody gives a value; heuristics give theirs in the launch."""
+    """Raises an error that names constants without a value. Heuristics compute the values of theirs in the launch."""
     computed = set()
     layer = inner
     while layer is not function:

@@ -1,16 +1,16 @@
-# Turns one Triton kernel into PTX, with no GPU and no torch: the part that our own child runs.
+# Compiles one Triton kernel to PTX, without a GPU and without torch, in a child process of the
+# compile child.
 #
-# Started with the sources of the prelude, of this file and of the others beside it, one behind the
-# other. The argument is one JSON object. What comes in on file descriptor 0, and goes out there, are
-# frames. Everything that takes long and knows nothing of a request is done before the request is read: a
-# process that waits is warm.
+# The script consists of the prelude, this file and the files beside it, concatenated. Its argument
+# is one JSON object. Requests and answers are frames on file descriptor 0. Slow steps that do not
+# depend on a request run before the request is read, so that a waiting process answers quickly.
 
 import functools
 import inspect
 
 
 class NoGpu:
-    """What Triton asks of a driver, for a device that is not here."""
+    """Answers Triton's queries to a driver, for a device that is not present."""
 
     def __init__(self, target):
         self.target = target
@@ -37,8 +37,8 @@ class NoGpu:
 
 
 class NoTorch:
-    """Has torch be missing: Triton 3.6 and its like look for it when they first meet an argument, and
-    importing it takes seconds. They remember that it was not there."""
+    """Makes torch absent: versions such as Triton 3.6 look for it at the first argument, and
+    importing it takes seconds. They remember that it is absent."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -47,14 +47,15 @@ class NoTorch:
 
 
 def warm(settings):
-    """Imports Triton, and compiles a kernel that uses what most kernels use."""
+    """Imports Triton, and compiles a kernel with features that most kernels use."""
     sys.path.insert(0, settings["site_packages"])
     import triton
     from triton import knobs
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
-    # Some versions ask the assembler for its version whenever they compile: it is started once.
+    # Some versions query the assembler's version at each compilation. The cache starts it only
+    # once.
     knobs.NvidiaTool.from_path = staticmethod(functools.lru_cache(knobs.NvidiaTool.from_path))
 
     target = GPUTarget("cuda", settings["arch"], 32)
@@ -71,7 +72,7 @@ def warm(settings):
 
 
 def assembler(arch):
-    """The assembler that Triton itself would start for an architecture."""
+    """Returns the path of the assembler that Triton would start for an architecture."""
     from triton.backends.nvidia import compiler
 
     takes = inspect.signature(compiler.get_ptxas).parameters
@@ -101,9 +102,9 @@ def main():
     allow_only(settings["filters"], channel)
     write_frame(channel, {"ptxas": assembler(settings["arch"])})
     request = read_frame(channel)
-    # From here on an end without an answer is the submission's.
+    # After this message, the submission is the cause of an end without an answer.
     write_frame(channel, {"taken": True})
-    # Freed where memory runs out, so that there is some to say so.
+    # Freed when memory runs out, so that some is left to report it.
     reserve = bytearray(32 << 20)
     try:
         answer = answer_to(triton, request)
@@ -112,7 +113,7 @@ def main():
     except MemoryError:
         del reserve
         sys.modules.pop("kernel").__dict__.clear()
-        refused = Refused("compiler_out_of_memory", "the memory that it may take did not suffice")
+        refused = Refused("compiler_out_of_memory", "the compilation needs more memory than it may use")
         answer = refused.as_answer()
     except BaseException as error:  # A stranger's code may raise anything, and exit.
         answer = explained(error)

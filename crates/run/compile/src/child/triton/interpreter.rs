@@ -27,7 +27,7 @@ pub(crate) const SOURCE: &str = concat!(
     "\nmain()\n"
 );
 
-/// Bytes of printed text that are kept. The rest is read and dropped.
+/// Maximum length of printed text that is kept, in bytes. The rest is read and dropped.
 const MAX_PRINTED_BYTES: usize = 64 << 10;
 
 /// Time limit for importing Triton. The deadline of the compile child is shorter.
@@ -38,7 +38,7 @@ const MOST_TO_WARM: Duration = Duration::from_secs(600);
 struct Settings<'a> {
     site_packages: &'a Path,
     arch: u32,
-    /// Programs for seccomp, in base64.
+    /// Seccomp filter programs, in base64.
     filters: Vec<String>,
 }
 
@@ -49,14 +49,14 @@ pub(super) struct Interpreter {
     printed: Vec<JoinHandle<String>>,
 }
 
-/// The interpreter's message once it has imported Triton, before it reads submitted code.
+/// Message of the interpreter after it has imported Triton, before it reads submitted code.
 #[derive(Deserialize)]
 struct ReadyMessage {
     /// Path of Triton's assembler.
     ptxas: PathBuf,
 }
 
-/// An answer, and the text printed meanwhile.
+/// An answer, and the text that was printed before it.
 pub(super) struct Answered {
     /// Path of Triton's assembler for the architecture.
     pub ptxas: PathBuf,
@@ -64,7 +64,7 @@ pub(super) struct Answered {
     pub printed: String,
 }
 
-/// The end of an interpreter that gave no answer.
+/// The end of an interpreter that sent no answer.
 pub(super) struct Ended {
     /// Whether it had imported Triton and accepted a kernel.
     pub was_ready: bool,
@@ -106,8 +106,8 @@ impl Interpreter {
         let ready = self.supervised().and_then(|()| self.receive());
         let ready = ready.and_then(|message| Ok(serde_json::from_slice(&message)?));
         let Ok(ReadyMessage { ptxas }) = ready else { return Err(self.ended(false)) };
-        // An interpreter that does not acknowledge the request ended while it waited, so the request is
-        // not the cause.
+        // An interpreter that does not acknowledge the request ended before it ran the submission,
+        // so the request is not the cause.
         let taken = self.send(question.as_bytes()).and_then(|()| self.receive());
         if taken.is_err() {
             return Err(self.ended(false));
@@ -121,7 +121,7 @@ impl Interpreter {
         }
     }
 
-    /// Has the interpreter's threads counted, which it requests once it is ready.
+    /// Supervises the number of the interpreter's threads, which it requests once it is ready.
     fn supervised(&self) -> io::Result<()> {
         match warpgauge_sandbox::threads::received(&self.channel, MOST_TO_WARM)? {
             Some(asking) => asking.supervise(warpgauge_sandbox::threads::most())?,
@@ -144,7 +144,7 @@ impl Interpreter {
             return Err(io::Error::other("the answer is too long"));
         }
         let mut message = Vec::new();
-        // The vector grows as data arrives: a length prefix alone reserves nothing.
+        // The vector grows as data arrives, so a length prefix reserves nothing.
         (&mut self.channel).take(length as u64).read_to_end(&mut message)?;
         if message.len() < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -154,8 +154,8 @@ impl Interpreter {
 
     /// Ends the interpreter if it is still running, and returns how it ended.
     fn ended(mut self, was_ready: bool) -> Ended {
-        // Only the status of a process that ended by itself is meaningful. Such a process has closed its
-        // end of the channel.
+        // Only the status of a process that ended by itself is meaningful. Such a process has
+        // closed its end of the channel.
         let own_end = self.channel.read(&mut [0; 1]).is_ok_and(|read| read == 0);
         if !own_end {
             let _ = self.process.kill();
@@ -167,7 +167,7 @@ impl Interpreter {
             was_ready,
             signal: status.as_ref().ok().and_then(ExitStatusExt::signal).filter(|_| own_end),
             how: match status {
-                _ if !own_end => "what it sent is no answer".to_owned(),
+                _ if !own_end => "it sent an invalid answer".to_owned(),
                 Ok(status) => status.to_string(),
                 Err(error) => error.to_string(),
             },

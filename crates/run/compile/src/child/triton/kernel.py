@@ -1,15 +1,15 @@
-# Compiling a kernel as its own launch would, as far as PTX.
+# Compiles a kernel as its launch would, up to PTX.
 
 import inspect
 import itertools
 import types
 
-# What the patched compiler made: one entry for each compilation.
+# Results of the patched compiler: one entry for each compilation.
 COMPILED = []
 
 
 def keep_in_memory(triton):
-    """Has Triton's launches end with PTX, in memory: no assembler, no files, no driver."""
+    """Makes Triton's launches end with PTX in memory: no assembler, no files, no driver."""
     from triton.compiler import compiler as module
 
     def compile(src, target=None, options=None, **_):
@@ -54,9 +54,9 @@ def answer_to(triton, request):
 
     tuners = [layer for layer in layers if hasattr(layer, "configs")]
     if len(tuners) > 1:
-        raise Refused("unsupported_decorator", "@triton.autotune must be there once")
+        raise Refused("unsupported_decorator", "only one @triton.autotune is supported")
     outer = layers[: next((i for i, layer in enumerate(layers) if layer in tuners), 0)]
-    # As in a launch, heuristics above the tuner do not know what it chooses.
+    # As in a launch, heuristics above the tuner do not know its choice.
     for layer in outer:
         for computed, rule in getattr(layer, "values", {}).items():
             try:
@@ -64,8 +64,8 @@ def answer_to(triton, request):
             except KeyError as error:
                 raise Refused(
                     "unsupported_decorator",
-                    f"the heuristic `{computed}` asks for {error}, which is not known there, nor in a launch: put "
-                    "@triton.heuristics below @triton.autotune if that chooses it",
+                    f"the heuristic `{computed}` reads {error}, which is not known there, nor in a launch: put "
+                    "@triton.heuristics below @triton.autotune if the tuner chooses it",
                 ) from None
     inner = layers[len(outer) + len(tuners)]
     if tuners:
@@ -76,10 +76,10 @@ def answer_to(triton, request):
     elif request["configuration"] is not None:
         raise Refused(
             "wrong_field",
-            "metadata.configuration is given, and the kernel has no @triton.autotune",
+            "metadata.configuration is given, but the kernel has no @triton.autotune",
         )
     check_constants(function, inner, constants, metas)
-    # Constants may stand between the other parameters.
+    # Constants may be between the other parameters.
     leading = list(itertools.takewhile(lambda name: name in given, (param.name for param in function.params)))
     by_name = {name: value for name, value in given.items() if name not in leading}
     inner.warmup(*(given[name] for name in leading), grid=(1,), **by_name, **metas, **options)
@@ -121,9 +121,9 @@ def built(name, function, given, indices, compiled):
 
 
 def flatten(name, kind, value, index, out):
-    """Parameters of the machine code that stand for one of the function."""
+    """Appends the machine code's parameters for one parameter of the function."""
     if isinstance(kind, tuple):
-        raise Refused("argument_type", f"`{name}` is a tuple, which no contract can give")
+        raise Refused("argument_type", f"`{name}` is a tuple, which no contract can provide")
     if kind == "constexpr":
         return
     base = getattr(value, "base", None)
@@ -140,5 +140,5 @@ def flatten(name, kind, value, index, out):
     elif index is not None:
         out.append({"name": name, "type": kind, "argument": index})
     else:
-        # A default of the function's own.
+        # The parameter has a default.
         out.append({"name": name, "type": kind, "value": value})

@@ -1,9 +1,9 @@
 //! Compiles with Triton, inside the child.
 //!
-//! A kernel is the body of a Python module, which is submitted code. It runs in an interpreter that was
-//! confined from its start and has imported Triton before it learns what to compile. From then on the
-//! interpreter denies itself all system calls that computing does not need. It returns PTX; the assembler
-//! is a separate process, which this module starts.
+//! A kernel is the body of a Python module, which is submitted code. It runs in an interpreter that
+//! was confined from its start and has imported Triton before it receives the kernel. Then the
+//! interpreter blocks all system calls that a computation does not need. It returns PTX. The
+//! assembler is a separate process, which this module starts.
 
 mod interpreter;
 mod ptxas;
@@ -24,7 +24,7 @@ use warpgauge_model::FailureCode;
 use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 
-/// Paths of the system that an interpreter reads besides its own files, as far as they exist.
+/// System paths that an interpreter reads in addition to its own files, if they exist.
 const READ: [&str; 3] = ["/dev/urandom", "/dev/null", "/proc/cpuinfo"];
 
 /// An interpreter that waits for a kernel, or the error.
@@ -75,7 +75,7 @@ impl<'a> Ready<'a> {
             Err(error) => {
                 return rejected(
                     FailureCode::CompilerFailed,
-                    format!("what came of the compilation cannot be read: {error}"),
+                    format!("the result of the compilation cannot be read: {error}"),
                 );
             }
         };
@@ -121,7 +121,7 @@ fn of_end(ended: &Ended, work: &TritonWork) -> Outcome {
                 "the Python interpreter {} cannot compile with Triton ({}): {}",
                 work.python.display(),
                 ended.how,
-                printed.lines().last().unwrap_or("it says nothing")
+                printed.lines().last().unwrap_or("it printed nothing")
             ),
         };
     }
@@ -131,8 +131,8 @@ fn of_end(ended: &Ended, work: &TritonWork) -> Outcome {
         None => FailureCode::CompilerFailed,
     };
     let what = format!(
-        "Python ended without an answer while it compiled this source ({}), as it does where the \
-         source ends it, takes more memory than it may, or meets a fault of the compiler",
+        "Python ended without an answer while it compiled this source ({}), which happens if the \
+         source ends it, uses more memory than allowed, or triggers a fault of the compiler",
         ended.how
     );
     rejected(code, bound_log(format!("{what}\n{printed}")))
@@ -144,7 +144,7 @@ mod libc_signal {
     pub(super) const XCPU: i32 = 24;
 }
 
-/// Returns the PTX of a result, if there is any.
+/// Returns the PTX of a result, if the result has PTX.
 fn ptx_of(built: &TritonBuilt) -> Option<&str> {
     built.texts.get("ptx").map(String::as_str)
 }

@@ -1,4 +1,4 @@
-//! Triton's assembler: makes machine code from PTX, with the same options as Triton.
+//! Runs Triton's assembler, which generates machine code from PTX, with the same options as Triton.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -37,7 +37,7 @@ fn run(
 ) -> io::Result<Result<(Vec<u8>, String), Outcome>> {
     let path = |name: &str| job_dir.join(name);
     fs::write(path("kernel.ptx"), ptx_of(built).unwrap_or_default())?;
-    // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
+    // The log is a file rather than a pipe: its size is limited, and no thread must drain it.
     let log = File::create(path("ptxas.log"))?;
     // From compute capability 9.0 on Triton uses architecture-specific features.
     let suffix = if arch >= 90 { "a" } else { "" };
@@ -64,7 +64,7 @@ fn run(
     }
     let size = fs::metadata(path("kernel.cubin"))?.len();
     if size > MAX_FRAME_BYTES as u64 {
-        let log = format!("it has {size} bytes; at most {MAX_FRAME_BYTES} are taken");
+        let log = format!("it has {size} bytes; at most {MAX_FRAME_BYTES} are accepted");
         return Ok(Err(rejected(FailureCode::CompilerOutputTooLarge, log)));
     }
     Ok(Ok((fs::read(path("kernel.cubin"))?, text)))

@@ -1,4 +1,4 @@
-# A submission's source: running it, finding the kernel in it, and telling what is wrong with it.
+# A submission's source: running it, finding the kernel in it, and describing its errors.
 
 import ast
 import collections
@@ -11,21 +11,21 @@ import sys
 import traceback
 import types
 
-# Longest message and trace that are passed on, characters.
+# Maximum length of a message and of a trace that are passed on, in characters.
 MOST_TEXT = 16 << 10
 
-# Most failed statements that are listed.
+# Maximum number of failed statements that are listed.
 MOST_FAILED = 5
 
-# Statements that failed after which no more are run.
+# Number of failed statements after which no more are run.
 MOST_KEPT = 1000
 
-# What the submission's file is called in messages and in line information.
+# Name of the submission's file in messages and in line information.
 FILE = "kernel.py"
 
 
 class Refused(Exception):
-    """The submission cannot be compiled, with a code that programs compare."""
+    """Raised when the submission cannot be compiled, with an error code."""
 
     def __init__(self, code, message, **more):
         super().__init__(message)
@@ -36,12 +36,12 @@ class Refused(Exception):
         return {"refused": refused}
 
 
-# A statement of a module that failed. `name` is what a definition would have defined.
+# A statement of a module that failed. `name` is the name that a definition would have defined.
 Failed = collections.namedtuple("Failed", "file first last name error")
 
 FAILED = []
 
-# Imports that a stand-in answers: the file, the line, and what is absent.
+# Imports that a stand-in answers: the file, the line, and the name of the absent package.
 ABSENT_IMPORTS = []
 
 
@@ -50,7 +50,7 @@ class FilesOfSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, files, path):
         self.files = files
-        # As with a script, modules beside the source are found by their names alone.
+        # As for a script, modules beside the source are found by their names alone.
         self.roots = ["", path.rpartition("/")[0] + "/"]
 
     def find_spec(self, name, path=None, target=None):
@@ -76,7 +76,7 @@ class FilesOfSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def run_source(source, file, files=None, path=None):
-    """Runs a module's body, and gives what it defines. `files`: texts of modules that it imports, by path; `path`: its own
+    """Runs a module's body and returns its names. `files`: texts of modules that it imports, by path; `path`: its path
     among them."""
     module = types.ModuleType("kernel")
     module.__file__ = file
@@ -92,10 +92,10 @@ def run_source(source, file, files=None, path=None):
 
 
 def run_statements(source, file, module):
-    """Runs the statements of a module. One that fails is left out: modules test their kernels, or ask for the device, and
+    """Runs the statements of a module. One that fails is skipped, since modules test their kernels or query the device, and
     there is none."""
     lines = source.splitlines(keepends=True)
-    # Triton reads the text of functions where Python's tracebacks read it.
+    # Triton reads the text of functions from the same place as Python's tracebacks.
     linecache.cache[file] = (len(source), None, lines, file)
     tree = ast.parse(source, file)
     future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
@@ -113,7 +113,7 @@ def run_statements(source, file, module):
             raise
         except BaseException as error:  # A stranger's code may raise anything, and exit.
             if isinstance(error, ImportError) and isinstance(node, ast.ImportFrom) and len(node.names) > 1:
-                # Names that are there are imported all the same.
+                # The other names are imported nevertheless.
                 each = (ast.ImportFrom(node.module, [name], node.level) for name in reversed(node.names))
                 waiting.extend(ast.copy_location(one, node) for one in each)
                 continue
@@ -128,8 +128,8 @@ def run_statements(source, file, module):
 
 
 def branch_of(node, file, module):
-    """The statements of an `if` that run, or None where its condition fails. A condition that only an absent package
-    could decide asks what is there to define kernels for, and holds."""
+    """Returns the statements of an `if` that run, or None if its condition fails. A condition that only an absent package
+    could decide counts as true, since such conditions guard the definitions of kernels."""
     try:
         holds = eval(compile(ast.Expression(node.test), file, "eval"), module.__dict__)
         return node.body if holds else node.orelse
@@ -140,11 +140,11 @@ def branch_of(node, file, module):
 
 
 def answered(node, error, module):
-    """Whether a stand-in answers an import that failed. One within `try` fails: the source has an alternative."""
+    """Returns whether a stand-in answers an import that failed. One within `try` fails, since the source has an alternative."""
     if not getattr(node, "level", 0):
         return stand_in_for(error)
     name = node.names[0].name
-    # A name that a module lacks has no stand-in, if the module is there.
+    # A name that is missing in an existing module has no stand-in.
     if name == "*" or isinstance(error, ImportError) and error.path is not None:
         return False
     module.__dict__[node.names[0].asname or name] = attribute(absent_of(node, error), name)
@@ -152,25 +152,25 @@ def answered(node, error, module):
 
 
 def absent_of(node, error):
-    """What is absent of an import that failed: a package, or a module beside the source."""
+    """Returns the absent part of an import that failed: a package, or a module beside the source."""
     return f"{'.' * node.level}{node.module or ''}" if getattr(node, "level", 0) else error.name.partition(".")[0]
 
 
 def left_out():
-    """Notes on the statements that failed, and on imports that a stand-in answers."""
+    """Returns notes on the statements that failed, and on imports that a stand-in answers."""
     notes = []
     for file, line, absent in ABSENT_IMPORTS[:MOST_FAILED]:
         within = "" if file == FILE else f"{file}, line {line}: "
         notes.append({
             "line": line if file == FILE else 0,
-            "message": f"{within}`{absent}` is not here: its names are placeholders, with which nothing computes",
+            "message": f"{within}`{absent}` is not installed here: its names are placeholders that cannot be computed with",
         })  # fmt: skip
     for failed in FAILED[:MOST_FAILED]:
         lines = "" if failed.first == failed.last else f" to line {failed.last}"
         within = "" if failed.file == FILE else f"{failed.file}, line {failed.first}: "
         notes.append({
             "line": failed.first if failed.file == FILE else 0,
-            "message": f"{within}left out{lines}, since it failed where there is no device: {cause(failed)}",
+            "message": f"{within}left out{lines}, since it failed without a device: {cause(failed)}",
         })  # fmt: skip
     if len(FAILED) > MOST_FAILED:
         notes.append({"line": 0, "message": f"{len(FAILED) - MOST_FAILED} more statements failed"})
@@ -178,7 +178,7 @@ def left_out():
 
 
 def layers_of(kernel):
-    """A kernel's decorators from the outside in; the last is the function itself."""
+    """Returns a kernel's decorators from the outside in; the last is the function itself."""
     layers = [kernel]
     while not inspect.isfunction(layers[-1].fn):
         layers.append(layers[-1].fn)
@@ -186,7 +186,7 @@ def layers_of(kernel):
 
 
 def kernels_of(triton, names):
-    """Kernels that the submission defines, by name, in their order in the source."""
+    """Returns the kernels that the submission defines, by name, in source order."""
     found = {}
     for name, value in names.items():
         if not isinstance(value, triton.runtime.KernelInterface):
@@ -194,7 +194,7 @@ def kernels_of(triton, names):
         function = layers_of(value)[-1]
         if function.fn.__module__ != "kernel":
             continue
-        # One kernel under two names is one.
+        # One kernel under two names is listed once.
         if all(layers_of(other)[-1] is not function or other is value for other in found.values()):
             found[name] = value
         else:
@@ -205,14 +205,14 @@ def kernels_of(triton, names):
 
 
 def called_in(function):
-    """Names that a function's text mentions."""
+    """Returns the names that a function's text mentions."""
     return {node.id for node in ast.walk(function.parse()) if isinstance(node, ast.Name)}
 
 
 def entry_of(triton, names, wanted):
     kernels = kernels_of(triton, names)
     listed = ", ".join(list(kernels)[:50])
-    # The error of a definition that failed says more than that there is none.
+    # The error of a failed definition is more helpful than a message that there is no kernel.
     own = [failed for failed in FAILED if failed.file == FILE]
     for name, error in ((failed.name, failed.error) for failed in own):
         if name is not None and name not in kernels and (wanted == name or wanted is None and not kernels):
@@ -248,11 +248,11 @@ def entry_of(triton, names, wanted):
 
 
 def explained(error):
-    """What the submission's own part of a traceback says."""
+    """Converts an error of the submission to a refusal, with the submission's part of the traceback."""
     line = column = None
     message = text_of(error)
     innermost = error
-    # Errors inside of helper functions are told by those that call them.
+    # Errors in helper functions are wrapped by the errors of their callers.
     while innermost.__cause__ is not None:
         innermost = innermost.__cause__
     for candidate in (innermost, error):
@@ -276,7 +276,7 @@ def explained(error):
         message = absent_in(message) or reasoned(error, message)
     notes = "".join(f"{note['message']}\n" for note in left_out())
     if FAILED and FAILED[0].error is not error:
-        # What failed first is often why.
+        # The first failure is often the cause.
         before = FAILED[0]
         message = f"{message}; before that, line {before.first} of {before.file} failed: {cause(before)}"
     detail = f"{notes}{trace}{text_of(error)}"
@@ -290,22 +290,22 @@ def explained(error):
 
 
 def absent_in(message):
-    """Why a name that an error mentions has no value here."""
+    """Returns why a name that an error mentions has no value here."""
     for name, value in sys.modules["kernel"].__dict__.items():
         path = path_of_absent(value)
         if path is not None and re.search(rf"\b{re.escape(name)}\b", message):
             known = f"`{name}`" if path == name else f"`{name}` ({path})"
-            return f"{known} is not here: kernel.files takes the text of what a kernel uses"
+            return f"{known} is not installed here: provide the modules that a kernel uses in kernel.files"
     return ""
 
 
 def cause(failed):
-    """The message of a statement's error."""
+    """Returns the message of a statement's error."""
     return reasoned(failed.error, text_of(failed.error))[:500]
 
 
 def text_of(error):
-    """An error's type and message. The message of a submission's error may fail."""
+    """Returns an error's type and message. The submission's code may fail while it makes the message."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
@@ -313,13 +313,13 @@ def text_of(error):
 
 
 def reasoned(error, message):
-    """The message of an error, with why it happens here."""
+    """Returns the message of an error, with the reason why it happens here."""
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
     if isinstance(error, ModuleNotFoundError):
         message = missing_module(error)
     elif isinstance(error, SystemExit):
         message = "the module's body ends the process (sys.exit)"
-    files = "those of Python and Triton: what a kernel needs of data comes with its arguments"
+    files = "those of Python and Triton: a kernel gets its data through its arguments"
     return with_reason(error, message, own, "a Triton module", files)
 
 
@@ -328,7 +328,7 @@ def missing_module(error):
 
 
 def line_in_file(error, node):
-    """Where an error of Triton's compiler is: it counts lines from the function's first."""
+    """Returns the position of an error of Triton's compiler, which counts lines from the function's first."""
     first = None
     for value in list(sys.modules["kernel"].__dict__.values()):
         if isinstance(value, sys.modules["triton"].runtime.KernelInterface):

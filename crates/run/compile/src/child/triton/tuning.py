@@ -1,13 +1,13 @@
-# Kernels with several configurations (`@triton.autotune`). Nothing is timed here: whoever asked
-# chooses.
+# Kernels with several configurations (`@triton.autotune`). Nothing is timed here: the caller
+# chooses a configuration.
 
 
 def configured(tuner, given, metas, options, wanted):
-    """Constants and settings of the configuration to compile; None where one has to be chosen."""
+    """Returns constants and settings of the configuration to compile, or None if one must be chosen."""
     names = {name for config in tuner.configs for name in config.kwargs}
     fixed = names & metas.keys()
     if names and fixed == names:
-        # The contract says all that would be tuned.
+        # The contract gives all constants that would be tuned.
         return {}, {}
     if fixed:
         raise Refused(
@@ -20,7 +20,7 @@ def configured(tuner, given, metas, options, wanted):
     if given_too:
         raise Refused(
             "conflicting_fields",
-            f"{given_too} of io.launch: @triton.autotune chooses that; leave it out",
+            f"{given_too} of io.launch: @triton.autotune chooses them; leave them out",
         )
     if wanted is None and len(tuner.configs) > 1:
         return None
@@ -32,7 +32,7 @@ def configured(tuner, given, metas, options, wanted):
         )
     config = tuner.configs[wanted or 0]
     if getattr(config, "ir_override", None) is not None:
-        raise Refused("unsupported_decorator", "ir_override reads files, which are not there")
+        raise Refused("unsupported_decorator", "ir_override reads files, which are not available")
     if config.pre_hook is not None:
         run_hook(config.pre_hook, {**given, **metas, **config.all_kwargs()})
     launch = {key: value for key, value in config.all_kwargs().items() if key not in config.kwargs}
@@ -71,7 +71,7 @@ def tunable(tuner, given, metas):
 
 
 def arguments_named(given, names):
-    """Indices in the contract of the tensors that parameters of these names get."""
+    """Returns the contract indices of the tensors that are passed for parameters with these names."""
     indices = set()
     for name in names:
         value = given.get(name)

@@ -6,13 +6,13 @@ import sys
 
 
 def is_jit(decorator):
-    """Whether a decorator makes a kernel of what is below it."""
+    """Returns whether a decorator turns the function below it into a kernel."""
     names = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", None) for n in ast.walk(decorator)}
     return "jit" in names
 
 
 def kernels_within(node):
-    """Names of the kernels that a function's text defines."""
+    """Returns the names of the kernels that a function's text defines."""
     return [
         inner.name
         for inner in ast.walk(node)
@@ -21,15 +21,15 @@ def kernels_within(node):
 
 
 def factories_in(source, file):
-    """Functions of a module that define kernels, and the names of these, in the order of the source."""
+    """Returns the functions of a module that define kernels, with the kernels' names, in source order."""
     tree = ast.parse(source, file)
     found = ((node.name, kernels_within(node)) for node in tree.body if isinstance(node, ast.FunctionDef))
     return {name: kernels for name, kernels in found if kernels}
 
 
 def define_within(triton, source, names, wanted, arguments):
-    """Calls the functions of the source that define the wanted kernel, or any where the module defines none itself, and
-    adds their kernels to its names. Gives the names of the constants that the functions took."""
+    """Calls the functions of the source that define the wanted kernel (any kernel, if the module defines none itself), and
+    adds their kernels to its names. Returns the names of the constants that were passed to the functions."""
     factories = factories_in(source, FILE)
     if wanted is None:
         chosen = {} if kernels_of(triton, names) else factories
@@ -45,16 +45,16 @@ def define_within(triton, source, names, wanted, arguments):
             )
     taken = set()
     for name, kernels in chosen.items():
-        # Decorators such as functools.lru_cache leave the function itself within.
+        # Decorators such as functools.lru_cache wrap the function.
         factory = inspect.unwrap(names.get(name))
-        # Where its own definition failed, that is the error.
+        # If its definition failed, that error is reported.
         if inspect.isfunction(factory):
             taken |= call_factory(triton, factory, kernels, names, arguments)
     return taken
 
 
 def call_factory(triton, factory, kernels, names, arguments):
-    """Calls one of these functions, and takes the kernels from what it defined by the time it returned or failed."""
+    """Calls one of these functions. The kernels are those that it had defined when it returned or failed."""
     given = constants_for(factory, arguments)
     found = {}
 
@@ -83,7 +83,7 @@ def call_factory(triton, factory, kernels, names, arguments):
 
 
 def constants_for(factory, arguments):
-    """Values of a function's parameters: the contract's constants of their names."""
+    """Returns values for a function's parameters: the contract's constants with the same names."""
     metas = {a["name"]: a for a in arguments if a["is_meta"]}
     parameters = inspect.signature(factory).parameters.values()
     plain = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -97,7 +97,7 @@ def constants_for(factory, arguments):
     if any(p.kind is p.POSITIONAL_ONLY for p in plain):
         raise Refused(
             "no_kernel",
-            f"the kernel is defined within `{factory.__name__}`, whose parameters have no names that a caller may use: "
+            f"the kernel is defined within `{factory.__name__}`, which has positional-only parameters: "
             "leave out the `/`",
         )
     return {p.name: value_of(metas[p.name]) for p in plain if p.name in metas}
