@@ -1,4 +1,4 @@
-//! State that every compilation shares: toolchain, directories, headers, the child program.
+//! State that all compilations share: toolchain, directories, headers, the child program.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use super::supervisor::Waiting;
 use super::toolchain::{NvrtcInstall, Toolchain};
 use warpgauge_model::Target;
 
-/// Minimum number of cores for a child to import Triton while another compiles. With fewer, the pending
-/// kernel would be slowed for the sake of the next.
+/// Minimum number of cores for a child to import Triton while another compiles. With fewer cores,
+/// the import would slow down the running compilation.
 const CORES_FOR_BOTH: usize = 4;
 
 /// Time limit for unpacking headers.
@@ -33,7 +33,7 @@ pub(crate) struct Environment {
     headers_dir: PathBuf,
     timeout: Duration,
     toolchain: Toolchain,
-    /// Architectures that a library refused, so that it is not tried again.
+    /// Architectures that a library does not support, so that it is not tried again.
     unsupported: Mutex<HashSet<(PathBuf, u32)>>,
     unpacked: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
     spares: Arc<Spares>,
@@ -43,9 +43,9 @@ pub(crate) struct Environment {
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     pub directories: Vec<PathBuf>,
-    /// Distinguishes the directories from others, for the cache key.
+    /// Identity of the directories, for the cache key.
     pub identity: Vec<String>,
-    /// Directory into which the library's own headers must be unpacked first.
+    /// Directory into which the library's bundled headers must be unpacked first.
     pub to_unpack: Option<PathBuf>,
 }
 
@@ -89,7 +89,8 @@ impl Environment {
         &self.toolchain
     }
 
-    /// Returns the libraries that may compile for a device, best first; at least one.
+    /// Returns the libraries that may compile for a device, best first. There is at least one, or
+    /// an error.
     pub(crate) fn nvrtc_for(
         &self,
         target: &Target,
@@ -111,7 +112,7 @@ impl Environment {
             "no NVRTC (the CUDA run-time compiler) was found".to_owned()
         } else if fitting.is_empty() {
             format!(
-                "NVRTC {} makes machine code for newer drivers only; this one serves CUDA {driver}",
+                "NVRTC {} generates machine code for newer drivers only; this one supports CUDA {driver}",
                 list(&mut self.toolchain.nvrtc.iter())
             )
         } else {
@@ -142,7 +143,7 @@ impl Environment {
         }
     }
 
-    /// Has a library unpack its bundled headers to `directory`, once.
+    /// Makes a library unpack its bundled headers to `directory`, once.
     pub(crate) async fn unpack_headers(
         &self,
         install: &NvrtcInstall,
@@ -175,22 +176,23 @@ impl Environment {
             Outcome::Toolchain { what } | Outcome::Failed { what } => {
                 return Err(CompileError::Environment { what, remedy: REMEDY.into() });
             }
-            _ => return Err(CompileError::internal("the compile child answered another question")),
+            _ => return Err(CompileError::internal("the compile child sent an unexpected answer")),
         }
         match std::fs::rename(staging.path().join("include"), directory) {
-            // Another process was faster; its tree is equivalent.
+            // Another process was faster, and its tree is equivalent.
             Err(_) if directory.is_dir() => Ok(()),
             Err(e) => Err(failed("move headers to", &e)),
             Ok(()) => Ok(()),
         }
     }
 
-    /// Returns the time limit of a compilation: the request's, within the configured bounds.
+    /// Returns the time limit of a compilation: that of the request, within the configured bounds.
     pub(crate) fn limit(&self, wanted: Option<Duration>) -> Duration {
         wanted.map_or(self.timeout, |wanted| wanted.max(LEAST_TIMEOUT).min(self.timeout))
     }
 
-    /// Sets how many children with Triton wait for the next kernel, from the first kernel on.
+    /// Sets the number of children with Triton that wait for the next kernel, from the first kernel
+    /// on.
     pub(crate) fn keep_spares(&self, count: usize) {
         self.spares.want(count);
     }
@@ -209,15 +211,15 @@ impl Environment {
                 None => None,
             };
             match waited {
-                // A child that waited for long may have lost its interpreter meanwhile, which is no fault
-                // of the request.
+                // A child that waited for long may have lost its interpreter in the meantime, which
+                // the request did not cause.
                 None | Some(Ok(ChildReply { result: Outcome::Toolchain { .. }, .. })) => {
                     self.triton_child(work).await?.ask(task, timeout).await
                 }
                 Some(reply) => reply,
             }
         };
-        // If there are enough cores, the next child imports Triton while this one compiles.
+        // With enough cores, the next child imports Triton while this one compiles.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores >= CORES_FOR_BOTH {
             tokio::join!(compile, self.replace_spare(work)).0
@@ -228,7 +230,7 @@ impl Environment {
         }
     }
 
-    /// Starts a waiting child, if there are too few.
+    /// Starts a waiting child if there are too few.
     async fn replace_spare(&self, work: &TritonWork) {
         if !self.spares.is_short(work) {
             return;

@@ -58,7 +58,7 @@ fn number_before(line: &str, unit: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Returns the log without ptxas' usage report, which the structured result contains.
+/// Returns the log without the usage report of ptxas, which the structured result contains.
 pub(crate) fn without_usage(log: &str) -> String {
     let is_usage = |line: &str| {
         line.starts_with("ptxas info")

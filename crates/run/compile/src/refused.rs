@@ -1,4 +1,5 @@
-//! Remembers sources whose compilation exceeded a limit, and does not retry them for some time.
+//! Remembers sources whose compilation exceeded a limit, and does not compile them again for some
+//! time.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +11,12 @@ use super::error::{CompileError, CompileFailure};
 /// Maximum number of entries.
 const MAX_KEPT: usize = 64;
 
-/// Maximum age of an entry: a machine that was busy may be idle by then.
+/// Maximum age of an entry. After this time, a machine that was busy may be idle.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// The entries, the latest last. Without them one request would compile such a source several times, each
-/// time up to the limit: a comparison does, to see whether two images are the same.
+/// The entries, the latest last. Without them one request could compile such a source several
+/// times, each time up to the limit. A comparison does so, to check whether two images are the
+/// same.
 #[derive(Default)]
 pub(super) struct Refused(Mutex<VecDeque<Entry>>);
 
@@ -27,7 +29,8 @@ struct Entry {
 }
 
 impl Refused {
-    /// Returns a source's recent error. A caller with a longer time limit gets none, and tries again.
+    /// Returns a source's recent error. Returns `None` if the caller's time limit is longer, so
+    /// that it compiles again.
     pub(super) fn find(&self, key: &Key, limit: Duration, now: Instant) -> Option<CompileError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|entry| now.saturating_duration_since(entry.at) < KEPT_FOR);

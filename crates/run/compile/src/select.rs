@@ -14,7 +14,7 @@ const MAX_LISTED: usize = 50;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub name: Option<&'a str>,
-    /// Whether the first of several kernels is fine without a name.
+    /// Whether the first of several kernels is accepted without a name.
     pub any: bool,
 }
 
@@ -31,9 +31,9 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Returns the name by which a cache finds the image. Where any kernel is fine, the image has another content
-    /// address: an evaluation must not run the first of several. No request can name a kernel so, since names with
-    /// control characters are rejected.
+    /// Returns the name in the cache key. If any kernel is accepted, the image has another content
+    /// address, since an evaluation must not run the first of several kernels. No request can use
+    /// this key as a name, since names with control characters are rejected.
     pub(crate) fn key(self) -> Option<&'a str> {
         if self.any { self.name.or(Some("\0")) } else { self.name }
     }
@@ -43,7 +43,7 @@ impl CompiledModule {
     /// Returns the kernel that a request names.
     ///
     /// # Errors
-    /// Fails if no kernel or several have this name.
+    /// Fails if no kernel, or more than one, has this name.
     pub fn kernel_named(&self, name: &str) -> Result<&KernelInfo, CompileError> {
         select(&self.kernels, Some(name), &[]).map(|index| &self.kernels[index])
     }
@@ -75,7 +75,7 @@ fn select(
     let rules: [&dyn Fn(&KernelInfo) -> bool; 5] = [
         &|k| k.symbol == wanted,
         &|k| squeezed(&k.name) == wanted,
-        // With the parameters, which distinguish overloads.
+        // With parameters, which distinguish overloads.
         &|k| {
             let whole = with_parameters(&k.symbol).filter(|_| wanted.ends_with(')'));
             whole.is_some_and(|whole| squeezed(&whole) == const_behind(&wanted))
@@ -124,10 +124,10 @@ fn no_kernel(source: &[SourceKernel]) -> CompileError {
     let templates: Vec<&str> =
         source.iter().filter(|k| k.template).map(|k| k.name.as_str()).take(MAX_LISTED).collect();
     let message = if templates.is_empty() {
-        "the code compiles and has no kernel: declare one with __global__ void name(…)".to_owned()
+        "the code compiles but has no kernel: declare one with __global__ void name(…)".to_owned()
     } else {
         format!(
-            "the code compiles and has only kernel templates ({}): name an instance, e.g. \
+            "the code compiles but has only kernel templates ({}): name an instance, e.g. \
              {}<float>, in metadata.kernel_name or metadata.name_expressions",
             templates.join(", "),
             templates[0]
@@ -136,7 +136,7 @@ fn no_kernel(source: &[SourceKernel]) -> CompileError {
     CompileError::rejected(FailureCode::NoKernel, message)
 }
 
-/// Lists names of kernels, with the symbol where two names are equal.
+/// Lists names of kernels, with the symbol if two names are equal.
 fn listed(kernels: &[KernelInfo]) -> String {
     let same = |name: &str| kernels.iter().filter(|k| k.name == name).count() > 1;
     let shown = |k: &KernelInfo| {
@@ -154,7 +154,8 @@ fn listed(kernels: &[KernelInfo]) -> String {
     names.join(", ")
 }
 
-/// Writes `const` of parameters behind their types, as demangled names do: `f(const float*)` → `f(float const*)`.
+/// Moves `const` of parameters after their types, as in demangled names: `f(const float*)` →
+/// `f(float const*)`.
 fn const_behind(name: &str) -> String {
     let Some((before, list)) = name.split_once('(') else { return name.to_owned() };
     let mut out = format!("{before}(");
@@ -175,7 +176,7 @@ fn const_behind(name: &str) -> String {
     squeezed(&out)
 }
 
-/// Removes white space except one blank between two words (`unsigned int`), and a leading `::`.
+/// Removes white space except one space between two words (`unsigned int`), and a leading `::`.
 pub(crate) fn squeezed(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for word in name.split_whitespace() {

@@ -1,8 +1,9 @@
 //! Queries the compiler for parameter types of kernels whose symbols do not contain them.
 //!
-//! A template instantiated with the type of a kernel contains that type in its own symbol. The template
-//! below is therefore appended to the source, and an instance for each kernel is requested by name. The
-//! demangled symbol of the instance has the parameter types, with typedefs and macros resolved.
+//! The symbol of a template that is instantiated with the type of a kernel contains that type. The
+//! template below is therefore appended to the source, and an instance for each kernel is requested
+//! by name. The demangled symbol of the instance contains the parameter types, with typedefs and
+//! macros resolved.
 
 use super::ctype::CType;
 use super::demangle::{Type, demangle};
@@ -12,7 +13,8 @@ pub(crate) const MAX_PROBES: usize = 64;
 
 const TEMPLATE: &str = "__warpgauge_signature";
 
-/// Returns the text to append to a source. It begins on a new line: the source may end in a comment.
+/// Returns the text to append to a source. It begins on a new line, since the source may end with a
+/// comment.
 pub(crate) fn suffix() -> String {
     format!(
         "\n#line 1 \"warpgauge/signature.cuh\"\n\
@@ -25,8 +27,9 @@ pub(crate) fn probe(kernel: &str) -> String {
     format!("{TEMPLATE}<decltype(&{kernel})>")
 }
 
-/// Returns the text to append to a source for a compiler without name expressions: explicit, numbered
-/// instances of the template for `kernels`, and references that keep `instances` alive.
+/// Returns the text to append to a source for a compiler without name expressions. It contains
+/// explicit, numbered instances of the template for `kernels`, and references that keep `instances`
+/// in the image.
 pub(crate) fn numbered_suffix(kernels: &[&str], instances: &[String]) -> String {
     let mut text = format!(
         "\n#line 1 \"warpgauge/signature.cuh\"\n\

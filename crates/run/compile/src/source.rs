@@ -12,14 +12,14 @@ use warpgauge_model::FailureCode;
 /// Name of a program's source in the compiler's messages.
 pub(crate) const PROGRAM_NAME: &str = "program.cu";
 
-/// Returns the text of a kernel that is sent as text.
+/// Returns the text of a kernel that was sent as text.
 pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
     let text = kernel.source_code.as_deref().unwrap_or("");
     // Editors on Windows begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         let kind = format!("{:?}", kernel.kernel_type).to_lowercase();
-        let message = format!("kernel.source_code is empty; a {kind} kernel is sent as text there");
+        let message = format!("kernel.source_code is empty; send the {kind} kernel there as text");
         return Err(CompileError::rejected(FailureCode::MissingSource, message));
     }
     if text.len() > MAX_SOURCE_BYTES {

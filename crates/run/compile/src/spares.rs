@@ -1,6 +1,8 @@
-//! Spare children that have imported Triton and wait for a kernel, so that the next kernel need not wait.
+//! Spare children that have imported Triton and wait for a kernel, so that the next kernel starts
+//! at once.
 //!
-//! Each takes one kernel and ends, so that a submission cannot affect the interpreter of another.
+//! Each child compiles one kernel and ends, so that a submission cannot affect the interpreter of
+//! another.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,12 +1,13 @@
-//! Names of namespace std that the prelude has from libcu++, NVIDIA's standard library for the device.
+//! Names of namespace std that the prelude provides from libcu++, NVIDIA's standard library for the
+//! device.
 //!
-//! Only names that a source uses are taken: each header costs time to compile.
+//! Only the names that a source uses are provided, since each header costs compilation time.
 
 use std::collections::BTreeSet;
 
 use warpgauge_code::source::{Token, TokenKind};
 
-/// Headers of libcu++ (`cuda/std/…`), and the names that are taken from each.
+/// Headers of libcu++ (`cuda/std/…`), and the names that each provides.
 const HEADERS: [(&str, &[&str]); 14] = [
     (
         "algorithm",
@@ -216,16 +217,17 @@ const HEADERS: [(&str, &[&str]); 14] = [
     ),
 ];
 
-/// Names that libcu++ declares in namespace std itself, for structured bindings.
+/// Names that libcu++ itself declares in namespace std, for structured bindings.
 const DECLARED: [&str; 2] = ["tuple_element", "tuple_size"];
 
-/// Names of namespace std that a source uses and libcu++ has.
+/// Names of namespace std that a source uses and libcu++ provides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StdNames(BTreeSet<(&'static str, &'static str)>);
 
 impl StdNames {
-    /// Returns the names that follow `std::`, and those that begin a list of template arguments where the source has
-    /// `using namespace std`. `own`: whether the source declares a name itself.
+    /// Returns the names that follow `std::`. If the source has `using namespace std`, also returns
+    /// the names that begin a list of template arguments. `own` returns whether the source declares
+    /// a name.
     pub(crate) fn of(code: &[Token<'_>], own: &dyn Fn(&str) -> bool) -> Self {
         let text = |at: usize| code.get(at).map_or("", |token| token.text);
         let is_open = (2..code.len())
@@ -281,7 +283,7 @@ impl StdNames {
     }
 }
 
-/// The header and the name, if libcu++ has it and the prelude has not.
+/// Returns the header and the name, if libcu++ provides it and the prelude does not.
 fn known(name: &str) -> Option<(&'static str, &'static str)> {
     HEADERS.iter().find_map(|(header, names)| {
         let at = names.binary_search(&name).ok()?;

@@ -9,24 +9,24 @@ pub(crate) fn summary(code: &FailureCode, diagnostics: &[Diagnostic], log: &str)
         FailureCode::CompilerOutOfMemory => {
             let most = ADDRESS_SPACE >> 30;
             return format!(
-                "the compiler ran out of the {most} GiB of memory that it may take; simplify the \
-                 code: large initialisers, macros and templates take most"
+                "the compiler needs more than the {most} GiB of memory that it may use; simplify the \
+                 code: large initialisers, macros and templates need the most memory"
             );
         }
         FailureCode::CompilerOutputTooLarge => {
             return format!(
-                "what the compiler made is too large: {}; put less data or fewer kernels into the \
+                "the compiler's output is too large: {}; put less data or fewer kernels into the \
                  source",
                 log.trim()
             );
         }
-        // The compiler's own message says most.
+        // The compiler's message is more useful.
         _ => {}
     }
     let mut errors = diagnostics.iter().filter(|d| d.severity == Severity::Error);
     let Some(first) = errors.next() else {
         let said = || log.lines().map(str::trim).filter(|line| !line.is_empty());
-        // Assembler and linker begin with the place of the error.
+        // Assembler and linker begin with a line that ends with a colon.
         let line = said().find(|line| !line.ends_with(':')).or_else(|| said().next());
         return format!("compilation failed: {}", line.unwrap_or("the compiler gave no reason"));
     };

@@ -1,4 +1,4 @@
-//! The parent's side of a compile child: starts it, sends the request, waits, kills it.
+//! The parent's side of a compile child: starts it, sends the request, waits, and kills it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,13 +20,13 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// Hidden subcommand of the program.
 pub(crate) const SUBCOMMAND: &str = "__compile";
 
-/// Bytes of a child's own output that are kept.
+/// Maximum length of a child's output that is kept, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 
 /// Interval at which a child's resource usage is read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long to wait for the end of a killed child.
+/// Maximum time to wait for the end of a killed child.
 const REAP_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs one request in a new child. The child and all processes that it started are gone when this
@@ -40,10 +40,10 @@ pub(crate) async fn run(
     child.ask_within(request, timeout).await
 }
 
-/// A child that has its preparation request, and waits for its task.
+/// A child that has received its preparation request, and waits for its task.
 pub(crate) struct Waiting {
     child: Running,
-    // Declared after the child, which may use the directory until it has ended.
+    // Declared after the child, which may use the directory until it ends.
     _job_dir: tempfile::TempDir,
 }
 
@@ -76,7 +76,7 @@ impl Waiting {
     }
 }
 
-/// Records the peak usage of a process. Runs until the caller drops it.
+/// Records the peak usage of a process. Runs until the caller drops the future.
 async fn watch(process: i32, used: &mut ProcessUsage) -> std::convert::Infallible {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
@@ -93,7 +93,7 @@ pub(crate) fn run_blocking(
 ) -> Result<ChildReply, CompileError> {
     let internal = |e: io::Error| CompileError::internal(format!("cannot start a child: {e}"));
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
-    // A separate thread is needed: the caller's may belong to another runtime.
+    // A separate thread is needed, since the caller's may belong to another runtime.
     std::thread::scope(|scope| {
         let work = || runtime().map_err(internal)?.block_on(run(program, request, timeout));
         let thread = scope.spawn(work);
@@ -103,7 +103,7 @@ pub(crate) fn run_blocking(
 
 struct Running {
     child: Child,
-    /// The system's count of out-of-memory kills when the child began.
+    /// The system's number of out-of-memory kills at the start of the child.
     kills: u64,
     socket: UnixStream,
 }
@@ -142,7 +142,7 @@ impl Running {
         Ok(Self { child, kills: kills_for_memory(), socket: UnixStream::from_std(ours)? })
     }
 
-    /// Sends the request and receives the reply, draining the child's output meanwhile.
+    /// Sends the request and receives the reply. Meanwhile drains the child's output.
     async fn ask(
         &mut self,
         question: &impl Serialize,
@@ -165,7 +165,7 @@ impl Running {
             Ok(reply) => return Ok(reply),
             Err(error) => error,
         };
-        // The child is ending or broken: its output contains the reason.
+        // The child is ending or broken. Its output contains the reason.
         self.child.kill();
         let output = match output {
             Some(output) => output,
@@ -174,7 +174,7 @@ impl Running {
         Err(io::Error::new(error.kind(), output))
     }
 
-    /// Returns the child's process number; an unused number if its end was already waited for.
+    /// Returns the child's process number, or an unused number if its end was already waited for.
     fn process(&self) -> i32 {
         self.child.id().map_or(-1, rustix::process::Pid::as_raw_pid)
     }
@@ -183,11 +183,11 @@ impl Running {
         ProcessUsage::of(self.process())
     }
 
-    /// Ends the child with all processes that it started, and waits until it is gone and writes no more
+    /// Ends the child and all processes that it started. Waits until it is gone and writes no more
     /// files.
     async fn end(&mut self) {
         self.child.kill();
-        // A process that takes longer is reaped later.
+        // A process that ends later is reaped in the background.
         let _ = self.child.ended_within(REAP_WITHIN).await;
     }
 
@@ -211,7 +211,7 @@ impl Running {
     }
 }
 
-/// Reads both streams to their ends; keeps the first part of each.
+/// Reads both streams to their ends, and keeps the first part of each.
 async fn drain(
     stdout: Option<impl AsyncRead + Unpin>,
     stderr: Option<impl AsyncRead + Unpin>,
@@ -223,7 +223,7 @@ async fn drain(
 async fn keep_first(stream: Option<impl AsyncRead + Unpin>) -> String {
     let Some(mut stream) = stream else { return String::new() };
     let mut kept = Vec::new();
-    // A read error is ignored; the reply decides how the work ended.
+    // A read error is ignored: the reply determines the outcome.
     let _ = (&mut stream).take(MAX_OUTPUT_BYTES).read_to_end(&mut kept).await;
     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&kept).into_owned()

@@ -1,4 +1,4 @@
-//! Kernels with several configurations, of which one is compiled.
+//! Kernels with several configurations, one of which is compiled.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Resource usage of a process: processor time and memory, as the system counts them.
+//! Resource usage of a process: processor time and memory, as the system reports them.
 
 use std::fmt;
 
-/// Ticks per second in `/proc/*/stat`, which are the same on every Linux.
+/// Ticks per second in `/proc/*/stat`; equal on every Linux.
 const TICKS: f64 = 100.0;
 
 /// Resource usage of a compilation when it was last read.
@@ -14,7 +14,7 @@ pub struct ProcessUsage {
     pub resident_bytes: u64,
     /// Largest address space, bytes.
     pub address_bytes: u64,
-    /// Whether the system ran out of memory and killed a process meanwhile.
+    /// Whether the system ran out of memory and killed a process in the meantime.
     pub starved: bool,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for ProcessUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "it had taken {:.1} s of processor time and {} of memory",
+            "it had used {:.1} s of processor time and {} of memory",
             self.cpu_s,
             size(self.resident_bytes)
         )
@@ -30,15 +30,15 @@ impl fmt::Display for ProcessUsage {
 }
 
 impl ProcessUsage {
-    /// Returns the current usage of a process. The processor time is still known of a process that has
-    /// ended and was not waited for.
+    /// Returns the current usage of a process. For a process that has ended but was not waited for,
+    /// the processor time is still available.
     pub(crate) fn of(process: i32) -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}"));
         let (stat, status) = (read("stat").unwrap_or_default(), read("status").unwrap_or_default());
         Self { cpu_s: cpu_seconds(&stat), ..memory(&status) }
     }
 
-    /// Replaces each value by the larger one.
+    /// Replaces each value with the larger of the two.
     pub(crate) fn grow(&mut self, other: Self) {
         self.cpu_s = self.cpu_s.max(other.cpu_s);
         self.resident_bytes = self.resident_bytes.max(other.resident_bytes);
@@ -69,8 +69,8 @@ fn memory(status: &str) -> ProcessUsage {
     }
 }
 
-/// Returns how often the system has killed a process for lack of memory, on this machine and in this
-/// control group.
+/// Returns the number of processes that the system has killed for lack of memory, on this machine
+/// plus in this control group.
 pub(crate) fn kills_for_memory() -> u64 {
     let count = |path: &str| {
         let text = std::fs::read_to_string(path).unwrap_or_default();

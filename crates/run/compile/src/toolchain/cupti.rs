@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use super::files;
 use warpgauge_device::cupti::major_version;
 
-/// Folders of an installation that may hold CUPTI, besides its general library folders.
+/// Folders of an installation that may contain CUPTI, in addition to its general library folders.
 const EXTRA: [&str; 2] = ["extras/CUPTI/lib64", "extras/CUPTI/lib"];
 
-/// Oldest major version of CUDA whose CUPTI has the Range Profiler (since 12.6).
+/// Oldest major version of CUDA whose CUPTI provides the Range Profiler (since 12.6).
 const OLDEST: u32 = 12;
 
 /// Returns the libraries in these installations, in order, one path per file.

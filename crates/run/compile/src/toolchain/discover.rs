@@ -1,6 +1,6 @@
-//! Finds compilers by looking at files; it loads no library.
+//! Finds compilers by looking at files, without loading a library.
 //!
-//! Loading NVRTC maps 140 MB; only compile children do that.
+//! Loading NVRTC maps 140 MB, so only compile children do that.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -23,7 +23,7 @@ pub struct ToolchainSearch {
     /// Directories from the configuration, which come first; several are separated by colons.
     /// `WARPGAUGE_TOOLCHAIN` is used if this is not set.
     pub explicit: Option<PathBuf>,
-    /// The program's own cache, to which `install` writes toolchains.
+    /// The program's cache, to which `install` writes toolchains.
     pub cache_dir: PathBuf,
     /// The only Python interpreter whose Triton may be used; a path, or a name on `PATH`.
     /// `WARPGAUGE_PYTHON` is used if this is not set.
@@ -44,8 +44,8 @@ impl ToolchainSearch {
     }
 }
 
-/// Returns a directory that is named as a toolchain, and the installations in it, if it is one that
-/// `warpgauge toolchain install` fills, or the parent of such a directory.
+/// Returns a directory that is configured as a toolchain, and the installations in it. Those exist
+/// if `warpgauge toolchain install` fills the directory or a child of it.
 fn with_installations(path: &Path) -> Vec<PathBuf> {
     let visible =
         |path: &PathBuf| path.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.'));
@@ -54,12 +54,12 @@ fn with_installations(path: &Path) -> Vec<PathBuf> {
     std::iter::once(path.to_owned()).chain(inside).collect()
 }
 
-/// Returns whether a directory holds Python packages of a compiler.
+/// Returns whether a directory contains Python packages of a compiler.
 fn has_packages(path: &Path) -> bool {
     ["nvidia", "triton", "torch"].iter().any(|package| path.join(package).is_dir())
 }
 
-/// Returns whether a directory or file that is named as a toolchain holds a part of one.
+/// Returns whether a directory or file that is configured as a toolchain contains a part of one.
 fn holds_a_part(path: &Path) -> bool {
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -72,7 +72,8 @@ fn holds_a_part(path: &Path) -> bool {
         || library_dirs(path).iter().flat_map(|dir| entries(dir)).any(|file| is_ours(&file))
 }
 
-/// A directory that may hold a toolchain: a toolkit's root, a `site-packages`, or a library directory.
+/// A directory that may contain a toolchain: a toolkit's root, a `site-packages`, or a library
+/// directory.
 #[derive(Debug, Clone)]
 struct Place {
     path: PathBuf,
@@ -84,7 +85,7 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
     for path in search.listed().iter().filter(|path| !holds_a_part(path)) {
         tracing::warn!(
             path = %path.display(),
-            "this directory is named as a toolchain (compile.toolchain, {TOOLCHAIN_VARIABLE}) and holds no part of one: \
+            "this directory is configured as a toolchain (compile.toolchain, {TOOLCHAIN_VARIABLE}) but contains no part of one: \
              name a toolkit's root, a `site-packages`, or a directory that `warpgauge toolchain install` fills"
         );
     }
@@ -95,7 +96,7 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
     }
     match torch::find(search) {
         Ok(install) => {
-            // PyTorch's wheels bring libraries, too.
+            // PyTorch's wheels install libraries, too.
             let beside = library_dirs(&install.site_packages);
             found.libraries.extend(files::find(beside, libraries::major_version));
             found.torch = Some(install);
@@ -119,7 +120,7 @@ fn discover_at(places: &[Place]) -> Toolchain {
     let lenders: Vec<PathBuf> =
         places.iter().flat_map(|place| toolkit_roots(&place.path)).collect();
     nvrtc.iter_mut().for_each(|install| headers::complete(install, &lenders));
-    // Of each version, the first that is whole takes precedence, or else the first.
+    // Of each version, the first complete installation takes precedence, or otherwise the first.
     nvrtc.sort_by_key(|install| (std::cmp::Reverse(install.version), !install.lacks.is_empty()));
     nvrtc.dedup_by_key(|install| install.version);
     let tool = |name: &str, extra: &[PathBuf]| {
@@ -171,11 +172,11 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
         .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cuda")));
     places.extend(local.map(|path| Place { path, source: PartOrigin::UsrLocal }));
     places.extend(loader_dirs().into_iter().map(|path| Place { path, source: PartOrigin::Path }));
-    // A name that begins with a dot is of a part that is being installed or removed.
+    // A name with a leading dot belongs to a part that is being installed or removed.
     let hidden =
         |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-    // PyTorch's CUDA files are only for PyTorch: its headers are a part of a toolkit, and would hide the
-    // complete ones.
+    // PyTorch's CUDA files are only for PyTorch: its headers are only a part of a toolkit's, and
+    // would hide the complete ones.
     let whole = |path: &PathBuf| !hidden(path) && !path.ends_with(torch::TORCH.name);
     let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(whole);
     places.extend(cached.map(|path| Place { path, source: PartOrigin::Cache }));
@@ -183,8 +184,8 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
     places
 }
 
-/// Returns the `site-packages` of the wheel that the program is in, whose dependencies have a compiler. The
-/// environment need not be active for that.
+/// Returns the `site-packages` of the wheel that contains the program; the wheel's dependencies
+/// include a compiler. The environment need not be active.
 fn site_packages_of(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     directory
@@ -198,7 +199,7 @@ fn site_packages(root: &Path) -> impl Iterator<Item = PathBuf> {
     pythons.map(|python| python.join("site-packages")).filter(|path| path.is_dir())
 }
 
-/// Returns the entries of a directory, sorted by name; none if it cannot be read.
+/// Returns the entries of a directory, sorted by name; empty if it cannot be read.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let Ok(listing) = directory.read_dir() else { return Vec::new() };
     let mut found: Vec<PathBuf> =
@@ -207,8 +208,8 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the directories in which the loader finds NVIDIA's libraries: `LD_LIBRARY_PATH`, then its
-/// cache.
+/// Returns the directories in which the loader finds NVIDIA's libraries: those in
+/// `LD_LIBRARY_PATH`, then those in its cache.
 fn loader_dirs() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = Vec::new();
     if let Some(list) = env::var_os("LD_LIBRARY_PATH") {
@@ -235,7 +236,7 @@ fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
     unique.into_iter().collect()
 }
 
-/// Returns the directories of an installation that may hold libraries.
+/// Returns the directories of an installation that may contain libraries.
 pub(crate) fn library_dirs(place: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![
         place.to_owned(),
@@ -259,7 +260,8 @@ fn nvrtc_in(place: &Place) -> Vec<NvrtcInstall> {
     libraries.filter_map(|library| nvrtc_at(&library, place)).collect()
 }
 
-/// Returns whether a name is like `libnvrtc.so.13`: with the major version only, which is the SONAME.
+/// Returns whether a file name has the form `libnvrtc.so.13`, with the major version only, which is
+/// the SONAME.
 fn is_nvrtc(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     name.strip_prefix("libnvrtc.so.")
@@ -301,8 +303,8 @@ fn builtins_version(directory: &Path, major: u32) -> Option<(u32, u32)> {
     })
 }
 
-/// Returns the version in the name of the wheel's metadata: `nvidia_cuda_nvrtc-13.5.37.dist-info` beside
-/// the `nvidia` directory that holds the library.
+/// Returns the version in the name of the wheel's metadata: `nvidia_cuda_nvrtc-13.5.37.dist-info`
+/// beside the `nvidia` directory that contains the library.
 fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
     let nvidia = inside.ancestors().find(|dir| dir.file_name().is_some_and(|n| n == "nvidia"))?;
     entries(nvidia.parent()?).iter().rev().find_map(|path| {
@@ -314,7 +316,7 @@ fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
     })
 }
 
-/// Returns the directories that hold `bin`, `include` and the like.
+/// Returns the directories that contain `bin`, `include` and the like.
 pub(crate) fn toolkit_roots(place: &Path) -> Vec<PathBuf> {
     let mut roots = vec![place.to_owned()];
     roots.extend(entries(&place.join("nvidia")));
@@ -340,7 +342,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Returns the version directories of a tool that installs itself below /opt, newest first.
+/// Returns the version directories of a tool that is installed below /opt, newest first.
 fn nsight(root: &str, inside: &str) -> Vec<PathBuf> {
     let versions = entries(Path::new(root)).into_iter().rev();
     versions.map(|version| version.join(inside)).collect()
@@ -377,7 +379,8 @@ fn asked(program: impl Into<PathBuf>) -> ChildProgram {
     ChildProgram::new(program, Environment::Cuda)
 }
 
-/// Returns the version in `nvcc --version`, for an installation whose path does not show it.
+/// Returns the version in the output of `nvcc --version`, for an installation whose path does not
+/// contain it.
 fn nvcc_says(nvcc: &Path) -> Option<String> {
     let output = asked(nvcc).arg("--version").to_blocking().output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

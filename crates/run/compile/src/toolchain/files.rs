@@ -1,4 +1,4 @@
-//! Finds shared objects by the names that programs load them by, such as `libcupti.so.13`.
+//! Finds shared objects by the names under which programs load them, such as `libcupti.so.13`.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;

@@ -1,14 +1,15 @@
-//! Headers of the toolkit for NVRTC: whether an installation has all of them, and which others complete it.
+//! Headers of the toolkit for NVRTC: checks whether an installation has all of them, and completes
+//! it with those of others.
 
 use std::path::{Path, PathBuf};
 
 use super::types::NvrtcInstall;
 
-/// Headers that stand for the parts of a toolkit: each comes with a package of its own.
+/// One header of each part of a toolkit. Each part has a separate package.
 const PARTS: [&str; 5] =
     ["cuda_fp16.h", "cooperative_groups.h", "cuda/std/version", "mma.h", "crt/mma.h"];
 
-/// First parts of the names of headers that only a toolkit has.
+/// Prefixes of the names of headers that only a toolkit provides.
 const FAMILIES: [&str; 11] = [
     "cooperative_groups",
     "crt/",
@@ -23,14 +24,14 @@ const FAMILIES: [&str; 11] = [
     "thrust/",
 ];
 
-/// Returns the parts of a toolkit that no directory has.
+/// Returns the parts of a toolkit that are in none of the directories.
 fn lacking(directories: &[PathBuf]) -> Vec<&'static str> {
     let has = |part: &&str| directories.iter().any(|directory| directory.join(part).exists());
     PARTS.into_iter().filter(|part| !has(part)).collect()
 }
 
-/// Completes the headers of an installation. An NVRTC that carries its own uses those; another one gets the directories
-/// of other installations with the same major version that have what it lacks.
+/// Completes the headers of an installation. An NVRTC with bundled headers uses those. Others get
+/// the missing parts from directories of other installations with the same major version.
 pub(super) fn complete(install: &mut NvrtcInstall, roots: &[PathBuf]) {
     install.lacks = lacking(&install.include_dirs);
     if install.lacks.is_empty() {
@@ -55,7 +56,7 @@ pub(super) fn complete(install: &mut NvrtcInstall, roots: &[PathBuf]) {
     }
 }
 
-/// Returns the first header of a toolkit that a log says cannot be opened.
+/// Returns the first toolkit header that cannot be opened according to a log.
 pub(crate) fn missing_in(log: &str) -> Option<&str> {
     log.split("cannot open source file \"").skip(1).find_map(|rest| {
         let name = rest.split('"').next()?;
@@ -63,7 +64,8 @@ pub(crate) fn missing_in(log: &str) -> Option<&str> {
     })
 }
 
-/// Returns the header directories of the installation with this root, which holds `lib` or `lib64`.
+/// Returns the header directories of the installation with this root, which contains `lib` or
+/// `lib64`.
 pub(super) fn include_dirs(root: &Path) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     let mut add = |dir: PathBuf, marker: &str| {

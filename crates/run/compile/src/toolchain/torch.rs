@@ -1,4 +1,4 @@
-//! PyTorch: finds an interpreter that can import it, in the same directories and by the same rules as for
+//! PyTorch: finds an interpreter that can import it. The directories and rules are the same as for
 //! Triton.
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(super) const PINNED: &str = "2.11.0";
 pub const TORCH_VERSIONS: ((u32, u32), (u32, u32)) = ((2, 6), (2, 15));
 
 /// Remedy that provides a working PyTorch.
-const INSTALL: &str = "`warpgauge toolchain install --with torch` gets one (5 GB)";
+const INSTALL: &str = "`warpgauge toolchain install --with torch` installs one (5 GB)";
 
 /// PyTorch with the interpreter that imports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,18 +27,18 @@ pub struct TorchInstall {
     pub python: PathBuf,
     /// Version of the interpreter, e.g. `3.11.7`.
     pub python_version: String,
-    /// Directory that holds the package `torch`; the process that starts the interpreter puts it on
-    /// `sys.path`.
+    /// Directory that contains the package `torch`. The process that starts the interpreter adds it
+    /// to `sys.path`.
     pub site_packages: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
     /// Version of PyTorch, e.g. `2.11.0`.
     pub version: String,
-    /// How it was found.
+    /// Where it was found.
     pub source: PartOrigin,
 }
 
-/// Why there is no usable PyTorch, and a remedy.
+/// Reason why there is no usable PyTorch, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct NoTorch {
@@ -47,7 +47,7 @@ pub struct NoTorch {
 }
 
 impl NoTorch {
-    /// Returns the error if PyTorch was found nowhere.
+    /// Returns the error for PyTorch that was found nowhere.
     pub(super) fn not_found() -> Self {
         Self {
             reason: "PyTorch was not found".to_owned(),
@@ -76,7 +76,7 @@ pub(super) fn find(search: &ToolchainSearch) -> Result<TorchInstall, NoTorch> {
         .map_err(|why| why.map_or_else(NoTorch::not_found, NoTorch::of))
 }
 
-/// Returns the PyTorch of the program's own environment in `directory`.
+/// Returns the PyTorch that this program installed in `directory`.
 pub(super) fn find_in(directory: &Path) -> Result<TorchInstall, NoTorch> {
     triton::find_in(directory, &TORCH, install).map_err(NoTorch::of)
 }
@@ -98,7 +98,7 @@ fn install(python: &Path, answer: &Answer, source: PartOrigin) -> Result<TorchIn
     };
     let site_packages = package.parent().and_then(Path::parent).filter(|dir| dir.is_absolute());
     let site_packages =
-        site_packages.ok_or_else(|| incomplete(format!("it lies in {}", package.display())))?;
+        site_packages.ok_or_else(|| incomplete(format!("it is in {}", package.display())))?;
     let version = triton::distribution(site_packages, &["torch-"]).ok_or_else(|| {
         incomplete(format!("there is no torch-….dist-info in {}", site_packages.display()))
     })?;

@@ -18,32 +18,32 @@ pub struct Toolchain {
     pub cuobjdump: Option<ToolkitProgram>,
     /// Disassembler of cubins.
     pub nvdisasm: Option<ToolkitProgram>,
-    /// Nsight Compute's command line.
+    /// Command line of Nsight Compute.
     pub ncu: Option<ToolkitProgram>,
-    /// Nsight Systems' command line.
+    /// Command line of Nsight Systems.
     pub nsys: Option<ToolkitProgram>,
     /// Memory and race checker.
     pub compute_sanitizer: Option<ToolkitProgram>,
     /// Libraries that read hardware counters in process.
     pub cupti: Vec<PathBuf>,
-    /// Libraries of NVIDIA's with functions that can replace kernels, and libraries that these need.
+    /// NVIDIA libraries with functions that can replace kernels, and the libraries that they need.
     #[serde(skip)]
     pub libraries: Vec<PathBuf>,
     /// Compiler of kernels in Python.
     pub triton: Option<TritonInstall>,
-    /// Why there is no Triton, if there is none.
+    /// Reason why there is no Triton, if there is none.
     pub no_triton: Option<NoTriton>,
     /// PyTorch, which runs kernels in Python.
     pub torch: Option<TorchInstall>,
-    /// Why there is no PyTorch, if there is none.
+    /// Reason why there is no PyTorch, if there is none.
     pub no_torch: Option<NoTorch>,
 }
 
-/// How a part was found.
+/// Place where a part was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartOrigin {
-    /// Named by the configuration or by `WARPGAUGE_TOOLCHAIN`.
+    /// A directory in the configuration or in `WARPGAUGE_TOOLCHAIN`.
     Explicit,
     /// A Python environment.
     Venv,
@@ -53,7 +53,7 @@ pub enum PartOrigin {
     UsrLocal,
     /// The loader's or the shell's search path.
     Path,
-    /// The program's own cache, filled by `warpgauge toolchain install`.
+    /// The program's cache, filled by `warpgauge toolchain install`.
     Cache,
 }
 
@@ -76,13 +76,13 @@ pub struct NvrtcInstall {
     pub path: PathBuf,
     /// Major and minor version, e.g. (13, 0).
     pub version: (u32, u32),
-    /// Complete version if the installation shows it, e.g. `13.0.88`.
+    /// Complete version, e.g. `13.0.88`, if the installation shows it.
     pub full_version: Option<String>,
-    /// How it was found.
+    /// Where it was found.
     pub source: PartOrigin,
     /// Toolkit headers that belong to it, in search order; empty if there are none.
     pub include_dirs: Vec<PathBuf>,
-    /// Headers of the toolkit that are in none of these directories, though sources need them.
+    /// Headers of the toolkit that sources need and that none of these directories contains.
     pub lacks: Vec<&'static str>,
 }
 
@@ -93,7 +93,7 @@ impl NvrtcInstall {
         self.full_version.clone().unwrap_or_else(|| format!("{major}.{minor}"))
     }
 
-    /// Returns whether it carries toolkit headers that it can unpack (since 13.3).
+    /// Returns whether it contains bundled toolkit headers that it can unpack (since 13.3).
     pub fn has_bundled_headers(&self) -> bool {
         self.version >= (13, 3)
     }
@@ -106,14 +106,14 @@ pub struct NvccInstall {
     pub path: PathBuf,
     /// Version, e.g. `13.0`.
     pub version: String,
-    /// How it was found.
+    /// Where it was found.
     pub source: PartOrigin,
     /// Additional header directories, in search order.
     pub include_dirs: Vec<PathBuf>,
 }
 
 impl NvccInstall {
-    /// Returns the root of the installation: the directory that holds `bin`.
+    /// Returns the root of the installation: the directory that contains `bin`.
     pub fn root(&self) -> &Path {
         let bin = self.path.parent();
         bin.and_then(Path::parent).unwrap_or(Path::new("/"))
@@ -148,7 +148,7 @@ impl Toolchain {
         self.torch.as_ref().ok_or_else(why)
     }
 
-    /// Uses the disassemblers in Triton's package if no toolkit has them.
+    /// Uses the disassemblers in Triton's package if no toolkit contains them.
     pub(super) fn borrow_from_triton(&mut self) {
         let Some(triton) = &self.triton else { return };
         for (tool, name) in [(&mut self.cuobjdump, "cuobjdump"), (&mut self.nvdisasm, "nvdisasm")] {
@@ -158,17 +158,17 @@ impl Toolchain {
         }
     }
 
-    /// Returns the NVRTC installations that can serve a driver, best first.
+    /// Returns the NVRTC installations that generate code for a driver, best first.
     ///
-    /// Machine code of a CUDA major version needs a driver of that major version or newer; within one
-    /// major version any minor version's code runs on any driver. For PTX (emulated devices) every
-    /// installation is suitable.
+    /// Machine code of a CUDA major version needs a driver of that major version or later. Within
+    /// one major version, code of any minor version runs on any driver. For PTX (emulated devices)
+    /// every installation is suitable.
     pub(crate) fn nvrtc_for(&self, driver_version: i32, machine_code: bool) -> Vec<&NvrtcInstall> {
         let major = u32::try_from(driver_version / 1000).unwrap_or(0);
         let fits = |install: &&NvrtcInstall| !machine_code || install.version.0 <= major;
         let mut fitting: Vec<&NvrtcInstall> = self.nvrtc.iter().filter(fits).collect();
-        // The driver's own major version comes first, then older ones; a newer one only for PTX. One without all
-        // headers comes after those that have them.
+        // The driver's major version comes first, then older ones; a newer one only for PTX.
+        // Installations without all headers come after those with all headers.
         fitting.sort_by_key(|install| {
             let (own, minor) = install.version;
             let is_partial = !install.lacks.is_empty();

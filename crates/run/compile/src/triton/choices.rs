@@ -1,4 +1,4 @@
-//! Remembers kernels with several configurations, for later requests of one of them.
+//! Remembers kernels with several configurations, for later requests for one of these.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -39,8 +39,8 @@ impl Choices {
     }
 }
 
-/// Content addresses of kernels that were compiled to see whether they have several configurations, and
-/// whose compilation no caller has seen yet; the latest last.
+/// Content addresses of kernels that were compiled only to find out whether they have several
+/// configurations. No caller has received the compilation yet. The latest is last.
 #[derive(Default)]
 pub(crate) struct Untold(Mutex<VecDeque<String>>);
 
@@ -53,7 +53,7 @@ impl Untold {
         }
     }
 
-    /// Removes a key, and returns whether it was there.
+    /// Removes a key. Returns whether it was present.
     pub(crate) fn take(&self, key: &str) -> bool {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|known| known == key);

@@ -1,5 +1,5 @@
-//! Converts an interpreter's answer to an artifact. The answer is checked like an image that a caller
-//! sends.
+//! Converts an interpreter's answer to an artifact. The answer is checked like an image from a
+//! caller.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use warpgauge_model::{FailureCode, ImageFormat, Target};
 /// Maximum number of threads per block on any device.
 const MAX_THREADS: u32 = 1024;
 
-/// Maximum shared memory of a block, bytes: no device has as much.
+/// Maximum shared memory of a block, bytes: more than any device has.
 const MAX_SHARED: u32 = 1 << 20;
 
 /// Maximum number of blocks of a cluster on any device.
@@ -33,8 +33,8 @@ const STAGES: [&str; 4] = ["ttir", "ttgir", "llir", "ptx"];
 /// Maximum length of a kept text, bytes.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
-/// Returns the artifact, without its key and the caller's facts about the compiler. `site_packages` is
-/// the directory of Triton's package.
+/// Returns the artifact, without its key and facts about the compiler that only the caller knows.
+/// `site_packages` is the directory of Triton's package.
 pub(super) fn artifact(
     built: TritonBuilt,
     compiler: String,
@@ -50,7 +50,7 @@ pub(super) fn artifact(
     check_driver(&ptx, target)?;
     let symbol = &built.metadata.name;
     let Some(entry) = ptx.kernels.iter().find(|kernel| kernel.symbol == *symbol) else {
-        return Err(faulty(&format!("the PTX has no kernel {symbol:?}")));
+        return Err(faulty(&format!("the PTX contains no kernel {symbol:?}")));
     };
     let maps = built.metadata.tensordesc_meta.as_deref().unwrap_or_default();
     check_maps(maps)?;
@@ -58,7 +58,7 @@ pub(super) fn artifact(
         .map_err(|error| faulty(&error))?;
     let needs_scratch = built.metadata.global_scratch_size > 0;
     if needs_scratch && !given.iter().any(|(_, passed)| *passed == PassedValue::Scratch) {
-        return Err(faulty("it needs scratch memory and has no parameter for it"));
+        return Err(faulty("it needs scratch memory, but has no parameter for it"));
     }
     let (params, passed): (Vec<_>, Vec<_>) = given.into_iter().unzip();
     let mut kernel = KernelInfo {
@@ -91,8 +91,8 @@ pub(super) fn artifact(
     })
 }
 
-/// Returns the texts to keep. They refer to lines of Triton's own library, which kernels call functions
-/// of. Replaces the directories in these references by relative ones. The code that runs is not changed.
+/// Returns the texts to keep. They refer to lines of Triton's library, since kernels call its
+/// functions. Directories in these references become relative. The code that runs is not changed.
 fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
     let here = format!("{}/triton/", site_packages.display());
     let stages = STAGES.iter().filter_map(|&stage| {
@@ -102,7 +102,7 @@ fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
     stages.collect()
 }
 
-/// Refuses maps that Triton's launcher could pass to the copy engine, and this program cannot.
+/// Rejects tensor maps that Triton's launcher supports and this program does not.
 fn check_maps(maps: &[Option<DescriptorMeta>]) -> Result<(), CompileError> {
     let what = maps.iter().flatten().find_map(|meta| match meta {
         DescriptorMeta { fp4_padded: true, .. } => Some("padded elements of four bits"),
@@ -113,14 +113,14 @@ fn check_maps(maps: &[Option<DescriptorMeta>]) -> Result<(), CompileError> {
     Err(CompileError::rejected(
         FailureCode::UnsupportedDecorator,
         format!(
-            "a descriptor of the contract is for {what}, which is not served: make it in the kernel \
+            "a descriptor of the contract is for {what}, which is not supported: create it in the kernel \
              with `tl.make_tensor_descriptor`"
         ),
     ))
 }
 
-/// Checks that the driver is recent enough: code of a CUDA major version needs that version or a newer
-/// one.
+/// Checks that the driver is recent enough: code of a CUDA major version needs a driver of that
+/// version or later.
 fn check_driver(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     let needed = cuda_version_of(ptx.version) / 1000;
     let driver = target.driver_version / 1000;
@@ -129,23 +129,23 @@ fn check_driver(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     }
     Err(CompileError::Environment {
         what: format!(
-            "this Triton makes code for CUDA {needed} and the driver serves CUDA {driver}"
+            "this Triton generates code for CUDA {needed}, but the driver supports CUDA {driver}"
         ),
         remedy: "use an older Triton, or a newer driver".into(),
     })
 }
 
-/// Returns why a launch is impossible, if it is.
+/// Returns the reason why a launch is impossible, or `None` if it is possible.
 fn problem(built: &TritonBuilt) -> Option<String> {
     let metadata = &built.metadata;
     let threads = metadata.num_warps.saturating_mul(32);
     if !(1..=MAX_THREADS).contains(&threads) {
         return Some(format!(
-            "it has {threads} threads in a block; 1 to {MAX_THREADS} are possible"
+            "it has {threads} threads per block; 1 to {MAX_THREADS} are possible"
         ));
     }
     if metadata.shared > MAX_SHARED {
-        return Some(format!("it wants {} bytes of shared memory", metadata.shared));
+        return Some(format!("it needs {} bytes of shared memory", metadata.shared));
     }
     if !(1..=MAX_CLUSTER).contains(&metadata.num_ctas) {
         return Some(format!("it has {} blocks in a cluster", metadata.num_ctas));
@@ -154,11 +154,11 @@ fn problem(built: &TritonBuilt) -> Option<String> {
     if metadata.global_scratch_size > MAX_SCRATCH || !align.is_power_of_two() || align > 4096 {
         let bytes = metadata.global_scratch_size;
         return Some(format!(
-            "it wants {bytes} bytes of scratch memory for each block, aligned to {align}"
+            "it needs {bytes} bytes of scratch memory per block, aligned to {align}"
         ));
     }
     (metadata.profile_scratch_size > 0)
-        .then(|| "it is instrumented for Triton's own profiler".to_owned())
+        .then(|| "it is instrumented for Triton's profiler".to_owned())
 }
 
 fn launch(built: &TritonBuilt, parameters: Vec<PassedValue>) -> CompiledLaunch {
@@ -177,7 +177,7 @@ fn launch(built: &TritonBuilt, parameters: Vec<PassedValue>) -> CompiledLaunch {
     }
 }
 
-/// Returns the kernel's resources according to the machine code and the assembler.
+/// Returns the kernel's resource usage according to the machine code and the assembler.
 fn resources(built: &TritonBuilt) -> Result<Option<warpgauge_model::Resources>, CompileError> {
     let cubin = read_cubin(&built.cubin).map_err(|error| faulty(&error.to_string()))?;
     let knowledge = Knowledge { usage: ptxas::usage(&built.log), ..Knowledge::default() };
@@ -187,6 +187,6 @@ fn resources(built: &TritonBuilt) -> Result<Option<warpgauge_model::Resources>, 
 }
 
 fn faulty(what: &str) -> CompileError {
-    let message = format!("what Triton's compiler handed over cannot be run: {what}");
+    let message = format!("the result of Triton's compiler cannot be run: {what}");
     CompileError::rejected(FailureCode::CompilerFailed, message)
 }

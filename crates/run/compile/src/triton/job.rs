@@ -1,4 +1,4 @@
-//! A checked request for a Triton kernel, with everything that compiling it needs.
+//! A validated request for a Triton kernel, with everything that the compilation needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -41,7 +41,8 @@ const MAX_CONSTANTS: usize = 64;
 /// Maximum length of a name or text constant, bytes.
 const MAX_TEXT: usize = 128;
 
-/// Maximum number of notes on statements that were left out, and length of one, characters.
+/// Maximum number of notes on statements that were left out, and maximum length of a note in
+/// characters.
 const MOST_LEFT_OUT: usize = 6;
 const MAX_NOTE: usize = 1024;
 
@@ -59,7 +60,8 @@ struct Question<'a> {
     options: Map<String, Value>,
     /// Index of the configuration to compile, if there are several.
     configuration: Option<u32>,
-    /// The interpreter gets the architecture when it starts; this field is for the content address.
+    /// The interpreter gets the architecture when it starts. This field is part of the content
+    /// address.
     arch: u32,
 }
 
@@ -74,7 +76,7 @@ struct Argument<'a> {
     shape: Option<&'a [u64]>,
     block_shape: Option<&'a [u32]>,
     padding: Option<Padding>,
-    /// Of an array of pointers: how many there are, and the indexes of the tensors that it names.
+    /// For an array of pointers: its length, and the indices of the tensors in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointers: Option<(usize, BTreeSet<usize>)>,
 }
@@ -97,7 +99,7 @@ impl TritonJob {
         environment: &Environment,
     ) -> Result<Self, CompileError> {
         let install = environment.toolchain().triton().map_err(|no| CompileError::Environment {
-            what: format!("a kernel is written in Triton, and {}", no.reason),
+            what: format!("a kernel is written in Triton, but {}", no.reason),
             remedy: no.remedy,
         })?;
         let source = source_text(kernel)?;
@@ -141,12 +143,12 @@ impl TritonJob {
         })
     }
 
-    /// Content address.
+    /// Returns the content address.
     pub(crate) fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Compiles in a child that may have been prepared earlier, within the time limit.
+    /// Compiles within the time limit, in a child that may have been prepared earlier.
     pub(crate) async fn run(
         &self,
         environment: &Environment,
@@ -180,7 +182,8 @@ impl TritonJob {
         }
     }
 
-    /// Returns the note on a statement that was left out. The answer is not trusted.
+    /// Returns the note on a statement that was left out. The answer is not trusted, so its numbers
+    /// are checked.
     fn note(&self, left_out: LeftOut) -> Diagnostic {
         let LeftOut { line, message } = left_out;
         let message = message.chars().take(MAX_NOTE).collect();
@@ -191,7 +194,7 @@ impl TritonJob {
 
     fn refused(&self, refused: TritonRefused) -> CompileError {
         let TritonRefused { code, message, line, column, log } = refused;
-        // The answer is not trusted: a line that the source does not have is ignored.
+        // The answer is not trusted: a line number beyond the source is ignored.
         let line = line.filter(|line| (1..=self.source_lines).contains(&(*line as usize)));
         let place = match (line, column) {
             (Some(line), Some(column)) => format!("{SOURCE_NAME}:{line}:{column}: "),
@@ -228,7 +231,7 @@ fn arch(named: Option<u32>, target: &Target) -> Result<u32, CompileError> {
     match named {
         Some(named) if named > device => {
             let message = format!(
-                "the option arch names sm_{named} and the device is sm_{device}; name sm_{device} or \
+                "the option arch names sm_{named}, but the device is sm_{device}; name sm_{device} or \
                  an older architecture"
             );
             Err(CompileError::rejected(FailureCode::WrongArchitecture, message))
@@ -250,7 +253,7 @@ impl TritonWork {
             roots: install.roots.clone(),
             site_packages: install.site_packages.clone(),
             arch,
-            // Code for another architecture goes to the driver as PTX.
+            // Code for another architecture is passed to the driver as PTX.
             machine_code: !target.emulated && arch == target.architecture(),
         }
     }
@@ -305,7 +308,7 @@ fn argument<'a>(args: &[ArgSpec], arg: &'a ArgSpec) -> Result<Argument<'a>, Comp
     })
 }
 
-/// Returns a scalar's value as Python receives it.
+/// Returns a scalar's value in the form in which Python receives it.
 fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
     use warpgauge_contract::ScalarValue;
     let misfit = |why: String| {
@@ -326,7 +329,7 @@ fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
                 .map(Value::from)
                 .or_else(|_| u64::try_from(value).map(Value::from))
                 .map_err(|_| misfit("does not fit 64 bits".to_owned()))?,
-            // Python reads numbers that JSON cannot express from a text.
+            // Numbers that JSON cannot express are sent to Python as text.
             ScalarValue::Float(value) if value.is_finite() => Value::from(value),
             ScalarValue::Float(value) => Value::from(value.to_string()),
         }),
@@ -344,7 +347,7 @@ fn several(tunable: Tunable) -> CompileError {
         });
     if too_large {
         let message = format!(
-            "@triton.autotune lists more than is taken: at most {MAX_CONFIGURATIONS} configurations of \
+            "@triton.autotune lists more than the maximum: at most {MAX_CONFIGURATIONS} configurations of \
              {MAX_CONSTANTS} constants with names and texts of {MAX_TEXT} bytes"
         );
         return CompileError::rejected(FailureCode::CompilerOutputTooLarge, message);

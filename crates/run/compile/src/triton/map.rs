@@ -1,4 +1,5 @@
-//! Converts an interpreter's description of a tensor descriptor to a map for the copy engine.
+//! Converts an interpreter's description of a tensor descriptor to a map for the Tensor Memory
+//! Accelerator.
 
 use crate::protocol::triton::{Descriptor, DescriptorMeta};
 use warpgauge_model::{MapElement, MapSwizzle, TensorMap};
@@ -7,17 +8,17 @@ use warpgauge_model::{MapElement, MapSwizzle, TensorMap};
 /// tensor.
 ///
 /// # Errors
-/// Returns what Triton's own launcher would not encode.
+/// Returns the reason if Triton's launcher could not encode the descriptor.
 pub(super) fn map_of(descriptor: &Descriptor, meta: &DescriptorMeta) -> Result<TensorMap, String> {
     let element = element(meta.elem_type)
-        .ok_or_else(|| format!("its elements are of the type {}", meta.elem_type))?;
+        .ok_or_else(|| format!("its elements have type number {}", meta.elem_type))?;
     if element.bytes() != meta.elem_size {
-        return Err(format!("its elements have {} bytes as {element:?}", meta.elem_size));
+        return Err(format!("its elements have {} bytes, which does not fit {element:?}", meta.elem_size));
     }
     let element = match (descriptor.tf32, element) {
         (false, element) => element,
         (true, MapElement::F32) => MapElement::Tf32,
-        (true, other) => return Err(format!("its elements are {other:?}, to be rounded to tf32")),
+        (true, other) => return Err(format!("its elements are to be rounded to tf32, but have type {other:?}")),
     };
     let swizzle = match meta.swizzle {
         0 => MapSwizzle::None,

@@ -1,12 +1,14 @@
-//! The options of Triton's compiler that a caller may give, in `metadata.compiler_options`: `NAME=VALUE`,
-//! as keywords of a launch. Dashes before the name and in it are accepted.
+//! The options of Triton's compiler that a caller may give, in `metadata.compiler_options`. They
+//! have the form `NAME=VALUE`, like keywords of a launch. Dashes before and within the name are
+//! accepted.
 
 use serde_json::{Map, Value};
 
 use crate::error::CompileError;
 use warpgauge_model::FailureCode;
 
-/// Names that are passed on. Each version of Triton decides which of them it supports.
+/// Names that are passed on. The installed version of Triton determines which of them are
+/// supported.
 const PASSED: [&str; 10] = [
     "enable_fp_fusion",
     "enable_reflect_ftz",
@@ -20,17 +22,17 @@ const PASSED: [&str; 10] = [
     "debug",
 ];
 
-/// Options that mean something else outside a launch, or that the contract expresses elsewhere.
+/// Options that have another meaning outside a launch, or that other fields of the contract give.
 const ELSEWHERE: [(&str, &str); 9] = [
     ("num_warps", "give it in io.launch"),
     ("num_stages", "give it in io.launch"),
     ("num_ctas", "give it in io.launch"),
     ("maxnreg", "give it in io.launch"),
-    ("extern_libs", "the compiler reads only the libraries that Triton brings"),
+    ("extern_libs", "the compiler reads only the libraries in Triton's package"),
     ("ir_override", "the compiler reads no files"),
-    ("ptx_version", "the driver decides it"),
-    ("ptx_options", "the assembler's options are Triton's own"),
-    ("instrumentation_mode", "instrumented code is not what is to be timed"),
+    ("ptx_version", "the driver determines it"),
+    ("ptx_options", "Triton determines the assembler's options"),
+    ("instrumentation_mode", "instrumented code must not be timed"),
 ];
 
 /// Options that passed the check.
@@ -45,7 +47,7 @@ pub(super) struct Checked {
 /// Checks options.
 ///
 /// # Errors
-/// Fails for an option that is unknown, refused, or malformed.
+/// Fails for an option that is unknown, not accepted, or malformed.
 pub(super) fn check(given: &[String]) -> Result<Checked, CompileError> {
     let mut checked = Checked::default();
     for option in given {
@@ -61,12 +63,12 @@ pub(super) fn check(given: &[String]) -> Result<Checked, CompileError> {
             continue;
         }
         if let Some((_, why)) = ELSEWHERE.iter().find(|(known, _)| *known == name) {
-            let message = format!("option {name:?} is not taken: {why}");
+            let message = format!("option {name:?} is not accepted: {why}");
             return Err(CompileError::rejected(FailureCode::CompilerOptionRefused, message));
         }
         if !PASSED.contains(&name.as_str()) {
             let message =
-                format!("option {name:?} is not known; known are arch, {}", PASSED.join(", "));
+                format!("option {name:?} is unknown; the known options are arch, {}", PASSED.join(", "));
             return Err(CompileError::rejected(FailureCode::UnknownCompilerOption, message));
         }
         checked.keywords.insert(name, value_of(value));
@@ -85,7 +87,7 @@ fn value_of(text: &str) -> Value {
 fn arch(option: &str, value: &str) -> Result<u32, CompileError> {
     let digits = value.trim_start_matches("sm_").trim_start_matches("sm").trim_end_matches('a');
     digits.parse().ok().filter(|number| (70..=199).contains(number)).ok_or_else(|| {
-        let message = format!("option {option:?} names no architecture such as sm_80");
+        let message = format!("option {option:?} is not an architecture such as sm_80");
         CompileError::rejected(FailureCode::InvalidCompilerOption, message)
     })
 }
@@ -116,8 +118,8 @@ mod tests {
             ("extern_libs=/etc/passwd", "only the libraries"),
             ("num_warps=4", "io.launch"),
             ("-O3", "name=value"),
-            ("nonsense=1", "is not known"),
-            ("arch=pentium", "no architecture"),
+            ("nonsense=1", "is unknown"),
+            ("arch=pentium", "not an architecture"),
         ] {
             let message = checked(option).unwrap_err();
             assert!(message.contains(part), "{option}: {message}");

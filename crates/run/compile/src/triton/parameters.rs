@@ -1,11 +1,11 @@
 //! Determines the value of each parameter of the machine code from the function's parameters.
 //!
-//! Each parameter of the function is one of the code, except tensor descriptors. The copy engine of
-//! compute capability 9.0 and later gets a tensor map, followed by shape and strides. Without it a
-//! descriptor is passed in parts: the pointer, shape and strides, and shape and strides again. In
-//! between, newer versions pass whether padding is NaN, and whether elements are rounded to tf32. The
-//! sizes of the parameters in the PTX show which of these a version does. Last come pointers to scratch
-//! memory, one or two.
+//! Each parameter of the function is one parameter of the code, except tensor descriptors. With the
+//! Tensor Memory Accelerator (TMA, compute capability 9.0 and later), a descriptor becomes a tensor
+//! map, followed by shape and strides. Without it, the descriptor is passed in parts: the pointer,
+//! shape and strides, and shape and strides again. Between these, newer versions pass whether
+//! padding is NaN, and whether elements are rounded to tf32. The sizes of the parameters in the PTX
+//! show which of these values a version passes. One or two pointers to scratch memory come last.
 
 use super::map::map_of;
 use crate::artifact::{Constant, Param, PassedValue};
@@ -28,11 +28,12 @@ const MAP_TYPE: &str = "CUtensorMap";
 /// Size of a tensor map, bytes.
 const MAP_BYTES: u32 = 128;
 
-/// Returns the parameters of the kernel, if they fit those of the PTX. `maps` has, for each descriptor,
-/// how the copy engine reads it, or `None` if it does not; if empty, the copy engine reads none.
+/// Returns the parameters of the kernel, if they fit those of the PTX. `maps` contains, for each
+/// descriptor, how the TMA reads it, or `None` if it does not. If `maps` is empty, the TMA reads no
+/// descriptor.
 ///
 /// # Errors
-/// Fails if they do not fit: the PTX is not the compilation of this signature.
+/// Fails if they do not fit: then the PTX was not compiled from this signature.
 pub(super) fn of_code(
     function: &[TritonParameter],
     maps: &[Option<DescriptorMeta>],
@@ -41,7 +42,7 @@ pub(super) fn of_code(
     let descriptors = function.iter().filter(|one| one.descriptor.is_some()).count();
     if !maps.is_empty() && maps.len() != descriptors {
         return Err(format!(
-            "{} descriptors are described, and the kernel has {descriptors}",
+            "{} descriptors are described, but the kernel has {descriptors}",
             maps.len()
         ));
     }
@@ -55,8 +56,8 @@ pub(super) fn of_code(
     Err(why)
 }
 
-/// Returns parameters with their types, still without offsets. `flags` is the number of flags of a
-/// descriptor in parts.
+/// Returns parameters with their types, but without offsets. `flags` is the number of flags of a
+/// descriptor that is passed in parts.
 fn expanded(
     function: &[TritonParameter],
     maps: &[Option<DescriptorMeta>],
@@ -68,7 +69,7 @@ fn expanded(
         let name = &parameter.name;
         if let Some(descriptor) = &parameter.descriptor {
             let index = parameter.argument;
-            let index = index.ok_or_else(|| format!("`{name}` describes no argument"))?;
+            let index = index.ok_or_else(|| format!("`{name}` refers to no argument"))?;
             match maps.next().and_then(Option::as_ref) {
                 Some(meta) => mapped(name, index, descriptor, meta, &mut out)?,
                 None => parts(name, index, descriptor, flags, &mut out)?,
@@ -76,7 +77,7 @@ fn expanded(
             continue;
         }
         let ctype = ctype(&parameter.kind)
-            .ok_or_else(|| format!("`{name}` has the type {:?}", parameter.kind))?;
+            .ok_or_else(|| format!("`{name}` has the unsupported type {:?}", parameter.kind))?;
         let passed = match (parameter.argument, &parameter.value) {
             (Some(index), _) => PassedValue::Argument(index),
             (None, Some(value)) => PassedValue::Value(value.clone()),
@@ -87,7 +88,7 @@ fn expanded(
     Ok(out)
 }
 
-/// Adds a descriptor for the copy engine.
+/// Adds a descriptor for the TMA.
 fn mapped(
     name: &str,
     argument: usize,
@@ -103,7 +104,7 @@ fn mapped(
     Ok(())
 }
 
-/// Adds a descriptor in parts.
+/// Adds a descriptor that is passed in parts.
 fn parts(
     name: &str,
     argument: usize,
@@ -112,7 +113,7 @@ fn parts(
     out: &mut Vec<Unplaced>,
 ) -> Result<(), String> {
     let pointer = ctype(&format!("*{}", descriptor.dtype))
-        .ok_or_else(|| format!("`{name}` describes elements of {:?}", descriptor.dtype))?;
+        .ok_or_else(|| format!("`{name}` has elements of the unsupported type {:?}", descriptor.dtype))?;
     out.push((name.to_owned(), pointer, PassedValue::Argument(argument)));
     numbers(name, "shape", &CType::I64, &descriptor.shape, out);
     numbers(name, "strides", &CType::I64, &descriptor.strides, out);
@@ -125,7 +126,7 @@ fn parts(
     Ok(())
 }
 
-/// Adds values that the compiler decided, one parameter each.
+/// Adds values that the compiler determined, one parameter each.
 fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<Unplaced>) {
     out.extend(values.iter().enumerate().map(|(dimension, &value)| {
         let name = format!("{name}.{what}[{dimension}]");
@@ -133,12 +134,12 @@ fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<
     }));
 }
 
-/// Gives parameters the offsets that they have in the PTX.
+/// Assigns the parameters their offsets in the PTX.
 fn placed(layout: Vec<Unplaced>, ptx: &[PtxParam]) -> Result<Vec<Given>, String> {
     let rest = ptx.len().checked_sub(layout.len()).filter(|rest| *rest <= MAX_SCRATCH);
     let Some(rest) = rest else {
         return Err(format!(
-            "the code has {} parameters, and {} were expected",
+            "the code has {} parameters, but {} were expected",
             ptx.len(),
             layout.len()
         ));
@@ -155,7 +156,7 @@ fn placed(layout: Vec<Unplaced>, ptx: &[PtxParam]) -> Result<Vec<Given>, String>
             let bytes = size(&ctype);
             if bytes != place.bytes {
                 return Err(format!(
-                    "parameter `{name}` has {} bytes in the code, and {bytes} were expected",
+                    "parameter `{name}` has {} bytes in the code, but {bytes} were expected",
                     place.bytes
                 ));
             }

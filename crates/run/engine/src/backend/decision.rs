@@ -4,8 +4,8 @@ use warpgauge_contract::CompareRequest;
 use warpgauge_statistics::Preset;
 use warpgauge_statistics::paired::ComparePolicy;
 
-/// Resolution of a CUDA event, in milliseconds. Its timer advances by 32 ns on the devices that were
-/// examined, and a time is the difference of two readings.
+/// Resolution of a CUDA event, in milliseconds. The timer of the examined devices advances by 32
+/// ns, and a time is the difference of two readings.
 const EVENT_TICK_MS: f64 = 32e-6;
 
 /// Returns the decision rule of a request.
@@ -22,7 +22,7 @@ pub(crate) fn policy(request: &CompareRequest) -> ComparePolicy {
     }
 }
 
-/// Returns how long a pair of kernels may be measured side by side, in seconds.
+/// Returns the maximum time for measuring a pair of kernels side by side, in seconds.
 pub(crate) fn max_time_s(request: &CompareRequest) -> f64 {
     let preset = &Preset::builtin(request.measure.preset).compare;
     request.measure.max_time.unwrap_or(preset.max_time_s)

@@ -1,4 +1,4 @@
-//! Errors of comparisons: which kernel is at fault, and its path in the request.
+//! Errors of comparisons: which kernel caused them, and its path in the request.
 
 use crate::error::{ExecError, Problem};
 use warpgauge_model::FailureCode;
@@ -7,8 +7,8 @@ use warpgauge_report::{EvaluateResponse, KernelVerdict};
 /// Path of the reference kernel in a request.
 pub(crate) const REFERENCE_PATH: &str = "ref_kernel";
 
-/// Converts the problems of an evaluation to those of the comparison that it is part of. Paths of its
-/// kernel are moved to `kernel`, and paths of what it expects are moved to the reference.
+/// Converts the problems of an evaluation to those of its comparison. Paths of the evaluated kernel
+/// become paths of `kernel`, and paths in `expected` become paths of the reference.
 pub(crate) fn placed(error: ExecError, kernel: &str) -> ExecError {
     let ExecError::Invalid(problems) = error else { return error };
     let moved = problems.into_iter().map(|problem| {
@@ -27,7 +27,7 @@ pub(crate) fn placed(error: ExecError, kernel: &str) -> ExecError {
     ExecError::Invalid(moved.collect())
 }
 
-/// Returns the error for a reference without usable times. The request is at fault, unless the
+/// Returns the error for a reference without usable times. The request is invalid, unless the
 /// reference could not be run on this machine.
 pub(crate) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
     if let Some(broken) = broken_reference(report) {
@@ -40,7 +40,7 @@ pub(crate) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
     ExecError::Invalid(vec![Problem {
         path: REFERENCE_PATH.to_owned(),
         code: FailureCode::ReferenceNotTimed,
-        message: format!("the reference kernel cannot be compared with: {why}"),
+        message: format!("nothing can be compared with the reference kernel: {why}"),
     }])
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn broken_reference(report: &EvaluateResponse) -> Option<Problem> {
             (FailureCode::ReferenceNotCompiled, "the reference kernel does not compile")
         }
         KernelVerdict::Wrong | KernelVerdict::Failed => {
-            (FailureCode::ReferenceFailed, "the reference kernel cannot be compared with")
+            (FailureCode::ReferenceFailed, "nothing can be compared with the reference kernel")
         }
         KernelVerdict::Correct
         | KernelVerdict::NotChecked

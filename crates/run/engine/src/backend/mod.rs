@@ -23,7 +23,8 @@ pub(crate) use session::{
 pub(crate) enum Purpose {
     /// Verdict and times.
     Evaluate,
-    /// Verdict and times. On the emulated device also counts, which replace times for ranking kernels.
+    /// Verdict and times. On the emulated device also counts, which replace times in the ranking of
+    /// kernels.
     Rank,
     /// One untimed run for its outputs.
     Execute,
@@ -35,7 +36,7 @@ pub(crate) type Opened<'a> =
 
 /// Evaluates kernels of all families.
 pub(crate) trait Evaluator: Sync {
-    /// Runs one evaluation and returns its report, or what is wrong with the request.
+    /// Runs one evaluation and returns its report, or the problems of the request.
     fn evaluate<'a>(
         &'a self,
         job: &'a ActiveOrder<'_>,
@@ -46,11 +47,11 @@ pub(crate) trait Evaluator: Sync {
 
 /// Runs kernels of one family.
 ///
-/// A backend evaluates a checked request, reports the tools that its kernels need beside a device, and
-/// opens comparisons whose reference is of its family.
+/// A backend evaluates a validated request, reports the tools that its kernels need in addition to
+/// a device, and opens comparisons whose reference belongs to its family.
 pub(crate) trait KernelBackend: Send + Sync {
-    /// Returns the tools that its kernels need beside a device, each named after the kernel type that
-    /// needs it.
+    /// Returns the tools that its kernels need in addition to a device, each named after the kernel
+    /// type that needs it.
     fn tools(&self, host: &Host) -> Vec<ToolReport>;
 
     /// Runs one evaluation and returns its report. If the expected outputs come from a kernel of

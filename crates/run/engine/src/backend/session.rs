@@ -14,12 +14,12 @@ use warpgauge_statistics::{CountedComparison, CountedRank};
 /// The kernels that one session compares.
 pub(crate) struct Contest {
     pub(crate) request: CompareRequest,
-    /// Indices, among all candidates of the request, of those that have the reference's runtime.
+    /// Indices, among all candidates of the request, of those that run in the reference's runtime.
     pub(crate) own: Vec<usize>,
 }
 
 impl Contest {
-    /// Makes the contest of a checked request, with the candidates at the indices `own`.
+    /// Creates the contest of a validated request, with the candidates at the indices `own`.
     pub(crate) fn new(request: &Checked<CompareRequest>, own: Vec<usize>) -> Self {
         Self { request: CompareRequest::clone(request), own }
     }
@@ -32,11 +32,12 @@ impl Contest {
 }
 
 impl Contest {
-    /// Returns the error of a backend that cannot compare its kernels, because nothing times them.
+    /// Returns the error of a backend that cannot compare its kernels, because it does not time
+    /// them.
     pub(crate) fn refused(&self) -> ExecError {
         let reference = self.request.evaluation_of(&self.request.ref_kernel);
         check_comparable(&reference).map_or_else(error::invalid, |()| {
-            error::internal("comparing", &std::io::Error::other("nothing times such a kernel"))
+            error::internal("comparing", &std::io::Error::other("kernels of this type are not timed"))
         })
     }
 }
@@ -50,8 +51,8 @@ pub(crate) trait ComparisonSession {
     /// times.
     fn next_candidate(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>>;
 
-    /// Decides how the candidates compare with the reference. `reports` holds the reference's report,
-    /// followed by those of the candidates in their order.
+    /// Decides how the candidates compare with the reference. `reports` contains the reference's
+    /// report, followed by those of the candidates in order.
     fn conclude<'a>(
         self: Box<Self>,
         reports: &'a [EvaluateResponse],
@@ -60,7 +61,8 @@ pub(crate) trait ComparisonSession {
         Self: 'a;
 }
 
-/// A session whose reference does not compile. It has the reference's report and holds no device.
+/// A session whose reference does not compile. It contains the reference's report, and leases no
+/// device.
 pub(crate) struct NotCompiled(pub(crate) EvaluateResponse);
 
 impl ComparisonSession for NotCompiled {
@@ -88,34 +90,34 @@ fn nothing_to_compare_with() -> ExecError {
     error::internal("comparing kernels", &error)
 }
 
-/// How the candidates of a session compare with the reference.
+/// Result of comparing the candidates of a session with the reference.
 pub(crate) struct Conclusion {
     /// Wall time that the session waited for its device, in milliseconds.
     pub(crate) queue_ms: f64,
     pub(crate) verdict_by: VerdictBy,
-    /// In the order of the candidates.
+    /// Results in the order of the candidates.
     pub(crate) compared: Vec<Compared>,
     /// Ranking by indices among all kernels of the request, where the reference is 0.
     pub(crate) ranking: Option<Ranking>,
     pub(crate) counted_ranking: Vec<CountedRank>,
 }
 
-/// How one candidate compares with the reference.
+/// Result of comparing one candidate with the reference.
 pub(crate) struct Compared {
-    /// Comparison of its time with the reference's, or why there is none.
+    /// Comparison of its time with the reference's, or the reason why there is none.
     pub(crate) comparison: Result<PairedComparison, String>,
     /// Whether its image and launch equal the reference's.
     pub(crate) same_image: bool,
     pub(crate) identical_code: Option<bool>,
     pub(crate) counted: Option<CountedComparison>,
     pub(crate) counts: Vec<CountComparison>,
-    /// How its code differs from the reference's, or why that is unknown. `None` if it does not differ
-    /// or no difference was sought.
+    /// Difference between its code and the reference's, or the reason why it is unknown. `None` if
+    /// the codes are equal or were not compared.
     pub(crate) code_diff: Option<Result<CodeDiff, String>>,
 }
 
 impl Compared {
-    /// Makes the result of a candidate with nothing but a comparison of times.
+    /// Creates the result of a candidate that only has a comparison of times.
     pub(crate) fn of(comparison: Result<PairedComparison, String>) -> Self {
         Self {
             comparison,
@@ -128,7 +130,8 @@ impl Compared {
     }
 }
 
-/// Returns why two kernels are not ranked that were timed by different clocks or by the CPU's.
+/// Returns the reason why two kernels are not ranked that were timed by different clocks, or on a
+/// device without comparable times.
 pub(crate) fn different_clocks(
     reference: &EvaluateResponse,
     candidate: &EvaluateResponse,

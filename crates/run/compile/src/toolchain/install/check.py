@@ -1,5 +1,5 @@
-# Compiles a kernel for the oldest and the newest architectures, with either assembler; no device and
-# no driver is asked. The argument is the directory that holds the package.
+# Compiles a kernel for the oldest and the newest architectures, with either assembler. It needs
+# neither a device nor a driver. The argument is the directory that contains the package.
 import sys
 
 sys.path.insert(0, sys.argv[1])

@@ -15,8 +15,8 @@ use crate::supervisor::run_blocking;
 /// Time limit for loading the library.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Removes unneeded files (a second copy of NVRTC, static libraries, cuRAND's library) and makes programs executable, which
-/// the wheels do not.
+/// Removes unneeded files (a second copy of NVRTC, static libraries, cuRAND's library). Makes
+/// programs executable, since the wheels lack that permission.
 pub(super) fn tidy(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -46,10 +46,10 @@ pub(super) fn verify(
     if part.kind == Kind::Nvcc {
         return match found.nvcc {
             Some(_) => Ok(()),
-            None => Err(broken("the wheels hold no nvcc".into())),
+            None => Err(broken("the wheels contain no nvcc".into())),
         };
     }
-    let library = found.nvrtc.first().ok_or_else(|| broken("the wheels hold no NVRTC".into()))?;
+    let library = found.nvrtc.first().ok_or_else(|| broken("the wheels contain no NVRTC".into()))?;
     let job_dir = tempfile::tempdir().map_err(files("create", &std::env::temp_dir()))?;
     let child = ChildRequest {
         protocol: PROTOCOL_VERSION,
@@ -63,11 +63,11 @@ pub(super) fn verify(
             Ok(())
         }
         Ok(Outcome::Description { version: (major, minor), .. }) => Err(broken(format!(
-            "it reports version {major}.{minor} and was found as {}",
+            "it reports version {major}.{minor}, but was found as {}",
             library.version_text()
         ))),
         Ok(Outcome::Toolchain { what } | Outcome::Failed { what }) => Err(broken(what)),
-        Ok(_) => Err(broken("the compile child answered another question".into())),
+        Ok(_) => Err(broken("the compile child sent an unexpected answer".into())),
         Err(e) => Err(broken(e.to_string())),
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::pip::DOWNLOAD_TIMEOUT;
 
-/// Why a part could not be installed.
+/// Reasons why a part could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// There are no wheels of this version.
@@ -15,11 +15,11 @@ pub enum InstallError {
     },
     /// There is no Python with pip.
     #[error(
-        "no python3 with pip was found, which brings the toolchain; install it (Debian: `apt \
+        "no python3 with pip was found, which is needed to install the toolchain; install it (Debian: `apt \
          install python3-pip`), or install a CUDA toolkit and set CUDA_HOME"
     )]
     NoPip,
-    /// There is no Python that a package can be installed for.
+    /// There is no Python that the package can be installed for.
     #[error(
         "{packages} needs Python {range} with pip, {found}; install one (Debian: `apt install \
          python3 python3-pip`), or name a Python that has {title} in compile.python \
@@ -35,9 +35,10 @@ pub enum InstallError {
         /// The unsuitable Python that was found.
         found: String,
     },
-    /// The configuration names an interpreter, so that an installed package would not be used.
+    /// The configuration names an interpreter, so a package that this program installs would not be
+    /// used.
     #[error(
-        "compile.python (WARPGAUGE_PYTHON) names {}, whose {title} is used and no other: install it \
+        "compile.python (WARPGAUGE_PYTHON) names {}, so only its {title} is used: install it \
          there (`{} -m pip install {packages}`), or leave that setting empty",
         python.display(), python.display()
     )]
@@ -81,7 +82,7 @@ pub enum InstallError {
     },
 }
 
-/// Returns a function that makes the error of a file operation.
+/// Returns a function that creates the error of a file operation.
 pub(super) fn files<'p>(
     operation: &'static str,
     path: &'p Path,

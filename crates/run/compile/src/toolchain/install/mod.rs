@@ -1,9 +1,9 @@
-//! Installs a toolchain from the Python package index into the program's own cache.
+//! Installs a toolchain from the Python package index into the program's cache.
 //!
-//! NVRTC, nvcc and Triton are published as wheels. `pip install --target` unpacks them into a directory
-//! beside the final one; unneeded files are removed, the part is tested, and the directory is renamed. A
-//! part thus exists completely or not at all. An interrupted installation leaves only a temporary
-//! directory, which the next one removes.
+//! NVRTC, nvcc and Triton are published as wheels. `pip install --target` unpacks them into a
+//! directory beside the final one. Then unneeded files are removed, the part is tested, and the
+//! directory is renamed. A part is thus complete or absent. An interrupted installation leaves only
+//! a temporary directory, which the next installation removes.
 
 mod cuda;
 mod error;
@@ -25,27 +25,28 @@ pub use error::InstallError;
 use error::files;
 use part::{Kind, Part};
 
-/// Prefix of directories that are not complete yet; discovery ignores them.
+/// Prefix of incomplete directories; discovery ignores them.
 const STAGING: &str = ".new-";
 
 /// Prefix of directories that have been replaced.
 const REPLACED: &str = ".old-";
 
-/// What to install.
+/// Parts to install.
 #[derive(Debug, Clone, Default)]
 pub struct InstallRequest {
     /// This program: its compile child loads the library to check that it works.
     pub program: PathBuf,
-    /// The program's own cache; parts go to `toolchain` in it.
+    /// The program's cache; parts are stored in its directory `toolchain`.
     pub cache_dir: PathBuf,
-    /// Major versions of CUDA whose NVRTC to install: 12, 13.
+    /// Major versions of CUDA whose NVRTC is installed: 12, 13.
     pub cuda: Vec<u32>,
-    /// Whether to install nvcc (of CUDA 13: CUDA 12 has no wheels of it).
+    /// Whether to install nvcc of CUDA 13. There are no wheels of nvcc for CUDA 12.
     pub nvcc: bool,
     pub triton: bool,
     /// Whether to install PyTorch with all its dependencies.
     pub torch: bool,
-    /// The interpreter that the configuration names: its packages would be used in place of ours.
+    /// The interpreter that the configuration names. Its packages would be used instead of those
+    /// that are installed here.
     pub named_python: Option<PathBuf>,
 }
 
@@ -55,11 +56,12 @@ struct Planned {
     python: PathBuf,
 }
 
-/// Installs the requested parts; replaces those that exist already. `progress` gets one line at a time.
-/// Returns the toolchain found afterwards.
+/// Installs the requested parts, and replaces those that already exist. `progress` receives one
+/// line at a time. Returns the toolchain that is found afterwards.
 ///
 /// # Errors
-/// Returns what is missing on this machine or in a download. The parts before it are installed.
+/// Returns what is missing on this machine or in a download. Parts before the failed one stay
+/// installed.
 pub fn install(
     request: &InstallRequest,
     progress: &mut dyn FnMut(&str),
@@ -116,9 +118,9 @@ fn plan(request: &InstallRequest) -> Result<Vec<Planned>, InstallError> {
 fn alone(root: &Path, progress: &mut dyn FnMut(&str)) -> Result<File, InstallError> {
     let lock = File::open(root).map_err(files("open", root))?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-        progress("another installation is running here: waiting for its end");
+        progress("another installation is running here: waiting until it ends");
         if flock(&lock, FlockOperation::LockExclusive).is_err() {
-            // On a file system without locks the files may belong to a running installation.
+            // On a file system without locks, the files may belong to a running installation.
             return Ok(lock);
         }
     }
@@ -138,13 +140,14 @@ fn install_part(
     root: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), InstallError> {
-    // The name hides the directory from discovery; it is on the same file system as the final one.
+    // The name hides the directory from discovery. It is on the same file system as the final
+    // directory.
     let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(root);
     let staging = staging.map_err(files("create a directory in", root))?;
     let folder = |name: &str| {
         let path = staging.path().join(name);
         fs::create_dir(&path).map_err(files("create", &path))?;
-        // A service may run as another user than the installer.
+        // The service may run as a different user from the installer.
         let everybody = fs::Permissions::from_mode(0o755);
         fs::set_permissions(&path, everybody).map_err(files("set the permissions of", &path))?;
         Ok(path)

@@ -4,16 +4,16 @@ use super::super::torch::{self, TORCH};
 use super::super::triton::{PINNED, TRITON};
 use super::InstallError;
 
-/// An installable part, in its own directory below `toolchain`.
+/// An installable part, in a separate directory below `toolchain`.
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) packages: Vec<String>,
     pub(super) kind: Kind,
-    /// Whether dependencies of the packages are installed too.
+    /// Whether dependencies of the packages are also installed.
     pub(super) with_needs: bool,
-    /// Disk space that the part needs.
+    /// Message about the disk space that the part needs.
     pub(super) room: &'static str,
-    /// Platform that the wheels are built for.
+    /// Message about the platforms that have wheels.
     pub(super) wheels: &'static str,
     /// Remedy if the wheels cannot be downloaded.
     pub(super) instead: &'static str,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 impl Part {
     pub(super) fn nvrtc(major: u32) -> Result<Self, InstallError> {
         let packages: &[&str] = match major {
-            // Headers are separate packages; NVRTC 13 carries them.
+            // For CUDA 12, headers are separate packages; NVRTC 13 contains them.
             12 => &["nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12"],
             13 => &["nvidia-cuda-nvrtc>=13,<14"],
             _ => return Err(InstallError::Version { major }),
@@ -51,7 +51,8 @@ impl Part {
             "nvidia-cuda-nvdisasm",
         ];
         let mut packages: Vec<String> = packages.iter().map(|p| format!("{p}>=13,<14")).collect();
-        // Only its headers stay: for kernels that draw random numbers. Its version is its own.
+        // Only its headers are kept, for kernels that draw random numbers. It has a separate
+        // version number.
         packages.push("nvidia-curand>=10.4,<11".to_owned());
         Self::of_cuda("nvcc-13".into(), packages, Kind::Nvcc)
     }
@@ -62,7 +63,7 @@ impl Part {
             packages,
             kind,
             with_needs: false,
-            room: "NVRTC takes about 220 MB, nvcc about 350 MB",
+            room: "NVRTC needs about 220 MB, nvcc about 350 MB",
             wheels: "they are built for Linux on x86-64 and aarch64",
             instead: "install a CUDA toolkit and set CUDA_HOME",
         }
@@ -75,7 +76,7 @@ impl Part {
             packages: vec![format!("triton=={PINNED}"), "packaging".into()],
             kind: Kind::Triton,
             with_needs: false,
-            room: "Triton takes about 230 MB, and 900 MB while it is installed",
+            room: "Triton needs about 230 MB, and 900 MB during the installation",
             wheels: "they are built for CPython on Linux with glibc, on x86-64 and aarch64",
             instead: "name a Python that has Triton in compile.python (WARPGAUGE_PYTHON)",
         }
@@ -86,7 +87,7 @@ impl Part {
             packages: vec![format!("torch=={}", torch::PINNED), "numpy".into()],
             kind: Kind::Torch,
             with_needs: true,
-            room: "PyTorch takes about 5 GB, and as much again while it is installed",
+            room: "PyTorch needs about 5 GB, and as much again during the installation",
             wheels: "they are built for CPython on Linux with glibc, on x86-64 and aarch64",
             instead: "name a Python that has PyTorch in compile.python (WARPGAUGE_PYTHON)",
         }

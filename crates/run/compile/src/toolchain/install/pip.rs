@@ -1,4 +1,4 @@
-//! Finds pip, and has it unpack packages into a directory.
+//! Finds pip, and runs it to unpack packages into a directory.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// Time limit for the download of one part.
 pub(super) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// Bytes of pip's output that an error quotes.
+/// Maximum length of pip's output that an error quotes, in bytes.
 const MAX_PIP_LOG: usize = 4096;
 
-/// Returns a command of pip. Its environment is the user's, with any settings, proxies and credentials
-/// for pip, but without the secrets of this program.
+/// Returns a command of pip. It gets the user's environment, with any settings, proxies and
+/// credentials for pip, but without the secrets of this program.
 fn pip(python: &Path) -> ChildProgram {
     ChildProgram::new(python, Environment::Users).args(["-m", "pip"])
 }
@@ -35,8 +35,8 @@ pub(super) fn pythons() -> impl Iterator<Item = PathBuf> {
     venv.into_iter().chain(["python3", "python"].map(PathBuf::from))
 }
 
-/// Has pip unpack a part into `target`, with its temporary files in `temporary`. pip unpacks there and
-/// then moves the files, so both should be on one file system.
+/// Runs pip to unpack a part into `target`, with its temporary files in `temporary`. pip unpacks
+/// there and then moves the files, so both should be on one file system.
 pub(super) fn download(
     python: &Path,
     part: &Part,
@@ -100,7 +100,7 @@ fn remedy_for(part: &Part, log: &str) -> String {
     "run the same command by hand to see more".to_owned()
 }
 
-/// Passes a child's lines on until it closes its output; returns the last of them.
+/// Passes on a child's lines until it closes its output, and returns the last lines.
 fn follow(child: &mut Child, progress: &mut dyn FnMut(&str)) -> Result<String, InstallError> {
     let (sender, lines) = mpsc::sync_channel::<String>(64);
     let streams: [Option<Box<dyn Read + Send>>; 2] = [

@@ -1,8 +1,8 @@
-//! Strips a shared library of debugging information.
+//! Strips debugging information from a shared library.
 //!
-//! Loaders read program headers and the data that these refer to. Sections, and data that only they refer
-//! to (symbols for debuggers, 270 MB of 415 in Triton's library), come later in the file. A library
-//! without them also loads faster.
+//! Loaders read program headers and the data that these refer to. Sections, and data that only they
+//! refer to (symbols for debuggers, 270 of 415 MB in Triton's library), come later in the file. A
+//! library without them loads faster, too.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,11 +12,11 @@ use object::elf::{FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, pod};
 
-/// Size that suffices for the headers of any library, bytes.
+/// Maximum size of the headers that are read, bytes. It suffices for any library.
 const HEADER_BYTES: u64 = 1 << 20;
 
-/// Cuts off the data that no program header refers to. A file in which that data is not at the end stays
-/// unchanged.
+/// Removes the data at the end of the file that no program header refers to. A file with such data
+/// elsewhere stays unchanged.
 pub(super) fn strip(library: &Path) -> io::Result<()> {
     let mut start = Vec::new();
     File::open(library)?.take(HEADER_BYTES).read_to_end(&mut start)?;
@@ -39,7 +39,7 @@ fn loaded(start: &[u8]) -> Option<(FileHeader64<Endianness>, u64)> {
     let ends = programs.iter().map(|one| one.p_offset(endian).checked_add(one.p_filesz(endian)));
     let end = ends.collect::<Option<Vec<u64>>>()?.into_iter().max()?.max(table);
     let sections = header.e_shoff(endian);
-    // In a usual library the section headers come after the loaded data.
+    // In most libraries the section headers come after the loaded data.
     if sections < end {
         return None;
     }

@@ -1,4 +1,4 @@
-//! PyTorch: checks that the installed package computes.
+//! PyTorch: checks that the installed package works.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,9 +31,9 @@ pub(super) fn finish(
 }
 
 fn verify(install: &TorchInstall, temporary: &Path) -> Result<(), String> {
-    // Builds for the CPU only have a suffix.
+    // Builds for the CPU only have a version suffix.
     if install.version.split('+').next() != Some(PINNED) {
-        return Err(format!("it is {} and should be {PINNED}", install.version));
+        return Err(format!("its version is {}, but should be {PINNED}", install.version));
     }
     let program = ChildProgram::new(&install.python, Environment::Empty)
         .args(["-S", "-s", "-B", "-c", CHECK])

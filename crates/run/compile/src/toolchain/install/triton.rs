@@ -21,7 +21,7 @@ const VERIFY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time limit for an assembler to report its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time limit for compiling the package's own sources.
+/// Time limit for compiling the package's Python files.
 const BYTECODE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Script that compiles a kernel as a test.
@@ -30,8 +30,9 @@ const CHECK: &str = include_str!("check.py");
 /// File name of the script.
 const SCRIPT: &str = "check.py";
 
-/// Files that compiling for NVIDIA's devices does not need: the profiler with its libraries, and files of
-/// Triton's own tests. The backend for AMD stays: it is small, and the metadata names it.
+/// Files that are not needed to compile for NVIDIA's devices: the profiler with its libraries, and
+/// files of Triton's tests. The backend for AMD stays, since it is small and the package metadata
+/// names it.
 const NOT_NEEDED: [&str; 5] = [
     "triton/backends/nvidia/lib/cupti",
     "triton/_C/libproton.so",
@@ -96,7 +97,7 @@ pub(super) fn finish(
     verify(&install, temporary).map_err(broken)
 }
 
-/// Compiles a part's Python files, and records the interpreter that it is for.
+/// Compiles a part's Python files, and records the interpreter for which it is installed.
 pub(super) fn settle(
     python: &Path,
     part: &Part,
@@ -105,7 +106,8 @@ pub(super) fn settle(
     temporary: &Path,
 ) -> Result<(), InstallError> {
     let broken = |what: String| InstallError::Broken { part: part.name.clone(), what };
-    // An active environment may be deleted later, so the record names the Python behind it.
+    // An active environment may be deleted later, so the record contains the Python that the
+    // environment is based on.
     let of_environment = found::ask(python, Some(fresh)).map_err(|why| broken(why.reason))?;
     let python = of_environment.outside_of_environments();
     let answer = found::ask(&python, Some(fresh)).map_err(|why| broken(why.reason))?;
@@ -131,8 +133,9 @@ fn prune(fresh: &Path) -> Result<(), InstallError> {
     Ok(())
 }
 
-/// Compiles the package's Python files once, since users of the package may not write here. The compiled
-/// files do not depend on the sources' times, which copying changes.
+/// Compiles the package's Python files once, since users of the package may not be able to write
+/// here. The compiled files do not depend on the modification times of the sources, which copying
+/// changes.
 fn precompile(
     python: &Path,
     part: &Part,
@@ -153,9 +156,9 @@ fn precompile(
     let end = found::run_blocking(&ProcessLaunch::new(program), BYTECODE_TIMEOUT);
     let end = end.map_err(|error| format!("cannot start {}: {error}", python.display()))?;
     if end.status.is_none() {
-        return Err(format!("its Python was not compiled within {} s", BYTECODE_TIMEOUT.as_secs()));
+        return Err(format!("its Python files were not compiled within {} s", BYTECODE_TIMEOUT.as_secs()));
     }
-    // This Python never imports a file that it cannot compile; the later check finds real problems.
+    // This Python never imports a file that it cannot compile. The later check finds real problems.
     tracing::debug!(end = end.description(), "compiled a package's Python");
     Ok(())
 }
@@ -163,7 +166,7 @@ fn precompile(
 /// Compiles a kernel, and checks the assemblers' versions.
 fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     if install.version != PINNED {
-        return Err(format!("it is {} and should be {PINNED}", install.version));
+        return Err(format!("its version is {}, but should be {PINNED}", install.version));
     }
     let script = temporary.join(SCRIPT);
     fs::write(&script, CHECK).map_err(|e| format!("cannot write {}: {e}", script.display()))?;
@@ -187,7 +190,7 @@ fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     said(program, VERIFY_TIMEOUT, "compiles a kernel", "compiled")
 }
 
-/// Checks that a program prints a word while it does something.
+/// Runs a program, and checks that its output contains a word.
 pub(super) fn said(
     program: ChildProgram,
     limit: Duration,

@@ -1,6 +1,6 @@
-# Says where this interpreter would import Triton and PyTorch from, without importing them, and what
-# files the interpreter itself needs: one line of JSON. Directories given as arguments come first on the
-# path.
+# Prints one line of JSON: where this interpreter would import Triton and PyTorch from, without
+# importing them, and which files the interpreter needs. Directories given as arguments come first
+# on the path.
 import importlib.util
 import json
 import os
@@ -30,7 +30,8 @@ told = {
 if told["package"] or told["torch"]:
     told["library"] = [os.path.dirname(os.__file__)]
     told["library"] += [p for p in sys.path if p.endswith(("lib-dynload", ".zip"))]
-    # Modules that both import and that load shared libraries: those are then in the map.
+    # Triton and PyTorch import modules that load shared libraries. Importing them here adds the
+    # libraries to the map.
     for name in ("_bz2", "_ctypes", "_hashlib", "_lzma", "zlib"):
         try:
             __import__(name)

@@ -1,8 +1,8 @@
 //! Queries an interpreter, and evaluates its answer.
 //!
-//! The interpreter is queried once, isolated from the working directory, the user's own packages and
-//! `PYTHON*` variables. It imports no package: importing Triton maps 400 MB. It may be any program, so it
-//! has a deadline, and its output is bounded.
+//! The interpreter is queried once, isolated from the working directory, the user's packages and
+//! `PYTHON*` variables. It imports no package, since importing Triton maps 400 MB. It may be any
+//! program, so it has a deadline, and its output is bounded.
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,23 +17,23 @@ use super::types::{INSTALL, NoTriton, NoTritonCode, Package, TRITON, TritonInsta
 use warpgauge_sandbox::contained::{self, ProcessEnd, ProcessLaunch};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// The script that answers.
+/// The script that the interpreter runs.
 const SCRIPT: &str = include_str!("ask.py");
 
-/// Time limit for an answer. It takes 30 ms; from a cold network disk seconds.
+/// Time limit for an answer, which usually takes 30 ms, but seconds from a cold network disk.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Maximum length of an answer, bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// Maximum size of a file that it writes, bytes: shell scripts in front of interpreters keep their input
-/// in files.
+/// Maximum size of a file that it writes, bytes. Shell scripts that start interpreters keep their
+/// input in files.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Number of characters of an interpreter's output that an error quotes.
 const MAX_QUOTE: usize = 200;
 
-/// Names under which the package is published: the release, PyTorch's own builds, nightly builds.
+/// Names under which the package is published: the release, PyTorch's builds, nightly builds.
 const DISTRIBUTIONS: [&str; 3] = ["triton-", "pytorch_triton-", "triton_nightly-"];
 
 /// Facts that an interpreter reports about itself.
@@ -41,7 +41,7 @@ const DISTRIBUTIONS: [&str; 3] = ["triton-", "pytorch_triton-", "triton_nightly-
 pub(in super::super) struct Answer {
     executable: PathBuf,
     pub(in super::super) version: String,
-    /// Executable of the Python behind a virtual environment.
+    /// Executable of the Python that a virtual environment is based on.
     base_executable: Option<PathBuf>,
     base_prefix: PathBuf,
     /// Path of Triton's `__init__.py`.
@@ -54,18 +54,18 @@ pub(in super::super) struct Answer {
 }
 
 impl Answer {
-    /// Returns the interpreter behind a virtual environment, if there is one.
+    /// Returns the interpreter that a virtual environment is based on, or else this interpreter.
     pub(in super::super) fn outside_of_environments(self) -> PathBuf {
         let base = self.base_executable.filter(|path| path.is_absolute() && path.is_file());
         base.unwrap_or(self.executable)
     }
 
-    /// Returns the interpreter that gave the answer, which may differ from a script that started it.
+    /// Returns the interpreter that answered. If a script started it, this is not the given path.
     pub(in super::super) fn interpreter(&self, asked: &Path) -> PathBuf {
         if is_script(asked) { self.executable.clone() } else { asked.to_owned() }
     }
 
-    /// Returns the answer with a package in another directory.
+    /// Returns the answer with another path of a package.
     pub(super) fn with_package(self, package: &Package, origin: PathBuf) -> Self {
         match package.name == TRITON.name {
             true => Self { package: Some(origin), ..self },
@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-/// Queries an interpreter; `first` is a directory that comes first on its path.
+/// Queries an interpreter. `first` is a directory that comes first on its path.
 pub(in super::super) fn ask(python: &Path, first: Option<&Path>) -> Result<Answer, NoTriton> {
     ask_within(python, first, DEADLINE)
 }
@@ -84,8 +84,8 @@ pub(super) fn ask_within(
     first: Option<&Path>,
     deadline: Duration,
 ) -> Result<Answer, NoTriton> {
-    // A script in front of an interpreter (pyenv, conda) must find programs. An interpreter gets the same
-    // environment as compilers do later.
+    // A script that starts an interpreter (pyenv, conda) must find programs. An interpreter gets
+    // the environment that it will have for compilations.
     let environment = if is_script(python) { Environment::Cuda } else { Environment::Empty };
     let program = ChildProgram::new(python, environment)
         .args(["-I", "-B", "-c", SCRIPT])
@@ -119,7 +119,8 @@ pub(super) fn ask_within(
     }
 }
 
-/// Runs a process to its end, for blocking callers. They may belong to a runtime, hence the thread.
+/// Runs a process to its end, for blocking callers. It uses a thread, since callers may belong to
+/// an asynchronous runtime.
 pub(in super::super) fn run_blocking(
     launch: &ProcessLaunch,
     deadline: Duration,
@@ -142,7 +143,7 @@ pub(in super::super) fn quoted(end: &ProcessEnd) -> String {
     visible.take(MAX_QUOTE).collect()
 }
 
-/// Returns whether a program is a script instead of machine code.
+/// Returns whether a program is a script rather than machine code.
 pub(super) fn is_script(path: &Path) -> bool {
     let mut start = [0; 2];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -160,7 +161,7 @@ pub(in super::super) fn install(
             NoTritonCode::NotInstalled,
             format!("{} (Python {}) has no Triton", python.display(), answer.version),
             format!(
-                "`{} -m pip install triton=={PINNED}` installs it there (packages of the user's own \
+                "`{} -m pip install triton=={PINNED}` installs it there (packages in the user's home \
                  home do not count), or name another Python in compile.python (WARPGAUGE_PYTHON), \
                  or leave that empty: {INSTALL}",
                 python.display()
@@ -175,9 +176,9 @@ pub(in super::super) fn install(
     };
     let site_packages = package.parent().and_then(Path::parent).filter(|dir| dir.is_absolute());
     let site_packages =
-        site_packages.ok_or_else(|| incomplete(format!("it lies in {}", package.display())))?;
+        site_packages.ok_or_else(|| incomplete(format!("it is in {}", package.display())))?;
     let version = distribution(site_packages, &DISTRIBUTIONS).ok_or_else(|| {
-        // Triton finds its compilers through the metadata.
+        // Triton finds its backends through the metadata.
         incomplete(format!("there is no triton-….dist-info in {}", site_packages.display()))
     })?;
     supported(python, &version)?;
@@ -200,7 +201,7 @@ pub(in super::super) fn install(
     })
 }
 
-/// Returns the version in the name of a package's metadata, which begins with one of these names.
+/// Returns the version in the name of a package's metadata, if it begins with one of these names.
 pub(in super::super) fn distribution(site_packages: &Path, names: &[&str]) -> Option<String> {
     fs::read_dir(site_packages).ok()?.flatten().find_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -224,8 +225,9 @@ fn supported(python: &Path, version: &str) -> Result<(), NoTriton> {
     ))
 }
 
-/// Returns the paths that the interpreter needs, as few as possible: itself, its standard library, the
-/// shared libraries that it has loaded, and the file that makes it a virtual environment.
+/// Returns the paths that the interpreter needs, as few as possible. They are the interpreter, its
+/// standard library, the shared libraries that it has loaded, and the file that marks a virtual
+/// environment.
 pub(in super::super) fn roots(python: &Path, answer: &Answer) -> Vec<PathBuf> {
     let mut wanted = vec![python.canonicalize().unwrap_or_else(|_| python.to_owned())];
     wanted.extend(answer.library.iter().cloned());

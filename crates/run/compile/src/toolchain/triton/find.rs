@@ -1,9 +1,9 @@
-//! Finds Triton or another package. It searches, in order: the configured interpreter, the program's own
-//! environment in a configured directory, the active environment, the program's own environment in the
-//! cache, and last the shell's search path.
+//! Finds Triton or another package. The search order is: the configured interpreter, an
+//! installation of this program in a configured directory, the active environment, this program's
+//! installation in the cache, and last the shell's search path.
 //!
 //! Starting an interpreter takes longer than the rest of the search. An interpreter that is not
-//! configured is therefore queried only if a package of that name is beside it.
+//! configured is therefore queried only if the package seems to be installed for it.
 
 use std::env;
 use std::ffi::OsString;
@@ -37,8 +37,8 @@ pub(in super::super) fn find(search: &ToolchainSearch) -> Result<TritonInstall, 
         .map_err(|why| why.unwrap_or_else(NoTriton::not_found))
 }
 
-/// Searches for a package in all directories. The error is that of the first directory that has the
-/// package; `None` if none has.
+/// Searches for a package in all directories. The error is that of the first directory that
+/// contains the package, or `None` if none does.
 pub(in super::super) fn find_package<T>(
     search: &ToolchainSearch,
     package: &Package,
@@ -49,7 +49,7 @@ pub(in super::super) fn find_package<T>(
     find_among(named, search, &Surroundings::here(), package, install)
 }
 
-/// The environment's facts about interpreters.
+/// Active environments and the search path of this process.
 #[derive(Debug, Default)]
 struct Surroundings {
     /// Roots of active environments.
@@ -78,7 +78,8 @@ fn find_among<T>(
 ) -> Result<T, Option<NoTriton>> {
     let found_by = |python: &Path, source| install(python, &ask::ask(python, None)?, source);
     if let Some(name) = named {
-        // A configured interpreter is the only candidate: if it is unsuitable, the error says why.
+        // A configured interpreter is the only candidate. If it is unsuitable, the error gives the
+        // reason.
         let python = located(&name, around);
         return python.and_then(|python| found_by(&python, PartOrigin::Explicit)).map_err(Some);
     }
@@ -104,7 +105,7 @@ fn find_among<T>(
     for attempt in attempts {
         match attempt {
             Ok(found) => return Ok(found),
-            // A folder with the name that cannot be imported is not the package.
+            // A folder with this name that cannot be imported is not the package.
             Err(why) if why.code == NoTritonCode::NotInstalled => {}
             Err(why) => first = first.or(Some(why)),
         }
@@ -112,7 +113,7 @@ fn find_among<T>(
     Err(first)
 }
 
-/// Returns a package of the program's own environment in `directory`.
+/// Returns a package that this program installed in `directory`.
 pub(in super::super) fn find_in<T>(
     directory: &Path,
     package: &Package,
@@ -127,8 +128,8 @@ fn located(name: &OsString, around: &Surroundings) -> Result<PathBuf, NoTriton> 
     let path = Path::new(name);
     located_in(path, &around.path).ok_or_else(|| {
         let what = match path.components().count() {
-            1 => "that was named is not on the search path (PATH)",
-            _ => "that was named does not exist",
+            1 => "was configured, but is not on the search path (PATH)",
+            _ => "was configured, but does not exist",
         };
         NoTriton::interpreter(path, what)
     })
@@ -147,13 +148,14 @@ fn located_in(name: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
     found.filter(|path| path.is_file())
 }
 
-/// Returns whether the package is where an interpreter looks for packages, without starting it.
+/// Returns whether the package is in a place where an interpreter looks for packages, without
+/// starting the interpreter.
 fn may_have(python: &Path, package: &Package) -> bool {
     let Ok(real) = python.canonicalize() else { return false };
     let prefix = |path: &Path| path.ancestors().nth(2).map(Path::to_owned);
     if ask::is_script(&real) {
         return match real.parent().filter(|dir| dir.ends_with("shims")).and_then(Path::parent) {
-            // pyenv, asdf and the like have one script for all interpreters that they manage.
+            // pyenv, asdf and similar tools have one script for all interpreters that they manage.
             Some(manager) => ["versions", "installs/python"]
                 .iter()
                 .flat_map(|folder| entries(&manager.join(folder)))
@@ -161,7 +163,7 @@ fn may_have(python: &Path, package: &Package) -> bool {
             None => true,
         };
     }
-    // Debian's own Python has pip's packages in /usr/local.
+    // Debian's Python has pip's packages in /usr/local.
     let local = Some(PathBuf::from("/usr/local")).filter(|_| real.starts_with("/usr/bin"));
     [prefix(python), prefix(&real), local]
         .iter()

@@ -89,7 +89,7 @@ fn environments_of_ours_are_found_where_they_were_installed_and_where_they_are_n
     // An environment without its interpreter is skipped, and is reported if there is no other.
     std::fs::remove_file(&python).unwrap();
     let why = places.find(None).unwrap_err();
-    assert!(why.reason.contains("is gone"), "{why}");
+    assert!(why.reason.contains("no longer exists"), "{why}");
 }
 
 /// Creates a fake machine-code interpreter, which must not be started.

@@ -1,7 +1,7 @@
 //! Triton: a Python package that compiles kernels, and the interpreter that can import it.
 //!
-//! [`find`] has the search, [`ask`] the query of an interpreter, and [`own`] the record of the
-//! interpreter in the program's own environment.
+//! [`find`] contains the search, [`ask`] the query of an interpreter, and [`own`] the record of the
+//! interpreter for packages that this program installed.
 
 mod ask;
 mod find;

@@ -1,8 +1,9 @@
-//! The program's own environment: a directory with the package, and a record of the interpreter that it
-//! was installed for.
+//! An installation of a package by this program: a directory with the package, and a record of the
+//! interpreter that it was installed for.
 //!
-//! It is not a virtual environment: those contain absolute paths and cannot be moved. The record also has
-//! the interpreter's answer, so that the interpreter is not started again while its file is unchanged.
+//! It is not a virtual environment, since those contain absolute paths and cannot be moved. The
+//! record contains the interpreter's answer, too, so that the interpreter is not started again
+//! while its file is unchanged.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,12 +23,12 @@ struct Record {
     python: PathBuf,
     /// Identity of the interpreter's file.
     identity: Identity,
-    /// The interpreter's answer, except for the package's path, which changed.
+    /// The interpreter's answer, except for the path of the package, which has moved.
     answer: Answer,
 }
 
-/// Identity of an executable file: another file has another size or time. (Inodes change when container
-/// images are unpacked.)
+/// Identity of an executable file. A different file has another size or time. (Inodes change when
+/// container images are unpacked.)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     path: PathBuf,
@@ -50,7 +51,7 @@ impl Identity {
     }
 }
 
-/// Records the interpreter of the environment in `directory`, and its answer.
+/// Records the interpreter of the installation in `directory`, and its answer.
 pub(in super::super) fn remember(
     directory: &Path,
     python: &Path,
@@ -61,19 +62,19 @@ pub(in super::super) fn remember(
     fs::write(directory.join(RECORD), text + "\n")
 }
 
-/// Returns whether a directory is such an environment.
+/// Returns whether a directory is such an installation.
 pub(super) fn is_own(directory: &Path) -> bool {
     directory.join(RECORD).is_file()
 }
 
-/// Returns the interpreter of the environment for a package in `directory`, and its current answer.
+/// Returns the interpreter of the installation of a package in `directory`, and its current answer.
 pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, Answer), NoTriton> {
     let Package { name, title } = package;
-    let again = format!("`warpgauge toolchain install --with {name}` makes it anew");
+    let again = format!("`warpgauge toolchain install --with {name}` installs it again");
     let directory = &std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let path = directory.join(RECORD);
     let broken = |what: String| {
-        let reason = format!("our {title} in {} is not usable: {what}", directory.display());
+        let reason = format!("the installed {title} in {} is not usable: {what}", directory.display());
         NoTriton::new(NoTritonCode::Incomplete, reason, &*again)
     };
     let text = fs::read_to_string(&path)
@@ -85,7 +86,7 @@ pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, An
             format!("the Python {} that {title} was installed for {what}", python.display());
         NoTriton::new(NoTritonCode::Interpreter, reason, &*again)
     };
-    let now = Identity::of(&python).map_err(|_| changed("is gone".to_owned()))?;
+    let now = Identity::of(&python).map_err(|_| changed("no longer exists".to_owned()))?;
     let origin = directory.join(name).join("__init__.py");
     if !origin.is_file() {
         return Err(broken(format!("there is no {}", origin.display())));
@@ -93,16 +94,16 @@ pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, An
     if now == identity {
         return Ok((python, answer.with_package(package, origin)));
     }
-    // The interpreter was upgraded in place: within a minor version the package continues to work.
+    // The interpreter was upgraded in place. Within a minor version the package continues to work.
     let asked = ask::ask(&python, Some(directory))?;
     if minor(&asked.version) != minor(&answer.version) {
-        let what = format!("was {} then and is {} now", answer.version, asked.version);
+        let what = format!("had version {} then, but has {} now", answer.version, asked.version);
         return Err(changed(what));
     }
     Ok((python, asked))
 }
 
-/// Returns the minor version: `3.11` of `3.11.7`.
+/// Returns the minor version: `3.11` for `3.11.7`.
 fn minor(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(minor, _)| minor)
 }
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(answer(&directory, &TRITON).unwrap().1.version, "3.11.12");
         script(&python, &text.replace("3.11.7", "3.12.1"));
         let why = answer(&directory, &TRITON).unwrap_err();
-        assert!(why.reason.contains("was 3.11.7 then and is 3.12.1 now"), "{why}");
+        assert!(why.reason.contains("had version 3.11.7 then, but has 3.12.1 now"), "{why}");
         assert!(why.remedy.contains("toolchain install --with triton"), "{why}");
         fs::remove_file(&python).unwrap();
         let why = answer(&directory, &TRITON).unwrap_err();

@@ -9,8 +9,8 @@ use super::super::types::PartOrigin;
 /// A Python package to search for.
 #[derive(Debug)]
 pub(in super::super) struct Package {
-    /// Name for Python's import and for `toolchain install --with`; the program's own environment has the
-    /// same name.
+    /// Name for Python's import and for `toolchain install --with`. It is also the name of the
+    /// directory into which this program installs the package.
     pub(in super::super) name: &'static str,
     /// Display name.
     pub(in super::super) title: &'static str,
@@ -21,12 +21,13 @@ pub(in super::super) const TRITON: Package = Package { name: "triton", title: "T
 /// Triton with the interpreter that imports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TritonInstall {
-    /// The Python interpreter that imports it, absolute (not resolved through a venv's symlink).
+    /// The Python interpreter that imports it: an absolute path, in which the symbolic link of a
+    /// virtual environment is not resolved.
     pub python: PathBuf,
     /// Version of the interpreter, e.g. `3.11.7`.
     pub python_version: String,
-    /// Directory that holds the package `triton`; the process that starts the interpreter puts it on
-    /// `sys.path`.
+    /// Directory that contains the package `triton`. The process that starts the interpreter adds
+    /// it to `sys.path`.
     pub site_packages: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
@@ -38,12 +39,12 @@ pub struct TritonInstall {
     pub ptxas_blackwell: Option<PathBuf>,
     /// Whether PyTorch is installed beside Triton.
     pub torch: bool,
-    /// How it was found.
+    /// Where it was found.
     pub source: PartOrigin,
 }
 
 impl TritonInstall {
-    /// Returns a program of NVIDIA's that the package brings, if it does.
+    /// Returns the path of an NVIDIA program in the package, if the package contains it.
     pub(in super::super) fn bundled(&self, name: &str) -> Option<PathBuf> {
         let path = programs(&self.site_packages).join(name);
         path.is_file().then_some(path)
@@ -55,7 +56,7 @@ pub(super) fn programs(site_packages: &Path) -> PathBuf {
     site_packages.join("triton/backends/nvidia/bin")
 }
 
-/// Why there is no usable Triton, and a remedy.
+/// Reason why there is no usable Triton, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct NoTriton {
@@ -68,20 +69,20 @@ pub struct NoTriton {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoTritonCode {
-    /// None was found anywhere.
+    /// Triton was not found anywhere.
     NotFound,
-    /// The named interpreter has none.
+    /// The configured interpreter has no Triton.
     NotInstalled,
     /// The version is older or newer than the supported ones.
     UnsupportedVersion,
-    /// The interpreter is gone, does not start, hangs, or does not answer as Python does.
+    /// The interpreter does not exist, does not start, hangs, or does not answer like Python.
     Interpreter,
     /// Parts of the package are missing.
     Incomplete,
 }
 
 /// Remedy that provides a working Triton.
-pub(super) const INSTALL: &str = "`warpgauge toolchain install --with triton` gets one";
+pub(super) const INSTALL: &str = "`warpgauge toolchain install --with triton` installs one";
 
 impl NoTriton {
     pub(super) fn new(
@@ -92,7 +93,7 @@ impl NoTriton {
         Self { code, reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// Returns the error if Triton was found nowhere.
+    /// Returns the error for Triton that was found nowhere.
     pub(in super::super) fn not_found() -> Self {
         Self::new(
             NoTritonCode::NotFound,

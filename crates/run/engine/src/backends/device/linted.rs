@@ -15,8 +15,8 @@ pub(crate) struct LintedContracts {
     known: Remembered<Vec<Weakness>, MOST_CONTRACTS>,
 }
 
-/// Returns a hash of what an owner's contract expects, independent of the kernel. Returns `None` if the
-/// contract expects nothing. Blocking: it reads all of the contract's data in pieces.
+/// Returns a hash of an owner's contract that is independent of the kernel. Returns `None` if the
+/// contract has no expectation. Blocking: it reads all of the contract's data in pieces.
 pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3::Hash> {
     if request.expected.is_empty() {
         return None;
@@ -29,7 +29,8 @@ pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3
         // The lengths make the boundaries between payloads unambiguous.
         hasher.update(&payload.decoded_len().ok()?.to_le_bytes());
         match payload.on_device() {
-            // The content's id is unique to this copy, so such a contract is examined each time.
+            // The id is unique to this copy of the content, so such a contract is examined each
+            // time.
             Some(content) => hasher.update(content.id.as_bytes()),
             None => hasher.update_reader(payload.reader()).ok()?,
         };
@@ -40,7 +41,7 @@ pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3
 /// What a run must do about a contract's weaknesses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Look {
-    /// The contract expects nothing, so there is nothing to examine.
+    /// The contract has no expectation, so there is nothing to examine.
     Needless,
     /// The contract was examined before.
     Known(Vec<Weakness>),
@@ -49,7 +50,7 @@ pub(crate) enum Look {
 }
 
 impl Look {
-    /// Whether the run must examine the contract.
+    /// Returns whether the run must examine the contract.
     pub(crate) fn is_wanted(&self) -> bool {
         matches!(self, Look::Wanted(_))
     }
@@ -65,7 +66,7 @@ impl LintedContracts {
         }
     }
 
-    /// Adds known weaknesses to the outcome of a run, or remembers those that the run found.
+    /// Adds known weaknesses to the outcome of a run, or stores those that the run found.
     pub(crate) fn settle(&self, look: Look, outcome: &mut RunOutcome<EvaluatedRun>) {
         match look {
             Look::Known(known) => outcome.told.weaknesses = known,

@@ -1,6 +1,6 @@
-//! Backend for device code, which workers load and launch. This file holds the order of the stages of
-//! one evaluation, from contract to report. `comparison` evaluates several kernels on one lease. The
-//! main type is [`DeviceBackend`].
+//! Backend for device code, which workers load and launch. This file contains the sequence of
+//! stages of one evaluation, from contract to report. `comparison` evaluates several kernels on one
+//! lease. The main type is [`DeviceBackend`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,23 +37,24 @@ pub(crate) mod linted;
 mod settled;
 mod tuning;
 
-/// Most contracts whose weaknesses or tolerances are remembered.
+/// Maximum number of contracts whose weaknesses or tolerances are remembered.
 const MOST_CONTRACTS: usize = 1024;
 
-/// Timed launches that a separate process judges. Their times must agree with those of the others.
+/// Number of timed launches that a separate process judges. Their times must agree with those of
+/// the others.
 const SEALED: u32 = 3;
 
-/// Least number of consecutive launches without restored module state, for kernels that keep state. A
-/// larger number of trials replaces it.
+/// Minimum number of consecutive launches without restored module state, for kernels that keep
+/// state. A larger number of trials replaces it.
 const LASTING: u32 = 200;
 
-/// A job that was laid out, with its request.
+/// A prepared run with its request.
 pub(crate) struct Laid {
     pub(crate) request: EvaluateRequest,
     pub(crate) prepared: Prepared,
-    /// Settled with the outcome of the run.
+    /// How the run handles weaknesses of the contract; settled with its outcome.
     pub(crate) look: Look,
-    /// Hash of what the contract expects.
+    /// Hash of the contract, without the kernel.
     pub(crate) contract: Option<blake3::Hash>,
 }
 
@@ -136,7 +137,7 @@ impl DeviceBackend {
         let mut compiling = Instant::now();
         let tuning = self.tuned(job, &mut request, &device).await?;
         if tuning.is_some() {
-            // The tuning report holds the time of the choice.
+            // The tuning report contains the time of the choice.
             compiling = Instant::now();
         }
 
@@ -192,11 +193,11 @@ impl DeviceBackend {
         request: &EvaluateRequest,
         device: &DeviceInfo,
     ) {
-        // The evaluation itself reports the failures.
+        // The evaluation reports the failures.
         let _ = prepare::compile(&self.host.compiler, request, &device.target, job.owner()).await;
     }
 
-    /// Returns how to time the kernel, from the request and its preset.
+    /// Returns the plan for timing the kernel, from the request and its preset.
     fn trial_plan(&self, request: &EvaluateRequest) -> TrialPlan {
         let measure = &request.measure;
         let preset = Preset::builtin(measure.preset);
@@ -252,7 +253,7 @@ impl DeviceBackend {
         Ok(Laid { request, prepared, look, contract })
     }
 
-    /// Runs an evaluation on a leased device, and reports its progress as the job's.
+    /// Runs an evaluation on a leased device, and reports its progress as that of the job.
     pub(crate) async fn execute(
         &self,
         job: &ActiveOrder<'_>,
@@ -277,7 +278,7 @@ impl DeviceBackend {
         mut run: WorkerJob<EvaluatePlan>,
         lease: &mut Lease,
     ) -> RunOutcome<EvaluatedRun> {
-        // On a GPU, memory checks have separate runs, and this run keeps only its own guards.
+        // On a GPU, memory checks have separate runs, and this run uses only guard bands.
         run.task.sanitize &= lease.device().kind == DeviceKind::Emulator;
         let checked = !run.task.checks.tolerances.is_empty() && !run.task.sanitize;
         if request.isolation == Isolation::Sealed || run.task.trials.is_none() || !checked {
@@ -311,7 +312,7 @@ impl DeviceBackend {
     }
 }
 
-/// Builds the report of a run, and hands over the outputs to be kept.
+/// Builds the report of a run, and passes on the outputs to keep.
 async fn reported(
     job: &ActiveOrder<'_>,
     ran: Ran,
@@ -320,7 +321,8 @@ async fn reported(
     let carries_content = ran.outcome.told.outputs.iter().any(|output| output.file.is_some());
     let job_id = job.id().to_owned();
     let build = move || (assemble::ran(&job_id, &ran, timings), ran);
-    // Encoding outputs can take long. Reports without output content are not worth a switch of threads.
+    // Encoding outputs can take long. Reports without output content do not justify a switch of
+    // threads.
     let built =
         if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };
     let (built, ran) = built.map_err(|error| error::internal("building the report", &error))?;

@@ -1,5 +1,5 @@
-//! Tolerances that were measured for a contract on a device. Each is measured only once, because the
-//! reference runs several times for it. The main type is [`SettledTolerances`].
+//! Tolerances that were measured for a contract on a device. Each is measured only once, since the
+//! measurement runs the reference several times. The main type is [`SettledTolerances`].
 
 use super::MOST_CONTRACTS;
 use crate::remembered::Remembered;
@@ -14,8 +14,8 @@ pub(crate) struct SettledTolerances {
 }
 
 impl SettledTolerances {
-    /// Puts known tolerances into the checks of a run. Returns the key under which to remember what the
-    /// run measures, if they are not known.
+    /// Fills known tolerances into the checks of a run. If they are not known, returns the key
+    /// under which the run's measured tolerances are stored.
     pub(super) fn apply(
         &self,
         contract: Option<blake3::Hash>,
@@ -35,7 +35,7 @@ impl SettledTolerances {
         }
     }
 
-    /// Remembers the tolerances that a run measured, if it measured all open ones in `checks`.
+    /// Stores the tolerances that a run measured, if it measured all open ones in `checks`.
     pub(super) fn remember(&self, key: Option<blake3::Hash>, checks: &Checks, told: &EvaluatedRun) {
         let Some(key) = key else { return };
         let is_measured =
@@ -46,7 +46,8 @@ impl SettledTolerances {
     }
 }
 
-/// Returns the key for a contract on a device. Devices of one model round alike, so they share it.
+/// Returns the key for a contract on a device. Devices of one model round in the same way, so they
+/// share it.
 fn key(contract: blake3::Hash, device: &DeviceInfo) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(contract.as_bytes());

@@ -1,5 +1,5 @@
-//! Differences between the codes of compared kernels: machine code where it can be disassembled, else
-//! PTX.
+//! Differences between the codes of compared kernels: of machine code if it can be disassembled,
+//! otherwise of PTX.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use warpgauge_contract::{Candidate, CompareRequest, KernelCode, KernelType};
 use warpgauge_model::{DeviceInfo, ImageFormat, Target};
 use warpgauge_turns::Owner;
 
-/// A listing, with the symbol of the kernel in it.
+/// A listing, and the symbol of the kernel in it.
 struct Listed {
     text: Arc<str>,
     symbol: String,
 }
 
-/// Returns the difference of each candidate to the reference, or why it is unknown. An entry is `None`
-/// if a kernel did not compile or the codes are the same.
+/// Returns the difference of each candidate to the reference, or the reason why it is unknown. An
+/// entry is `None` if a kernel did not compile or the codes are equal.
 pub(super) async fn all(
     backend: &DeviceBackend,
     job: &ActiveOrder<'_>,
@@ -60,7 +60,7 @@ async fn code_diff(
     let compared = tokio::task::spawn_blocking(move || {
         let read = |listed: &Listed| {
             warpgauge_code::listing::instructions(&listed.text, language, &listed.symbol)
-                .ok_or_else(|| format!("the listing does not have the kernel {}", listed.symbol))
+                .ok_or_else(|| format!("the listing does not contain the kernel {}", listed.symbol))
         };
         Ok(warpgauge_code::listing::diff(language, &read(&reference)?, &read(&candidate)?))
     });
@@ -74,7 +74,7 @@ fn common_language(
 ) -> Result<CodeLanguage, String> {
     let formats = sides.map(|(_, artifact)| artifact.format);
     if formats.contains(&ImageFormat::Library) {
-        return Err("a library's function is called, and its code is not listed".to_owned());
+        return Err("the code of a library's function is not listed".to_owned());
     }
     let reasons = formats.map(|format| compiler.cannot_disassemble(format));
     if reasons.iter().all(Option::is_none) {
@@ -89,7 +89,7 @@ fn common_language(
         return Ok(CodeLanguage::Ptx);
     }
     let why = reasons.into_iter().flatten().map(|why| error::chain(&why)).next();
-    Err(why.unwrap_or_else(|| "one kernel is machine code, the other one PTX".to_owned()))
+    Err(why.unwrap_or_else(|| "one kernel is machine code, the other is PTX".to_owned()))
 }
 
 async fn listed(
@@ -125,7 +125,7 @@ async fn listed(
     }
 }
 
-/// Returns the PTX from which machine code was made, if the compiler kept it.
+/// Returns the PTX from which machine code was assembled, if the compiler kept it.
 fn ptx_of(artifact: &CompiledModule) -> Option<&str> {
     let found = artifact.stages.iter().find(|(language, _)| language == "ptx");
     found.map(|(_, text)| text.as_str())

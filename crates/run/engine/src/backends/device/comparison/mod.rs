@@ -1,5 +1,5 @@
-//! Comparisons of kernels that workers run. All are compiled first, then each is evaluated alone, and
-//! then pairs run side by side, all on one lease. The main type is [`DeviceSession`].
+//! Comparisons of kernels that workers run. First all kernels are compiled. Then each is evaluated
+//! alone, and pairs are run side by side, all on one lease. The main type is [`DeviceSession`].
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -33,7 +33,7 @@ mod code_diffs;
 mod same_image;
 mod tuned;
 
-/// The reason for not comparing times of the emulated device.
+/// The reason why times of the emulated device are not compared.
 const EMULATED: &str = "times of the emulated device are not compared; see the counts";
 
 /// Compilation of a kernel of a comparison.
@@ -45,11 +45,11 @@ struct Built {
     tuning: Option<TuningReport>,
 }
 
-/// Results of an evaluation that the pairs need.
+/// Results of an evaluation that the paired runs need.
 struct Evaluated {
     /// `None` if the kernel did not compile.
     prepared: Option<Prepared>,
-    /// Counts of the emulator for one launch.
+    /// Counts of the emulated device for one launch.
     counts: Option<BTreeMap<String, u64>>,
 }
 
@@ -61,14 +61,15 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Whether its times may be compared: nothing speaks against the kernel or against the check of it.
+    /// Returns whether its times may be compared: no check of the kernel or of its contract failed,
+    /// and it was timed.
     fn is_comparable(&self) -> bool {
         self.evaluated.prepared.is_some()
             && self.report.kernel_exec_result.runtime.is_some()
             && self.report.kernel_verdict() != KernelVerdict::Weak
     }
 
-    /// Whether nothing speaks against the kernel. Its time may still have no rank.
+    /// Returns whether no check failed. Its time may nevertheless have no rank.
     fn is_right(&self) -> bool {
         self.report.is_timed()
     }
@@ -79,7 +80,7 @@ impl Side<'_> {
     }
 }
 
-/// A pair of kernels, by their positions in the session, and how they compare.
+/// A pair of kernels, by their positions in the session, and the result of their comparison.
 struct Pair {
     reference: usize,
     candidate: usize,
@@ -99,11 +100,11 @@ pub(super) struct DeviceSession<'a> {
     request: CompareRequest,
     /// Candidates with their indices among all candidates of the request.
     candidates: Vec<(usize, Candidate)>,
-    /// Whether the only candidate equals the reference, so that there is nothing to measure.
+    /// Whether the only candidate equals the reference, so that no time needs to be measured.
     is_same_image: bool,
     lease: Lease,
     queue_ms: f64,
-    /// Number of runs so far, from which each run's id is made.
+    /// Number of runs so far; part of the id of each run.
     runs: u32,
     /// Compiled kernels that are not evaluated yet.
     built: std::vec::IntoIter<Built>,
@@ -119,7 +120,7 @@ impl DeviceBackend {
         device: &DeviceInfo,
     ) {
         let candidates: Vec<_> = request.named_candidates().into_iter().enumerate().collect();
-        // The comparison itself reports the failures.
+        // The comparison reports the failures.
         let _ = self.build_all(job, request, &candidates, device).await;
     }
 
@@ -269,7 +270,7 @@ impl<'a> DeviceSession<'a> {
         format!("{}-{}-{name}", self.job.id(), self.runs)
     }
 
-    /// Compares every pair of comparable kernels.
+    /// Compares each pair of comparable kernels.
     async fn pairs(&mut self, reports: &[EvaluateResponse]) -> Vec<Pair> {
         if self.is_same_image || self.lease.device().kind == DeviceKind::Emulator {
             return Vec::new();
@@ -313,13 +314,13 @@ impl<'a> DeviceSession<'a> {
             fresh_inputs: self.request.measure.inputs == InputChoice::Fresh,
         };
         let mut request = self.request.evaluation_of(&self.request.ref_kernel);
-        // The planned time of the comparison does not count towards the timeout.
+        // The planned time of the comparison is added to the timeout.
         request.timeout += plan.max_time_s;
         let run = WorkerJob { id, ..a.job.with(plan) };
         let outcome = self.backend.run_task(self.job, &request, run, &mut self.lease).await;
         if let Some(failure) = outcome.failure {
             return Err(format!(
-                "side by side the run failed ({}): {}",
+                "the side-by-side run failed ({}): {}",
                 failure.code, failure.message
             ));
         }
@@ -359,7 +360,8 @@ impl<'a> DeviceSession<'a> {
         });
         let compared = compared.collect();
         let has_several = candidates.len() > 1;
-        // Positions in the session differ from indices among all kernels if some have another runtime.
+        // Positions in the session differ from indices among all kernels if some run in another
+        // runtime.
         let indices = candidates.iter().map(|(index, _)| *index as u32 + 1);
         let indices = std::iter::once(0).chain(indices).collect::<Vec<_>>();
         let alpha = decision::policy(&request).alpha;
@@ -415,7 +417,7 @@ fn sides<'a>(evaluated: &'a [Evaluated], reports: &'a [EvaluateResponse]) -> Vec
     evaluated.iter().zip(reports).map(side).collect()
 }
 
-/// Returns why a correct candidate was not paired with the reference.
+/// Returns the reason why a correct candidate was not paired with the reference.
 fn why_not(
     device: &DeviceInfo,
     reference: &EvaluateResponse,

@@ -4,9 +4,9 @@ use super::Built;
 use crate::prepare::CompileOutcome;
 use warpgauge_contract::{Candidate, CompareRequest, KernelCode};
 
-/// Whether there is nothing to measure: the only candidate has the reference's image and launch. It is
-/// false if a kernel does not compile, which its evaluation will report, or if the request asks to
-/// measure identical kernels.
+/// Returns whether there is nothing to measure: the only candidate has the reference's image and
+/// launch. Returns false if a kernel does not compile, which its evaluation will report, or if the
+/// request asks for identical kernels to be measured.
 pub(super) fn is_same_image(
     request: &CompareRequest,
     candidates: &[(usize, Candidate)],
@@ -32,16 +32,16 @@ pub(super) fn is_same_image(
     }
 }
 
-/// Timed launches of kernels whose times are not needed.
+/// Number of timed launches of kernels whose times are not needed.
 const UNMEASURED_TRIALS: u32 = 3;
 
-/// Reduces the effort that a comparison spends on times.
+/// Reduces the effort for times in a comparison.
 pub(super) fn unmeasured(mut request: CompareRequest) -> CompareRequest {
     request.num_trials = Some(UNMEASURED_TRIALS);
     request.measure.min_warmup_time = Some(0.0);
     request
 }
 
-/// The reason for not comparing a candidate that equals the reference.
+/// The reason why a candidate that equals the reference is not measured.
 pub(super) const NOTHING_TO_MEASURE: &str =
-    "its image and its launch are the reference's: there is nothing to measure";
+    "its image and its launch are identical to the reference's: there is nothing to measure";

@@ -1,4 +1,4 @@
-//! Chooses one configuration for each kernel of a comparison that has several.
+//! Chooses a configuration for each kernel of a comparison that has several.
 
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ use warpgauge_report::TuningReport;
 pub(super) struct Tuning {
     /// `None` if the kernel has only one configuration.
     pub(super) report: Option<TuningReport>,
-    /// Time spent to find that the kernel has only one configuration, in milliseconds. It counts as
-    /// compile time. Zero if a choice was made.
+    /// Time spent to find out that the kernel has only one configuration, in milliseconds. It
+    /// counts as compile time. Zero if a choice was made.
     pub(super) compile_ms: f64,
 }
 
@@ -27,9 +27,9 @@ impl Tuning {
     }
 }
 
-/// Chooses a configuration of each kernel that has several. The reference comes first, because its
-/// outputs are what the candidates must compute. Returns the contest with the choices, and the tunings
-/// with the reference's first.
+/// Chooses a configuration of each kernel that has several. The reference comes first, because the
+/// candidates must compute its outputs. Returns the contest with the choices, and the tunings with
+/// the reference's first.
 pub(super) async fn choose_all(
     backend: &DeviceBackend,
     job: &ActiveOrder<'_>,
