@@ -116,7 +116,7 @@ fn a_program_gets_its_arguments_and_its_input_and_is_wrong_if_it_prints_otherwis
     let report = server.evaluate(&request);
     assert_eq!(reason(&report), "output_mismatch", "{report:#}");
     let why = report["kernel_exec_result"]["validation_error"].as_str().unwrap();
-    assert!(why.contains("line 2 is `read 2`, and `read 3` was expected"), "{why}");
+    assert!(why.contains("line 2 is `read 2`, but `read 3` was expected"), "{why}");
     request["expected"] = short(json!({"exit_code": 0}));
     assert_eq!(reason(&server.evaluate(&request)), "exit_code");
     request["expected"] = short(json!({"stdout": {"contains": "[--c]"}, "exit_code": 3}));

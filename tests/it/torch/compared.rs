@@ -178,7 +178,7 @@ fn wrong(server: &Server) {
             "is float64 [256, 256]",
         ),
         ("def f(x):\n    return x.clamp(min=0)", "output_mismatch", "does not return `output[0]`"),
-        ("def f(x):\n    return x.clamp(min=0), 'b'", "output_mismatch", "another text"),
+        ("def f(x):\n    return x.clamp(min=0), 'b'", "output_mismatch", "a different text"),
         ("def f(x):\n    return x.clamp(min=0), 'a', 1", "output_mismatch", "returns `output[2]`"),
         ("def f(x):\n    return x.clamp_(min=0), 'a'", "input_modified", "`x`"),
         ("def f(x):\n    return x, 'a'", "output_mismatch", "`output[0]`"),

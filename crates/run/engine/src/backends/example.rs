@@ -1,6 +1,7 @@
-//! Arithmetic expressions in place of kernels: a family that shows how to add one
-//! (docs/contributing/kernel-type.md). The source is an expression over the contract's integers, as in
-//! launch dimensions. `expected.value.text` is its expected value. Only test builds contain it.
+//! Arithmetic expressions in place of kernels: an example of how to add a family
+//! (docs/contributing/kernel-type.md). The source is an expression over the contract's integers, as
+//! in launch dimensions. `expected.value.text` is its expected value. Only test builds contain this
+//! backend.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -72,7 +73,7 @@ fn evaluated(
                 None => ValidationStatus::NotChecked,
             };
             if let Some(text) = expected.filter(|text| **text != value) {
-                let message = format!("the value is {value}, and {text} was expected");
+                let message = format!("the value is {value}, but {text} was expected");
                 report.kernel_exec_result.validation_error = Some(message.clone());
                 report.validation.reasons = vec![Reason::new(ReasonCode::OutputMismatch, message)];
             }
@@ -85,7 +86,7 @@ fn evaluated(
 /// Returns the value of an integer argument.
 fn value_of(request: &EvaluateRequest, variable: Variable<'_>) -> Result<i128, String> {
     let Variable::Scalar(name) = variable else {
-        return Err("an example kernel takes numbers alone".to_owned());
+        return Err("an example kernel takes only numbers".to_owned());
     };
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
     let mut args = args.filter(|arg| arg.name == name);

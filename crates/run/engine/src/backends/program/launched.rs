@@ -1,17 +1,17 @@
-//! The kernels of a program: number of launches and time of each.
+//! The kernels of a program: the number of launches and the time of each.
 
 use serde::Deserialize;
 
 use warpgauge_compile::readable;
 use warpgauge_report::{ProgramKernel, TimelineReport};
 
-/// Most kernels in a report: those with the longest time or the most launches.
+/// Maximum number of kernels in a report: those with the longest time or the most launches.
 const MOST_KERNELS: usize = 200;
 
-/// Most characters of a kernel's name or of a message.
+/// Maximum number of characters of a kernel's name or of a message.
 const LONGEST: usize = 1000;
 
-/// Most messages of the emulated device in a report.
+/// Maximum number of messages of the emulated device in a report.
 const MOST_MESSAGES: usize = 20;
 
 /// Report of the emulated device. It is untrusted, since the program can write to the same file.
@@ -36,7 +36,7 @@ struct Message {
 
 /// Parses the emulated device's report, and returns the kernels and messages about faults.
 pub(super) fn counted(text: &str) -> (Vec<ProgramKernel>, Vec<String>) {
-    // A program that was killed leaves no report, or an incomplete one.
+    // A program that was killed leaves no report or an incomplete one.
     let counted: Counted = serde_json::from_str(text).unwrap_or_default();
     let kernels = counted.kernels.into_iter().map(|kernel| ProgramKernel {
         name: shortened(&readable(&kernel.name)),

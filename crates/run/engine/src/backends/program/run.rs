@@ -31,11 +31,11 @@ use warpgauge_report::{
 use warpgauge_sandbox::contained::CapturedText;
 use warpgauge_sandbox::program::ChildProgram;
 
-/// Most bytes of a program's output in a report: from the beginning, and from the end.
+/// Maximum length of a program's output in a report, in bytes: at the beginning, and at the end.
 const SHOWN_FIRST: usize = 48 << 10;
 const SHOWN_LAST: usize = 16 << 10;
 
-/// A program that was built, and the directory for files of its runs.
+/// A built program, and the directory for files of its runs.
 pub(super) struct Ready<'a> {
     pub request: &'a EvaluateRequest,
     pub device: &'a DeviceInfo,
@@ -153,7 +153,7 @@ impl ProgramBackend {
         let queued = Instant::now();
         let mut lease = self.host.quiet_lease(&need(job, &device, &request.requires)).await?;
         timings.queue = ms(queued);
-        // The leased device may be another one of the same kind.
+        // The leased device may differ from this one, but is of the same kind.
         let leased = lease.device().clone();
         let nvcc = self.host.compiler.toolchain().nvcc.as_ref();
         let ready = Ready {
@@ -205,7 +205,7 @@ impl ProgramBackend {
         let given = Some(&self.host.config.devices.emulator).filter(|path| !path.is_empty());
         let found = find_emulator(given.map(Path::new)).ok_or_else(|| {
             ExecError::Unavailable(
-                "the emulator's library is gone; install warpgauge again".to_owned(),
+                "the emulator's library is missing; install warpgauge again".to_owned(),
             )
         })?;
         Ok(Some(found))
@@ -228,12 +228,12 @@ impl ProgramBackend {
     }
 }
 
-/// Adds an explanation to a link error on the emulated device, whose runtime lacks some of CUDA's
-/// functions.
+/// Adds an explanation to a link error on the emulated device, whose runtime does not provide all
+/// functions of CUDA.
 fn explained(mut failure: Box<CompileFailure>, emulated: bool) -> Box<CompileFailure> {
     if emulated && failure.message.contains("undefined reference to `cu") {
         failure.message.push_str(
-            "; the emulated device has not all of CUDA's runtime: run the program on a GPU, or leave that out",
+            "; the emulated device does not provide all of CUDA's runtime: run the program on a GPU, or avoid this function",
         );
     }
     failure
@@ -271,7 +271,7 @@ fn told(ended: &ProgramEnd, timeline: Option<&TimelineReport>) -> ProgramReport 
     }
 }
 
-/// Returns the beginning and the end of what a program printed.
+/// Returns the beginning and the end of a program's output.
 fn shown(printed: &CapturedText) -> PrintedText {
     let text = &printed.text;
     if text.len() <= SHOWN_FIRST + SHOWN_LAST {

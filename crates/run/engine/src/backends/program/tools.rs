@@ -1,4 +1,4 @@
-//! Runs of a program under NVIDIA's tools, each a separate run.
+//! Separate runs of a program under NVIDIA's tools.
 
 use super::run::Ready;
 use crate::error::ExecError;
@@ -16,24 +16,24 @@ use warpgauge_worker::Lease;
 #[derive(Default)]
 pub(super) struct Seen {
     pub timeline: Option<TimelineReport>,
-    /// Whether there are device metrics, if they were requested.
+    /// Whether device metrics were collected, if they were requested.
     pub profile: Option<Availability>,
     pub device_metrics: Option<DeviceMetrics>,
     pub artifacts: Vec<ToolFile>,
 }
 
-/// Returns why the tools are not run, if they are not.
+/// Returns the reason why the tools are not run, or `None` if they are.
 fn cannot_look(ready: &Ready<'_>, failed: bool) -> Option<Unavailable> {
     if ready.emulator.is_some() {
         let text =
-            "the emulated device has neither a timeline nor counters of programs; run it on a GPU";
+            "the emulated device provides neither a timeline nor counters of programs; run the program on a GPU";
         return Some(Cause::UnsupportedDevice.because(text));
     }
-    failed.then(|| Cause::ApplicationFailed.because("the program did not get to its end"))
+    failed.then(|| Cause::ApplicationFailed.because("the program did not run to its end"))
 }
 
-/// Runs a program under Nsight Systems, and under Nsight Compute if the request asks for it. `failed`
-/// means that the program failed without them.
+/// Runs a program under Nsight Systems, and under Nsight Compute if the request asks for it.
+/// `failed` means that the program failed without the tools.
 pub(super) async fn look_into(
     host: &Host,
     ready: &Ready<'_>,
@@ -52,7 +52,7 @@ pub(super) async fn look_into(
     let counted = match unseen {
         Some(why) => Err(why),
         None if nsight::wants_counters(profile) => counted(host, ready, lease).await?,
-        // The timeline was already recorded, whatever the request asks for.
+        // The timeline was already recorded, independently of the request.
         None if profile.tools.iter().all(|tool| tool == "nsys") => return Ok(seen),
         None => {
             let text = "hardware metrics of a program come from Nsight Compute: leave \

@@ -1,4 +1,4 @@
-//! The verdict on a program: whether it did what its contract expects.
+//! The verdict on a program: whether it met the expectation of its contract.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -11,14 +11,14 @@ use warpgauge_validate::{Reason, ReasonCode};
 /// Name of a program's standard output among outputs.
 const STDOUT: &str = "stdout";
 
-/// Most characters of a line that a message quotes.
+/// Maximum number of characters of a line that a message quotes.
 const QUOTED: usize = 120;
 
 /// Result of judging a program.
 pub(super) struct Verdict {
     pub validation: ValidationReport,
     pub correctness: Option<bool>,
-    /// Why the program ended early, if it did.
+    /// Reason why the program ended early, if it did.
     pub failure: Option<FailureReport>,
 }
 
@@ -82,7 +82,7 @@ fn name_of(signal: i32) -> String {
     found.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
 }
 
-/// Returns why the program ended early: it timed out or a signal ended it.
+/// Returns the reason why the program ended early: it timed out, or a signal ended it.
 fn early(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<(ReasonCode, FailureReport)> {
     let (reason, code, message) = match &ended.status {
         None => (
@@ -96,8 +96,8 @@ fn early(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<(ReasonCode, F
         Some(status) => {
             let number = status.signal()?;
             let hint = match number {
-                9 => ": as it is sent where memory runs out",
-                25 => ": it wrote more than it may",
+                9 => ": this signal is sent if memory runs out",
+                25 => ": it wrote more than is allowed",
                 _ => "",
             };
             let message = format!("{} ended the program{hint}", name_of(number));
@@ -111,11 +111,11 @@ fn exit_code(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<Reason> {
     let found = ended.status?.code()?;
     let message = match request.expected_exit_code() {
         Some(expected) if found == i32::from(expected) => return None,
-        Some(expected) => format!("the exit code is {found}, and {expected} was expected"),
+        Some(expected) => format!("the exit code is {found}, but {expected} was expected"),
         None if found == 0 => return None,
         None => format!(
-            "the exit code is {found}, by which a program says that something went wrong; expect it \
-             (`expected.exit_code`) if that is right"
+            "the exit code is {found}, which means that the program failed; expect this code \
+             (`expected.exit_code`) if it is correct"
         ),
     };
     Some(Reason::new(ReasonCode::ExitCode, message))
@@ -125,7 +125,7 @@ fn printed(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<Reason> {
     let expected = request.expected_stdout()?;
     let found = &ended.stdout;
     let message = if found.left_out > 0 {
-        format!("the program printed {} bytes more than are compared", found.left_out)
+        format!("the program printed {} bytes more than the maximum for a comparison", found.left_out)
     } else if let Some(text) = &expected.text
         && let Some(difference) = difference(text, &found.text)
     {
@@ -133,15 +133,15 @@ fn printed(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<Reason> {
     } else if let Some(part) = &expected.contains
         && !found.text.contains(part)
     {
-        format!("`{}` is nowhere in what the program printed", quoted(part))
+        format!("`{}` does not occur in the program's output", quoted(part))
     } else {
         return None;
     };
     Some(Reason::new(ReasonCode::OutputMismatch, format!("stdout: {message}")))
 }
 
-/// Describes the first line that differs, if any. White space at the ends of lines and of the text is
-/// ignored.
+/// Describes the first line that differs, if any. White space at the ends of lines and at the end
+/// of the text is ignored.
 fn difference(expected: &str, found: &str) -> Option<String> {
     let lines = |text: &str| -> Vec<String> {
         text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
@@ -150,17 +150,17 @@ fn difference(expected: &str, found: &str) -> Option<String> {
     let at = (0..expected.len().max(found.len())).find(|&at| expected.get(at) != found.get(at))?;
     Some(match (expected.get(at), found.get(at)) {
         (Some(expected), Some(found)) => format!(
-            "line {} is `{}`, and `{}` was expected",
+            "line {} is `{}`, but `{}` was expected",
             at + 1,
             quoted(found),
             quoted(expected)
         ),
         (Some(expected), None) => {
-            format!("it ends before line {}, which should be `{}`", at + 1, quoted(expected))
+            format!("the output ends before line {}, which should be `{}`", at + 1, quoted(expected))
         }
         (None, found) => {
             let found = found.map_or("", String::as_str);
-            format!("it goes on after its end: line {} is `{}`", at + 1, quoted(found))
+            format!("the output continues after the expected end: line {} is `{}`", at + 1, quoted(found))
         }
     })
 }

@@ -1,4 +1,4 @@
-//! Account of the time of an order; every moment belongs to one phase.
+//! Account of the time of an order. Every moment belongs to one phase.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use warpgauge_report::Timings;
 /// Phase of an order in the judge process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Reading its order, taking its runners over, and loading its own kernels.
+    /// Reading the order, taking over its runners, and loading the judge's kernels.
     Starting,
-    /// Running sources, making modules, and giving both sides the same parameters.
+    /// Running sources, creating modules, and giving both sides the same parameters.
     Loading,
-    /// Making inputs, and writing them where the calls read them.
+    /// Generating inputs, and writing them to the memory from which the calls read.
     Presenting,
-    /// Calls of the candidate, from the start message to its answer.
+    /// Calls of the candidate, from the start message to the answer.
     Executing,
     /// The reference's calls, and all comparisons.
     Verifying,
     /// Observing calls with a tool.
     Profiling,
-    /// Building the report, and encoding outputs in it.
+    /// Building the report, including the encoding of outputs.
     Reporting,
 }
 
@@ -45,7 +45,7 @@ impl Account {
         self.since = now;
     }
 
-    /// The phases as entries of a report, milliseconds.
+    /// Returns the phases as entries of a report, in milliseconds.
     pub(super) fn timings(&self) -> Timings {
         let of = |phase: Phase| self.spent[phase as usize].as_secs_f64() * 1e3;
         Timings {

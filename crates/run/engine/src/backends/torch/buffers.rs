@@ -1,5 +1,5 @@
-//! Checks buffers that the reference's first call changes, such as running means. A candidate with the same
-//! buffers must change them alike.
+//! Checks buffers that the reference's first call changes, such as running means. A candidate with
+//! the same buffers must change them in the same way.
 
 use super::MOST_BYTES;
 use super::fault::Stop;
@@ -25,14 +25,14 @@ pub(super) struct SharedBuffers(Vec<SharedBuffer>);
 /// Reads the elements of one of a side's buffers.
 pub(super) type ReadBuffer<'a> = dyn FnMut(&ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
 
-/// Reads the elements of a buffer of the player's.
+/// Reads the elements of one of a player's buffers.
 pub(super) type ReadOfPlayer<'a> =
     dyn FnMut(&Player, &ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
 
 impl SharedBuffers {
-    /// Finds the buffers that the candidate shares with its only reference: same name, type and shape. It
-    /// takes at most [`MOST_BYTES`], and must be called before any call of either side. `read` reads one of
-    /// the reference's buffers.
+    /// Finds the buffers that the candidate shares with its only reference: same name, type and
+    /// shape. It includes at most [`MOST_BYTES`], and must be called before any call of either
+    /// side. `read` reads one of the reference's buffers.
     pub(super) fn of(players: &Players, read: &mut ReadOfPlayer<'_>) -> Result<Self, Stop> {
         let [reference] = &players.expectations.references[..] else { return Ok(Self::default()) };
         if reference.outputs.is_some() {
@@ -65,9 +65,9 @@ impl SharedBuffers {
         self.0.is_empty()
     }
 
-    /// Returns a reason if the candidate did not change a buffer as the reference did. Both sides have made
-    /// equally many calls. Each side gives its current parameters and buffers, and a function that reads
-    /// their elements.
+    /// Returns a reason if the candidate did not change a buffer as the reference did. Both sides
+    /// have made the same number of calls. The arguments are, for each side, its current parameters
+    /// and buffers, and a function that reads their elements.
     pub(super) fn verdict(
         &self,
         (theirs, read_theirs): (&[ModuleParameter], &mut ReadBuffer<'_>),
@@ -84,8 +84,8 @@ impl SharedBuffers {
             let is_alike = (found.tensor.dtype, &found.tensor.shape) == (*dtype, shape);
             if !is_alike || !makes_change(*dtype, before, &wanted, &read_own(found)?) {
                 let message = format!(
-                    "the reference's call changes the buffer `{name}`, and the candidate's call does not change its \
-                     own alike; update it as the reference does, or leave it out of the module"
+                    "the reference's call changes the buffer `{name}`, but the candidate's call does not change its \
+                     buffer in the same way; update it as the reference does, or leave it out of the module"
                 );
                 return Ok(Some(Reason::new(ReasonCode::OutputMismatch, message)));
             }

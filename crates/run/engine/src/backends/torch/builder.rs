@@ -1,8 +1,9 @@
 //! Compiles extensions for the runners of an order, which have no compilers.
 //!
-//! Each runner has its own socket to the server, which no judge sees. The server handles its build requests
-//! one after the other, up to a limit and while the order lasts. An invalid message ends the service.
-//! Compilation counts towards the order's timeout, but not towards the kernel's time.
+//! Each runner has a socket to the server that is not accessible to judges. The server handles a
+//! runner's build requests one at a time, up to a limit and while the order lasts. An invalid
+//! message ends the service. Compilation counts towards the order's timeout, but not towards the
+//! kernel's time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,14 +18,15 @@ use warpgauge_turns::Owner;
 
 use crate::error::chain;
 
-/// Limits per runner: on modules, and on kernels that are assembled.
+/// Limits per runner on modules, and on kernels that are assembled.
 const MOST_MODULES: u32 = 48;
 const MOST_ASSEMBLED: u32 = 1024;
 
-/// Limit on the builds that a report lists.
+/// Maximum number of builds that a report lists.
 const MOST_TOLD: usize = 64;
 
-/// Time reserved before the deadline to report a timeout: a tenth of the remaining time, and at most this.
+/// Maximum time reserved before the deadline to report a timeout; at most a tenth of the remaining
+/// time is reserved.
 const LEFT: Duration = Duration::from_millis(500);
 
 /// Build service for the runners of one order. Dropping it ends running compilations.
@@ -47,11 +49,12 @@ struct Desk {
     owner: Owner,
     python: Arc<PythonHost>,
     deadline: Arc<Mutex<Instant>>,
-    /// List of builds for the report; only the first runner's service has it.
+    /// List of builds for the report, in the first runner's service only.
     told: Option<Arc<Mutex<Vec<TorchExtension>>>>,
 }
 
-/// Describes how extensions are built for a Python process, from what its interpreter reported.
+/// Describes how extensions are built for a Python process, from the facts that its interpreter
+/// reported.
 pub(super) fn python_host(versions: &Versions, device: Option<&DeviceInfo>) -> PythonHost {
     let building = versions.building.clone();
     PythonHost {
@@ -64,8 +67,8 @@ pub(super) fn python_host(versions: &Versions, device: Option<&DeviceInfo>) -> P
 }
 
 impl Serving {
-    /// Starts the service for these runners until the deadline. The report lists the builds for the first
-    /// runner.
+    /// Starts the service for these runners until the deadline. The report lists the builds of the
+    /// first runner.
     pub(super) fn begin(
         customer: &Customer<'_>,
         python: PythonHost,
@@ -88,7 +91,7 @@ impl Serving {
                     tasks.spawn(desk.clone().serve(counter));
                 }
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "a torch kernel gets nothing compiled"),
+                Err(error) => tracing::warn!(%error, "the build service of a torch kernel cannot start"),
             }
             desk.told = None;
         }
@@ -100,7 +103,7 @@ impl Serving {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Ends the service, and returns the builds for the first runner.
+    /// Ends the service, and returns the builds of the first runner.
     pub(super) fn end(mut self) -> Vec<TorchExtension> {
         self.tasks.abort_all();
         std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
@@ -117,7 +120,7 @@ impl Desk {
             };
             if *count == most {
                 let message =
-                    format!("at most {most} builds of this kind are made for one process");
+                    format!("at most {most} builds of this kind are allowed for one process");
                 let _ = counter.refuse(not_built(FailureCode::NotSupported, message)).await;
                 return;
             }
@@ -150,7 +153,7 @@ impl Desk {
         }
         let known = built.as_ref().ok();
         told.push(TorchExtension {
-            // A name whose build failed may be invalid, and is not reported.
+            // The name in a failed build may be invalid, and is not reported.
             name: known.map(|_| order.name().to_owned()).unwrap_or_default(),
             kind: order.kind().to_owned(),
             seconds: took.as_secs_f64(),

@@ -1,5 +1,5 @@
-//! Comparison of several torch kernels. The reference is evaluated alone, and then each candidate against it.
-//! On a GPU both are timed in turns.
+//! Comparison of several torch kernels. The reference is evaluated alone, and then each candidate
+//! is evaluated against it. On a GPU both are timed in turns.
 
 use std::time::{Duration, Instant};
 
@@ -27,11 +27,11 @@ use warpgauge_statistics::paired::{PairedComparison, PairedVerdict, across_proce
 
 /// Messages for comparisons in which no candidate is called faster or slower.
 const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the reports";
-const NOT_BESIDE: &str = "there was no time left to time both sides in turns: both times are in the reports; \
-                          `measure.max_time` and `timeout` say how long it may take";
+const NOT_BESIDE: &str = "the remaining time was too short to time both sides in turns: both times are in the reports; \
+                          raise `measure.max_time` or `timeout`";
 
-/// Relative slowdown of the reference beside the candidate, compared with the reference alone, that is
-/// tolerated in addition to the resolution. A larger one makes the comparison inconclusive.
+/// Tolerated relative slowdown of the reference beside the candidate, compared with the reference
+/// alone, in addition to the resolution. A larger slowdown makes the comparison inconclusive.
 const SLOWED: f64 = 0.1;
 
 /// One comparison of torch kernels.
@@ -39,13 +39,14 @@ pub(super) struct TorchSession<'a> {
     backend: &'a TorchBackend,
     job: &'a ActiveOrder<'a>,
     request: CompareRequest,
-    /// Permit and device, kept from one evaluation to the next.
+    /// Permit and device, which pass from one evaluation to the next.
     entered: Option<Entered<'a>>,
     /// Candidates still to be judged.
     waiting: std::vec::IntoIter<KernelCode>,
     /// Number of candidates, which share the false-positive rate.
     comparisons: usize,
-    /// Paired times of each judged candidate; `None` if it was not timed with the reference.
+    /// Paired times of each judged candidate; `None` if it was not timed in turns with the
+    /// reference.
     timed: Vec<Option<Paired>>,
     /// Seed for the parameters of all sides.
     seed: u64,
@@ -56,20 +57,22 @@ pub(super) struct TorchSession<'a> {
 /// Paired times of a candidate and the reference.
 struct Paired {
     timed: Timed,
-    /// Why a small difference is not reported: another pair of processes did not confirm it.
+    /// Reason why a small difference is not reported: another pair of processes did not confirm it.
     unconfirmed: Option<String>,
 }
 
-/// Every difference must be confirmed by another pair of processes, which allocate their memory anew before each block.
-/// One pair is enough where both differences exceed this logarithm of a ratio. A transposed convolution takes 33.7 or
-/// 35.8 ms on an H200, as its memory lies on the device, and was `faster` than itself in three pairs of processes one
-/// after the other; another one took 28 % longer in one process than in another. A network whose calls take the host
-/// longer than the device took 47 % longer in one process.
+/// Every difference must be confirmed by another pair of processes, which allocate their memory
+/// anew before each block. One further pair is enough if both differences exceed this logarithm of
+/// a ratio. On an H200 a transposed convolution takes 33.7 or 35.8 ms, depending on the location of
+/// its memory. It was `faster` than itself in three successive pairs of processes. Another one took
+/// 28 % longer in one process than in another. A network whose calls take longer on the host than
+/// on the device took 47 % longer in one process.
 const CLOSE: f64 = 0.35;
 
-/// Largest number of further pairs of processes that confirm a difference. What does not move between blocks, such as
-/// parameters, lies elsewhere in each pair. Two networks of KernelBench's level 3 differed from themselves by 3 % in two
-/// pairs of processes, in the same direction and with intervals of less than 1 %.
+/// Maximum number of further pairs of processes that confirm a difference. Memory that does not
+/// move between blocks, such as that of parameters, is at another location in each pair. Two
+/// networks of KernelBench's level 3 differed from themselves by 3 % in two pairs of processes, in
+/// the same direction and with intervals of less than 1 %.
 const CONFIRMATIONS: usize = 5;
 
 impl<'a> TorchSession<'a> {
@@ -96,7 +99,7 @@ impl<'a> TorchSession<'a> {
         }
     }
 
-    /// Evaluates a candidate, and calls the reference beside it.
+    /// Evaluates a candidate, with the reference beside it.
     async fn judge(
         &mut self,
         kernel: &KernelCode,
@@ -116,7 +119,7 @@ impl<'a> TorchSession<'a> {
         request
     }
 
-    /// Returns the permit and device of the previous evaluation, or new ones.
+    /// Returns the permit and device of the previous evaluation, or acquires new ones.
     async fn enter(&mut self, request: &EvaluateRequest) -> Result<Entered<'a>, ExecError> {
         let owner = self.job.owner();
         match (self.entered.take(), self.request.is_mixed()) {
@@ -165,7 +168,7 @@ impl<'a> TorchSession<'a> {
         let plan = Some(Plan { enough: Enough::Brief, ..plan_of(&request) });
         let against = beside.is_some();
         let beside = beside.filter(|_| !self.request.is_mixed());
-        // Beside kernels for a device, Python code takes their arguments.
+        // If other kernels are for a device, the Python reference takes their arguments.
         let io = self.request.ref_kernel.io.as_ref().filter(|_| self.request.is_mixed());
         let reference = || Oracle {
             submission: submission_for(&self.request.ref_kernel, REFERENCE, io),
@@ -190,13 +193,13 @@ impl<'a> TorchSession<'a> {
         if let (Ok(judged), Some(key)) = (&judged, known) {
             references.put_tolerances(key, &judged.tolerances);
         }
-        // With kernels of other families, their expected results need the permit.
+        // Evaluations of expected results by kernels of other families need the permit.
         self.entered = Some(entered).filter(|_| !self.request.is_mixed());
         judged
     }
 
-    /// How to time a candidate and the reference in turns. `relocates`: whether both allocate their memory anew before
-    /// each block.
+    /// Returns how to time a candidate and the reference in turns. `relocates`: whether both
+    /// allocate their memory anew before each block.
     fn beside(&self, relocates: bool) -> SideBySide {
         let seconds = decision::max_time_s(&self.request);
         SideBySide {
@@ -214,7 +217,7 @@ impl<'a> TorchSession<'a> {
         let beside = self.beside(false);
         let Judgement { mut report, compared, .. } = self.judge(&kernel, beside).await?;
         let mut paired = compared.map(|timed| Paired { timed, unconfirmed: None });
-        // Times of a kernel that is not correct rank nothing.
+        // Times of an incorrect kernel are not ranked.
         let is_ranked = report.kernel_verdict() == KernelVerdict::Correct;
         let doubtful = paired.as_mut().filter(|paired| is_ranked && is_doubtful(&paired.timed));
         if let Some(paired) = doubtful {
@@ -296,7 +299,7 @@ impl ComparisonSession for TorchSession<'_> {
     }
 }
 
-/// Returns the paired comparison, or why it is inconclusive.
+/// Returns the paired comparison, or the reason why it is inconclusive.
 fn side_by_side(
     reference: &EvaluateResponse,
     own: &EvaluateResponse,
@@ -312,7 +315,8 @@ fn side_by_side(
         return Err(why);
     }
     let Timed { comparison, reference_ms, candidate_ms, resolution_ms, alone_ms, .. } = timed;
-    // The candidate must be faster than the reference alone, which nothing can slow.
+    // The candidate must also be faster than the reference alone, since it cannot slow that run
+    // down.
     let most = alone_ms + resolution_ms;
     let faster = comparison.verdict == PairedVerdict::Faster;
     let only_beside = faster && candidate_ms * (1.0 + comparison.margin) > most;
@@ -326,25 +330,27 @@ fn side_by_side(
     Ok(comparison)
 }
 
-/// Whether the verdict is faster or slower, which other processes must confirm.
+/// Returns whether the verdict is faster or slower, which other processes must confirm.
 fn is_doubtful(timed: &Timed) -> bool {
     matches!(timed.comparison.verdict, PairedVerdict::Faster | PairedVerdict::Slower)
 }
 
-/// Whether the times differ by more than processes usually do, and have the same content on both sides.
+/// Returns whether the times differ by more than is usual between processes, and contain the same
+/// waits on both sides.
 fn is_far(Timed { comparison, waits_differ, .. }: &Timed) -> bool {
     !waits_differ && comparison.time.is_some_and(|time| time.ratio.ln().abs() >= CLOSE)
 }
 
-/// What the ratios of several pairs of processes say.
+/// Conclusion from the ratios of several pairs of processes.
 enum Across {
-    /// They differ from 1 beyond what they differ by from one another. The times have their mean and its interval.
+    /// They differ from 1 by more than they vary. The times contain their mean and its interval.
     Decided(Box<Timed>),
-    /// Further pairs must decide. The text says why there is no comparison if no pair follows.
+    /// Further pairs must decide. The text is the reason why there is no comparison if no further
+    /// pair follows.
     Open(String),
 }
 
-/// Returns what the ratios of the confirming pairs say, the last of which is `timed`.
+/// Returns the conclusion from the ratios of the confirming pairs, the last of which is `timed`.
 fn across(mut timed: Timed, ratios: &[f64]) -> Across {
     let Some(found) = across_processes(ratios).filter(|found| found.outweighs) else {
         return Across::Open(varying(ratios));
@@ -360,13 +366,13 @@ fn varying(ratios: &[f64]) -> String {
     let shown = ratios.iter().map(|ratio| format!("{ratio:.4}")).collect::<Vec<_>>().join(", ");
     format!(
         "the candidate took {shown} of the reference's time in further pairs of processes: from process to process, times \
-         vary too much to tell whether the kernels differ"
+         vary too much to determine whether the kernels differ"
     )
 }
 
-/// Returns the times in another pair of processes if they differ in the same direction by more than `least`, a
-/// relative margin; else returns why the comparison is inconclusive. Its blocks differ in where memory lies, so its
-/// interval covers that, too.
+/// Returns the times in another pair of processes if they differ in the same direction by more than
+/// `least`, a relative margin. Otherwise returns the reason why the comparison is inconclusive. Its
+/// blocks differ in the location of memory, so its interval includes that effect.
 fn confirmed(
     comparison: &PairedComparison,
     again: Option<Timed>,
@@ -375,8 +381,8 @@ fn confirmed(
     let ratio = |one: &PairedComparison| one.time.map_or(1.0, |time| time.ratio);
     let Some(mut again) = again else {
         return Err(format!(
-            "the candidate took {:.4} of the reference's time, and there was no time left to see whether it does in \
-             other processes: `measure.max_time` and `timeout` say how long it may take",
+            "the candidate took {:.4} of the reference's time, but no time was left to confirm this in \
+             other processes: raise `measure.max_time` or `timeout`",
             ratio(comparison)
         ));
     };
@@ -387,9 +393,9 @@ fn confirmed(
     });
     if again.comparison.verdict != comparison.verdict && !differs {
         return Err(format!(
-            "the candidate took {:.4} of the reference's time in one pair of processes, and {:.4} ({}) in another one, \
-             which allocated its memory anew before each block: the difference follows from the processes, such as where \
-             their memory lies on the device, and not from the kernels",
+            "the candidate took {:.4} of the reference's time in one pair of processes, but {:.4} ({}) in another one, \
+             which allocated its memory anew before each block: the difference is caused by the processes, such as the location \
+             of their memory on the device, and not by the kernels",
             ratio(comparison),
             ratio(&again.comparison),
             again.comparison.time.map_or_else(
@@ -460,7 +466,7 @@ mod tests {
         assert!((time.unwrap().ratio - 1.02).abs() < 1e-6);
         for other in [compared(1.0), compared(1.004), compared(0.97)] {
             let why = confirmed(&slower, Some(timed(other)), 0.005).unwrap_err();
-            assert!(why.contains("1.0300") && why.contains("where their memory lies"), "{why}");
+            assert!(why.contains("1.0300") && why.contains("location of their memory"), "{why}");
         }
         assert!(confirmed(&slower, None, 0.005).unwrap_err().contains("max_time"));
     }

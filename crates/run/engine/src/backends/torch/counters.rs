@@ -1,8 +1,9 @@
-//! Hardware metrics of a torch kernel's launches, from Nsight Compute around a separate runner.
+//! Hardware metrics of a torch kernel's launches, collected by Nsight Compute around a separate
+//! runner.
 //!
-//! The kernel is judged again in that runner, by another process and with new references, and then makes one
-//! call under the profiler. The profiler reads values in the runner's process, so they only explain and do
-//! not affect the verdict.
+//! Another process judges the kernel again in that runner, with new references. Then the kernel
+//! makes one call under the profiler. The profiler reads values in the runner's process, so they
+//! are only explanations and do not affect the verdict.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +33,7 @@ struct Counting<'a> {
     most_bytes: u64,
     /// Runners that must end before the device counts as quiet again.
     ending: &'a Mutex<Vec<Killer>>,
-    /// Why the last run made no call under the profiler.
+    /// Reason why the last run made no call under the profiler.
     failed: Mutex<Option<String>>,
 }
 
@@ -63,7 +64,7 @@ impl Counting<'_> {
         let runner = tokio::task::spawn_blocking(move || alone.runner(until)).await;
         let runner = runner.map_err(|error| error.to_string())?;
         let runner = runner.map_err(|error| format!("PyTorch was not imported: {error}"))?;
-        // If judging does not begin, the leash kills the runner.
+        // If judging does not begin, dropping the leash kills the runner.
         let _leash = Leash(vec![runner.killer()]);
         let others = self.entered.runners(self.references).await;
         let mut runners = vec![runner];
@@ -86,12 +87,13 @@ fn counted(judgement: Judgement) -> Result<(), String> {
         return Err(failure.message);
     }
     if let Some(wrong) = report.kernel_exec_result.validation_error {
-        return Err(format!("it was right before, and is not under the tool: {wrong}"));
+        return Err(format!("it was correct before, but not under the tool: {wrong}"));
     }
     counted.unwrap_or_else(|| Err("no call was made".to_owned()))
 }
 
-/// Whether the profiled program caused the lack of values. Its own error then says more.
+/// Returns whether the profiled program caused the lack of values. Its own error is then more
+/// informative.
 fn is_of_call(why: &Unavailable) -> bool {
     matches!(
         why.cause(),
@@ -125,10 +127,10 @@ async fn counters_of(
     evaluation: &Evaluation,
     directory: &Path,
 ) -> Result<(DeviceMetrics, Vec<ToolFile>), Unavailable> {
-    let none = || Cause::UnsupportedDevice.because("there is no device to look at");
+    let none = || Cause::UnsupportedDevice.because("there is no device to profile");
     let device = entered.device.clone().ok_or_else(none)?;
     let mut held = entered.held.take().ok_or_else(none)?;
-    // The profiler has its own time limit, as every tool has.
+    // The profiler has a separate time limit, like every tool.
     entered.deadline = Instant::now() + host.tool_limit();
     let (lease, ending) = held.parts();
     let lease = lease.ok_or_else(none)?;
@@ -149,7 +151,7 @@ async fn counters_of(
     match (counted, failed) {
         (Err(why), Some(_)) if !is_of_call(&why) => Err(why),
         (_, Some(failed)) => Err(Cause::ApplicationFailed
-            .because(format!("no call was made that Nsight Compute could look at: {failed}"))),
+            .because(format!("no call was made that Nsight Compute could profile: {failed}"))),
         (counted, None) => counted,
     }
 }

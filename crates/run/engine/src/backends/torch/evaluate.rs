@@ -53,7 +53,7 @@ const MAX_TIME_S: f64 = 1.0;
 /// Number of empty requests to a runner; their median is the time of an empty call.
 const IDLE: usize = 5;
 
-/// Limit in bytes on a report without its outputs.
+/// Maximum size of a report without its outputs, in bytes.
 const MOST_REPORT_BYTES: u64 = 64 << 20;
 
 /// One case for the judge: a submission, its references and the request.
@@ -63,11 +63,11 @@ pub(super) struct Case {
     pub oracles: Vec<Oracle>,
     pub request: EvaluateRequest,
     pub plan: Option<Plan>,
-    /// How to time the candidate and its only reference in turns, on a device.
+    /// Plan for timing the candidate and its only reference in turns, on a device.
     pub beside: Option<SideBySide>,
-    /// Whether to make one call that the profiler around the candidate's runner observes.
+    /// Whether to make one call that is observed by the profiler around the candidate's runner.
     pub count: bool,
-    /// Whether to compute gradients, too.
+    /// Whether to compute gradients.
     pub backward: bool,
     /// Whether the submission is the reference of a comparison.
     pub is_reference: bool,
@@ -77,7 +77,7 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// Time allowed for timing both sides in turns, in addition to `timeout`.
+    /// Returns the time allowed for timing both sides in turns, in addition to `timeout`.
     fn beside_time(&self) -> Duration {
         self.beside.as_ref().map_or(Duration::ZERO, |beside| beside.max_time)
     }
@@ -89,7 +89,8 @@ pub(super) struct Judgement {
     pub report: EvaluateResponse,
     /// Paired times of the candidate and the reference, if both were timed.
     pub compared: Option<Compared>,
-    /// Whether the profiler observed a call, or why not; `None` if no such call was requested.
+    /// Whether the profiler observed a call, or the reason why not; `None` if no such call was
+    /// requested.
     pub counted: Option<Result<(), String>>,
     /// Whether an overloaded machine may have caused the failure, so that a retry is worthwhile.
     pub unsure: bool,
@@ -213,8 +214,8 @@ impl TorchBackend {
         Ok(Judgement { report, compared, counted: None, unsure: false, tolerances })
     }
 
-    /// Writes outputs to keep into files and emits an event for each. The returned report has no contents
-    /// that were only to be kept.
+    /// Writes the outputs to keep to files, and emits an event for each. Contents that were only to
+    /// be kept are removed from the returned report.
     async fn keep_returned(
         &self,
         job: &ActiveOrder<'_>,
@@ -240,7 +241,7 @@ impl TorchBackend {
     }
 }
 
-/// Limit in bytes on the judge's answer. Outputs in it are in base64.
+/// Returns the maximum size of the judge's answer, in bytes. Outputs in it are in base64.
 pub(super) fn most_answer_bytes(limits: &ContractLimits) -> u64 {
     limits.max_output_bytes.saturating_mul(3) / 2 + MOST_REPORT_BYTES
 }
@@ -262,7 +263,7 @@ pub(super) fn plan_of(request: &EvaluateRequest) -> Plan {
     }
 }
 
-/// Order to a judge process: one case, and the facts that its report states beside the verdict.
+/// Order to a judge process: one case, and facts for its report besides the verdict.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Evaluation {
     job_id: String,
@@ -328,15 +329,16 @@ impl Evaluation {
         Ok(Judgement { report, compared, counted, unsure, tolerances })
     }
 
-    /// Whether the request asks for hardware metrics, and the kernel ran on a device and has a runtime.
+    /// Returns whether the request asks for hardware metrics, and the kernel ran on a device and
+    /// has a runtime.
     fn wants_counters(&self, report: &EvaluateResponse) -> bool {
         let wanted = self.case.request.profile.as_ref().is_some_and(nsight::wants_counters);
         let ran = report.kernel_exec_result.runtime.is_some();
         wanted && ran && self.setting.device.is_some()
     }
 
-    /// The same case with one untimed call, and one call that the profiler around the candidate's runner
-    /// observes.
+    /// Returns the same case with one untimed call, and one call that is observed by the profiler
+    /// around the candidate's runner.
     pub(super) fn counting(&self) -> Self {
         let mut counting = self.clone();
         let case = &mut counting.case;
@@ -346,7 +348,7 @@ impl Evaluation {
         counting
     }
 
-    /// The report of a case whose deadline passed before the judge answered.
+    /// Returns the report of a case whose deadline passed before the judge answered.
     fn timed_out(&self) -> Result<EvaluateResponse, ExecError> {
         let Self { job_id, setting, case, .. } = self;
         let outcome = Outcome::not_judged(Failed::late(case.request.timeout));
@@ -355,7 +357,7 @@ impl Evaluation {
     }
 }
 
-/// Error for a device that the judge cannot use. The submission is not at fault.
+/// Returns the error for a device that the judge cannot use. The submission did not cause it.
 fn no_device(what: String) -> ExecError {
     ExecError::Unavailable(format!("the device cannot be used to judge a torch kernel: {what}"))
 }
@@ -374,7 +376,7 @@ fn judged(
     let mut references = Vec::new();
     let mut init = None;
     for (oracle, session) in case.oracles.iter().zip(sessions.split_off(1)) {
-        // A reference defines the expected results, and gains nothing by a wrong time.
+        // A reference defines the expected results, and gains nothing from a wrong time.
         let session = session.unobserved();
         let loaded = Player::load(session, &oracle.submission, None, case.seed, timeout);
         let player = loaded.map_err(|failed| reference_failed(&oracle.path, failed.1))?;
@@ -386,14 +388,14 @@ fn judged(
     let Some(mut session) = sessions.pop() else {
         return Err(internal("judging", &std::io::Error::other("there is no runner")));
     };
-    // Measured before the submission is loaded, which could slow the runner down.
+    // Measured before the submission is loaded, since it could slow the runner down.
     let idle = match idle(&mut session) {
         Ok(idle) => idle,
         Err(RunnerFault::TimedOut) => {
             return Ok((Outcome::not_judged(Failed::late(timeout)), account));
         }
         Err(fault) => {
-            // The runner has no submission yet, so the submission is not at fault.
+            // The runner has not received the submission yet, so the submission is not the cause.
             let failed = Failed::of(fault, Stage::Load, timeout);
             let error = failed.of_environment();
             return Err(error.unwrap_or(ExecError::RunnersLost(failed.message)));
@@ -452,8 +454,8 @@ fn judged(
     Ok((Outcome::new(judged, player, shown, idle_ms), account))
 }
 
-/// Chooses the source of the inputs: the contract, `get_inputs()` of `maker`, or else inputs that its runner
-/// suggests.
+/// Chooses the source of the inputs: the contract, `get_inputs()` of `maker`, or otherwise inputs
+/// that its runner suggests.
 fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, ExecError> {
     if let Some(io) = case.request.kernel.io.as_ref().filter(|io| !io.args.is_empty()) {
         return Inputs::of_contract(io).map(Ok);
@@ -468,7 +470,7 @@ fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, 
     Ok(suggested.map_err(|fault| maker.failed(fault)))
 }
 
-/// Median time of an empty request to the runner.
+/// Returns the median time of an empty request to the runner.
 fn idle(session: &mut RunnerSession) -> Result<Duration, RunnerFault> {
     let mut times =
         (0..IDLE).map(|_| session.idle()).collect::<Result<Vec<Duration>, RunnerFault>>()?;
@@ -476,7 +478,8 @@ fn idle(session: &mut RunnerSession) -> Result<Duration, RunnerFault> {
     Ok(times[IDLE / 2])
 }
 
-/// Error for a reference that fails: the request is invalid, unless the environment is at fault.
+/// Returns the error for a reference that fails. The request is invalid, unless the environment is
+/// the cause.
 pub(super) fn reference_failed(path: &str, failed: Failed) -> ExecError {
     if let Some(error) = failed.of_environment() {
         return error;

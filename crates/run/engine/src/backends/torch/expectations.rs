@@ -13,8 +13,9 @@ pub(super) struct Expectations {
     /// Expected values that do not depend on the call, by the names of outputs.
     pub data: BTreeMap<String, Value>,
     pub references: Vec<ReferencePlayer>,
-    /// Paths of the arguments that the references changed in their first call, beside those that the contract
-    /// names. Their contents after a call are expected, too. `None` before the first call.
+    /// Paths of the arguments that the references changed in their first call, in addition to those
+    /// that the contract names. Their contents after a call are expected outputs, too. `None`
+    /// before the first call.
     pub changed: Option<Vec<String>>,
 }
 
@@ -37,7 +38,7 @@ impl Expectations {
         let mut expected = self.data.clone();
         if let (Inputs::Made, Some(maker)) = (inputs, self.references.first_mut()) {
             let made = maker.player.show(inputs, seed).map_err(Stop::Reference)?;
-            // Copied before the maker's call, which may change its inputs.
+            // The inputs are copied before the maker's call, which may change them.
             let shown = candidate.show_as(&maker.player, &made).map_err(Stop::Candidate)?;
             expected.extend(maker.played(inputs, &made, generator, None)?);
             note_changed(&mut self.changed, maker, inputs, &made)?;
@@ -78,13 +79,13 @@ fn note_changed(
 }
 
 impl ReferencePlayer {
-    /// Whether the candidate must return a value of that name.
+    /// Returns whether the candidate must return a value with this name.
     pub(super) fn counts(&self, name: &String) -> bool {
         is_gradient(name) || self.outputs.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// Calls the reference, and returns the results that count. `only`: names of the outputs that count. The
-    /// reference may return only those.
+    /// Calls the reference, and returns the results that the candidate must return. With `only`,
+    /// these are the outputs with these names, and the reference may return only those.
     pub(super) fn played(
         &mut self,
         inputs: &Inputs,

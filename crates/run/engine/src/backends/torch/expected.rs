@@ -1,5 +1,5 @@
-//! Expected outputs of a device kernel, computed by torch kernels on the CPU. They are computed for the
-//! contract's inputs, and for inputs from seeds that the kernel does not know.
+//! Expected outputs of a device kernel, computed by torch kernels on the CPU. They are computed for
+//! the contract's inputs, and for inputs from secret seeds.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,27 +39,29 @@ struct Wanted {
 pub(super) struct Computation {
     wanted: Vec<Wanted>,
     io: IoContract,
-    /// Seeds of further inputs. Outputs are computed for them in order, as far as time and memory allow.
+    /// Seeds of further inputs. Outputs are computed for them in order, while time and memory allow
+    /// it.
     seeds: Vec<u64>,
     timeout: f64,
 }
 
-/// Number of further input sets that a kernel is verified on. Slow references and large outputs get the
-/// minimum, or fewer at the limits below.
+/// Number of further input sets on which a kernel is verified. Slow references and large outputs
+/// get the minimum, or fewer at the limits below.
 const SETS: RangeInclusive<usize> = 3..=16;
 
 /// Time limit for sets beyond the minimum.
 const TIME_FOR_MORE: Duration = Duration::from_millis(200);
 
-/// Limits in bytes on the outputs of all sets: for sets beyond the minimum, and for any sets.
+/// Limits on the total size of the outputs of all sets, in bytes: for sets beyond the minimum, and
+/// for any sets.
 const BYTES_FOR_MORE: u64 = 64 << 20;
 const MOST_SET_BYTES: u64 = 2 << 30;
 
-/// Share of the request's timeout by which further sets must end, if each takes as long as the slowest so
-/// far.
+/// Share of the request's timeout within which further sets must end, if each takes as long as the
+/// slowest so far.
 const SHARE_OF_TIMEOUT: f64 = 0.8;
 
-/// Computes the outputs that torch kernels define, into files in `directory`.
+/// Computes the outputs that torch kernels define, and writes them to files in `directory`.
 pub(crate) async fn expectations(
     backend: &TorchBackend,
     job: &ActiveOrder<'_>,
@@ -82,7 +84,7 @@ pub(crate) async fn expectations(
     if wanted.is_empty() {
         return Ok(ComputedOutputs::default());
     }
-    // Expected values given as data belong to the contract's inputs alone.
+    // Expected values in the contract's data apply only to the contract's inputs.
     let others = request.measure.inputs == InputChoice::Fresh
         && request.sanitize == Sanitize::Off
         && request.expected.values().all(|expected| expected.data.is_none());
@@ -128,23 +130,23 @@ fn empty_file(path: &Path) -> Result<File, ExecError> {
     })
 }
 
-/// Limit in bytes on an answer, which is only a count or an error.
+/// Maximum size of an answer, which is only a count or an error, in bytes.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
 
 impl Wanted {
-    /// Path of the kernel in the request, for error messages.
+    /// Returns the path of the kernel in the request, for error messages.
     fn path(&self) -> String {
         format!("expected.{}.kernel", self.outputs[0])
     }
 }
 
 impl Computation {
-    /// Names of the outputs, in the order of their files.
+    /// Returns the names of the outputs, in the order of their files.
     fn names(&self) -> impl Iterator<Item = &String> {
         self.wanted.iter().flat_map(|wanted| &wanted.outputs)
     }
 
-    /// Computes the outputs, and returns for how many of the seeds. Blocking.
+    /// Computes the outputs, and returns the number of seeds for which it did. Blocking.
     pub(super) fn carried_out(
         &self,
         sessions: Vec<RunnerSession>,
@@ -162,7 +164,7 @@ impl Computation {
             sets.bytes = outputs.values().map(|elements| elements.len() as u64).sum();
             outputs.iter().try_for_each(|(name, elements)| match files.get_mut(name) {
                 Some(file) => file.write_all(elements).map_err(|error| {
-                    ExecError::Unavailable(format!("cannot write what is expected: {error}"))
+                    ExecError::Unavailable(format!("cannot write the expected outputs: {error}"))
                 }),
                 None => Ok(()),
             })
@@ -172,7 +174,8 @@ impl Computation {
         if !inputs.can_vary() || self.seeds.is_empty() || !sets.may_grow(self.timeout) {
             return Ok(0);
         }
-        // The results of a reference that keeps state depend on earlier calls, and mean nothing for other inputs.
+        // The results of a reference that keeps state depend on earlier calls, and are meaningless
+        // for other inputs.
         if sets.timed(|| computed(&mut references, &inputs, None))? != first {
             return Ok(0);
         }
@@ -187,7 +190,8 @@ impl Computation {
     }
 }
 
-/// Computes the outputs of all references, by name, for inputs of a seed or for the contract's.
+/// Computes the outputs of all references by name, for inputs from a seed or for the contract's
+/// inputs.
 fn computed(
     references: &mut [Reference<'_>],
     inputs: &Inputs,
@@ -247,7 +251,8 @@ impl<'a> Reference<'a> {
         Ok(Self { wanted, player, seed })
     }
 
-    /// Computes the elements of the outputs, by name, for inputs of a seed or for the contract's.
+    /// Computes the elements of the outputs by name, for inputs from a seed or for the contract's
+    /// inputs.
     fn computed(
         &mut self,
         inputs: &Inputs,

@@ -9,17 +9,17 @@ use warpgauge_torch::{RunnerError, RunnerFault};
 pub(super) enum Stage {
     /// Running its module, or constructing its object.
     Load,
-    /// Making inputs, or a call.
+    /// Generating inputs, or a call.
     Call,
 }
 
-/// Component at fault.
+/// Component that caused a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
     Submission,
-    /// The submission or an overloaded machine. A retry with other runners shows which.
+    /// The submission or an overloaded machine. A retry with other runners shows which of them.
     Unsure,
-    /// The process that runners are forked from, which has ended.
+    /// The process from which runners are forked has ended.
     Parent,
     /// This machine.
     Machine,
@@ -38,13 +38,13 @@ pub(super) struct Failed {
     pub blame: Blame,
 }
 
-/// Why an evaluation ends before its last call.
+/// Reasons why an evaluation ends before its last call.
 pub(super) enum Stop {
     Candidate(Failed),
     Reference(Failed),
     /// A fault of the machine, with a message.
     Broken(String),
-    /// There is a reason against the candidate.
+    /// A check of the candidate failed, and its reason is recorded.
     Wrong,
 }
 
@@ -61,7 +61,7 @@ const KNOWN: [FailureCode; 25] = [
     FailureCode::NoKernel,
     FailureCode::NotSupported,
     FailureCode::NoGradient,
-    // From compiling an extension.
+    // These come from the compilation of an extension.
     FailureCode::CompilerTimeout,
     FailureCode::CompilerCpuLimit,
     FailureCode::CompilerFileLimit,
@@ -78,7 +78,7 @@ const KNOWN: [FailureCode; 25] = [
     FailureCode::InvalidSource,
 ];
 
-/// Limit in bytes on a message and on a traceback in a report.
+/// Maximum size of a message and of a traceback in a report, in bytes.
 const MOST_TEXT: usize = 16 << 10;
 
 impl Failed {
@@ -94,16 +94,16 @@ impl Failed {
                     "{} did not end within {timeout} s, and the process was stopped; look for endless loops, or \
                      raise `timeout` (to 600 s at most)",
                     match stage {
-                        Stage::Load => "running the source and making its object",
-                        Stage::Call => "making inputs, or a call,",
+                        Stage::Load => "running the source and creating its object",
+                        Stage::Call => "generating inputs, or a call,",
                     }
                 ),
             ),
             RunnerFault::Died(how) => plain(
                 FailureCode::WorkerDied,
                 format!(
-                    "its process ended ({how}), as it does where the submission ends it, accesses \
-                     memory that is not its own, or takes more than there is"
+                    "its process ended ({how}), which happens if the submission ends it, accesses \
+                     memory that it does not own, or uses more memory than available"
                 ),
             ),
             RunnerFault::DiedWithParent => {
@@ -126,7 +126,7 @@ impl Failed {
         Self { stage, code, message, line: None, traceback: None, blame }
     }
 
-    /// Error for a failure that is not the submission's fault: there is no verdict.
+    /// Returns the error for a failure that the submission did not cause: there is no verdict.
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         let what = || self.message.clone();
         match self.blame {
@@ -139,21 +139,21 @@ impl Failed {
         }
     }
 
-    /// Failure for a deadline that passed while results were being judged.
+    /// Returns the failure for a deadline that passed while results were being judged.
     pub(super) fn late(timeout: f64) -> Self {
         let message = format!(
-            "calls and the comparison of what they returned did not end within {timeout} s; ask \
+            "calls and the comparison of their results did not end within {timeout} s; ask \
              for fewer trials, or raise `timeout` (to 600 s at most)"
         );
         Self::plain(Stage::Call, FailureCode::Timeout, message)
     }
 
-    /// Failure for results that cannot be used.
+    /// Returns the failure for results that cannot be used.
     pub(super) fn unusable(message: String) -> Self {
         Self::plain(Stage::Call, FailureCode::UnusableOutput, bounded(message))
     }
 
-    /// Failure for a device with too little memory.
+    /// Returns the failure for a device with too little memory.
     pub(super) fn no_room(message: String) -> Self {
         Self::plain(Stage::Call, FailureCode::OutOfMemory, message)
     }
@@ -168,10 +168,10 @@ impl Failed {
 }
 
 fn must_not_run(why: &str) -> String {
-    format!("between its answer and the next call it must not run: {why}")
+    format!("between its answer and the next call, the process must not run: {why}")
 }
 
-/// Truncates a long text to its end, which is the most useful part of a traceback.
+/// Truncates a long text at its beginning, since the end of a traceback is the most useful part.
 fn bounded(mut text: String) -> String {
     if text.len() > MOST_TEXT {
         let mut from = text.len() - MOST_TEXT;

@@ -1,4 +1,4 @@
-//! Expected results of a torch kernel, computed by device kernels for the contract's own inputs.
+//! Expected results of a torch kernel, computed by device kernels for the contract's inputs.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, OutputReport};
 use warpgauge_tensor::{Blob, TensorData};
 
-/// Runs device kernels that define expected outputs of a torch kernel, for the contract's own inputs. Their
-/// outputs replace the kernels in the request as data.
+/// Runs device kernels that define expected outputs of a torch kernel, for the contract's inputs.
+/// In the request, their outputs replace the kernels as data.
 pub(super) async fn expected_from_device(
     evaluator: &dyn Evaluator,
     job: &ActiveOrder<'_>,
@@ -51,7 +51,7 @@ pub(super) async fn expected_from_device(
     Ok(())
 }
 
-/// Contents of an output as tensor data of a request.
+/// Returns the content of an output as tensor data of a request.
 fn content(output: &OutputReport) -> Option<TensorData> {
     Some(TensorData {
         dtype: Some(output.dtype),
@@ -62,7 +62,7 @@ fn content(output: &OutputReport) -> Option<TensorData> {
     })
 }
 
-/// Moves the problems of a reference to its path in the request.
+/// Converts the paths of a reference's problems to paths in the request.
 fn at(error: ExecError, path: &str) -> ExecError {
     let ExecError::Invalid(problems) = error else { return error };
     let moved = problems.into_iter().map(|problem| match problem.path.strip_prefix("kernel") {
@@ -72,12 +72,12 @@ fn at(error: ExecError, path: &str) -> ExecError {
     ExecError::Invalid(moved.collect())
 }
 
-/// Error for a reference without outputs, which is the contract's fault.
+/// Returns the error for a reference without outputs, which the contract causes.
 fn not_left(report: &EvaluateResponse, path: &str) -> ExecError {
     let result = &report.kernel_exec_result;
     let failure = report.failure.as_ref().map(|failure| &failure.message);
     let why = result.compilation_error.as_ref().or(failure).or(result.validation_error.as_ref());
-    let why = why.map_or("it leaves no outputs", String::as_str);
+    let why = why.map_or("it produces no outputs", String::as_str);
     ExecError::Invalid(vec![Problem {
         path: path.to_owned(),
         code: FailureCode::ReferenceFailed,

@@ -1,6 +1,6 @@
-//! Functions that callers send. Each call runs in a fresh fork, or in a fork that ran an earlier call on the
-//! same terms. It runs on the CPU, or on a GPU under the device's lease. The result is for the caller alone;
-//! this module does not inspect it.
+//! Functions that callers send. Each call runs in a fresh fork, or in a fork that ran an earlier
+//! call on the same terms. It runs on the CPU, or on a GPU under the device's lease. Only the
+//! caller uses the result; this module does not inspect it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -160,7 +160,7 @@ impl Functions {
         })
     }
 
-    /// Starts a process for calls, with its permit and, on a GPU, the device's lease.
+    /// Starts a process for calls, with a permit and, on a GPU, the device's lease.
     async fn seated(
         &self,
         side: &Arc<Side>,

@@ -10,14 +10,14 @@ use warpgauge_validate::{Reason, ReasonCode};
 const GRADIENT: &str = "grad.";
 const OF_PARAMETER: &str = "grad.parameters.";
 
-/// Whether a value of that name is a gradient.
+/// Returns whether a value with this name is a gradient.
 pub(super) fn is_gradient(name: &str) -> bool {
     name.starts_with(GRADIENT)
 }
 
-/// Returns a reason if an expected gradient is missing. The candidate may arrange its parameters differently.
-/// Gradients of reference parameters that it lacks may be absent if its own additional gradients are at least
-/// as large together.
+/// Returns a reason if an expected gradient is missing. The candidate may arrange its parameters
+/// differently. Gradients of reference parameters that the candidate lacks may be absent if its
+/// additional gradients have at least the same total size.
 pub(super) fn missing(
     values: &Named,
     expected: &BTreeMap<String, Value>,
@@ -32,11 +32,11 @@ pub(super) fn missing(
     let replaced: u64 = arranged.iter().map(|(_, value)| value.bytes()).sum();
     let lacking = if own < replaced { arranged.first() } else { None };
     let (absent, _) = missed.first().or(lacking)?;
-    let message = format!("it gives no gradient `{absent}`, which the reference does");
+    let message = format!("it returns no gradient `{absent}`, but the reference does");
     Some(Reason::new(ReasonCode::OutputMismatch, message))
 }
 
-/// Names of gradients that only one side has.
+/// Returns the names of gradients that only one side has.
 pub(super) fn unchecked(values: &Named, expected: &BTreeMap<String, Value>) -> Vec<String> {
     let own = values.iter().map(|(name, _)| name);
     let own = own.filter(|name| is_gradient(name) && !expected.contains_key(*name));
@@ -62,7 +62,7 @@ pub(super) fn separated(values: Named, root: &str, inputs: &Inputs) -> (Named, N
         } else if let Some(parameter) = name.strip_prefix(&of_parameters) {
             gradients.push((format!("{OF_PARAMETER}{parameter}"), value));
         } else {
-            // Contents of arguments after the call, which are named by their paths alone.
+            // These are contents of arguments after the call; their names are only their paths.
             returned.push((name, value));
         }
     }

@@ -1,7 +1,8 @@
-//! A device's lease, and the work on the device beside and after an order: the next order's processes create
-//! their contexts, and old processes release their memory. Both would disturb timed work, which therefore waits for
-//! them: torch kernels once they are loaded and verified (`DeviceNoise`), other orders before they begin
-//! (`Host::quiet_lease`). Functions do not wait.
+//! A device's lease, and the work on the device beside and after an order. The next order's
+//! processes create their contexts, and old processes release their memory. Both would disturb
+//! timed work. Torch kernels therefore wait for the end of this work after they are loaded and
+//! verified (`DeviceNoise`), and other orders before they begin (`Host::quiet_lease`). Functions do
+//! not wait.
 
 use std::future::Future;
 use std::os::unix::net::UnixStream;
@@ -15,7 +16,7 @@ use super::runs::Side;
 use warpgauge_torch::{DeviceNoise, Killer};
 use warpgauge_worker::{Fleet, Lease};
 
-/// Limit on the wait for the end of an order's processes.
+/// Time limit for the end of an order's processes.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// A device's lease. Dropping it releases the device.
@@ -33,14 +34,14 @@ impl Held {
         Self { lease: Some(lease), side, fleet, judged: false, ending: Mutex::default() }
     }
 
-    /// Marks the lease as one for an order that takes a judge process.
+    /// Marks the lease as one for an order with a judge process.
     pub(super) fn judged(mut self) -> Self {
         self.judged = true;
         self
     }
 
-    /// Adds runners that must end before the device counts as quiet again. Other code ends them. Returns those of
-    /// earlier evaluations that have not ended yet.
+    /// Adds runners that must end before the device counts as quiet again; other code ends them.
+    /// Returns the runners of earlier evaluations that have not ended yet.
     pub(super) fn ends(&self, runners: impl IntoIterator<Item = Killer>) -> Vec<Killer> {
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
         ending.retain(|runner| !runner.gone_by(Instant::now()));
@@ -49,18 +50,18 @@ impl Held {
         earlier
     }
 
-    /// The lease, and the runners that must end before the device counts as quiet again.
+    /// Returns the lease, and the runners that must end before the device counts as quiet again.
     pub(super) fn parts(&mut self) -> (Option<&mut Lease>, &Mutex<Vec<Killer>>) {
         (self.lease.as_mut(), &self.ending)
     }
 
-    /// Starts the next order's runners now, which create their contexts. Nothing may be timed before the returned noise
-    /// ends, which includes the end of the runners in `ending`.
+    /// Starts the next order's runners, which create their contexts. Nothing may be timed before
+    /// the returned noise ends; it includes the end of the runners in `ending`.
     pub(super) fn makes_next(&self, ending: Vec<Killer>) -> Option<DeviceNoise> {
         let side = Arc::clone(&self.side);
         let (end, other) = UnixStream::pair().ok()?;
         tokio::spawn(async move {
-            // The processes of earlier orders must be gone, too.
+            // The processes of earlier orders must have ended, too.
             let noise = async { Arc::clone(&side.noise).write_owned().await.downgrade() };
             let made = tokio::join!(noise, gone(ending), side.runners.replenish());
             drop((made, other));
@@ -87,7 +88,8 @@ impl Drop for Held {
         let ending = std::mem::take(self.ending.get_mut().unwrap_or_else(PoisonError::into_inner));
         // Preparations for later orders do not delay an order that already waits for a device.
         let is_wanted = self.fleet.waiting() > 0;
-        // Queued while the lease is still held, so that the next holder's wait for quiet includes this work.
+        // Queued while the lease is still held, so that the next holder's wait for a quiet device
+        // includes this work.
         let mut noise = Box::pin(Arc::clone(&side.noise).read_owned());
         let queued = noise.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         runtime.spawn(async move {

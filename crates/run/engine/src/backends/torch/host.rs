@@ -1,6 +1,6 @@
-//! Order of the calls of one evaluation on the CPU. First comes one call with the contract's own inputs, then
-//! one to warm up, and then the timed calls. If inputs vary, each later call gets new ones. All calls are
-//! verified.
+//! Sequence of the calls of one evaluation on the CPU. First comes one call with the contract's
+//! inputs, then one warm-up call, and then the timed calls. If inputs vary, each later call gets
+//! new ones. All calls are verified.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,13 +21,13 @@ use warpgauge_statistics::StopReason;
 use warpgauge_torch::{ModuleParameter, TensorAt};
 use warpgauge_validate::Reason;
 
-/// Untimed calls between the first call and the timed ones.
+/// Number of untimed calls between the first call and the timed ones.
 pub(super) const WARMUP: u32 = 1;
 
-/// Minimum number of timed calls, however long they take.
+/// Minimum number of timed calls, regardless of their duration.
 const LEAST: usize = 3;
 
-/// Copies the reference's parameters and buffers to the candidate's, by way of the judge.
+/// Copies the reference's parameters and buffers to those of the candidate, through the judge.
 pub(super) fn share_parameters(players: &Players) -> Result<Option<TorchParameters>, Stop> {
     players.share_parameters(&mut |(reference, theirs), (candidate, own)| {
         let elements = reference.elements(theirs).map_err(Stop::Reference)?;
@@ -35,7 +35,7 @@ pub(super) fn share_parameters(players: &Players) -> Result<Option<TorchParamete
     })
 }
 
-/// Calls of both sides, each verified before the next.
+/// Calls of both sides. Each is verified before the next.
 pub(super) struct HostCalls<'a> {
     pub players: &'a mut Players,
     pub verification: &'a mut Verification,
@@ -43,8 +43,8 @@ pub(super) struct HostCalls<'a> {
 }
 
 impl HostCalls<'_> {
-    /// Makes all calls: the first with the seed `own`, the others with `seeds`. `before` has the hashes of
-    /// the candidate's parameters before any call.
+    /// Makes all calls: the first with the seed `own`, the others with `seeds`. `before` contains
+    /// the hashes of the candidate's parameters before any call.
     pub(super) fn run(
         &mut self,
         plan: Option<Plan>,
@@ -68,7 +68,8 @@ impl HostCalls<'_> {
             _ => Vec::new(),
         };
         self.verification.same_parameters(before, &now, &changing)?;
-        // Data read since the candidate's last answer count only if it has remained stopped.
+        // Data that were read since the candidate's last answer are only valid if it has remained
+        // stopped.
         self.players.candidate.still_stopped().map_err(Stop::Candidate)
     }
 
@@ -124,7 +125,7 @@ impl HostCalls<'_> {
         Ok(())
     }
 
-    /// Makes a call that is not the first.
+    /// Makes a later call than the first.
     fn next(&mut self, seeds: Seeds) -> Result<Duration, Stop> {
         let seed = self.players.seeds_of(seeds, 1).into_iter().flatten().next();
         self.call(seed, false)

@@ -62,17 +62,18 @@ pub(super) enum Inputs {
         source: TorchInputSource,
         rule: Option<String>,
     },
-    /// Arguments that `get_inputs()` makes: the reference's, or the candidate's if there is no reference.
+    /// Arguments from `get_inputs()` of the reference, or of the candidate if there is no
+    /// reference.
     Made,
 }
 
-/// Returns whether Python code sees an argument: it takes what a structure of a CUDA kernel names, and no scratch memory of
-/// that kernel.
+/// Returns whether Python code receives an argument. It receives the members of a CUDA kernel's
+/// structures, but neither compile-time constants nor scratch memory of that kernel.
 fn is_seen(arg: &ArgSpec) -> bool {
     !arg.is_meta && !arg.is_private()
 }
 
-/// Returns the arguments that Python code gets.
+/// Returns the arguments that Python code receives.
 pub(super) fn passed_to_python(io: &IoContract) -> impl Iterator<Item = &ArgSpec> {
     io.args.iter().filter(|arg| is_seen(arg) && arg.role != Role::Output)
 }
@@ -115,7 +116,7 @@ impl Inputs {
                 SuggestedInput::Value { name, value } => Argument::Value { name, value },
                 SuggestedInput::Tensor { name, dtype, shape, init } => {
                     let bytes = shape::bytes(&shape, dtype).map_err(|error| error.to_string())?;
-                    left = left.checked_sub(bytes).ok_or("the inputs take too much memory")?;
+                    left = left.checked_sub(bytes).ok_or("the inputs need too much memory")?;
                     ElementGenerator::new(&init, dtype, &shape)
                         .map_err(|error| error.to_string())?;
                     let content = Content::Init(Box::new(init.reseeded(seed)));
@@ -132,7 +133,7 @@ impl Inputs {
         })
     }
 
-    /// Whether each call can get different inputs.
+    /// Returns whether each call can get different inputs.
     pub(super) fn can_vary(&self) -> bool {
         match self {
             Self::Given { arguments, .. } => arguments.iter().any(|argument| {
@@ -142,7 +143,7 @@ impl Inputs {
         }
     }
 
-    /// Outputs that the contract names; empty if it names none.
+    /// Returns the outputs that the contract names; empty if it names none.
     pub(super) fn outputs(&self) -> &[Output] {
         match self {
             Self::Given { outputs, .. } => outputs,
@@ -150,18 +151,20 @@ impl Inputs {
         }
     }
 
-    /// Root of the paths of results: `returned` if the contract names outputs, else `output`.
+    /// Returns the root of the paths of results: `returned` if the contract names outputs,
+    /// otherwise `output`.
     pub(super) fn root(&self) -> &'static str {
         if self.outputs().is_empty() { "output" } else { "returned" }
     }
 
-    /// Paths of the arguments that the contract lets a call change, such as `[2]`.
+    /// Returns the paths of the arguments that the contract allows a call to change, such as `[2]`.
     pub(super) fn changing(&self) -> Vec<String> {
         let arguments = self.outputs().iter().filter_map(|output| output.argument);
         arguments.map(|argument| format!("[{argument}]")).collect()
     }
 
-    /// Layout of the arguments for a runner; `None` if `get_inputs()` makes them.
+    /// Returns the layout of the arguments for a runner, or `None` if `get_inputs()` generates
+    /// them.
     pub(super) fn tree(&self) -> Option<TreeOf<TensorLayout>> {
         match self {
             Self::Given { arguments, .. } => {
@@ -171,7 +174,8 @@ impl Inputs {
         }
     }
 
-    /// Name of the argument at a path, or `inputs` followed by the path if it has no name.
+    /// Returns the name of the argument at a path, or `inputs` followed by the path if it has no
+    /// name.
     pub(super) fn name_of(&self, place: &str) -> String {
         let shown = self.shown(None).arguments;
         let index = place.trim_start_matches('[').split(']').next().and_then(|n| n.parse().ok());
@@ -179,8 +183,8 @@ impl Inputs {
         named.map_or_else(|| format!("inputs{place}"), |argument| argument.name.clone())
     }
 
-    /// Describes the inputs for a report. `made` holds the first call's arguments if `get_inputs()` made
-    /// them.
+    /// Describes the inputs for a report. `made` contains the first call's arguments if
+    /// `get_inputs()` generated them.
     pub(super) fn shown(&self, made: Option<&Tree>) -> TorchInputs {
         let (source, rule, arguments) = match self {
             Self::Given { arguments, source, rule, .. } => {
@@ -277,14 +281,14 @@ fn scalar_of(arg: &ArgSpec) -> Result<Scalar, String> {
         ScalarValue::Int(value) => match (i64::try_from(value), u64::try_from(value)) {
             (Ok(value), _) => Scalar::Int(value),
             (_, Ok(value)) => Scalar::Large(value),
-            _ => return Err("must be a whole number of 64 bits".to_owned()),
+            _ => return Err("must be a 64-bit integer".to_owned()),
         },
         ScalarValue::Float(value) => Scalar::Float { float: format!("{value:?}").to_lowercase() },
         ScalarValue::Bool(value) => Scalar::Bool(value),
     })
 }
 
-/// Arguments of a call in a runner's memory, with digests that show whether the call changed them.
+/// Arguments of a call in a runner's memory, and digests that show whether the call changed them.
 pub(super) struct Presented {
     pub arguments: Tree,
     /// One digest for each tensor among the arguments, in order.
@@ -292,7 +296,7 @@ pub(super) struct Presented {
 }
 
 impl Presented {
-    /// Tensors among the arguments, in order.
+    /// Returns the tensors among the arguments, in order.
     pub(super) fn tensors(&self) -> Vec<TensorAt> {
         let leaves = self.arguments.leaves("").into_iter();
         let tensors = leaves.filter_map(|(_, leaf)| match leaf {
@@ -302,7 +306,7 @@ impl Presented {
         tensors.collect()
     }
 
-    /// Digest of the contents of all tensors.
+    /// Returns the digest of the contents of all tensors.
     pub(super) fn digest(&self) -> Hash {
         let mut hasher = blake3::Hasher::new();
         self.digests.iter().for_each(|digest| {
@@ -311,7 +315,7 @@ impl Presented {
         hasher.finalize()
     }
 
-    /// Whether the tensors have the same contents as those of `other`.
+    /// Returns whether the tensors have the same contents as those of `other`.
     pub(super) fn has_content_of(&self, other: &Self) -> bool {
         self.digests == other.digests
     }
@@ -378,10 +382,10 @@ pub(super) fn copy(
     Ok(Presented { arguments, digests })
 }
 
-/// Takes digests of arguments that a runner made in its own memory.
+/// Computes digests of arguments that a runner generated in its memory.
 ///
 /// # Errors
-/// Fails if a tensor is not where the runner reports it.
+/// Fails if a tensor is not at the location that the runner reports.
 pub(super) fn as_made(session: &RunnerSession, arguments: Tree) -> Result<Presented, RunnerFault> {
     let mut digests = Vec::new();
     for (_, leaf) in arguments.leaves("") {
@@ -395,7 +399,7 @@ pub(super) fn as_made(session: &RunnerSession, arguments: Tree) -> Result<Presen
 /// Moves the elements of contiguous tensors of the nudge's type by units in the last place.
 ///
 /// # Errors
-/// Fails if a tensor is not where the runner reports it.
+/// Fails if a tensor is not at the location that the runner reports.
 pub(super) fn nudge(
     session: &RunnerSession,
     tensors: &[TensorAt],
@@ -454,18 +458,18 @@ fn write(
     });
     written.map_err(|error| session.fault_of(&error))?;
     match refused {
-        // The contract was validated before, so this is no error of the contract.
+        // The contract was validated before, so the contract did not cause this error.
         Some(error) => Err(RunnerFault::Forged(error.to_string())),
         None => Ok(hasher.finalize()),
     }
 }
 
-/// Digest of a tensor's current contents, in memory order if its strides are kept.
+/// Returns the digest of a tensor's current contents, in memory order if its strides are kept.
 pub(super) fn digest(session: &RunnerSession, tensor: &TensorAt) -> Result<Hash, RunnerFault> {
     Ok(blake3::hash(&stored(session, tensor)?))
 }
 
-/// The bytes that [`digest`] hashes.
+/// Returns the bytes that [`digest`] hashes.
 fn stored(session: &RunnerSession, tensor: &TensorAt) -> Result<Vec<u8>, RunnerFault> {
     let memory: &dyn SubmissionMemory = session.memory();
     let bytes = tensor.stored(MOST_BYTES).and_then(|stored| stored.read(memory, MOST_BYTES));

@@ -23,13 +23,13 @@ use warpgauge_validate::ResolvedTolerance;
 pub(super) struct Judged {
     pub findings: Findings,
     pub timed: Timed,
-    /// Further observations on a device.
+    /// Additional observations on a device.
     pub observed: Observed,
-    /// Failure that ended the evaluation, and whether a reference failed.
+    /// The failure that ended the evaluation, and whether it is that of a reference.
     pub failed: Option<(Failed, bool)>,
     pub parameters: Option<TorchParameters>,
     pub shown: Option<InputsShown>,
-    /// Message about a fault of the machine, because of which there is no verdict.
+    /// Message about a fault of the machine that prevented a verdict.
     pub broken: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Judge {
     pub tolerances: BTreeMap<String, ResolvedTolerance>,
     pub asked: AskedOutputs,
     pub plan: Option<Plan>,
-    /// Whether to compute gradients, too.
+    /// Whether to compute gradients.
     pub backward: bool,
     /// Whether the candidate is the reference of a comparison.
     pub is_reference: bool,
@@ -50,7 +50,7 @@ pub(super) struct Judge {
 
 impl Judge {
     /// Runs the evaluation on `gpu`, or on the CPU if it is `None`.
-    /// `noise`: processes that still start on the device.
+    /// `noise` are processes of earlier or later orders that still use the device.
     pub(super) fn run(
         mut self,
         gpu: Option<&Gpu>,
@@ -64,7 +64,8 @@ impl Judge {
             Err(Stop::Reference(failed)) => judged.failed = Some((failed, true)),
         }
         if gpu.is_none() {
-            // The next evaluation is timed on the same cores. A device's next lease waits for their end.
+            // The next evaluation is timed on the same cores. The next lease of a device waits for
+            // their end.
             self.players.stop_for_good();
         }
         (judged, self.players.candidate, self.players.account)

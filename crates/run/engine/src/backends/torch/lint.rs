@@ -1,4 +1,5 @@
-//! Finds ways to pass without doing the work, from the expected outputs of a few calls with different inputs.
+//! Finds useless kernels that would pass, based on the expected outputs of a few calls with
+//! different inputs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use warpgauge_validate::{
     sample,
 };
 
-/// Number of calls to examine, and the number if an output has few elements.
+/// Number of calls to examine, and number if an output has few elements.
 const CALLS: usize = 2;
 const CALLS_OF_FEW: usize = 3;
 
@@ -31,14 +32,14 @@ struct Seen {
 }
 
 impl Lint {
-    /// Whether to examine another call.
+    /// Returns whether to examine another call.
     pub(super) fn wants_call(&self) -> bool {
         let is_small = |seen: &Seen| needs_more_seeds(elements(seen.dtype, &seen.slices()));
         let few = self.expected.values().any(is_small);
         self.calls < if few { CALLS_OF_FEW } else { CALLS }
     }
 
-    /// Whether a tensor of this type and size could be a copy of an output.
+    /// Returns whether an output could be a copy of a tensor with this type and size.
     pub(super) fn could_be_copied(
         expected: &BTreeMap<String, Value>,
         dtype: Dtype,
@@ -51,19 +52,21 @@ impl Lint {
         expected.values().any(alike)
     }
 
-    /// Examines a call: its expected outputs, and the inputs that could be copies of them.
+    /// Examines a call: its expected outputs, and the inputs that outputs could be copies of.
     pub(super) fn see(&mut self, expected: &BTreeMap<String, Value>, inputs: &Named) {
         if !self.wants_call() {
             return;
         }
         expected.iter().for_each(|(name, value)| keep(&mut self.expected, name, value));
-        // An input that the call changes contains the expected output afterwards, and is no copy.
+        // An input that the call changes contains the expected output afterwards, so it does not
+        // count as copied.
         let kept = inputs.iter().filter(|(name, _)| !expected.contains_key(name));
         kept.for_each(|(name, value)| keep(&mut self.inputs, name, value));
         self.calls += 1;
     }
 
-    /// Returns what would pass for all examined calls. `seeded`: whether their inputs differ.
+    /// Returns the useless kernels that would pass all examined calls. `seeded`: whether the inputs
+    /// of the calls differ.
     pub(super) fn weaknesses(
         &self,
         tolerances: &BTreeMap<String, ResolvedTolerance>,

@@ -1,15 +1,17 @@
-//! Kernels in Python. Runner processes hold nothing but submissions; separate judge processes evaluate them.
+//! Kernels in Python. Runner processes contain only submissions; separate judge processes evaluate
+//! them.
 //!
-//! A judge process handles one order at a time; [`process`] is its entry point. The server starts it and
-//! hands it the runners. The judge owns seeds, inputs, expected values and the clock. On the CPU it writes
-//! the inputs of a call into the runner's memory after the previous call has ended. It reads the results from
-//! there while the runner is stopped, and compares its own copy. References run in separate processes.
+//! A judge process handles one order at a time; [`process`] is its entry point. The server starts
+//! it and passes the runners to it. The judge controls seeds, inputs, expected values and the
+//! clock. On the CPU it writes the inputs of a call into the runner's memory after the previous
+//! call has ended. It copies the results from there while the runner is stopped, and compares the
+//! copy. References run in separate processes.
 //!
-//! [`judge`] runs one evaluation. Its stages share `players`, which holds both sides. `host` and `gpu` order
-//! the calls, `expectations` computes what each call should return, `verification` collects findings, and
-//! `timing` holds the times. `player` is one submission in its runner, `inputs` its arguments and `values`
-//! its results. `backward` draws upstream gradients, `gradients` names them, and `report` builds the
-//! response.
+//! [`judge`] runs one evaluation. Its stages share `players`, which contains both sides. `host` and
+//! `gpu` contain the sequence of calls, `expectations` computes the expected results of each call,
+//! `verification` collects findings, and `timing` contains the times. `player` is one submission in
+//! its runner, `inputs` its arguments and `values` its results. `backward` generates upstream
+//! gradients, `gradients` names them, and `report` builds the response.
 //!
 //! `expected` computes expected outputs of device kernels with torch kernels, and `foreign` does the reverse.
 //! `comparison` judges several torch kernels. `builder` compiles extensions for runners. `counters` profiles
@@ -71,21 +73,21 @@ mod waiting;
 
 pub(crate) use functions::Functions;
 
-/// Limit in bytes on one tensor on the host, and on all host tensors that one call returns.
+/// Maximum size of one tensor on the host, and of all host tensors that one call returns, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Limit in bytes on a device result that the judge copies to the host. A larger result is compared in parts
-/// and not returned.
+/// Maximum size of a device result that the judge copies to the host, in bytes. A larger result is
+/// compared in parts and not returned.
 const MOST_FETCHED: u64 = 512 << 20;
 
-/// The same limit for floating-point results that the caller does not ask for. Copying and comparing a larger
-/// one on the host takes longer than all calls of a kernel.
+/// The same limit for floating-point results that the caller does not request. Copying and
+/// comparing a larger result on the host takes longer than all calls of a kernel.
 const MOST_FETCHED_UNASKED: u64 = 16 << 20;
 
 /// Backend that runs and judges kernels in Python.
 pub(crate) struct TorchBackend {
     host: Arc<Host>,
-    /// Processes of the CPU and the GPUs, or why PyTorch cannot be used.
+    /// Processes of the CPU and the GPUs, or the reason why PyTorch cannot be used.
     sides: Result<Sides, String>,
     references: ReferenceReports,
 }

@@ -1,6 +1,6 @@
-//! Measures how far rounding changes the references' results. Copies of the references' objects are called on
-//! inputs that are moved by units in the last place, before anything is verified. If no input can be moved,
-//! parameters are.
+//! Measures how much rounding changes the references' results. Copies of the references' objects
+//! are called on inputs that are moved by units in the last place, before anything is verified. If
+//! no input can be moved, parameters are moved instead.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(super) struct Noise(BTreeMap<String, OutputNoise>);
 #[derive(Default)]
 struct OutputNoise {
     runs: Vec<(Nudge, Dtype, Vec<u8>)>,
-    /// Shorter type in which the reference computes.
+    /// Shorter floating-point type in which the reference computes, if any.
     computes_in: Option<Dtype>,
 }
 
@@ -34,7 +34,7 @@ impl OutputNoise {
         runs.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output)).collect()
     }
 
-    /// Whether the output changed so much that the reference may not be deterministic.
+    /// Returns whether the output changed so much that the reference may not be deterministic.
     fn is_doubtful(&self) -> bool {
         let Some(((_, dtype, first), others)) = self.runs.split_first() else { return false };
         let others = Self::of(others);
@@ -42,7 +42,7 @@ impl OutputNoise {
         is_doubtful(*dtype, first, &measured)
     }
 
-    /// Whether the reference may compute the output in a shorter type.
+    /// Returns whether the reference may compute the output in a shorter type.
     fn may_round_inside(&self) -> bool {
         let Some(((_, dtype, first), others)) = self.runs.split_first() else { return false };
         may_round_inside(*dtype, first, &Self::of(others))
@@ -50,7 +50,7 @@ impl OutputNoise {
 }
 
 impl Noise {
-    /// Measured runs of one output.
+    /// Returns the measured runs of one output.
     pub(super) fn runs(&self, name: &str) -> Vec<NudgedRun<'_>> {
         self.0.get(name).map(|output| OutputNoise::of(&output.runs)).unwrap_or_default()
     }
@@ -59,13 +59,14 @@ impl Noise {
         self.0.values().any(OutputNoise::may_round_inside)
     }
 
-    /// Notes the type in which the reference computes, for all outputs that may follow from rounding inside.
+    /// Records the type in which the reference computes, for all outputs that may result from
+    /// rounding to a shorter type.
     fn set_shorter_type(&mut self, shorter: Option<Dtype>) {
         let outputs = self.0.values_mut().filter(|output| output.may_round_inside());
         outputs.for_each(|output| output.computes_in = shorter);
     }
 
-    /// Shorter type in which the reference of an output computes.
+    /// Returns the shorter type in which the reference of an output computes.
     pub(super) fn computes_in(&self, name: &str) -> Option<Dtype> {
         self.0.get(name)?.computes_in
     }
@@ -73,16 +74,16 @@ impl Noise {
 
 /// Makes calls of a copy of a reference on moved inputs.
 pub(super) trait NudgedCalls {
-    /// Element types of the tensors that the calls move.
+    /// Returns the element types of the tensors that the calls move.
     fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop>;
 
-    /// Makes one call, and returns the outputs that count, or samples of them, on the host.
+    /// Makes one call, and returns the relevant outputs, or samples of them, on the host.
     fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop>;
 }
 
 impl Noise {
-    /// Calls a copy of a reference on moved inputs. A reference that cannot be copied, or that rejects moved
-    /// inputs, adds no runs.
+    /// Calls a copy of a reference on moved inputs. A reference that cannot be copied, or that
+    /// rejects moved inputs, contributes no runs.
     pub(super) fn measure(
         &mut self,
         reference: &mut ReferencePlayer,
@@ -111,7 +112,7 @@ fn of_reference(
     let mut fewest: Option<usize> = None;
     let (mut done, mut is_quick, mut is_watched) = (0, true, false);
     while let Some(nudge) = planned.get(done).copied() {
-        // A fresh copy makes each call, so that no call depends on an earlier one.
+        // Each call is made by a fresh copy, so that no call depends on an earlier one.
         let player = &mut reference.player;
         player.session.aside(true).map_err(|fault| player.stopped(true, fault))?;
         let began = Instant::now();
@@ -150,8 +151,8 @@ fn of_reference(
     Ok(noise)
 }
 
-/// Returns the type of fewest bits in which a copy of a reference computes, by the types of what its operators
-/// return. Compiled code is not seen.
+/// Returns the shortest type in which a copy of a reference computes, judged by the types of its
+/// operators' results. Compiled code is not observed.
 fn shorter_type(
     reference: &mut ReferencePlayer,
     calls: &mut dyn NudgedCalls,
@@ -160,7 +161,7 @@ fn shorter_type(
     player.session.watch_aside().map_err(|fault| player.stopped(true, fault))?;
     match calls.call(reference, Nudge::NONE) {
         Ok(_) => {}
-        // Compiled code may reject being watched.
+        // Compiled code may reject being observed.
         Err(Stop::Reference(_)) => return Ok(None),
         Err(stop) => return Err(stop),
     }
@@ -186,7 +187,8 @@ impl NudgedCalls for HostNudges<'_> {
             None => {
                 let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
                 let again = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
-                // Inputs that differ each time would change the result more than moving them does.
+                // Inputs that differ at each generation would change the result more than moving
+                // them does.
                 if !shown.has_content_of(&again) {
                     return Ok(Vec::new());
                 }
@@ -215,8 +217,8 @@ impl NudgedCalls for HostNudges<'_> {
     }
 }
 
-/// Element types to move: those of the inputs, or those of the parameters if no input can be moved. The flag
-/// says whether they are the parameters'.
+/// Returns the element types to move: those of the inputs, or those of the parameters if no input
+/// can be moved. The flag is true for parameters.
 pub(super) fn moved_types(inputs: Vec<Dtype>, player: &Player) -> (Vec<Dtype>, bool) {
     let parameters = trained(&player.loaded.parameters);
     let of_parameters = nudges(inputs.iter().copied(), None).is_empty() && !parameters.is_empty();
@@ -224,7 +226,7 @@ pub(super) fn moved_types(inputs: Vec<Dtype>, player: &Player) -> (Vec<Dtype>, b
     (if of_parameters { types.collect() } else { inputs }, of_parameters)
 }
 
-/// Locations of the trained parameters.
+/// Returns the locations of the trained parameters.
 pub(super) fn trained(parameters: &[ModuleParameter]) -> Vec<TensorAt> {
     let trained = parameters.iter().filter(|parameter| parameter.trained);
     trained.map(|parameter| parameter.tensor.clone()).collect()

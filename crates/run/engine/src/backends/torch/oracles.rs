@@ -1,4 +1,4 @@
-//! What a request expects: its reference kernels, and values that it gives as data.
+//! Expectations of a request: its reference kernels, and the values in its data.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub(super) struct Oracle {
     pub outputs: Option<Vec<String>>,
     /// Path of the reference in the request, for error messages.
     pub path: String,
-    /// Whether the candidate's constructor gets this reference's constructor arguments.
+    /// Whether the candidate's constructor receives this reference's constructor arguments.
     pub lends_init: bool,
 }
 
-/// Distinct references of a request, with the outputs that they define.
+/// Returns the distinct references of a request, with the outputs that they define.
 pub(super) fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
     let mut found: BTreeMap<String, (&KernelCode, Vec<String>)> = BTreeMap::new();
     for (name, expected) in &request.expected {
@@ -41,7 +41,7 @@ pub(super) fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
     found.into_values().map(oracle).collect()
 }
 
-/// Expected values that the request gives as data, by output name.
+/// Returns the expected values in the request's data, by output name.
 pub(super) fn data_of(request: &EvaluateRequest) -> Result<BTreeMap<String, Value>, ExecError> {
     let mut values = BTreeMap::new();
     let args = request.kernel.io.iter().flat_map(|io| &io.args);

@@ -15,13 +15,14 @@ use super::gradients::separated;
 use super::inputs::{self, Inputs, Output, Presented};
 use super::values::{Named, Value, copied};
 
-/// Class names to look for in a reference, in this order, as KernelBench uses them.
+/// Class names to look for in a reference, in this order, as in KernelBench.
 pub(super) const REFERENCE: &[&str] = &["Model", "ModelNew"];
 
 /// Class names to look for in a candidate, in this order.
 pub(super) const CANDIDATE: &[&str] = &["ModelNew", "Model"];
 
-/// The part of a kernel's code that its runner gets. `preferred` are class names to look for.
+/// Returns the part of a kernel's code that its runner receives. `preferred` are class names to
+/// look for.
 pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> TorchSubmission {
     let none = KernelMetadata::default();
     let metadata = kernel.metadata.as_ref().unwrap_or(&none);
@@ -37,8 +38,8 @@ pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> TorchSubmis
     }
 }
 
-/// The same for Python code that takes the arguments of a kernel for a device: each parameter gets the argument of its
-/// name, or else the next tensor that is read.
+/// Like [`submission`], for Python code that takes the arguments of a kernel for a device. Each
+/// parameter gets the argument with its name, or otherwise the next tensor that is read.
 pub(super) fn submission_for(
     kernel: &KernelCode,
     preferred: &[&str],
@@ -68,8 +69,8 @@ pub(super) struct Played {
 }
 
 impl Player {
-    /// Loads a submission. `init` are its constructor's arguments. `timeout` is the request's in seconds, for
-    /// messages.
+    /// Loads a submission. `init` are its constructor's arguments. `timeout` is that of the request
+    /// in seconds, for messages.
     pub(super) fn load(
         mut session: RunnerSession,
         submission: &TorchSubmission,
@@ -99,18 +100,19 @@ impl Player {
         self.session.still_stopped().map_err(|fault| self.failed(fault))
     }
 
-    /// Makes each further call compute gradients, too.
+    /// Makes each further call compute gradients.
     pub(super) fn begin_backward(&mut self, upstream: &[GradientInput]) -> Result<(), Failed> {
         self.backward = true;
         self.session.backward(upstream).map_err(|fault| self.failed(fault))
     }
 
-    /// Failure of a submission whose results cannot be used.
+    /// Returns the failure of a submission whose results cannot be used.
     pub(super) fn unusable(&self, reason: Reason) -> Failed {
         Failed::unusable(reason.message)
     }
 
-    /// Puts the inputs of a call in place: those that are given, or else those that the submission makes.
+    /// Puts the inputs of a call in place: the given ones, or otherwise those that the submission
+    /// generates.
     pub(super) fn show(&mut self, inputs: &Inputs, seed: Option<u64>) -> Result<Presented, Failed> {
         let session = &mut self.session;
         let shown = match inputs {
@@ -129,8 +131,8 @@ impl Player {
         copied.map_err(|fault| self.failed(fault))
     }
 
-    /// Calls the submission and copies its results before it can go on. `only`: names of the outputs that
-    /// count. The submission may return only those.
+    /// Calls the submission and copies its results before it can continue. With `only`, the
+    /// relevant outputs are those with these names, and the submission may return only those.
     pub(super) fn play(
         &mut self,
         inputs: &Inputs,
@@ -154,7 +156,7 @@ impl Player {
         }))
     }
 
-    /// Contents of an argument after the call.
+    /// Returns the contents of an argument after the call.
     fn argument(&self, shown: &Presented, index: usize) -> Result<Value, Failed> {
         let TreeOf::List(arguments) = &shown.arguments else { return Ok(Value::Nothing) };
         let Some(TreeOf::Tensor(tensor)) = arguments.get(index) else { return Ok(Value::Nothing) };
@@ -168,8 +170,8 @@ impl Player {
         bytes.map_err(|error| self.failed(self.session.fault_of(&error)))
     }
 
-    /// Reads the contents, after a call, of the arguments that `wanted` selects by path and layout. Names
-    /// come from the contract where it gives them.
+    /// Reads the contents, after a call, of the arguments that `wanted` selects by path and layout.
+    /// Names come from the contract if it gives them.
     pub(super) fn arguments_where(
         &self,
         inputs: &Inputs,
@@ -213,7 +215,7 @@ impl Player {
         written.map_err(|fault| self.failed(fault))
     }
 
-    /// Hashes the trained parameters. Buffers may change in a call and are left out.
+    /// Hashes the trained parameters. Buffers may change in a call and are omitted.
     pub(super) fn parameters(&mut self) -> Result<Vec<(String, blake3::Hash)>, Failed> {
         let now = self.session.parameters().map_err(|fault| self.failed(fault))?;
         let trained = now.iter().filter(|parameter| parameter.trained);
@@ -225,9 +227,10 @@ impl Player {
     }
 }
 
-/// Gives results the names of the contract's outputs, if it has any. Returned values follow the order of the
-/// outputs. An output that the call changes in place is read from its argument, unless all outputs are
-/// returned. `only`: names of the outputs that count. The submission may return only those.
+/// Gives results the names of the contract's outputs, if it has any. Returned values follow the
+/// order of the outputs. An output that the call changes in place is read from its argument, unless
+/// all outputs are returned. With `only`, the relevant outputs are those with these names, and the
+/// submission may return only those.
 pub(super) fn named(
     outputs: &[Output],
     returned: &Named,
@@ -268,7 +271,7 @@ fn named_as(
         };
         let Some(value) = value.filter(|_| all || nothing || returned.len() == fresh) else {
             let message = format!(
-                "it returned {} values, and the contract has {} outputs: {}",
+                "it returned {} values, but the contract has {} outputs: {}",
                 returned.len(),
                 outputs.len(),
                 outputs.iter().map(|output| &*output.name).collect::<Vec<_>>().join(", ")

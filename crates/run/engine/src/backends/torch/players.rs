@@ -1,5 +1,5 @@
-//! State that all stages of an evaluation share: candidate, references, inputs, seeds, and the account of
-//! time spent.
+//! State that all stages of an evaluation share: candidate, references, inputs, seeds, and the
+//! account of time spent.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::player::Player;
 use warpgauge_report::TorchParameters;
 use warpgauge_torch::{Secret, TensorAt};
 
-/// Limit on the names of parameters that a report lists.
+/// Maximum number of parameter names that a report lists.
 const MOST_NAMES: usize = 10;
 
 /// Both sides of an evaluation.
@@ -42,22 +42,23 @@ impl Players {
         self.secret.bits() >> 32
     }
 
-    /// Seed of the first call's inputs, if `get_inputs()` makes them. A contract names its own seeds.
+    /// Returns the seed of the first call's inputs, if `get_inputs()` generates them. A contract
+    /// names its own seeds.
     pub(super) fn own_seed(&mut self) -> Option<u64> {
         matches!(self.inputs, Inputs::Made).then(|| self.seed())
     }
 
-    /// Seed of random numbers in the calls whose first inputs have the given seed. All sides get the same
-    /// one.
+    /// Returns the seed of random numbers in the calls whose first inputs have the given seed. It
+    /// is the same for all sides.
     pub(super) fn generator_of(&self, seed: Option<u64>) -> u64 {
         let hash = blake3::keyed_hash(&self.salt, &seed.unwrap_or_default().to_le_bytes());
         let mut first = [0; 8];
         first.copy_from_slice(&hash.as_bytes()[..8]);
-        // Every generator of random numbers takes 63 bits.
+        // Every random number generator accepts 63 bits.
         u64::from_le_bytes(first) >> 1
     }
 
-    /// Seeds of the inputs of `calls` calls.
+    /// Returns the seeds of the inputs of `calls` calls.
     pub(super) fn seeds_of(&mut self, seeds: Seeds, calls: u32) -> Vec<Option<u64>> {
         let mut seed = || match seeds {
             Seeds::Fresh => Some(self.seed()),
@@ -66,12 +67,13 @@ impl Players {
         (0..calls).map(|_| seed()).collect()
     }
 
-    /// Whether calls with inputs other than the contract's can be judged.
+    /// Returns whether calls with inputs other than the contract's can be judged.
     pub(super) fn can_vary(&self) -> bool {
         self.inputs.can_vary() && self.expectations.data.is_empty()
     }
 
-    /// The side that makes inputs or defines their layout, and whether it is a reference.
+    /// Returns the side that generates inputs or defines their layout, and whether it is a
+    /// reference.
     pub(super) fn maker(&mut self) -> (&mut Player, bool) {
         match self.expectations.references.first_mut() {
             Some(reference) => (&mut reference.player, true),
@@ -79,8 +81,8 @@ impl Players {
         }
     }
 
-    /// Copies the first reference's parameters and buffers to the candidate's, where name, type and shape
-    /// agree. Returns the report's entry, or `None` if neither side has any.
+    /// Copies the first reference's parameters and buffers to those of the candidate with the same
+    /// name, type and shape. Returns the report's entry, or `None` if neither side has any.
     pub(super) fn share_parameters(
         &self,
         copy: &mut CopyTensor<'_>,

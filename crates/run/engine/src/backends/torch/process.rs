@@ -28,9 +28,10 @@ pub(super) enum Order {
 pub(super) enum Answer {
     /// The report, with paired times and flags.
     Evaluated(Box<Judgement>),
-    /// The files hold the outputs. The number is that of further input sets.
+    /// The outputs are in the files. The number is that of further input sets.
     Computed(usize),
-    /// Error without an outcome. Internal errors carry their full message because this process has no log.
+    /// Error without an outcome. Internal errors contain their full message, because this process
+    /// has no log.
     Failed(ExecError),
 }
 
@@ -43,7 +44,7 @@ impl Answer {
             }
             Self::Failed(error) => error,
             Self::Evaluated(_) | Self::Computed(_) => {
-                let other = io::Error::other("the answer to another question");
+                let other = io::Error::other("the answer belongs to another order");
                 error::internal("judging a torch kernel", &other)
             }
         }
@@ -66,7 +67,7 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let device: Option<(u32, PathBuf)> = ordinal.zip(arguments.next().map(PathBuf::from));
     let connection =
         JudgeConnection::confined(device.as_ref().map(|(_, directory)| directory.as_path()))?;
-    // Opened before any order waits for the device.
+    // The device is opened before any order waits for it.
     let mut device =
         device.map(|(ordinal, directory)| JudgeDevice::open(ordinal, &directory)).transpose();
     for order in 1.. {
@@ -82,10 +83,10 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     Ok(())
 }
 
-/// Limit on the orders of a process with a device, so that leaks do not add up.
+/// Maximum number of orders of a process with a device, so that leaks do not accumulate.
 const MOST_ORDERS: u32 = 64;
 
-/// Serves one order. Returns whether the process takes another one.
+/// Serves one order. Returns whether the process accepts another one.
 fn serve(
     mut judge: JudgeProcess,
     device: &mut Result<Option<JudgeDevice>, String>,

@@ -37,9 +37,9 @@ pub(super) struct Setting {
     pub seed: u64,
     /// GPU of the run; `None` on the CPU.
     pub device: Option<DeviceInfo>,
-    /// Whether gradients were computed, too.
+    /// Whether gradients were computed.
     pub backward: bool,
-    /// Why the kernel ran on the CPU although there is a GPU.
+    /// Reason why the kernel ran on the CPU although there is a GPU.
     pub not_on_gpu: Option<String>,
 }
 
@@ -50,27 +50,27 @@ pub(super) struct Outcome {
     inputs: Option<TorchInputs>,
     printed: String,
     idle_ms: Option<f64>,
-    /// Whether the CPU stood in for a GPU that the source names.
+    /// Whether the CPU replaced a GPU that the source names.
     stands_in: bool,
-    /// Outputs included only so that they can be kept, not shown.
+    /// Outputs that are included only to be kept, not to be shown.
     kept: BTreeSet<String>,
 }
 
 impl Outcome {
-    /// Outcome of a submission that failed to load.
+    /// Returns the outcome of a submission that failed to load.
     pub(super) fn not_loaded(failed: Failed, printed: String) -> Self {
         let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
         let kept = BTreeSet::new();
         Self { judged, entry: None, inputs: None, printed, idle_ms: None, stands_in: false, kept }
     }
 
-    /// Outcome of a submission that was not judged.
+    /// Returns the outcome of a submission that was not judged.
     pub(super) fn not_judged(failed: Failed) -> Self {
         Self::not_loaded(failed, String::new())
     }
 
-    /// Replaces the outcome with a failure if the outputs to return are too large or still on the device.
-    /// Otherwise selects the outputs to keep.
+    /// Replaces the outcome with a failure if the outputs to return are too large or still on the
+    /// device. Otherwise selects the outputs to keep.
     pub(super) fn within(mut self, request: &EvaluateRequest, most: u64) -> Self {
         let (travel, others): (Vec<_>, Vec<_>) = self
             .judged
@@ -83,7 +83,7 @@ impl Outcome {
         if (bytes > most || on_device) && self.judged.failed.is_none() {
             let most = most.min(MOST_FETCHED);
             let message = format!(
-                "the outputs that `return_outputs` asks for take {bytes} bytes; at most {most} travel \
+                "the outputs that `return_outputs` requests have {bytes} bytes; at most {most} travel \
                  (limits.max_output_bytes): name fewer outputs, or none"
             );
             let refused = Failed::unusable(message);
@@ -91,8 +91,8 @@ impl Outcome {
             self.judged.failed = Some((refused, false));
             return self;
         }
-        // Outputs that are only kept are included as far as there is room, so that the verdict does not
-        // depend on them.
+        // Outputs that are only kept are included up to the size limit, so that the verdict does
+        // not depend on them.
         let mut room = most.saturating_sub(bytes);
         let mut kept = BTreeSet::new();
         for (name, value) in others {
@@ -106,7 +106,7 @@ impl Outcome {
         self
     }
 
-    /// Outcome of a submission that was loaded.
+    /// Returns the outcome of a submission that was loaded.
     pub(super) fn new(
         judged: Judged,
         player: Player,
@@ -120,12 +120,12 @@ impl Outcome {
         Self { judged, entry, inputs, printed, idle_ms, stands_in, kept }
     }
 
-    /// Error for a failure that is not the kernel's fault: there is no verdict.
+    /// Returns the error for a failure that the kernel did not cause: there is no verdict.
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         self.failed()?.of_environment()
     }
 
-    /// Whether an overloaded machine may have caused the failure.
+    /// Returns whether an overloaded machine may have caused the failure.
     pub(super) fn is_unsure(&self) -> bool {
         self.failed().is_some_and(|failed| failed.blame == Blame::Unsure)
     }
@@ -226,16 +226,16 @@ pub(super) fn assembled(
     })
 }
 
-/// Messages for tools that have no results.
-const NO_DEVICE: &str = "torch kernels run on the CPU, where there is no device to look at";
+/// Reasons why tools have no results.
+const NO_DEVICE: &str = "the torch kernel ran on the CPU, so there is no device to profile";
 const NO_SANITIZER: &str = "the memory of torch kernels is not checked";
 const NOT_RIGHT: &str =
-    "only kernels that run to their end and are not wrong have hardware metrics";
+    "hardware metrics are collected only for kernels that run to their end and are not wrong";
 const OTHER_TOOL: &str = "hardware metrics of a torch kernel come from Nsight Compute: leave `profile.tools` \
                           out, or name `ncu`";
 
-/// Why there are no hardware metrics, if the request asks for them. A profiler's result replaces this message
-/// later.
+/// Returns the reason why there are no hardware metrics, if the request asks for them. The result
+/// of a profiler later replaces this message.
 fn without_counters(request: &EvaluateRequest, on_device: bool) -> Option<&'static str> {
     let profile = request.profile.as_ref()?;
     if !on_device {
@@ -278,14 +278,14 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         backward: setting.backward,
         inputs: outcome.inputs.clone(),
         parameters: outcome.judged.parameters.clone(),
-        // Only the server knows the extensions, and adds them.
+        // Only the server knows the extensions. It adds them later.
         extensions: Vec::new(),
         traceback: outcome.failed().and_then(|failed| failed.traceback.clone()),
         reused_from: None,
     }
 }
 
-/// Reports a load failure in the form of compiler diagnostics, for clients that read those.
+/// Reports a load failure in the form of compiler diagnostics, for clients that read these.
 fn compile_report(failed: &Failed) -> CompileReport {
     let diagnostic = Diagnostic {
         severity: Severity::Error,
@@ -349,7 +349,7 @@ fn measurement(
     }
     let Timing { method, cache, mut notes, warmup } = timing(judged.timed.clocks.as_ref());
     if backward {
-        notes.push("a time is that of forward and backward together".to_owned());
+        notes.push("each time includes forward and backward".to_owned());
     }
     Some(MeasurementReport {
         method: method.to_owned(),
@@ -381,12 +381,13 @@ fn measurement(
     })
 }
 
-/// Returns why a time is not ranked. A process may keep results from one call to the next, which pays off if
-/// the inputs are the same. Results on the host may still change when the next inputs arrive.
+/// Returns the reason why a time is not ranked. A process may keep results from one call to the
+/// next, which helps if the inputs are the same. Results on the host may still change when the next
+/// inputs arrive.
 fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
     if judged.timed.clocks.as_ref().is_some_and(|clocks| clocks.outside_ms.is_empty()) {
         return Some(
-            "a number, a tensor on the host, or more than 64 tensors are returned, which nothing settles before the \
+            "a number, a tensor on the host, or more than 64 tensors are returned, which cannot be fixed before the \
              next call: the time has no rank. Return fewer tensors, on the device"
                 .to_owned(),
         );
@@ -396,10 +397,10 @@ fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
     }
     let what = match judged.findings.repeated_inputs {
         0 => "the inputs do not vary".to_owned(),
-        repeated => format!("the inputs of {repeated} calls are those of a call before them"),
+        repeated => format!("the inputs of {repeated} calls equal those of an earlier call"),
     };
     Some(format!(
-        "{what}, and a torch kernel may keep a result from one call to the next: the time has no rank. \
+        "{what}, so a torch kernel may keep a result from one call to the next: the time has no rank. \
          Draw random inputs, without a seed of their own, or set `measure.rank_unlisted_state`"
     ))
 }
@@ -414,7 +415,7 @@ struct Timing {
 
 fn timing(clocks: Option<&Clocks>) -> Timing {
     let Some(clocks) = clocks else {
-        let note = "times are those of the CPU, by the clock of the process that judges, round each call \
+        let note = "times are those of the CPU, by the judge process's clock, around each call \
                     and with the hand-over to the runner (`empty_launch_ms`) in them: they are ranked \
                     with nothing";
         return Timing {
@@ -438,7 +439,7 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
         return Timing { method, cache, notes: vec![told], warmup };
     }
     let why = if clocks.waits {
-        "the judge's clock counts: the calls wait for the device themselves, so that what the host does is part \
+        "the judge's clock counts: the calls themselves wait for the device, so that the host's work is part \
          of each; L2 holds what of the inputs it has room for"
     } else if clocks.agree() {
         "a call moves more data than L2 holds several times over: both clocks measure the same, and the judge's \

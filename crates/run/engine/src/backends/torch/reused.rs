@@ -1,6 +1,7 @@
-//! Evaluations of references that later comparisons of the same owner reuse. A search may send one reference
-//! with a thousand candidates. A candidate's results are in any case compared with those of the reference
-//! beside it. The reference's own evaluation only adds a report, and its time when nothing can slow it.
+//! Evaluations of references that later comparisons of the same owner reuse. A search may send one
+//! reference with a thousand candidates. A candidate's results are always compared with those of
+//! the reference beside it. The separate evaluation of the reference only adds a report, and its
+//! time when no candidate can slow it down.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,26 +14,27 @@ use warpgauge_tensor::set_apart;
 use warpgauge_turns::Owner;
 use warpgauge_validate::ResolvedTolerance;
 
-/// Number of remembered references.
+/// Maximum number of remembered references.
 const MOST: usize = 64;
 
 /// Lifetime of a remembered report. The clock rate of a GPU changes over time.
 const REUSED_FOR: Duration = Duration::from_secs(600);
 
-/// Limit in bytes on a remembered report, as JSON.
+/// Maximum size of a remembered report as JSON, in bytes.
 const MOST_REPORT_BYTES: usize = 256 << 10;
 
 /// Reports by request, owner and device.
 #[derive(Default)]
 pub(super) struct ReferenceReports {
     known: Remembered<(Instant, EvaluateResponse), MOST>,
-    /// Tolerances that follow from the reference's own rounding, by output.
+    /// Tolerances that follow from the reference's rounding, by output.
     tolerances: Remembered<BTreeMap<String, ResolvedTolerance>, MOST>,
 }
 
 impl ReferenceReports {
-    /// Returns the key of a reference's evaluation. `None`: the evaluation cannot be reused, because it
-    /// produces files or a profile of its job, or because its request contains large data.
+    /// Returns the key of a reference's evaluation. Returns `None` if the evaluation cannot be
+    /// reused, because it produces files or a profile of its job, or because its request contains
+    /// large data.
     pub(super) fn key(
         request: &EvaluateRequest,
         owner: Owner,
@@ -55,7 +57,7 @@ impl ReferenceReports {
         (when.elapsed() < REUSED_FOR).then_some(report)
     }
 
-    /// Returns the tolerances that follow from a reference, or none if they are not known.
+    /// Returns the tolerances that follow from a reference; empty if they are unknown.
     pub(super) fn tolerances(&self, key: blake3::Hash) -> BTreeMap<String, ResolvedTolerance> {
         self.tolerances.get(key).unwrap_or_default()
     }
@@ -70,7 +72,7 @@ impl ReferenceReports {
         }
     }
 
-    /// Remembers the report of a reference that ran, unless it is too large.
+    /// Stores the report of a reference that ran, unless it is too large.
     pub(super) fn put(&self, key: blake3::Hash, report: &EvaluateResponse) {
         let ran = report.kernel_verdict() == KernelVerdict::NotChecked;
         let is_small = serde_json::to_vec(report).is_ok_and(|text| text.len() <= MOST_REPORT_BYTES);

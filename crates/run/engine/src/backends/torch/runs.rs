@@ -37,14 +37,14 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Starts no process; the first order does. `noise` is held for reading while processes start or end on
-    /// the device between orders.
+    /// Creates the side without starting a process; the first order does that. `noise` is held for
+    /// reading while processes start or end on the device between orders.
     pub(super) fn new(runners: Runners, judges: Judges, noise: Arc<RwLock<()>>) -> Self {
         Self { runners, judges, noise }
     }
 
-    /// Imports PyTorch before an order needs it. An order that needs PyTorch waits for the import and reports
-    /// its error.
+    /// Imports PyTorch before an order needs it. Errors are ignored, since an order that needs
+    /// PyTorch waits for the import and reports its error.
     pub(super) async fn begin(&self) {
         let _ = self.runners.warm().await;
     }
@@ -65,18 +65,18 @@ pub(super) struct Entered<'a> {
     pub start: Duration,
     /// The judge's kernels for the device.
     pub image: Option<Kernels>,
-    /// Hardware queues of the runners' contexts.
+    /// Number of hardware queues of the runners' contexts.
     pub queues: Queues,
-    /// Why the submissions run on the CPU although there is a GPU.
+    /// Reason why the submissions run on the CPU although there is a GPU.
     pub not_on_gpu: Option<String>,
-    // Dropped before `_place`: the next order takes the permit first, and then the device.
+    // Dropped before `_place`, since the next order acquires the permit first, and then the device.
     pub(super) held: Option<Held>,
     _place: RunnerPermit,
 }
 
 impl TorchBackend {
-    /// Waits for a CPU permit in the owner's turn, and for PyTorch if no process has imported it. The timeout
-    /// runs from then on.
+    /// Waits for a CPU permit in the owner's turn, and for PyTorch if no process has imported it.
+    /// Then the timeout begins.
     pub(super) async fn enter(&self, timeout: f64, owner: Owner) -> Result<Entered<'_>, ExecError> {
         let side = &self.sides()?.cpu;
         let InSide { place, versions, queue, start } = side.entered(owner).await?;
@@ -98,7 +98,7 @@ impl TorchBackend {
         })
     }
 
-    /// As [`Self::enter`], but on a GPU if the request may use one and PyTorch supports it.
+    /// Like [`Self::enter`], but on a GPU if the request may use one and PyTorch supports it.
     pub(super) async fn enter_for(
         &self,
         request: &EvaluateRequest,
@@ -116,7 +116,7 @@ impl TorchBackend {
         else {
             let mut entered = self.enter(request.timeout, owner).await?;
             if infos.clone().any(|info| info.kind == DeviceKind::Cuda) {
-                let why = "no GPU here is what the request requires";
+                let why = "no GPU here meets the requirements of the request";
                 entered.not_on_gpu = Some(why.to_owned());
             }
             return Ok(entered);
@@ -137,11 +137,12 @@ impl TorchBackend {
         queue += began.elapsed();
         let began = Instant::now();
         let held = Held::new(lease, side, &self.host.fleet).judged();
-        // The judge creates its context while the order waits, and not while others hold the device.
+        // The judge creates its context while the order waits, rather than while the order occupies
+        // the device.
         side.judges.prepare();
         let image = support_source(&self.host.compiler)(info.target).await;
         let image = image.map_err(|why| {
-            ExecError::Unavailable(format!("the judge's own kernels cannot be compiled: {why}"))
+            ExecError::Unavailable(format!("the judge's kernels cannot be compiled: {why}"))
         })?;
         start += began.elapsed();
         Ok(Entered {
@@ -193,7 +194,7 @@ pub(super) fn of_unusable(why: RunnerUnavailable) -> ExecError {
     }
 }
 
-/// Error for a judge that gave no verdict for another reason than a timeout.
+/// Returns the error for a judge that gave no verdict for a reason other than a timeout.
 pub(super) fn no_verdict(lost: JudgeError) -> ExecError {
     match lost {
         JudgeError::TooLarge(_) => error::internal("judging a torch kernel", &lost),
@@ -204,11 +205,11 @@ pub(super) fn no_verdict(lost: JudgeError) -> ExecError {
     }
 }
 
-/// Limit on retries of an order with other runners.
+/// Maximum number of retries of an order with other runners.
 const MOST_RETRIES: u32 = 2;
 
-/// Returns why to retry an order with other runners: its runners were lost, or an overloaded machine may have
-/// caused the failure.
+/// Returns the reason to retry an order with other runners: its runners were lost, or an overloaded
+/// machine may have caused the failure.
 fn why_retry(answer: &Result<Answer, JudgeError>) -> Option<&str> {
     match answer {
         Ok(Answer::Failed(ExecError::RunnersLost(why))) => Some(why),
@@ -225,7 +226,8 @@ pub(super) struct Judged {
     pub answer: Result<Answer, JudgeError>,
     /// Extensions compiled for the first runner.
     pub extensions: Vec<TorchExtension>,
-    /// Time until a judge process took the order. After a retry it includes the earlier attempts.
+    /// Time until a judge process accepted the order. After a retry it includes the earlier
+    /// attempts.
     pub waited: Duration,
 }
 
@@ -244,9 +246,9 @@ impl Entered<'_> {
         Ok(runners)
     }
 
-    /// Judges an order with `sides` runners. Retries with other runners if those were lost or the machine may
-    /// have caused the failure. `files` returns the files of each attempt. A retry restarts the timeout: the
-    /// time of the earlier attempt is not the submission's fault.
+    /// Judges an order with `sides` runners. Retries with other runners if the first were lost or
+    /// the machine may have caused the failure. `files` returns the files of each attempt. A retry
+    /// restarts the timeout, since the submission did not cause the earlier attempt.
     pub(super) async fn judged_surely(
         &mut self,
         order: &Arc<Order>,
@@ -300,7 +302,7 @@ impl Entered<'_> {
         Judged { answer, extensions: serving.end(), waited }
     }
 
-    /// Number of threads that a submission computes with.
+    /// Returns the number of threads that a submission uses.
     pub(super) fn threads(&self) -> u32 {
         u32::try_from(self.side.runners.threads()).unwrap_or(u32::MAX)
     }

@@ -1,4 +1,4 @@
-//! The timeline of a torch kernel's calls, from the recording of its process.
+//! The timeline of a torch kernel's calls, from a recording in its process.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ const TOOL: &str = "CUPTI, by PyTorch's profiler in the submission's process";
 /// Prefixes of the names of copies and fills.
 const NO_KERNELS: [&str; 2] = ["Memcpy", "Memset"];
 
-/// The timeline, or why there is none; `None` if the request does not ask for it.
+/// Returns the timeline, or the reason why there is none. Returns `None` if the request does not
+/// ask for it.
 pub(super) fn timeline_report(
     request: &EvaluateRequest,
     judged: &Judged,
@@ -30,13 +31,13 @@ pub(super) fn timeline_report(
     Some(match &judged.observed.traced {
         Some(Ok(traced)) => match report(traced) {
             Some(report) => report,
-            None => none(Cause::NoData.because("nothing was recorded of what the device did")),
+            None => none(Cause::NoData.because("no activity of the device was recorded")),
         },
         Some(Err(why)) => {
             none(Cause::ApplicationFailed.because(format!("the calls cannot be traced: {why}")))
         }
         None if !on_device => {
-            let text = "the torch kernel ran on the CPU, where there is no device to look at";
+            let text = "the torch kernel ran on the CPU, so there is no device to trace";
             none(Cause::UnsupportedDevice.because(text))
         }
         None => {
@@ -55,7 +56,7 @@ fn report(traced: &Traced) -> Option<TimelineReport> {
     let mut missing = BTreeMap::new();
     if trace.left > 0 {
         let left = trace.left;
-        let text = format!("{left} further activities of the device, or calls, are left out");
+        let text = format!("{left} further activities of the device, or calls, are omitted");
         missing.insert("events".to_owned(), Cause::Unknown.because(text));
     }
     Some(TimelineReport {
@@ -90,7 +91,8 @@ impl Done<'_> {
     }
 }
 
-/// Activities of the device. Those with an unknown name or an impossible time are left out.
+/// Returns the activities of the device. Those with an unknown name or an impossible time are
+/// omitted.
 fn done(trace: &DeviceTrace) -> Vec<Done<'_>> {
     let told = trace.device.iter().filter_map(|&(name, begin, took)| {
         let sound = begin.is_finite() && took.is_finite() && took >= 0.0;

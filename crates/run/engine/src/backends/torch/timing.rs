@@ -9,35 +9,37 @@ use warpgauge_statistics::StopReason;
 /// Limits on the timed calls.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// Limit on the number of timed calls.
+    /// Maximum number of timed calls.
     pub trials: u32,
-    /// Time limit for starting timed calls. The CPU makes at least three calls in any case, and a device at
-    /// least one batch.
+    /// Time limit for starting timed calls. The CPU always makes at least three calls, and a device
+    /// at least one batch.
     pub max_time: Duration,
     /// Whether each call gets new inputs.
     pub fresh: bool,
     pub enough: Enough,
 }
 
-/// How many timed calls suffice.
+/// Condition under which the number of timed calls suffices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Enough {
-    /// All trials: the caller gives their number.
+    /// All trials are made, since the caller gives their number.
     All,
-    /// As many as show the median precisely.
+    /// The calls determine the median precisely.
     Precise,
-    /// The same, or as many as fit into [`BRIEF`]: in a comparison, which has a verdict of its own on the times.
+    /// As for [`Self::Precise`], or the calls take [`BRIEF`]. Used in a comparison, which has a
+    /// separate verdict on the times.
     Brief,
 }
 
-/// Duration of timed calls that suffices in a comparison, even if they do not show the median precisely.
+/// Duration of timed calls that suffices in a comparison, even if they do not determine the median
+/// precisely.
 pub(super) const BRIEF: Duration = Duration::from_millis(500);
 
 /// Times of the timed calls.
 #[derive(Debug, Default)]
 pub(super) struct Timed {
     pub samples_ms: Vec<f32>,
-    /// Why timing stopped.
+    /// Reason why timing stopped.
     pub stopped: Option<StopReason>,
     /// Times by two clocks; `None` on the CPU.
     pub clocks: Option<Clocks>,
@@ -49,11 +51,12 @@ pub(super) struct Clocks {
     /// Times of events around each call, in milliseconds, recorded by the submission's runner with a cold
     /// cache.
     pub inside_ms: Vec<f32>,
-    /// Times of the locked calls by the judge's clock, in milliseconds, less the overhead of a call.
+    /// Times of the locked calls by the judge's clock, in milliseconds, without the overhead of a
+    /// call.
     pub outside_ms: Vec<f32>,
     /// Number of locked calls in a turn.
     pub calls: u32,
-    /// Whether a call moves so much data that no cache holds a part that matters.
+    /// Whether a call moves so much data that no cache holds a significant part of it.
     pub large: bool,
     /// Time to decrypt a call's inputs and hash its results, in milliseconds.
     pub overhead_ms: f64,
@@ -61,32 +64,33 @@ pub(super) struct Clocks {
     pub resolution_ms: f64,
     /// Whether calls wait for the device, so that their times include work of the host.
     pub waits: bool,
-    /// Bytes written before each call that events time.
+    /// Number of bytes written before each call that events time.
     pub flushed: u64,
-    /// Untimed calls, not counting the first call.
+    /// Number of untimed calls, not counting the first call.
     pub warmup: u32,
 }
 
 impl Clocks {
-    /// Whether the clocks agree: the judge's median is at most the events' median, plus 1 % and the
-    /// uncertainty of the overhead.
+    /// Returns whether the clocks agree: the judge's median is at most the events' median, plus 1 %
+    /// and the uncertainty of the overhead.
     pub(super) fn agree(&self) -> bool {
         let (inside, outside) = (median(&self.inside_ms), median(&self.outside_ms));
         !self.inside_ms.is_empty() && outside <= inside * 1.01 + self.resolution_ms
     }
 
-    /// Whether the times of the events count. For large calls there are few, and the clocks measure the same.
+    /// Returns whether the times of the events count. For large calls there are few, and the clocks
+    /// measure the same.
     pub(super) fn by_events(&self) -> bool {
         self.agree() && !self.large
     }
 
-    /// Times that count: those of the events, or those of the judge's clock.
+    /// Returns the times that count: those of the events, or those of the judge's clock.
     pub(super) fn samples(&self) -> &[f32] {
         if self.by_events() { &self.inside_ms } else { &self.outside_ms }
     }
 }
 
-/// Upper median of times in milliseconds; 0 for no times.
+/// Returns the upper median of times in milliseconds; 0 for no times.
 pub(super) fn median(times: &[f32]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f32::total_cmp);

@@ -1,4 +1,4 @@
-//! Results of a call, in the judge's own copy.
+//! Results of a call, copied by the judge.
 
 use warpgauge_report::OutputReport;
 use warpgauge_tensor::{Dtype, OutputEncoding, encoding, shape};
@@ -16,7 +16,7 @@ pub(super) enum Value {
         shape: Vec<u64>,
         bytes: Vec<u8>,
     },
-    /// A tensor of which the judge has a copy on the device.
+    /// A tensor that the judge has copied to its device memory.
     OnDevice {
         dtype: Dtype,
         shape: Vec<u64>,
@@ -44,7 +44,8 @@ pub(super) type Named = Vec<(String, Value)>;
 /// Copies the results of a call out of the runner's memory. Each value is named by its path.
 ///
 /// # Errors
-/// Fails if a tensor is not where the runner reports it, or if the results exceed [`MOST_BYTES`].
+/// Fails if a tensor is not at the location that the runner reports, or if the results exceed
+/// [`MOST_BYTES`].
 pub(super) fn copied(
     session: &RunnerSession,
     returned: &Tree,
@@ -78,11 +79,11 @@ pub(super) fn of_scalar(scalar: &Scalar) -> Result<Value, RunnerFault> {
         Scalar::Float { float } => {
             let value: f64 = float
                 .parse()
-                .map_err(|_| RunnerFault::Forged("it returned a number that is none".to_owned()))?;
+                .map_err(|_| RunnerFault::Forged("it returned an invalid number".to_owned()))?;
             number(Dtype::Float64, value.to_le_bytes().to_vec())
         }
         Scalar::Object { .. } => {
-            let told = "it returned an object, which no result can be".to_owned();
+            let told = "it returned an object, which is not a valid result".to_owned();
             return Err(RunnerFault::Forged(told));
         }
         Scalar::Text(text) => Value::Text(text.clone()),
@@ -112,7 +113,7 @@ impl Value {
         }
     }
 
-    /// Size of the elements in bytes.
+    /// Returns the size of the elements in bytes.
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Tensor { bytes, .. } => bytes.len() as u64,
@@ -137,7 +138,7 @@ impl Value {
                     shape::shown(shape),
                     shape::shown(extents)
                 ),
-                _ if came == wanted => format!("output `{name}` is another text than expected"),
+                _ if came == wanted => format!("output `{name}` is a different text than expected"),
                 _ => format!("output `{name}` is {came}, expected {wanted}"),
             };
             Reason::new(ReasonCode::OutputMismatch, message)
@@ -156,7 +157,8 @@ impl Value {
         }
     }
 
-    /// Describes a tensor for a report; with `encoding`, includes its contents. `None` for other values.
+    /// Describes a tensor for a report, including its contents if `encoding` is given. Returns
+    /// `None` for other values.
     pub(super) fn shown(
         &self,
         encoding: Option<OutputEncoding>,

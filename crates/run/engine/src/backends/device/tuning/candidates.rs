@@ -19,11 +19,11 @@ use crate::progress::ActiveOrder;
 use crate::reporting::Ran;
 use crate::reporting::assemble;
 
-/// Most configurations that are tried.
+/// Maximum number of configurations that are tried.
 pub(super) const MAX_CONFIGURATIONS: usize = 512;
 
-/// Least warm-up of a configuration in a round, in seconds. Clocks are already up after the first
-/// configuration.
+/// Minimum warm-up of a configuration in a round, in seconds. The first configuration has already
+/// raised the clocks.
 const WARMUP_S: f64 = 0.002;
 
 /// A configuration under trial.
@@ -74,7 +74,7 @@ fn shown(configuration: &Configuration) -> TunedConfiguration {
         num_stages: configuration.num_stages,
         num_ctas: configuration.num_ctas,
         maxnreg: configuration.maxnreg,
-        // This holds until another configuration is better.
+        // This holds until another configuration proves better.
         outcome: TunedOutcome::Chosen,
         reason: None,
         median_ms: None,
@@ -85,7 +85,7 @@ fn shown(configuration: &Configuration) -> TunedConfiguration {
 }
 
 impl Contender {
-    /// Whether this configuration may still be chosen.
+    /// Returns whether this configuration may still be chosen.
     pub(super) fn is_in(&self) -> bool {
         self.compiled.is_some()
     }
@@ -109,8 +109,8 @@ impl Contender {
         let Some(compiled) = self.compiled.clone() else { return Ok(()) };
         let request = self.trial(request, launches);
         let id = format!("{}-tune-{}", job.id(), self.shown.index);
-        // A launch that does not fit is a fault of the configuration and not of the contract, like a
-        // compile error.
+        // A launch that does not fit is a fault of the configuration rather than of the contract,
+        // like a compile error.
         let laid = match backend.lay_out(job, request, compiled, id, Purpose::Rank).await {
             Ok(laid) => laid,
             Err(ExecError::Invalid(problems)) => {
@@ -123,7 +123,7 @@ impl Contender {
         let mut run = laid.prepared.job.clone();
         run.task.lint = false;
         if let Some(trials) = &mut run.task.trials {
-            // The evaluation of the chosen configuration has sealed launches, so a trial needs none.
+            // The evaluation of the chosen configuration has sealed launches, so trials need none.
             trials.sealed = 0;
         }
         let outcome = backend.run_task(job, &laid.request, run, lease).await;

@@ -1,10 +1,10 @@
-//! Choice of one of several configurations of a Triton kernel. This replaces `@triton.autotune`, whose
-//! host code is not run.
+//! Chooses one of several configurations of a Triton kernel. This replaces `@triton.autotune`,
+//! whose host code is not run.
 //!
-//! All configurations are compiled in parallel. Those that are wrong or fail are eliminated, with the
-//! reason. The rest are timed in rounds by the usual timing code. Each round eliminates the slower half
-//! and doubles the launches of the others, until one is left. On the emulated device exact counts
-//! decide. The choice is kept for the same source, arguments and device.
+//! All configurations are compiled in parallel. Those that are wrong or fail are eliminated, with
+//! the reason. The rest are timed in rounds by the usual timing code. Each round eliminates the
+//! slower half and doubles the launches of the others, until one is left. On the emulated device,
+//! exact counts decide instead. The choice is remembered for the same source, arguments and device.
 
 mod candidates;
 mod winners;
@@ -26,16 +26,16 @@ use warpgauge_tensor::InitKind;
 
 pub(crate) use winners::Winners;
 
-/// Timed launches of each configuration in the first round.
+/// Number of timed launches of each configuration in the first round.
 const FIRST_LAUNCHES: u32 = 5;
 
-/// Most timed launches of a configuration in a round.
+/// Maximum number of timed launches of a configuration in a round.
 const MOST_LAUNCHES: u32 = 100;
 
 impl DeviceBackend {
     /// Chooses a configuration for the request's kernel, if it has several and the request names none.
     ///
-    /// Other faults of the kernel are not reported here; its evaluation reports them.
+    /// Other faults of the kernel are ignored here, since its evaluation reports them.
     pub(crate) async fn tuned(
         &self,
         job: &ActiveOrder<'_>,
@@ -102,8 +102,8 @@ impl DeviceBackend {
     }
 }
 
-/// Returns the request for trials. If the kernel itself defines an expected output, its first
-/// configuration is named for that. This is the case for the reference of a comparison.
+/// Returns the request for trials. If the kernel itself defines an expected output, as the
+/// reference of a comparison does, the request names its first configuration for that output.
 fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateRequest {
     let mut request = request.clone();
     let Some(first) = tunable.configurations.first() else { return request };
@@ -134,15 +134,15 @@ fn leave_out_slower_half(contenders: &mut [Contender]) {
     }
 }
 
-/// Returns the slower half by time: at least one, and never all of several.
+/// Returns the slower half by time: at least one entry, and never all of several.
 fn slower_half(mut times: Vec<(usize, f64)>) -> Vec<usize> {
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let stay = times.len().div_ceil(2).min(times.len().saturating_sub(1));
     times.drain(stay..).map(|(index, _)| index).collect()
 }
 
-/// Returns the slower configuration that reached the most rounds, and of equals the fastest. It is used
-/// if the fastest configuration failed in a late round.
+/// Returns the slower configuration that reached the most rounds; among equals, the fastest. It is
+/// used if the fastest configuration failed in a late round.
 fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
     let outdone = contenders
         .iter()
@@ -152,12 +152,12 @@ fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
     outdone.min_by(|a, b| b.1.cmp(&a.1).then(a.2.total_cmp(&b.2))).map(|(index, ..)| index)
 }
 
-/// Returns the configuration with the least work by exact counts, and of equals the first.
+/// Returns the configuration with the least work by exact counts; among equals, the first.
 fn least_work(contenders: &[Contender]) -> Option<usize> {
     let counted: Vec<_> =
         contenders.iter().map(|one| one.shown.counted.filter(|_| one.is_in())).collect();
     let first = rank_counted(&counted).into_iter().next().map(|rank| rank.index as usize);
-    // Without counts all configurations are equal.
+    // Without counts, all configurations are equal.
     first.or_else(|| contenders.iter().position(Contender::is_in))
 }
 
@@ -196,8 +196,8 @@ pub(crate) fn choose(kernel: &mut KernelCode, index: u32) {
     kernel.metadata.get_or_insert_default().configuration = Some(index);
 }
 
-/// Checks that the contract fits the arguments of `@triton.autotune`. Here each launch finds the
-/// contract's initial values, and no host code resets anything.
+/// Checks that the contract is consistent with the arguments of `@triton.autotune`. Each launch
+/// here finds the contract's initial values, and no host code resets anything.
 fn check(request: &EvaluateRequest, tunable: &Tunable) -> Result<(), ExecError> {
     let invalid = |path: String, message: String| {
         ExecError::Invalid(vec![Problem { path, code: FailureCode::UnsupportedDecorator, message }])
@@ -219,7 +219,7 @@ fn check(request: &EvaluateRequest, tunable: &Tunable) -> Result<(), ExecError> 
             return Err(invalid(
                 format!("kernel.io.args[{index}]"),
                 format!(
-                    "@triton.autotune resets `{}` to zero, so the kernel adds to what is there: give \
+                    "@triton.autotune resets `{}` to zero, so the kernel adds to its content: give \
                      it `role: inout` and `init: {{kind: zeros}}`",
                     arg.name
                 ),

@@ -9,7 +9,7 @@ use warpgauge_model::DeviceInfo;
 use warpgauge_report::TuningReport;
 use warpgauge_turns::Owner;
 
-/// Most choices kept.
+/// Maximum number of remembered choices.
 const MAX_KEPT: usize = 256;
 
 /// Hash of everything that a choice depends on.
@@ -20,8 +20,8 @@ pub(super) type Key = blake3::Hash;
 pub(crate) struct Winners(Mutex<VecDeque<(Key, TuningReport)>>);
 
 /// Returns a hash of everything that a choice depends on: the kernel with its arguments but without
-/// their data, the measurement settings, the device, and the owner. Expected outputs are not part of
-/// it.
+/// their data, the measurement settings, the device, and the owner. Expected outputs are not part
+/// of the hash.
 pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo, owner: Owner) -> Key {
     let mut kernel = request.kernel.clone();
     for arg in kernel.io.iter_mut().flat_map(|io| &mut io.args) {
@@ -38,7 +38,8 @@ pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo, owner: Owner) 
         device.target.driver_version,
         owner,
     );
-    // A kernel that cannot be serialised never matches again.
+    // The key of a kernel that cannot be serialised is a constant. Its entry is only used if the
+    // configurations match.
     blake3::hash(&serde_json::to_vec(&parts).unwrap_or_default())
 }
 
@@ -56,7 +57,7 @@ impl Winners {
         same.then(|| report.clone())
     }
 
-    /// Keeps a choice.
+    /// Stores a choice.
     pub(super) fn put(&self, key: Key, report: &TuningReport) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != key);

@@ -1,6 +1,6 @@
-//! Inputs on the device: memory of the judge with one set of arguments for each call of a batch, which
-//! runners open. The judge generates tensors with a rule there, from a seed. It copies other tensors from
-//! memory that no runner opens.
+//! Inputs on the device: memory of the judge that runners open, with one set of arguments for each
+//! call of a batch. The judge generates tensors with a rule there, from a seed. It copies other
+//! tensors from memory that no runner opens.
 //!
 //! The candidate and the references have separate memory. Work that the candidate left running on the device
 //! therefore cannot change the references' inputs.
@@ -23,17 +23,17 @@ use warpgauge_validate::Nudge;
 /// Alignment of tensors in a set, bytes.
 const STEP: u64 = 512;
 
-/// Limit in bytes on all sets together.
+/// Maximum total size of all sets, in bytes.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// Granularity of allocations, bytes. Smaller buffers share one block of the driver, which would be lent as a
-/// whole.
+/// Granularity of allocations, bytes. The driver puts smaller buffers into a common block, which
+/// would be lent as a whole.
 const BLOCK: u64 = 2 << 20;
 
-/// Bytes at either end of a tensor that its digest covers.
+/// Number of bytes at either end of a tensor that its digest covers.
 const DIGESTED_BYTES: u64 = 4 << 10;
 
-/// Limit on the sets: no batch has more calls.
+/// Maximum number of sets; no batch has more calls.
 const MOST_SETS: u64 = 32;
 
 /// One tensor of a set.
@@ -47,7 +47,8 @@ struct Slot {
     offset: u64,
     /// Bytes that the tensor occupies in a set, gaps included.
     bytes: u64,
-    /// Rule that generates the contents, and whether it is random; `None` if the arena keeps a copy.
+    /// Rule that generates the contents, and whether it is random; `None` if the arena stores a
+    /// copy.
     init: Option<(TensorInit, bool)>,
 }
 
@@ -61,9 +62,9 @@ pub(super) enum Whose {
 /// Sets of inputs on the device, and the contents that they must have.
 pub(super) struct Arena {
     candidates: DeviceBuffer,
-    /// As large as `candidates` if there are references, else one block.
+    /// As large as `candidates` if there are references; otherwise one block.
     of_references: DeviceBuffer,
-    /// Where the judge writes a set before it is encrypted. No runner opens this memory.
+    /// Memory to which the judge writes a set before it is encrypted. No runner opens this memory.
     own: OnceCell<DeviceBuffer>,
     referenced: bool,
     /// Contents of tensors without a rule: one set from the contract, or all sets from `get_inputs()`.
@@ -77,7 +78,7 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// Allocates sets for arguments whose contents are known.
+    /// Allocates sets for arguments with known contents.
     pub(super) fn of_given(
         gpu: &Gpu,
         arguments: &[Argument],
@@ -125,7 +126,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Allocates sets for arguments that a submission makes, with the layout of `made`.
+    /// Allocates sets for arguments that a submission generates, with the layout of `made`.
     pub(super) fn of_made(gpu: &Gpu, made: &Tree, referenced: bool) -> Result<Self, NotShelved> {
         let mut offset = 0;
         let mut slots = Vec::new();
@@ -185,8 +186,9 @@ impl Arena {
         })
     }
 
-    /// Replaces a side's memory by other memory of the same size, and returns the memory that its runners still have
-    /// open. `padding`: bytes that are allocated meanwhile, so that the memory lies elsewhere.
+    /// Replaces a side's memory with other memory of the same size. Returns the old memory, which
+    /// the side's runners still have open. `padding` bytes are allocated in the meantime, so that
+    /// the new memory has another location.
     pub(super) fn relocate(
         &mut self,
         gpu: &Gpu,
@@ -209,7 +211,7 @@ impl Arena {
         }
     }
 
-    /// Handle with which runners open the memory, in base64, and its size in bytes.
+    /// Returns the handle with which runners open the memory, in base64, and its size in bytes.
     pub(super) fn lent(&self, whose: Whose) -> Result<(String, u64), NotShelved> {
         let memory = self.memory(whose);
         let handle = memory.export().map_err(broken)?;
@@ -217,14 +219,14 @@ impl Arena {
         Ok((text, memory.len() as u64))
     }
 
-    /// Byte offset and layout of a set's tensor, found by its path among the arguments.
+    /// Returns the byte offset and layout of a set's tensor, found by its path among the arguments.
     pub(super) fn slot(&self, set: u32, place: &str) -> Option<(usize, TensorAt)> {
         let slot = self.slots.iter().find(|slot| slot.place == place)?;
         let at = u64::from(set) * self.stride + slot.offset;
         Some((at as usize, TensorAt { address: at, ..slot.lies.clone() }))
     }
 
-    /// For each call, the arguments at the given paths, with their memory and layout.
+    /// Returns, for each call, the arguments at the given paths, with their memory and layout.
     pub(super) fn also(&self, whose: Whose, places: &[String], count: u32) -> Vec<Vec<Also<'_>>> {
         let of_call = |call: u32| {
             let slots = places.iter().filter_map(|place| {
@@ -236,8 +238,8 @@ impl Arena {
         (0..count).map(of_call).collect()
     }
 
-    /// Stores a tensor that a submission made for a set. `index` is its position among the tensors, and
-    /// `from` its bytes or its location on the device.
+    /// Stores a tensor that a submission generated for a set. `index` is its position among the
+    /// tensors, and `from` its bytes or its location on the device.
     pub(super) fn keep(
         &self,
         gpu: &Gpu,
@@ -246,7 +248,7 @@ impl Arena {
         from: Source<'_>,
     ) -> Result<(), NotShelved> {
         let (Some(slot), Some(pristine)) = (self.slots.get(index), &self.pristine) else {
-            return Err(NotShelved::Broken("there is no place for an input".to_owned()));
+            return Err(NotShelved::Broken("no memory is reserved for an input".to_owned()));
         };
         let at = (u64::from(set) * self.pristine_stride + slot.offset) as usize;
         match from {
@@ -258,12 +260,13 @@ impl Arena {
         }
     }
 
-    /// Address and size in bytes of the first set.
+    /// Returns the address and size in bytes of the first set.
     pub(super) fn window(&self, whose: Whose) -> ByteRange {
         (self.memory(whose).address(), self.stride)
     }
 
-    /// Offsets within a set and sizes in bytes of the arguments at the given paths. Empty ones are left out.
+    /// Returns the offsets within a set and the sizes in bytes of the arguments at the given paths.
+    /// Empty arguments are omitted.
     pub(super) fn places(&self, places: &[String]) -> Vec<ByteRange> {
         let slot = |place: &String| self.slots.iter().find(|slot| slot.place == *place);
         let slots = places.iter().filter_map(slot).filter(|slot| slot.bytes > 0);
@@ -283,10 +286,11 @@ impl Arena {
         gpu.stream.synchronize().map_err(broken)
     }
 
-    /// Writes one set for each entry of `seeds`, encrypted under its key, and waits until the device has
-    /// written them. Plain inputs are never in memory that a runner has open: work that a candidate left on
-    /// the device could read them. Sets that lie in kept copies as a whole are encrypted on the way; others are
-    /// written to memory of the judge first.
+    /// Writes one set for each entry of `seeds`, encrypted under its key, and waits until the
+    /// device has written them. Unencrypted inputs are never in memory that a runner has open,
+    /// since work that a candidate left on the device could read them. Sets that consist only of
+    /// stored copies are encrypted while they are copied. Others are first written to memory of the
+    /// judge.
     pub(super) fn present_locked(
         &self,
         gpu: &Gpu,
@@ -312,7 +316,7 @@ impl Arena {
         gpu.stream.synchronize().map_err(broken)
     }
 
-    /// Memory for one set that no runner opens.
+    /// Returns memory for one set that no runner opens.
     fn own(&self, gpu: &Gpu) -> Result<&DeviceBuffer, NotShelved> {
         if let Some(own) = self.own.get() {
             return Ok(own);
@@ -349,12 +353,12 @@ impl Arena {
         Ok(())
     }
 
-    /// Element types of the tensors of a set.
+    /// Returns the element types of the tensors of a set.
     pub(super) fn types(&self) -> Vec<Dtype> {
         self.slots.iter().map(|slot| slot.dtype).collect()
     }
 
-    /// Tensors of a set: path, element type, shape, and bytes of the elements.
+    /// Returns the tensors of a set: path, element type, shape, and size of the elements in bytes.
     pub(super) fn tensors(&self) -> impl Iterator<Item = (&str, Dtype, &[u64], u64)> {
         let all = self.slots.iter();
         all.map(|slot| {
@@ -362,7 +366,8 @@ impl Arena {
         })
     }
 
-    /// Digests of the first sets that a submission made, over both ends of each tensor.
+    /// Returns digests of the first sets that a submission generated, over both ends of each
+    /// tensor.
     pub(super) fn digests(&self, gpu: &Gpu, sets: usize) -> Result<Vec<blake3::Hash>, DeviceError> {
         let Some(pristine) = &self.pristine else { return Ok(Vec::new()) };
         let mut digests = Vec::new();
@@ -382,8 +387,8 @@ impl Arena {
         Ok(digests)
     }
 
-    /// Reads a tensor of a set in C order, from memory that the candidate cannot change: the kept copy or the
-    /// references' memory. If there is neither, it reads the candidate's memory.
+    /// Reads a tensor of a set in C order, from memory that the candidate cannot change: the stored
+    /// copy or the references' memory. If neither exists, it reads the candidate's memory.
     pub(super) fn content(
         &self,
         gpu: &Gpu,
@@ -394,7 +399,7 @@ impl Arena {
         let mut bytes = vec![0; slot.bytes as usize];
         let (memory, at) = self.held(set, slot);
         memory.copy_to_host(at, &mut bytes, &gpu.stream)?;
-        // This succeeds: a slot is as large as the elements need.
+        // This cannot fail: a slot is as large as the elements require.
         Ok(slot.lies.in_order(&bytes).unwrap_or_default())
     }
 
@@ -411,7 +416,7 @@ impl Arena {
         gpu.sample(self.held(set, slot), (slot.dtype, slot.bytes as usize))
     }
 
-    /// Buffer and offset from which [`Self::content`] reads a tensor.
+    /// Returns the buffer and offset from which [`Self::content`] reads a tensor.
     fn held(&self, set: u32, slot: &Slot) -> (&DeviceBuffer, usize) {
         let set = u64::from(set);
         let (memory, at) = match (&self.pristine, &slot.init) {
@@ -476,8 +481,8 @@ impl Arena {
     }
 }
 
-/// Allocates memory that runners open. They can read all of it, and it may hold inputs that this process wrote earlier,
-/// so it is zeroed.
+/// Allocates memory that runners open. They can read all of it, and it may contain inputs that this
+/// process wrote earlier, so it is zeroed.
 fn zeroed(gpu: &Gpu, bytes: u64) -> Result<DeviceBuffer, NotShelved> {
     let memory = room(gpu, bytes, "inputs")?;
     memory.fill(0, &gpu.stream).map_err(broken)?;
@@ -503,7 +508,7 @@ fn in_order(offset: u64, dtype: Dtype, shape: &[u64]) -> TensorAt {
 }
 
 impl Slot {
-    /// The tensor of the first set, in the form that a runner takes.
+    /// Returns the tensor of the first set, in the form that a runner expects.
     fn lent(&self) -> LentTensor {
         let strides = self.lies.kept_strides();
         LentTensor { strides, ..LentTensor::in_order(self.offset, &self.lies) }

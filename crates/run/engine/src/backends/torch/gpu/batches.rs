@@ -18,14 +18,15 @@ use warpgauge_model::gate_page::{Digest, MOST_RANGES};
 use warpgauge_torch::{MAX_FRAME_BYTES, RunnerFault};
 use warpgauge_validate::Reason;
 
-/// Limit on the calls of a batch if results go through the host because the device cannot bring them into C
-/// order.
+/// Maximum number of calls of a batch if the host must rearrange results into C order, because the
+/// device cannot.
 const STRIDED: u32 = 16;
 
-/// Bytes of a message frame that one tensor of an answer may take.
+/// Maximum number of bytes in a message frame that one tensor of an answer needs.
 const TOLD_BYTES: usize = 384;
 
-/// Unit of memory that a runner holds so that the rest of its memory lies elsewhere, and limit on it, in bytes.
+/// Granularity and maximum size of padding, in bytes. A runner allocates padding so that the rest
+/// of its memory has another location.
 const PADDING: u64 = 2 << 20;
 const MOST_PADDING: u64 = 4 << 30;
 
@@ -48,12 +49,13 @@ pub(super) struct Batches<'j, 'g> {
 }
 
 impl<'g> Batches<'_, 'g> {
-    /// Bytes of the inputs and of the results of one call.
+    /// Returns the size of the inputs and results of one call, in bytes.
     pub(super) fn bytes_of_call(&self) -> u64 {
         self.stage.arena.stride + self.returned()
     }
 
-    /// Whether a call moves so much data that no cache holds a part that matters, and can be locked.
+    /// Returns whether calls can be locked and each moves so much data that no cache holds a
+    /// significant part of it.
     pub(super) fn is_large(&self) -> bool {
         self.can_lock() && self.bytes_of_call() >= self.stage.gpu.flush_bytes()
     }
@@ -62,8 +64,8 @@ impl<'g> Batches<'_, 'g> {
         self.verification.found.outputs.iter().map(|(_, value)| value.bytes()).sum()
     }
 
-    /// Limit on the calls of a batch: memory holds their inputs and results, and one frame describes the
-    /// results.
+    /// Returns the maximum number of calls of a batch. Memory must hold their inputs and results,
+    /// and one frame must describe the results.
     pub(super) fn most(&self) -> u32 {
         let outputs = &self.verification.found.outputs;
         let leaves = outputs.len().max(1);
@@ -77,8 +79,8 @@ impl<'g> Batches<'_, 'g> {
         self.stage.arena.sets.min(most).min(made).max(1)
     }
 
-    /// Runs and verifies one batch of all sides. `flush`: bytes to write before each call, which events then
-    /// time.
+    /// Runs and verifies one batch of all sides. `flush` is the number of bytes to write before
+    /// each call; then events time the calls.
     pub(super) fn make(
         &mut self,
         seeds: &[Option<u64>],
@@ -98,8 +100,8 @@ impl<'g> Batches<'_, 'g> {
         self.verify(&values, &expected, seeds, first)
     }
 
-    /// Makes both sides allocate their memory anew, elsewhere on the device, in a batch of `calls` calls. Their inputs
-    /// lie elsewhere, too.
+    /// Makes both sides allocate their memory anew at another location on the device, in a batch of
+    /// `calls` calls. Their inputs move to another location, too.
     pub(super) fn relocate(&mut self, seeds: Seeds, calls: u32) -> Result<(), Stop> {
         let Self { players, stage, .. } = self;
         let Players { candidate, expectations, secret, .. } = &mut **players;
@@ -119,11 +121,11 @@ impl<'g> Batches<'_, 'g> {
             let Some((first, _)) = players.first() else { continue };
             let of_references = whose == Whose::References;
             let not_lent = |error| not_shelved(first, of_references, error);
-            // The runners have the old memory open until they have opened the new one.
+            // The runners have the old memory open until they have opened the new memory.
             let _old = arena.relocate(gpu, whose, padding()?).map_err(not_lent)?;
             let (handle, bytes) = arena.lent(whose).map_err(not_lent)?;
             for (player, side) in players {
-                // Memory that the judge has open is not free for the runner.
+                // Memory that the judge has open does not become free for the runner.
                 side.blocks = Blocks::default();
                 let moved = player.session.relocate(padding()?, (&handle, bytes));
                 moved.map_err(|fault| player.stopped(of_references, fault))?;
@@ -133,12 +135,13 @@ impl<'g> Batches<'_, 'g> {
         self.make(&inputs, 0, false)
     }
 
-    /// Whether a call has few enough results that all of them can be hashed.
+    /// Returns whether a call has few enough results to hash all of them.
     pub(super) fn can_lock(&self) -> bool {
         self.verification.found.outputs.len() + self.stage.changing.len() <= MOST_RANGES
     }
 
-    /// Runs and verifies one turn of the candidate's locked calls. Returns `None` if results lie on the host.
+    /// Runs and verifies one turn of the candidate's locked calls. Returns `None` if results are on
+    /// the host.
     pub(super) fn make_locked(&mut self, seeds: &[Option<u64>]) -> Result<Option<Turn>, Stop> {
         let with = (seeds, self.drawn(seeds)?);
         let Made { turn, values } = self.candidate(with, CallOrder::Locked)?;
@@ -147,8 +150,9 @@ impl<'g> Batches<'_, 'g> {
         Ok(turn)
     }
 
-    /// Records the arguments that the reference changes beside those that the contract names. Their contents
-    /// after a call are expected of the candidate from then on. Returns whether there are any.
+    /// Records the arguments that the reference changes in addition to those that the contract
+    /// names. From then on, the candidate's calls must produce the same contents of these
+    /// arguments. Returns whether there are any.
     fn changes_more(&mut self, seeds: &[Option<u64>]) -> Result<bool, Stop> {
         let Self { players, stage, .. } = self;
         let references = &players.expectations.references;
@@ -162,8 +166,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(more)
     }
 
-    /// Makes the inputs of a batch if `get_inputs()` makes them. Returns the seed of random numbers in the
-    /// batch.
+    /// Generates the inputs of a batch with `get_inputs()`, if it is their source. Returns the seed
+    /// of random numbers in the batch.
     pub(super) fn drawn(&mut self, seeds: &[Option<u64>]) -> Result<u64, Stop> {
         if matches!(self.players.inputs, Inputs::Made) {
             self.stage.draw(self.players, seeds)?;
@@ -203,7 +207,7 @@ impl<'g> Batches<'_, 'g> {
         account.spent_on(Phase::Executing);
         if ran.returned.len() != count as usize {
             let what = format!(
-                "its process reports {} calls, of {count} that were to be made",
+                "its process reports {} calls instead of {count}",
                 ran.returned.len()
             );
             return Err(candidate.stopped(false, RunnerFault::Forged(what)));
@@ -326,8 +330,9 @@ impl<'g> Batches<'_, 'g> {
         }
     }
 
-    /// Ends the candidate's process, unless it is the reference of a comparison. References have nothing to gain from
-    /// wrong overheads, and are idle while the judge measures them.
+    /// Ends the candidate's process, unless the candidate is the reference of a comparison.
+    /// References have nothing to gain from wrong overheads, and are idle while the judge measures
+    /// them.
     pub(super) fn quiet(mut self, is_reference: bool) -> Quiet<'g> {
         if !is_reference {
             self.players.candidate.session.stop_for_good();
@@ -337,7 +342,7 @@ impl<'g> Batches<'_, 'g> {
     }
 }
 
-/// The device once the candidate no longer uses it.
+/// Device state after the candidate has stopped using the device.
 pub(super) struct Quiet<'g> {
     stage: Stage<'g>,
     /// Measured overheads, by the sizes of results.
@@ -345,12 +350,12 @@ pub(super) struct Quiet<'g> {
 }
 
 impl Quiet<'_> {
-    /// Whether a call of the candidate waits for the device itself.
+    /// Returns whether a call of the candidate itself waits for the device.
     pub(super) fn waits(&self) -> bool {
         self.stage.candidate.gate.waits()
     }
 
-    /// Whether calls wait for the device themselves on one side alone.
+    /// Returns whether the calls of only one side themselves wait for the device.
     pub(super) fn waits_differ(&self) -> bool {
         self.stage.references.iter().any(|side| side.gate.waits() != self.waits())
     }

@@ -1,10 +1,11 @@
-//! Paired timing of candidate and reference, by the judge's clock, which neither side can reach. A block has
-//! four turns, in the order ABBA or BAAB. The two turns of a pair have the same inputs; if inputs vary, each
-//! pair gets new ones. All calls are locked, so that no call can run before its own turn. The candidate's
-//! results are verified here too.
+//! Paired timing of candidate and reference, by the judge's clock, which neither side can
+//! manipulate. A block has four turns, in the order ABBA or BAAB. The two turns of a pair have the
+//! same inputs; if inputs vary, each pair gets new ones. All calls are locked, so that no call can
+//! run before its turn. The candidate's results are verified here, too.
 //!
-//! The time to decrypt inputs and to hash results is deducted from both sides. The uncertainty of that time
-//! is the resolution of a measured time, unless both sides return as much and so have the same overhead.
+//! The time to decrypt inputs and to hash results is deducted from both sides. The uncertainty of
+//! that time limits the resolution of a measured time. If both sides return results of the same
+//! sizes, they have the same overhead and this uncertainty cancels.
 
 use std::time::{Duration, Instant};
 
@@ -23,14 +24,14 @@ use warpgauge_statistics::paired::{
     PairedComparison, PairedReason, PairedVerdict, decide_at_end, decide_at_look, is_hopeless,
 };
 
-/// How to time both sides.
+/// Plan for timing both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::backends::torch) struct SideBySide {
     pub policy: ComparePolicy,
     /// Time limit for all blocks.
     pub max_time: Duration,
-    /// Whether both sides allocate their memory anew before each block. A difference that depends on where it lies
-    /// on the device then differs between blocks.
+    /// Whether both sides allocate their memory anew before each block. A difference that depends
+    /// on the location of memory then varies between blocks.
     pub relocates: bool,
 }
 
@@ -46,8 +47,8 @@ pub(in crate::backends::torch) struct Compared {
     /// Median time of the reference's calls in the same process after the candidate's process has ended,
     /// milliseconds.
     pub alone_ms: f64,
-    /// Whether calls wait for the device themselves on one side alone, so that only its times include work of the
-    /// host.
+    /// Whether the calls of only one side themselves wait for the device, so that only its times
+    /// include work of the host.
     pub waits_differ: bool,
 }
 
@@ -66,7 +67,7 @@ pub(super) struct Pairing {
     blocks: Vec<Beside>,
     /// Turns of the reference after the candidate's process has ended.
     alone: Vec<Turn>,
-    /// Whether the blocks ended because more of them would not have decided anything.
+    /// Whether the blocks ended because more blocks could not have changed the verdict.
     hopeless: bool,
 }
 
@@ -74,7 +75,7 @@ pub(super) struct Pairing {
 #[derive(Debug, Clone, Copy)]
 struct Overheads {
     of_arms: [Overhead; 2],
-    /// Whether both sides return results of the same sizes, so that the overhead is the same work.
+    /// Whether both sides return results of the same sizes, so that the overhead is the same.
     are_alike: bool,
 }
 
@@ -83,13 +84,14 @@ impl Pairing {
         Self { wanted, blocks: Vec::new(), alone: Vec::new(), hopeless: false }
     }
 
-    /// Time limit for all blocks.
+    /// Returns the time limit for all blocks.
     pub(super) fn max_time(&self) -> Duration {
         self.wanted.max_time
     }
 
-    /// Measures blocks until the policy stops or the time is up. `calls` is the number of calls in a turn of
-    /// the candidate's that is long enough. `most` is the limit on calls in a turn.
+    /// Measures blocks until the policy stops or the time is up. `calls` is the number of calls
+    /// that make a turn of the candidate long enough, and `most` the maximum number of calls in a
+    /// turn.
     pub(super) fn run(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -98,11 +100,11 @@ impl Pairing {
     ) -> Result<(), Stop> {
         let began = Instant::now();
         let mut calls = calls.clamp(1, most);
-        // No block begins that would end too late if it took as long as the previous one.
+        // No block begins that would end too late if it took as long as the previous block.
         let mut block = Duration::ZERO;
         if !batches.is_large() {
             let Some((a, b)) = pair(batches, seeds, calls, Arm::A)? else { return Ok(()) };
-            // Both sides make as many calls as the faster one needs.
+            // Both sides make as many calls as the faster side needs.
             calls = a.calls_of_next().max(b.calls_of_next()).min(most);
             block = 2 * began.elapsed();
         }
@@ -150,7 +152,8 @@ impl Pairing {
         Ok(())
     }
 
-    /// Number of blocks that the policy and the time allow, if further blocks take as long as those in `elapsed`.
+    /// Returns the number of blocks that the policy and the time allow, if further blocks take as
+    /// long as those in `elapsed`.
     fn attainable(&self, elapsed: Duration) -> usize {
         let measured = self.blocks.len();
         let in_time =
@@ -159,8 +162,8 @@ impl Pairing {
         (in_time as usize).clamp(measured, most.max(measured))
     }
 
-    /// Ends the candidate's process, and times the reference once more: work that the candidate left running on the
-    /// device slows it no longer.
+    /// Ends the candidate's process, and times the reference once more. Work that the candidate
+    /// left running on the device no longer slows it down.
     pub(super) fn run_alone(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -178,12 +181,13 @@ impl Pairing {
         Ok(())
     }
 
-    /// Turns of the candidate, in chronological order.
+    /// Returns the turns of the candidate, in chronological order.
     pub(super) fn candidate_turns(&self) -> impl Iterator<Item = &Turn> {
         self.blocks.iter().flat_map(|block| block.of_arm(Arm::B))
     }
 
-    /// Returns the verdict, once the candidate no longer uses the device. Returns `None` if no block was measured.
+    /// Returns the verdict, after the candidate has stopped using the device. Returns `None` if no
+    /// block was measured.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<Option<Compared>, Stop> {
         let Some(block) = self.blocks.first() else { return Ok(None) };
         let [a, b] = block.results();
@@ -215,7 +219,8 @@ impl Pairing {
     }
 }
 
-/// Measures the overheads of both sides' calls while runners use the device, too: they only decide when to stop.
+/// Measures the overheads of both sides' calls while runners use the device, too. They are only
+/// used to decide when to stop.
 fn rough_overheads(batches: &mut Batches<'_, '_>, measured: &[Beside]) -> Result<Overheads, Stop> {
     let [a, b] = measured.first().map_or([&[][..], &[]], Beside::results);
     let of_reference = batches.stage.overhead(a, FEWEST_ROUGH)?;
@@ -226,8 +231,8 @@ fn rough_overheads(batches: &mut Batches<'_, '_>, measured: &[Beside]) -> Result
     Ok(Overheads { of_arms: [of_reference, of_candidate], are_alike })
 }
 
-/// Runs one turn of each side with the same inputs, and returns the reference's and the candidate's. Returns
-/// `None` if results lie on the host.
+/// Runs one turn of each side with the same inputs. Returns the reference's turn, then the
+/// candidate's. Returns `None` if results are on the host.
 fn pair(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,
@@ -253,7 +258,7 @@ fn pair(
 }
 
 impl Beside {
-    /// Sizes of the results of the reference's and the candidate's calls, in bytes.
+    /// Returns the sizes of the results of the reference's and the candidate's calls, in bytes.
     fn results(&self) -> [&[u64]; 2] {
         let of = |arm| self.of_arm(arm).next().map_or(&[][..], |turn| &turn.results);
         [of(Arm::A), of(Arm::B)]
@@ -265,12 +270,14 @@ impl Beside {
     }
 }
 
-/// Twice the largest relative difference between two processes with the same kernel, in 24 problems whose
-/// calls take at least 0.1 ms. Each process has its own memory, at other addresses of the device.
+/// Twice the largest relative difference between two processes with the same kernel, in 24 problems
+/// whose calls take at least 0.1 ms. Each process has separate memory, at other addresses of the
+/// device.
 const BETWEEN_PROCESSES: f64 = 0.015;
 
-/// Sets the policy's resolution to the sum of both sides' uncertainties, which may have opposite signs. If the
-/// overheads are alike, their error is the same on both sides. Raises the policy's floor to [`BETWEEN_PROCESSES`].
+/// Sets the policy's resolution to the sum of both sides' uncertainties, which may have opposite
+/// signs. If the overheads are alike, their error is the same on both sides, and only the polling
+/// time counts. Raises the policy's floor to [`BETWEEN_PROCESSES`].
 fn resolved(policy: ComparePolicy, overheads: Overheads) -> ComparePolicy {
     let resolution_ms = match overheads.are_alike {
         true => WATCHING.as_secs_f64() * 1e3,

@@ -1,5 +1,5 @@
-//! Memory of a runner on the device, as the judge opens it. Handles and offsets come from the submission; the
-//! driver reports the size of a block.
+//! Device memory of a runner that the judge opens. Handles and offsets come from the submission;
+//! the driver reports the size of a block.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +12,7 @@ use crate::backends::torch::MOST_BYTES;
 use warpgauge_device::{DeviceBuffer, MemoryHandle, Stream};
 use warpgauge_torch::{LayoutError, RunnerSession, SubmissionMemory, TensorAt};
 
-/// Limit on the open blocks of a runner.
+/// Maximum number of open blocks of a runner.
 const MOST_BLOCKS: usize = 4096;
 
 /// Open blocks, by their handles in base64.
@@ -20,7 +20,7 @@ const MOST_BLOCKS: usize = 4096;
 pub(super) struct Blocks(HashMap<String, DeviceBuffer>);
 
 impl Blocks {
-    /// Opens the block of a tensor, if it has one that is not open yet.
+    /// Opens the block of a tensor, if the tensor has a block that is not yet open.
     ///
     /// # Errors
     /// Returns a message if the handle is invalid or too many blocks are open.
@@ -40,8 +40,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Closes all blocks if many are open. Blocks that the runner's allocator has freed stay open here until
-    /// then.
+    /// Closes all blocks if many are open. Until then, blocks that the runner's allocator has freed
+    /// stay open here.
     pub(super) fn tidy(&mut self) {
         if self.0.len() > MOST_BLOCKS / 2 {
             self.0.clear();
@@ -57,10 +57,10 @@ impl Blocks {
         &self,
         tensor: &TensorAt,
     ) -> Result<Option<(&DeviceBuffer, usize, usize)>, LayoutError> {
-        // The size of its block is the limit, checked below.
+        // The limit is the size of the block, which is checked below.
         let span = tensor.span(u64::MAX)?;
         let Some(block) = tensor.block.as_ref().filter(|_| span > 0) else { return Ok(None) };
-        let outside = || LayoutError::Invalid("it does not lie within its block".to_owned());
+        let outside = || LayoutError::Invalid("it is not within its block".to_owned());
         let block = self.0.get(block).ok_or_else(outside)?;
         let (at, span) = (usize::try_from(tensor.address), usize::try_from(span));
         let (Ok(at), Ok(span)) = (at, span) else { return Err(outside()) };
@@ -73,7 +73,7 @@ impl Blocks {
     /// Reads the elements of a tensor in C order, from the device or the host.
     ///
     /// # Errors
-    /// Fails if the tensor is not where the runner reports it.
+    /// Fails if the tensor is not at the location that the runner reports.
     pub(super) fn read(
         &self,
         gpu: &Gpu,
@@ -97,7 +97,7 @@ impl Blocks {
     /// Writes elements, given in C order, into a tensor on the device.
     ///
     /// # Errors
-    /// Fails if the tensor is not where the runner reports it.
+    /// Fails if the tensor is not at the location that the runner reports.
     pub(super) fn overwrite(
         &self,
         gpu: &Gpu,
@@ -113,7 +113,7 @@ impl Blocks {
     }
 }
 
-/// A block as memory whose addresses are offsets in it.
+/// A block as memory with addresses that are offsets in it.
 pub(super) struct OnDevice<'a>(pub(super) &'a DeviceBuffer, pub(super) &'a Stream);
 
 impl SubmissionMemory for OnDevice<'_> {

@@ -1,6 +1,6 @@
-//! Order of the calls of one evaluation on a device. First comes one call with the contract's own inputs,
-//! then timed batches, then turns of both sides, and last the calls that tools observe. All calls but those
-//! last ones are verified.
+//! Sequence of the calls of one evaluation on a device. First comes one call with the contract's
+//! inputs, then timed batches, then turns of both sides, and last the calls that tools observe. All
+//! calls except the last ones are verified.
 
 use super::batches::Batches;
 use super::beside::{Compared, Pairing, SideBySide};
@@ -17,13 +17,13 @@ use crate::backends::torch::verification::Verification;
 use warpgauge_report::TorchParameters;
 use warpgauge_torch::DeviceNoise;
 
-/// Requested observations beside the candidate's own times.
+/// Requested observations in addition to the candidate's times.
 pub(in crate::backends::torch) struct Extras {
-    /// How to time candidate and reference in turns; `None` if not requested.
+    /// Plan for timing candidate and reference in turns; `None` if not requested.
     pub beside: Option<SideBySide>,
     /// Whether to trace the device's activity.
     pub trace: bool,
-    /// Whether to make one call that the profiler around the candidate's runner observes.
+    /// Whether to make one call that is observed by the profiler around the candidate's runner.
     pub count: bool,
 }
 
@@ -32,9 +32,9 @@ pub(in crate::backends::torch) struct Extras {
 pub(in crate::backends::torch) struct Observed {
     /// Paired times of candidate and reference.
     pub compared: Option<Compared>,
-    /// Activity of the device during some calls, or why it is unknown.
+    /// Activity of the device during some calls, or the reason why it is unknown.
     pub traced: Option<Result<Traced, String>>,
-    /// Whether the profiler observed a call, or why not.
+    /// Whether the profiler observed a call, or the reason why not.
     pub counted: Option<Result<(), String>>,
     /// Report entry on parameters and buffers of the candidate's module, if it has any.
     pub parameters: Option<TorchParameters>,
@@ -43,7 +43,7 @@ pub(in crate::backends::torch) struct Observed {
 /// The calls of one evaluation.
 pub(in crate::backends::torch) struct DeviceCalls<'a> {
     pub gpu: &'a Gpu,
-    /// Processes that still start on the device.
+    /// Processes of earlier evaluations that may still use the device.
     pub noise: Option<DeviceNoise>,
     /// Seed of the first call's inputs, and seeds of the others.
     pub seeds: (Option<u64>, Seeds),
@@ -95,7 +95,7 @@ impl DeviceCalls<'_> {
         }
         batches.check_parameters(&before)?;
         batches.players.account.spent_on(Phase::Verifying);
-        // No later data from the candidate affects the verdict.
+        // Nothing that the candidate sends from here on affects the verdict.
         batches.players.candidate.still_stopped().map_err(Stop::Candidate)?;
         if extras.trace {
             observed.traced = Some(traced::trace(&mut batches, seeds)?);

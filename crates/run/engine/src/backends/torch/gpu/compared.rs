@@ -11,15 +11,16 @@ use warpgauge_device::inspection::{FindingHandle, Inspection};
 use warpgauge_device::support::Support;
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// Comparison of results of which the judge has copies on the device.
+/// Comparison of results that the judge has copied to its device memory.
 pub(super) struct DeviceComparison<'a, 'g> {
     pub(super) stage: &'a Stage<'g>,
     pub(super) verification: &'a mut Verification,
 }
 
 impl DeviceComparison<'_, '_> {
-    /// Compares each call's results with the expected ones. Results that differ on the device are compared
-    /// again in detail. So are all results of the first call, and those that the device cannot compare.
+    /// Compares each call's results with the expected ones. Results that differ on the device are
+    /// compared again in detail. So are all results of the first call, and results that the device
+    /// cannot compare.
     pub(super) fn batch(
         &mut self,
         values: &[Named],
@@ -115,14 +116,14 @@ impl DeviceComparison<'_, '_> {
         if (dtype, shape) != (other, extents) || !Support::compares(*dtype) {
             return Ok(None);
         }
-        // An output without a tolerance yet is compared on the host, which fixes its tolerance.
+        // An output that has no tolerance yet is compared on the host, which sets its tolerance.
         let Some(tolerance) = self.verification.settled(name) else {
             return Ok(None);
         };
         let near = near(tolerance);
         let at = |copy: &Copied| Some(self.stage.shelf(copy.shelf)?.address() + copy.at as u64);
         let (Some(one), Some(other)) = (at(copy), at(theirs)) else {
-            return Err(Stop::Broken("a copy is gone".to_owned()));
+            return Err(Stop::Broken("a copy no longer exists".to_owned()));
         };
         let dtype = dtype.part();
         let count = (copy.bytes / dtype.size()) as u64;
@@ -131,7 +132,7 @@ impl DeviceComparison<'_, '_> {
     }
 }
 
-/// Returns a reason if a tensor is on the host and the device was expected. Numbers are exempt.
+/// Returns a reason if a tensor is on the host but was expected on the device. Scalars are exempt.
 fn elsewhere(name: &str, value: &Value, wanted: &Value) -> Option<Reason> {
     let scalar = |value: &Value| matches!(value, Value::Tensor { shape, .. } if shape.is_empty());
     let (here, there) = match (value, wanted) {
@@ -140,6 +141,6 @@ fn elsewhere(name: &str, value: &Value, wanted: &Value) -> Option<Reason> {
         }
         _ => return None,
     };
-    let message = format!("output `{name}` is on {here}, expected on {there}");
+    let message = format!("output `{name}` is on {here}, but was expected on {there}");
     Some(Reason::new(ReasonCode::OutputMismatch, message))
 }

@@ -1,4 +1,4 @@
-//! One more call, which the profiler around the runner observes.
+//! One additional call, observed by the profiler around the runner.
 
 use super::batches::Batches;
 use super::traced::looked_at;

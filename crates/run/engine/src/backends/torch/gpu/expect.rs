@@ -14,8 +14,9 @@ use warpgauge_tensor::Dtype;
 use warpgauge_torch::RunnerFault;
 use warpgauge_validate::{Nudge, Reason};
 
-/// Whether references are trusted to leave their results as they were when a call ended. Their code is the
-/// caller's own. The device hashes their results all the same, so that both sides have the same overhead.
+/// Whether references are trusted to leave their results unchanged after a call. Their code comes
+/// from the caller. The device hashes their results nevertheless, so that both sides have the same
+/// overhead.
 const TRUSTS: bool = true;
 
 /// Expected results of a batch.
@@ -26,8 +27,8 @@ pub(super) struct Expected {
     pub(super) turns: Vec<Option<Turn>>,
 }
 
-/// Computes the expected results of each call of a batch with the references, on inputs that are written once
-/// more. `generator` is the seed of random numbers in the batch.
+/// Computes the expected results of each call of a batch with the references, on inputs that are
+/// written again. `generator` is the seed of random numbers in the batch.
 pub(super) fn expected(
     expectations: &mut Expectations,
     inputs: &Inputs,
@@ -55,7 +56,7 @@ pub(super) fn expected(
     Ok(Expected { values, turns })
 }
 
-/// Calls of a copy of a reference on the device, with the moved inputs of the first call.
+/// Calls of a copy of a reference on the device, with nudged inputs of the first call.
 pub(super) struct DeviceNudges<'a, 'g> {
     pub(super) stage: &'a mut Stage<'g>,
     /// Index of the reference.
@@ -63,7 +64,7 @@ pub(super) struct DeviceNudges<'a, 'g> {
     pub(super) inputs: &'a Inputs,
     /// Seed of the inputs, and seed of random numbers in the call.
     pub(super) with: (Option<u64>, u64),
-    /// Whether parameters are moved because no input can be.
+    /// Whether parameters are nudged because no input can be.
     pub(super) of_parameters: bool,
 }
 
@@ -93,8 +94,8 @@ impl NudgedCalls for DeviceNudges<'_, '_> {
     }
 }
 
-/// Runs one batch of a reference's calls. Returns its times, and copies of the results of each call. `nudge`
-/// says how to move its inputs.
+/// Runs one batch of a reference's calls. Returns its times, and copies of the results of each
+/// call. `nudge` determines how its inputs are moved.
 fn computed(
     reference: &mut ReferencePlayer,
     inputs: &Inputs,
@@ -116,7 +117,7 @@ fn computed(
     let ran = order.run(&mut player.session, &mut stage.references[index].gate, &keys);
     let (ran, calls) = ran.map_err(|fault| player.stopped(true, fault))?;
     if ran.returned.len() != seeds.len() {
-        let fault = RunnerFault::Forged("its process reports another number of calls".to_owned());
+        let fault = RunnerFault::Forged("its process reports a wrong number of calls".to_owned());
         return Err(player.stopped(true, fault));
     }
     let root = inputs.root();
@@ -134,8 +135,9 @@ fn computed(
     Ok((turn, named))
 }
 
-/// Names the results of each call after outputs. `only`: names of the outputs that count. The submission may
-/// return only those. `backward`: whether gradients are among the results.
+/// Names the results of each call after outputs. With `only`, these are the outputs with these
+/// names, and the submission may return only those. `backward`: whether the results include
+/// gradients.
 pub(super) fn named_calls(
     inputs: &Inputs,
     all: &[Named],
@@ -155,7 +157,7 @@ pub(super) fn named_calls(
             let found = own.iter().find(|(name, _)| *name == place);
             Ok(found.map_or(Value::Nothing, |(_, value)| value.clone()))
         };
-        // Arguments that references change beside those that the contract names.
+        // Arguments that references change in addition to those that the contract names.
         let declared = inputs.changing();
         let others = own.iter().filter(|(place, _)| !declared.contains(place));
         let others = others.map(|(place, value)| (inputs.name_of(place), value.clone()));

@@ -1,12 +1,13 @@
-//! Torch kernels on a GPU: the judge has its own context there, beside those of the runners.
+//! Torch kernels on a GPU. The judge has a separate context there, beside those of the runners.
 //!
-//! Inputs lie in the judge's memory, which runners open. Results lie in the runners' memory, which the judge
-//! opens and copies as soon as a runner reports that it is done. `calls` orders the calls, `batches` runs one
-//! batch of both sides, `timing` times the candidate, and `beside` times both sides in turns. `turn` holds
-//! the times of locked calls, and `stage` the state on the device. `expect` computes expected results, and
-//! `compared` compares them. `arena` holds the inputs, `shelf` copies of results, `blocks` the runners'
-//! memory, and `modules` parameters of both sides. `traced` records device activity, and `counted` runs calls
-//! under a profiler.
+//! Inputs are in the judge's memory, which runners open. Results are in the runners' memory, which
+//! the judge opens and copies as soon as a runner reports that it is done. `calls` contains the
+//! sequence of calls, `batches` runs one batch of both sides, `timing` times the candidate, and
+//! `beside` times both sides in turns. `turn` contains the times of locked calls, and `stage` the
+//! state on the device. `expect` computes expected results, and `compared` compares them. `arena`
+//! contains the inputs, `shelf` copies of results, `blocks` the runners' memory, and `modules`
+//! parameters of both sides. `traced` records device activity, and `counted` runs calls under a
+//! profiler.
 
 mod arena;
 mod batches;
@@ -41,7 +42,7 @@ pub(super) struct Gpu {
     stream: Stream,
     support: Support,
     info: DeviceInfo,
-    /// Image of the judge's kernels in base64, which runners load too.
+    /// Image of the judge's kernels in base64, which runners load, too.
     kernels: String,
 }
 
@@ -102,8 +103,9 @@ impl Gpu {
         Ok(sample)
     }
 
-    /// Waits for the noise to end if half of the device's memory is in use: processes of earlier evaluations may hold
-    /// memory that this one needs. Returns noise that has not ended.
+    /// Waits for the noise to end if more than half of the device's memory is in use, since
+    /// processes of earlier evaluations may occupy memory that this one needs. Returns noise that
+    /// has not ended.
     ///
     /// # Errors
     /// Returns the driver's message.
@@ -121,14 +123,15 @@ impl Gpu {
         })
     }
 
-    /// Bytes to write so that the L2 cache holds nothing else: as many as Triton's `do_bench` writes, or
-    /// twice the size of L2, whichever is more. During that write, the host launches the timed work.
+    /// Returns the number of bytes to write so that the L2 cache contains nothing else: 256 MiB, as
+    /// in Triton's `do_bench`, or twice the size of L2, whichever is larger. During that write, the
+    /// host launches the timed work.
     fn flush_bytes(&self) -> u64 {
         (256 << 20).max(2 * self.info.l2_bytes)
     }
 }
 
-/// Converts a tolerance to the form that the device kernels take.
+/// Converts a tolerance to the form that the device kernels expect.
 fn near(tolerance: &ResolvedTolerance) -> NearTolerance {
     let ResolvedTolerance { atol, rtol, allow_non_finite, .. } = *tolerance;
     NearTolerance { atol, rtol, allow_non_finite }

@@ -12,8 +12,8 @@ use warpgauge_report::{TorchMaking, TorchParameters};
 use warpgauge_torch::{RunnerFault, TensorAt};
 
 impl Stage<'_> {
-    /// Copies the first reference's parameters and buffers to the candidate's, on the device if both copies
-    /// are contiguous.
+    /// Copies the first reference's parameters and buffers to those of the candidate, on the device
+    /// if both are contiguous.
     pub(super) fn share_parameters(
         &mut self,
         players: &Players,
@@ -73,7 +73,8 @@ impl Stage<'_> {
     }
 }
 
-/// Hashes a side's trained parameters, sorted by name. Buffers may change in a call and are left out.
+/// Hashes a side's trained parameters, sorted by name. Buffers may change in a call and are
+/// omitted.
 fn hashes(
     gpu: &Gpu,
     (side, player, of_reference): (&mut Side, &mut Player, bool),
@@ -99,14 +100,14 @@ fn hashes(
         hashed.extend(named.map(|((name, _), digest)| (name.clone(), digest.into())));
     }
     if hashed.len() != now.iter().filter(|parameter| parameter.trained).count() {
-        let failed = Failed::unusable("a parameter has no hash".to_owned());
+        let failed = Failed::unusable("a parameter could not be hashed".to_owned());
         return Err(if of_reference { Stop::Reference(failed) } else { Stop::Candidate(failed) });
     }
     hashed.sort_by(|(name, _), (other, _)| name.cmp(other));
     Ok(hashed.into())
 }
 
-/// Address range of a tensor, if it is contiguous on the device.
+/// Returns the address range of a tensor, if it is contiguous on the device.
 fn whole_range(gpu: &Gpu, side: &mut Side, tensor: &TensorAt) -> Result<Option<ByteRange>, String> {
     side.blocks.open(gpu, tensor)?;
     let range = side.blocks.range(tensor).map_err(|error| error.to_string())?;

@@ -24,7 +24,7 @@ struct Move<'a> {
     tensor: &'a TensorAt,
     /// Offset of the elements in C order.
     to: usize,
-    /// Offset of a first copy with the original layout, if the tensor is not contiguous.
+    /// Offset of a preceding copy with the original layout, if the tensor is not contiguous.
     as_is: Option<usize>,
 }
 
@@ -34,19 +34,19 @@ pub(super) struct Shelved {
     pub values: Vec<Named>,
     /// Address ranges of the copies of each call's device results, in their original layout.
     pub hashed: Vec<Vec<ByteRange>>,
-    /// Whether the host had to bring some results into C order.
+    /// Whether the host had to rearrange some results into C order.
     pub strided: bool,
     /// Whether some results are not on the device.
     pub elsewhere: bool,
 }
 
-/// Why there are no copies.
+/// Reasons why results could not be copied.
 pub(super) enum NotShelved {
     /// The runner's report is invalid.
     Fault(RunnerFault),
-    /// The judge's own memory or device failed. The message says how.
+    /// The judge's memory or device failed. The message describes the failure.
     Broken(String),
-    /// The device has too little memory. The message says how much is needed.
+    /// The device has too little memory. The message contains the required size.
     NoRoom(String),
 }
 
@@ -63,13 +63,13 @@ impl Shelf {
         if self.memory.as_ref().is_none_or(|memory| memory.len() < bytes) {
             self.memory = None;
             let bytes = (bytes as u64).next_multiple_of(2 << 20);
-            self.memory = Some(room(gpu, bytes, "copies of what was returned")?);
+            self.memory = Some(room(gpu, bytes, "copies of results")?);
         }
         self.memory.as_ref().ok_or_else(|| NotShelved::Broken("there is no memory".to_owned()))
     }
 
-    /// Copies the results of each call of a batch, and the arguments in `also` that the call was to change.
-    /// Those are named `[n]`.
+    /// Copies the results of each call of a batch, and the arguments in `also` that the call was to
+    /// change. Results are named `[n]` below `root`.
     pub(super) fn fill(
         &mut self,
         gpu: &Gpu,
@@ -96,7 +96,8 @@ impl Shelf {
             memory.copy_range_from_device(*to, from, *at, *bytes, &gpu.stream).map_err(broken)?;
         }
         gpu.stream.synchronize().map_err(broken)?;
-        // The device brings tensors with gaps into C order; the host does so for those with too many axes.
+        // The device rearranges tensors with gaps into C order. The host does so for those with too
+        // many axes.
         let mut by_host = 0;
         for (Move { tensor, to, .. }, as_is) in
             moves.iter().filter_map(|one| Some((one, one.as_is?)))
@@ -145,7 +146,8 @@ impl Shelf {
                 let value = match leaf {
                     TreeOf::Tensor(tensor) => {
                         let bytes = tensor.bytes().map_err(|e| fault(&e))?;
-                        // On the device, only the memory for the copy limits the size of results.
+                        // On the device, the size of results is limited only by the memory for
+                        // their copies.
                         if tensor.block.is_none() {
                             on_host += bytes;
                             if on_host > MOST_BYTES {
@@ -153,7 +155,7 @@ impl Shelf {
                             }
                         }
                         if tensor.block.is_some() {
-                            // Checks that the tensor lies within its block.
+                            // Checks that the tensor is within its block.
                             let range = blocks.range(tensor).map_err(|e| fault(&e))?;
                             let span = range.map_or(0, |(_, _, span)| span);
                             let copy = plan.place(self.number, bytes as usize);
@@ -212,14 +214,14 @@ struct Plan<'a> {
     bytes: usize,
     /// Offsets and sizes in bytes of the copies of each call's device results, in their original layout.
     hashed: Vec<Vec<ByteRange>>,
-    /// Whether a number or a text was returned.
+    /// Whether a call returned a number or a text.
     on_host: bool,
 }
 
 impl Plan<'_> {
     fn place(&mut self, shelf: usize, bytes: usize) -> Copied {
         let at = self.bytes;
-        // The sum saturates far above the memory of any device, so the allocation then fails.
+        // The sum saturates far above the memory of any device, so that the allocation then fails.
         self.bytes = self.bytes.saturating_add(bytes.min(usize::MAX / 2).next_multiple_of(STEP));
         Copied { shelf, at, bytes }
     }
@@ -229,7 +231,7 @@ fn open_all(gpu: &Gpu, blocks: &mut Blocks, leaves: &[Leaves<'_>]) -> Result<(),
     for (_, leaf) in leaves.iter().flatten() {
         let TreeOf::Tensor(tensor) = leaf else { continue };
         blocks.open(gpu, tensor).map_err(|what| {
-            let text = format!("its process reports memory that is not there: {what}");
+            let text = format!("its process reports memory that does not exist: {what}");
             NotShelved::Fault(RunnerFault::Forged(text))
         })?;
     }
@@ -243,13 +245,14 @@ fn too_much() -> NotShelved {
     )))
 }
 
-/// Allocates memory on the device. If it has too little, the error states how much is needed.
+/// Allocates memory on the device. If the device has too little, the error contains the required
+/// size.
 pub(super) fn room(gpu: &Gpu, bytes: u64, what: &'static str) -> Result<DeviceBuffer, NotShelved> {
     let (free, total) = gpu.context.memory_info().map_err(broken)?;
     if bytes > free {
         return Err(NotShelved::NoRoom(format!(
-            "the device has no room: {what} take {bytes} bytes, and {free} of its {total} bytes are free; make the \
-             tensors smaller, or take a device with more memory"
+            "the device has too little memory: {what} need {bytes} bytes, but {free} of its {total} bytes are free; make the \
+             tensors smaller, or use a device with more memory"
         )));
     }
     DeviceBuffer::new(&gpu.context, bytes, what).map_err(broken)

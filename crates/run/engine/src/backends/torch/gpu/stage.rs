@@ -28,49 +28,50 @@ use warpgauge_validate::{
 };
 
 /// Message for results that change after their call has ended.
-const UNSETTLED: &str = "what a call returned was not there yet where the current stream had come to the end of the \
-                         call, or was changed afterwards: have the current stream wait for other streams, and \
+const UNSETTLED: &str = "the results of a call were not complete when the current stream reached the end of the \
+                         call, or were changed afterwards: make the current stream wait for other streams, and \
                          return memory that no later call writes to";
 
-/// Bytes of a large value that the host compares at once.
+/// Number of bytes of a large value that the host compares at once.
 const PART_BYTES: usize = 64 << 20;
 
-/// Bytes to search for examples of mismatches, from the first mismatch on.
+/// Number of bytes that are searched for examples of mismatches, from the first mismatch on.
 const EXAMPLE_BYTES: usize = 64 << 10;
 
-/// Size in bytes above which a value is sampled where a sample suffices.
+/// Size in bytes above which a value is sampled if a sample suffices.
 const MOST_WHOLE_BYTES: u64 = 16 << 20;
 
-/// Limit in bytes on inputs that a runner makes before the judge copies them. The inputs of a single call may
-/// be larger.
+/// Maximum total size of inputs that a runner generates before the judge copies them, in bytes. The
+/// inputs of a single call may be larger.
 const DRAWN_BYTES: u64 = 256 << 20;
 
 /// Number of overhead measurements, and of discarded measurements before them.
 const MEASURED: usize = 41;
 const UNCOUNTED: usize = 5;
 
-/// Time after which no more measurements are discarded, and after which the fewest are enough. Those of large
-/// calls take long, and vary little.
+/// Time after which no more measurements are discarded, and time after which the minimum number is
+/// enough. Measurements of large calls take long, and vary little.
 const DISCARDING: Duration = Duration::from_millis(15);
 const MEASURING: Duration = Duration::from_millis(40);
 
-/// Fewest measurements for a time that counts, and for a decision on when to stop.
+/// Minimum number of measurements for a reported time, and for a decision on when to stop.
 pub(super) const FEWEST_COUNTED: usize = 7;
 pub(super) const FEWEST_ROUGH: usize = 3;
 
-/// Device state of one side: its runner's memory, copies of its results, and the gate where it waits for
-/// keys.
+/// Device state of one side: its runner's memory, copies of its results, and the gate at which the
+/// runner waits for keys.
 pub(super) struct Side {
     pub(super) blocks: Blocks,
     pub(super) shelf: Shelf,
     pub(super) gate: RunnerGate,
 }
 
-/// How the calls of a batch are made.
+/// Mode in which the calls of a batch are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallOrder {
-    /// All inputs are in place before the first call. `flush`: bytes to write before each call, which events
-    /// then time. If it is 0, there are neither writes nor events.
+    /// All inputs are in place before the first call. `flush` is the number of bytes to write
+    /// before each call; then events time the calls. If it is 0, there are neither writes nor
+    /// events.
     Together { flush: u64 },
     /// The inputs of a call stay encrypted until the results of the previous call are hashed.
     Locked,
@@ -80,7 +81,7 @@ impl CallOrder {
     /// All calls at once, without flushes or events.
     pub(super) const TOGETHER: Self = Self::Together { flush: 0 };
 
-    /// Makes a runner execute its prepared calls. `keys` are those of locked calls.
+    /// Makes a runner execute its prepared calls. `keys` are the keys of locked calls.
     pub(super) fn run(
         self,
         session: &mut RunnerSession,
@@ -103,7 +104,8 @@ impl Side {
         Self { blocks: Blocks::default(), shelf: Shelf::new(number), gate }
     }
 
-    /// Moves the elements of a reference's trained parameters of the nudge's type by units in the last place.
+    /// Moves the elements of a reference's trained parameters by units in the last place, if they
+    /// have the nudge's type.
     pub(super) fn nudge_parameters(
         &mut self,
         gpu: &Gpu,
@@ -146,7 +148,7 @@ pub(super) struct Stage<'a> {
     pub(super) references: Vec<Side>,
     /// Paths of the arguments that calls may change.
     pub(super) changing: Vec<String>,
-    /// Whether the host has to bring results into C order, which the device cannot.
+    /// Whether the host must rearrange results into C order, because the device cannot.
     pub(super) strided: bool,
     pub(super) locks: Locks<'a>,
     secret: Secret,
@@ -203,9 +205,9 @@ impl<'a> Stage<'a> {
         Ok(keys)
     }
 
-    /// Returns the times of locked calls if the copies of their results have the hashes taken when each call
-    /// ended. Returns `None` if there are no such calls, or if some results are not on the device. `trusts`: the hashes
-    /// are not compared.
+    /// Returns the times of locked calls if the copies of their results have the hashes that were
+    /// taken when each call ended. Returns `None` if there are no such calls, or if some results
+    /// are not on the device. With `trusts`, the hashes are not compared.
     pub(super) fn settled(
         &mut self,
         shelved: &Shelved,
@@ -214,7 +216,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Result<Option<Turn>, Reason>, NotShelved> {
         let unsettled = || Reason::new(ReasonCode::OutputMismatch, UNSETTLED.to_owned());
         for (ranges, call) in shelved.hashed.iter().zip(&calls).filter(|_| !trusts) {
-            // A call has hashes of at most this many ranges, whatever the runner reports.
+            // A call has hashes of at most this number of ranges, whatever the runner reports.
             if ranges.len() > MOST_RANGES {
                 return Ok(Err(unsettled()));
             }
@@ -231,8 +233,8 @@ impl<'a> Stage<'a> {
         Ok(Ok(Some(turn).filter(|_| !shelved.elsewhere)))
     }
 
-    /// Measures how long decrypting a call's inputs and hashing results of these sizes take, without a call.
-    /// `fewest`: number of measurements that is enough if they take long.
+    /// Measures the time to decrypt a call's inputs and to hash results of these sizes, without a
+    /// call. `fewest`: number of measurements that suffices if they take long.
     pub(super) fn overhead(&mut self, results: &[u64], fewest: usize) -> Result<Overhead, Stop> {
         let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
         let step = |bytes: &u64| bytes.next_multiple_of(256);
@@ -265,7 +267,7 @@ impl<'a> Stage<'a> {
         Ok(Overhead::of(measured))
     }
 
-    /// Makes the inputs of each set with `get_inputs()`, and stores them in the arena.
+    /// Generates the inputs of each set with `get_inputs()`, and stores them in the arena.
     pub(super) fn draw(
         &mut self,
         players: &mut Players,
@@ -290,8 +292,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A batch in the form that a runner takes. `generator` is the seed of its random numbers. `gate` is
-    /// where the runner waits for keys of locked calls.
+    /// Returns a batch in the form that a runner expects. `generator` is the seed of its random
+    /// numbers. At `gate` the runner waits for keys of locked calls.
     pub(super) fn batch(
         &self,
         count: usize,
@@ -315,7 +317,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The arguments of a call, for the report.
+    /// Returns the arguments of a call, for the report.
     pub(super) fn arguments(&self) -> Tree {
         self.arena.tree.map(&mut |placed| TensorAt {
             address: placed.offset,
@@ -326,7 +328,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Memory with the copies of a side's results; side 0 is the candidate.
+    /// Returns the memory with the copies of a side's results; side 0 is the candidate.
     pub(super) fn shelf(&self, number: usize) -> Option<&warpgauge_device::DeviceBuffer> {
         match number {
             0 => self.candidate.shelf.memory(),
@@ -338,7 +340,7 @@ impl<'a> Stage<'a> {
     pub(super) fn fetched(&self, value: Value) -> Result<Value, Stop> {
         let Value::OnDevice { dtype, shape, copy } = value else { return Ok(value) };
         let Some(memory) = self.shelf(copy.shelf) else {
-            return Err(Stop::Broken("a copy is gone".to_owned()));
+            return Err(Stop::Broken("a copy no longer exists".to_owned()));
         };
         let mut bytes = vec![0; copy.bytes];
         let copied = memory.copy_to_host(copy.at, &mut bytes, &self.gpu.stream);
@@ -350,7 +352,7 @@ impl<'a> Stage<'a> {
     pub(super) fn sampled(&self, value: &Value) -> Result<Value, Stop> {
         let Value::OnDevice { dtype, shape, copy } = value else { return Ok(value.clone()) };
         let Some(memory) = self.shelf(copy.shelf) else {
-            return Err(Stop::Broken("a copy is gone".to_owned()));
+            return Err(Stop::Broken("a copy no longer exists".to_owned()));
         };
         let bytes = self.gpu.sample((memory, copy.at), (*dtype, copy.bytes));
         let bytes = bytes.map_err(|error| Stop::Broken(error.to_string()))?;
@@ -366,8 +368,9 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Compares two large copies: on the device if it supports their type, else on the host, part by part.
-    /// Returns `None` if their types or shapes differ, or if one of them is not on the device.
+    /// Compares two large copies: on the device if it supports their type, otherwise on the host,
+    /// part by part. Returns `None` if their types or shapes differ, or if one of them is not on
+    /// the device.
     pub(super) fn compared_in_parts(
         &self,
         (value, wanted): (&Value, &Value),
@@ -382,7 +385,7 @@ impl<'a> Stage<'a> {
         };
         let memories = self.shelf(copy.shelf).zip(self.shelf(theirs.shelf));
         let Some((own, their_memory)) = memories else {
-            return Err(Stop::Broken("a copy is gone".to_owned()));
+            return Err(Stop::Broken("a copy no longer exists".to_owned()));
         };
         if (dtype, shape) != (other, extents) {
             return Ok(None);
@@ -436,8 +439,8 @@ impl<'a> Stage<'a> {
         Ok(parts.joined())
     }
 
-    /// Reads the inputs of one call of a batch that `wanted` selects by type and size in bytes, with their
-    /// paths.
+    /// Reads the inputs of one call of a batch, with their paths. `wanted` selects them by type and
+    /// size in bytes.
     pub(super) fn inputs_of_call(
         &self,
         call: u32,
@@ -446,7 +449,8 @@ impl<'a> Stage<'a> {
         self.inputs_read(wanted, &|place| self.arena.content(self.gpu, (call, place)))
     }
 
-    /// As [`Self::inputs_of_call`] for the first call, but with only a sample of each large input.
+    /// Like [`Self::inputs_of_call`] for the first call, but with only a sample of each large
+    /// input.
     pub(super) fn inputs_glimpsed(
         &self,
         wanted: &dyn Fn(Dtype, u64) -> bool,
@@ -493,7 +497,8 @@ fn counted(found: MeasuredErrors, elements: u64) -> CountedErrors {
     }
 }
 
-/// Copies the inputs made for one set into the arena, where no runner can change them.
+/// Copies the inputs that were generated for one set into the arena, where no runner can change
+/// them.
 fn keep(
     gpu: &Gpu,
     arena: &Arena,
@@ -511,11 +516,12 @@ fn keep(
     for (index, (place, tensor)) in tensors.enumerate() {
         let slot = arena.slot(set, place).map(|(_, slot)| TensorLayout::of_copy(&slot));
         if slot != Some(TensorLayout::of_copy(tensor)) {
-            let text = format!("`get_inputs` makes another `inputs{place}` for another seed");
+            let text = format!("`get_inputs` returns an `inputs{place}` with another layout for another seed");
             return Err(forged(text));
         }
         side.blocks.open(gpu, tensor).map_err(forged)?;
-        // A tensor without gaps is copied on the device as laid out; others go through the host.
+        // A tensor without gaps is copied on the device in its layout. Others are copied through
+        // the host.
         let stored = tensor.stored(u64::MAX).map_err(|error| fault(&error))?;
         match side.blocks.range(&stored).map_err(|error| fault(&error))? {
             Some((block, at, _)) if stored.is_contiguous() => {
@@ -531,7 +537,7 @@ fn keep(
     Ok(())
 }
 
-/// Converts a failure to copy results into the end of the evaluation.
+/// Converts a failure to copy results to the end of the evaluation.
 pub(super) fn not_shelved(player: &Player, of_reference: bool, error: NotShelved) -> Stop {
     match error {
         NotShelved::Fault(fault) => player.stopped(of_reference, fault),

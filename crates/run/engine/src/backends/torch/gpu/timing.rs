@@ -11,24 +11,24 @@ use crate::backends::torch::timing::{BRIEF, Clocks, Enough, Plan, Timed};
 use warpgauge_statistics::{Sorted, StopReason};
 use warpgauge_torch::RunnerFault;
 
-/// Limit on the calls of a batch that events time.
+/// Maximum number of calls of a batch that events time.
 const EVENTS: u32 = 32;
 
 /// Number of large calls that events time.
 const EVENTS_OF_LARGE: u32 = 2;
 
-/// Number of turns of locked calls, and of calls in the first turn. The first turn shows how many calls the
-/// others need.
+/// Number of turns of locked calls, and number of calls in the first turn. The first turn shows how
+/// many calls the others need.
 const TURNS: usize = 3;
 const PILOT: u32 = 4;
 
-/// Fewest calls that are timed if fewer than all suffice, and the half-width of the interval of their median, as a part
-/// of it, from which on no further ones are made. Each may take tens of milliseconds with its inputs and its
-/// verification.
+/// Minimum number of timed calls if not all trials are required. Also the relative half-width of
+/// the confidence interval of their median below which timing stops. Each call may take tens of
+/// milliseconds with its inputs and its verification.
 const LEAST: u32 = 12;
 const PRECISE: f64 = 0.0025;
 
-/// The same numbers for large calls. Their further turns are those beside the reference.
+/// The same numbers for large calls, whose further turns are those beside the reference.
 const TURNS_OF_LARGE: usize = 1;
 const PILOT_OF_LARGE: u32 = 1;
 
@@ -44,7 +44,7 @@ impl<'t> DeviceTiming<'t> {
         Self { timed, turns: Vec::new(), began: Instant::now() }
     }
 
-    /// Makes the timed calls after some untimed ones, with at most `most` calls in a batch.
+    /// Makes the timed calls after some untimed calls, with at most `most` calls in a batch.
     pub(super) fn run(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -92,8 +92,8 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// Completes the times of large calls: with those of the candidate's turns beside the reference, and then
-    /// with further turns.
+    /// Completes the times of large calls: first with those of the candidate's turns beside the
+    /// reference, then with further turns.
     pub(super) fn complete<'b>(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -121,7 +121,7 @@ impl<'t> DeviceTiming<'t> {
                 return Ok(());
             }
             let Some(turn) = locked(batches, seeds, calls.min(plan.trials - done))? else {
-                // Results lie on the host now, so no further call can be locked.
+                // Results are now on the host, so no further call can be locked.
                 self.timed.stopped = Some(StopReason::MaxTrials);
                 return Ok(());
             };
@@ -129,14 +129,16 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// Number of calls of a batch that events time: in a comparison no more than take [`BRIEF`].
+    /// Returns the number of calls of a batch that events time. In a comparison, these take at most
+    /// about [`BRIEF`].
     fn events_of(&self, plan: Plan) -> u32 {
         let longest = self.turns.iter().flat_map(|turn| &turn.calls).max();
         let fit = longest.map_or(EVENTS, |one| (BRIEF.as_nanos() / one.as_nanos().max(1)) as u32);
         if plan.enough == Enough::Brief { fit.clamp(LEAST, EVENTS) } else { EVENTS }
     }
 
-    /// Why timing ends after `done` of `trials` calls, which took `seconds`, if it does.
+    /// Returns the reason why timing ends after `done` of `trials` calls, which took `seconds`, or
+    /// `None` if it goes on.
     fn end(&self, done: u32, trials: u32, plan: Plan, seconds: Vec<f64>) -> Option<StopReason> {
         let suffice = plan.enough != Enough::All && done >= LEAST;
         let most = if suffice && plan.enough == Enough::Brief { BRIEF } else { plan.max_time };
@@ -150,14 +152,15 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// Reads the times of events from the runner. Implausible values are a fault of the runner.
+    /// Reads the times of events from the runner. Implausible values count as a fault of the
+    /// runner.
     fn take_events(&mut self, candidate: &mut Player, count: u32) -> Result<(), Stop> {
         let times = candidate.session.times();
         let times = times.map_err(|fault| candidate.stopped(false, fault))?;
         let usable = times.iter().all(|ms| ms.is_finite() && *ms > 0.0 && *ms < 1e7);
         if !usable || times.len() != count as usize {
             let fault =
-                RunnerFault::Forged(format!("its process reports times that cannot be: {times:?}"));
+                RunnerFault::Forged(format!("its process reports impossible times: {times:?}"));
             return Err(candidate.stopped(false, fault));
         }
         if let Some(clocks) = &mut self.timed.clocks {
@@ -166,12 +169,13 @@ impl<'t> DeviceTiming<'t> {
         Ok(())
     }
 
-    /// Number of calls in a turn of the candidate's; `None` if its calls cannot be locked.
+    /// Returns the number of calls in a turn of the candidate, or `None` if its calls cannot be
+    /// locked.
     pub(super) fn calls(&self) -> Option<u32> {
         self.turns.first().map(|turn| turn.calls.len() as u32)
     }
 
-    /// Computes the times by the judge's clock, once the candidate no longer uses the device.
+    /// Computes the times by the judge's clock, after the candidate has stopped using the device.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<(), Stop> {
         let Some(clocks) = &mut self.timed.clocks else { return Ok(()) };
         clocks.waits = quiet.waits();
@@ -187,7 +191,7 @@ impl<'t> DeviceTiming<'t> {
     }
 }
 
-/// Whether times show their median well enough.
+/// Returns whether times determine their median precisely enough.
 fn is_precise(times: &[f64]) -> bool {
     Sorted::new(times).is_some_and(|sorted| {
         let interval = sorted.median_ci95();
@@ -195,7 +199,7 @@ fn is_precise(times: &[f64]) -> bool {
     })
 }
 
-/// Runs and verifies a turn of locked calls. Returns `None` if results lie on the host.
+/// Runs and verifies a turn of locked calls. Returns `None` if results are on the host.
 fn locked(batches: &mut Batches<'_, '_>, seeds: Seeds, calls: u32) -> Result<Option<Turn>, Stop> {
     let seeds = batches.players.seeds_of(seeds, calls);
     batches.make_locked(&seeds)

@@ -1,5 +1,5 @@
-//! Activity of the device during some calls, none of which is timed. The runner's own process records it, so
-//! it only explains and does not affect the verdict.
+//! Activity of the device during some untimed calls. The runner's process records it, so it is only
+//! an explanation and does not affect the verdict.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 use warpgauge_torch::{DeviceTrace, RunnerFault, RunnerSession};
 
-/// Limit on traced calls.
+/// Maximum number of traced calls.
 const CALLS: u32 = 10;
 
 /// Time limit for the traced calls and for reading the recording.
@@ -35,7 +35,7 @@ pub(super) fn trace(
     Ok(traced.map(|trace| Traced { trace, calls, hardware }))
 }
 
-/// Makes untimed calls, and returns what `look` finds in them, or why it finds nothing.
+/// Makes untimed calls, and returns the result of `look` for them, or the reason why there is none.
 pub(super) fn looked_at<T>(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,

@@ -5,20 +5,20 @@ use std::time::Duration;
 /// Target length of a turn with several calls. In longer turns, a GPU at its power limit lowers its clock.
 const LONG: Duration = Duration::from_millis(3);
 
-/// Limit on the calls of a turn, which memory for their inputs may lower. If so few calls do not resolve a
-/// difference, more turns follow.
+/// Maximum number of calls of a turn; memory for their inputs may reduce it. If so few calls do not
+/// resolve a difference, more turns follow.
 const MOST: u32 = 4;
 
-/// Minimum calls of a turn, by the least time of a call. The first call after another process used the device
-/// takes about 0.1 ms longer. A median of three calls hides that; in long calls of both sides it is below the margin
-/// of a comparison.
+/// Minimum number of calls of a turn, by the minimum time of a call. The first call after another
+/// process has used the device takes about 0.1 ms longer. A median of three calls hides that. In
+/// long calls of both sides it is below the margin of a comparison.
 const FEWEST: [(Duration, u32); 3] =
     [(Duration::from_millis(5), 1), (Duration::from_millis(2), 2), (Duration::ZERO, 3)];
 
-/// Extra time of polling a runner's gate page, compared with the judge's own page.
+/// Additional time of polling a runner's gate page, compared with the judge's page.
 pub(super) const WATCHING: Duration = Duration::from_micros(1);
 
-/// Lower limit on the time of a call: a time of zero has no ratio to another one.
+/// Lower limit on the time of a call, since ratios need times above zero.
 const SHORTEST: Duration = Duration::from_nanos(10);
 
 /// Times of some calls of one side, by the judge's clock.
@@ -35,7 +35,7 @@ impl Turn {
         median(self.calls.clone())
     }
 
-    /// Number of calls that make the next turn long enough.
+    /// Returns the number of calls that make the next turn long enough.
     pub(super) fn calls_of_next(&self) -> u32 {
         let median = self.median();
         let fewest =
@@ -44,14 +44,14 @@ impl Turn {
         u32::try_from(wanted).unwrap_or(u32::MAX).clamp(fewest, MOST)
     }
 
-    /// Time of each call in milliseconds, less the overhead.
+    /// Returns the time of each call in milliseconds, without the overhead.
     pub(super) fn each_ms(&self, overhead: Overhead) -> Vec<f32> {
         let call = |took: &Duration| took.saturating_sub(overhead.median).max(SHORTEST);
         self.calls.iter().map(|took| (call(took).as_secs_f64() * 1e3) as f32).collect()
     }
 }
 
-/// Time to decrypt a call's inputs and hash its results, without a call between them.
+/// Time to decrypt a call's inputs and to hash its results, without the call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Overhead {
     pub(super) median: Duration,
@@ -70,8 +70,8 @@ impl Overhead {
         Self { median: at(5), spread: at(9) - at(1) }
     }
 
-    /// Uncertainty of the overhead in milliseconds: half of its spread, and the extra time of polling a
-    /// runner's page.
+    /// Returns the uncertainty of the overhead in milliseconds: half of its spread, plus the
+    /// additional time of polling a runner's page.
     pub(super) fn resolution_ms(self) -> f64 {
         (self.spread / 2 + WATCHING).as_secs_f64() * 1e3
     }
