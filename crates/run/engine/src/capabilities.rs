@@ -32,7 +32,8 @@ pub(crate) async fn tooling(engine: &Engine, refresh: bool) -> Tooling {
     }
 }
 
-/// Returns what orders can require: tools, and devices including those that do not work now.
+/// Returns the resources that orders can require: tools and devices, including devices that
+/// currently do not work.
 pub(crate) async fn offered(engine: &Engine) -> ExecutorCapabilities {
     let host = &engine.host;
     let found = host.tools.found(false).await;
@@ -52,7 +53,8 @@ pub(crate) async fn offered(engine: &Engine) -> ExecutorCapabilities {
     }
 }
 
-/// Returns the tools that kernels need beside a device, each named after the kernel type that needs it.
+/// Returns the tools that kernels need in addition to a device, each named after the kernel type
+/// that needs it.
 fn of_backends(engine: &Engine) -> impl Iterator<Item = ToolReport> {
     let backends = KernelFamily::ALL.iter().map(|family| engine.backend(*family));
     backends.flat_map(|backend| backend.tools(&engine.host))
@@ -96,11 +98,11 @@ fn gpu(
         Some(why) => Capability::lacks(&why.code, &*why.reason, &*why.remedy),
         None => Capability::has(&*access.because),
     };
-    let ncu = with_tool(found, ToolName::Ncu, "hardware counters and what follows from them");
+    let ncu = with_tool(found, ToolName::Ncu, "hardware counters and metrics derived from them");
     let with_counters = |tool: Capability| {
         if tool.available && !counters.available { counters.clone() } else { tool }
     };
-    let nsys = with_tool(found, ToolName::Nsys, "what the GPU and the driver did, and when");
+    let nsys = with_tool(found, ToolName::Nsys, "timeline of the activities of GPU and driver");
     let importer = with_tool(found, ToolName::QdstrmImporter, "");
     DeviceTooling {
         id: info.ordinal,
@@ -111,7 +113,7 @@ fn gpu(
             SourceCapability::new(
                 "static",
                 Capability::has(
-                    "what follows from the launch, the kernel's resources and the device",
+                    "metrics derived from the launch, the kernel's resources and the device",
                 ),
             ),
         ],
@@ -121,8 +123,8 @@ fn gpu(
     }
 }
 
-/// Returns the capability of CUPTI, judged by whether its library exists. The profiling worker opens
-/// it.
+/// Returns the capability of CUPTI, based on whether its library exists. Only the profiling worker
+/// opens it.
 fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
     let fitting = warpgauge_device::cupti::for_driver(cupti, info.target.driver_version);
     match fitting.first() {
@@ -139,8 +141,8 @@ fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
     }
 }
 
-/// Returns the capability of the driver's monitoring of the whole GPU, which needs no permission and no
-/// counters.
+/// Returns the capability of the driver's monitoring of the whole GPU, which needs neither a
+/// permission nor counters.
 fn monitoring(info: &DeviceInfo) -> Capability {
     match &info.unmonitored {
         Some(why) => Capability::lacks(&why.code, &*why.reason, &*why.remedy),
@@ -153,7 +155,7 @@ fn monitoring(info: &DeviceInfo) -> Capability {
 fn emulated(info: &DeviceInfo) -> DeviceTooling {
     let no_gpu = |what: &str| {
         let remedy = "run the contract on a GPU";
-        Capability::lacks("emulated", format!("the emulated device has no {what}"), remedy)
+        Capability::lacks("emulated", format!("the emulated device does not support {what}"), remedy)
     };
     let counts = "exact counts of instructions and memory accesses of the PTX";
     DeviceTooling {

@@ -1,9 +1,9 @@
 //! A comparison from contract to report, for kernels of any family.
 //!
-//! The backend of the reference opens a `ComparisonSession`. The session evaluates the reference, then
-//! each candidate that has the reference's runtime, and decides how they compare. Candidates of another
-//! runtime are evaluated by their own backend against the reference's outputs. Their times are not
-//! compared, because no clock times both.
+//! The backend of the reference opens a `ComparisonSession`. The session evaluates the reference,
+//! then each candidate that runs in the reference's runtime, and decides how they compare.
+//! Candidates of another runtime are evaluated by their backend against the reference's outputs.
+//! Their times are not compared, because no clock times both.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -27,7 +27,7 @@ use warpgauge_report::{
 };
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// How a comparison ends early.
+/// Reasons why a comparison ends early.
 enum Early {
     Error(ExecError),
     /// The reference has no usable times.
@@ -40,8 +40,8 @@ impl From<ExecError> for Early {
     }
 }
 
-/// Runs one comparison and returns its report. A reference without usable times is an error. The future is
-/// boxed, because a gate has many and each is large.
+/// Runs one comparison and returns its report. A reference without usable times is an error. The
+/// future is boxed, because a gate runs many comparisons and each future is large.
 pub(crate) fn compare<'a>(
     engine: &'a Engine,
     job: &'a ActiveOrder<'a>,
@@ -147,8 +147,8 @@ async fn compare_all(
     Ok(response)
 }
 
-/// Reports a comparison whose reference is broken. Each candidate is compiled, and run once for itself, so that
-/// the report says whether it compiles; the reference says nothing about its outputs.
+/// Reports a comparison with a broken reference. Each candidate is compiled and run once alone, so
+/// that the report shows whether it compiles. Its outputs cannot be compared.
 async fn with_broken_reference(
     engine: &Engine,
     job: &ActiveOrder<'_>,
@@ -172,7 +172,7 @@ async fn with_broken_reference(
     Ok(assembled(job.id(), reference, candidates, Timings::default()))
 }
 
-/// Replaces the verdict on a kernel that compiles by the failure of its reference.
+/// Replaces the verdict on a kernel that compiled with the failure of its reference.
 fn not_judged(report: &mut EvaluateResponse, problem: &Problem) {
     let result = &mut report.kernel_exec_result;
     if !result.compiled || report.status == ResponseStatus::Error {
@@ -200,8 +200,8 @@ fn no_reference() -> ExecError {
     error::internal("comparing kernels", &std::io::Error::other("the reference has no report"))
 }
 
-/// Builds the response without the ranking of several candidates. `timings` holds the times that are
-/// not part of the evaluations.
+/// Builds the response without the ranking of several candidates. `timings` contains the times that
+/// are not part of the evaluations.
 fn assembled(
     job_id: &str,
     reference: EvaluateResponse,
@@ -259,10 +259,10 @@ fn candidate_report(
         Err(why) => (None, Some(why)),
     };
     let is_right = evaluation.is_timed();
-    let wrong = "the candidate is not right, so its times say nothing";
+    let wrong = "the candidate is not right, so its times are meaningless";
     let weak = evaluation.why_weak();
     let weak =
-        weak.map(|why| format!("a useless kernel would pass too, so nothing is compared: {why}"));
+        weak.map(|why| format!("a useless kernel would pass, too, so nothing is compared: {why}"));
     let is_weak = weak.is_some();
     let (code_diff, no_code_diff) = match compared.code_diff {
         Some(Ok(diff)) => (Some(diff), None),
@@ -283,7 +283,7 @@ fn candidate_report(
     }
 }
 
-/// Puts the reference's metrics beside those of the first candidate, in the fields that the CUDA
+/// Adds the reference's metrics to those of the first candidate, in the fields that the CUDA
 /// Evaluation Server uses.
 fn show_both_sides(response: &mut CompareResponse) {
     let of_reference = response.reference.kernel_exec_result.metadata.device_metrics.as_ref();

@@ -15,7 +15,7 @@ use warpgauge_model::{Diagnostic, FailureCode, Target};
 use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
 use warpgauge_turns::Owner;
 
-/// Most kernels whose parameters are reported.
+/// Maximum number of kernels whose parameters are reported.
 const MAX_SIGNATURES: usize = 256;
 
 /// Compiles a kernel and returns a report.
@@ -57,7 +57,7 @@ pub(crate) async fn run(
                 artifact.kernels.iter().take(MAX_SIGNATURES).map(signature).collect();
             let mut report = assemble::compile_report(&artifact);
             if is_unnamed(&request) && artifact.kernels.len() > 1 {
-                // Each kernel is among the signatures, with its own resources.
+                // Each kernel is listed in the signatures, with its resources.
                 (report.symbol, report.resources) = (String::new(), None);
             }
             response.compile = Some(report);
@@ -79,12 +79,12 @@ pub(crate) async fn run(
     Ok(response)
 }
 
-/// Whether a request names no kernel.
+/// Returns whether a request names no kernel.
 fn is_unnamed(request: &CompileRequest) -> bool {
     request.kernel.metadata.as_ref().and_then(KernelMetadata::name).is_none()
 }
 
-/// Whether a source that is to be compiled without a name has a template of a kernel.
+/// Returns whether a source that is compiled without a kernel name contains a kernel template.
 fn has_template(request: &CompileRequest) -> bool {
     let texts = request.kernel.source_code.iter().chain(request.kernel.files.values());
     let mut kernels = texts.flat_map(|text| warpgauge_code::source::find_kernels(text));
@@ -110,8 +110,8 @@ fn signature(kernel: &KernelInfo) -> KernelSignature {
     }
 }
 
-/// Parses `sm_90` (machine code) or `compute_90` (PTX) to a target, with the driver version of the
-/// default device, and the suffix of names such as `sm_90a`.
+/// Converts `sm_90` (machine code) or `compute_90` (PTX) to a target with the driver version of the
+/// default device. Also returns the suffix of names such as `sm_90a`.
 fn named_target(host: &Host, arch: &str) -> Result<(Target, Option<char>), ExecError> {
     let (digits, emulated) = match (arch.strip_prefix("sm_"), arch.strip_prefix("compute_")) {
         (Some(digits), _) => (digits, false),

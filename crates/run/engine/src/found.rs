@@ -1,4 +1,4 @@
-//! Report entries for software found on this machine.
+//! Report entries for software that was found on this machine.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) fn package(
     }
 }
 
-/// Returns the compilers found, one per line.
+/// Returns the compilers that were found, one per line.
 pub(crate) fn compilers(toolchain: &Toolchain) -> Vec<String> {
     let nvrtc = toolchain.nvrtc.iter().map(|found| {
         format!("nvrtc {} ({}, {})", found.version_text(), found.source, found.path.display())

@@ -1,6 +1,6 @@
-//! The order of a gate run. It compares every case once, and then again, in fresh processes, those that
-//! seem slower. It checks that all run under the same conditions. [`warpgauge_gate`] interprets the
-//! comparisons. The main function is [`run_gate`].
+//! Executes the order of a gate run. The engine compares every case once. It compares those that
+//! seem slower again, in fresh processes. It checks that all cases run under the same conditions.
+//! [`warpgauge_gate`] interprets the comparisons. The main function is [`run_gate`].
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,15 +24,15 @@ use warpgauge_gate::{
 use warpgauge_model::{DeviceKind, FailureCode, Requirements};
 use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict, VerdictBy};
 
-/// Cases whose kernels are compiled at once. The compile stage has its own bound.
+/// Number of cases whose kernels are compiled at once. The compile stage has a separate bound.
 const CASES_AT_ONCE: usize = 16;
 
-/// What the error of one case means for the run.
+/// Effect of one case's error on the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gravity {
-    /// The error affects this case alone.
+    /// The error affects only this case.
     Case,
-    /// No further comparison can succeed. What was measured is reported.
+    /// No further comparison can succeed. The cases that were measured are reported.
     Suite,
     /// The run ends without a report.
     Run,
@@ -49,8 +49,8 @@ fn gravity(error: &ExecError) -> Gravity {
 /// Runs a suite and returns its report.
 ///
 /// # Errors
-/// There is nothing to report: no comparison was possible, or the conditions differ from those that the
-/// plan requires.
+/// Fails if there is nothing to report: no comparison was possible, or the conditions differ from
+/// those that the plan requires.
 pub(crate) async fn run_gate(
     plan: GatePlan,
     engine: &Engine,
@@ -77,8 +77,8 @@ pub(crate) async fn run_gate(
     Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
 }
 
-/// Returns why a baseline cannot be compared with, if the error says so. Its kernel does not compile,
-/// crashes, fails its own check, or does not fit its contract.
+/// Returns the reason why nothing can be compared with a baseline, if the error shows that. The
+/// baseline does not compile, crashes, fails its own check, or does not fit its contract.
 fn broken_baseline(error: &ExecError) -> Option<String> {
     let ExecError::Invalid(problems) = error else { return None };
     let theirs = |path: &str| {
@@ -88,11 +88,11 @@ fn broken_baseline(error: &ExecError) -> Option<String> {
     let broken = |code: &FailureCode| *code != FailureCode::ReferenceNotTimed;
     let all = problems.iter().all(|problem| theirs(&problem.path) && broken(&problem.code));
     let first = problems.first().filter(|_| all)?;
-    Some(format!("the baseline cannot be compared with: {}", first.message))
+    Some(format!("nothing can be compared with the baseline: {}", first.message))
 }
 
-/// Returns what is wrong with a candidate that does not fit its own contract, if the error says so.
-/// Arguments that differ from the baseline's are not its fault.
+/// Returns the problem of a candidate that does not fit its own contract, if the error shows that.
+/// Arguments that differ from the baseline's do not count.
 fn unfit_candidate(error: &ExecError) -> Option<String> {
     let ExecError::Invalid(problems) = error else { return None };
     let own = |problem: &&crate::error::Problem| {
@@ -101,19 +101,20 @@ fn unfit_candidate(error: &ExecError) -> Option<String> {
     problems.iter().find(own).map(|_| error.to_string())
 }
 
-/// A running suite. Each of its comparisons leases the device alone and then releases it.
+/// A running suite. Each of its comparisons leases the device alone, and then releases it.
 struct Run<'a> {
     plan: GatePlan,
     /// Results so far, in the plan's order.
     cases: Vec<MeasuredCase>,
-    /// Device and method of the first case that was measured. A case that did not run gives the device
-    /// alone.
+    /// Device and method of the first case that was measured. A case that did not run gives only
+    /// the device.
     seen: Option<RunEnvironment>,
-    /// Whether exact counts will decide, because all devices are emulated.
+    /// Whether exact counts decide, because all devices are emulated.
     counts: bool,
     engine: &'a Engine,
     job: &'a ActiveOrder<'a>,
-    /// Number of cases and confirmations done. Clients that follow the job see it, with `all`.
+    /// Number of cases and confirmations that are done. Clients that follow the job see it,
+    /// together with `all`.
     done: usize,
     all: usize,
 }
@@ -143,7 +144,7 @@ impl Run<'_> {
     }
 
     /// Compiles the kernels of all cases before the first comparison leases a device, so that
-    /// comparisons find the images in the cache. Each case reports its own compile errors.
+    /// comparisons find the images in the cache. Each case reports its compile errors.
     async fn compile_all(&self) -> Result<(), ExecError> {
         let order = self.plan.cases.iter().find_map(|case| match &case.code {
             CaseCode::Removed(_) => None,
@@ -201,7 +202,7 @@ impl Run<'_> {
             self.cases[index].duration_s = began.elapsed().as_secs_f64();
             if let Err(error) = looked {
                 let gravity = gravity(&error);
-                // Nothing was measured yet, so the error says more than a report would.
+                // Nothing has been measured yet, so the error is more useful than a report.
                 if gravity == Gravity::Run || gravity == Gravity::Suite && self.seen.is_none() {
                     return Err(error);
                 }
@@ -214,7 +215,8 @@ impl Run<'_> {
     }
 
     /// Measures one case for the first time. A case with a usable baseline is compared with it and
-    /// checked against its contract's expectations. A case without one is evaluated alone.
+    /// checked against its contract's expectations. A case without a usable baseline is evaluated
+    /// alone.
     async fn look(&mut self, index: usize, alpha: f64) -> Result<(), ExecError> {
         let manner = self.manner(index, alpha, false);
         let PlannedCase { code, .. } = &self.plan.cases[index];
@@ -254,8 +256,8 @@ impl Run<'_> {
         comparison::compare(self.engine, self.job, request).await
     }
 
-    /// Evaluates a kernel alone. The inner error says why the kernel does not fit its contract, which
-    /// counts like a compile error.
+    /// Evaluates a kernel alone. The inner error is the reason why the kernel does not fit its
+    /// contract, which counts like a compile error.
     async fn evaluate(
         &self,
         request: EvaluateRequest,
@@ -284,14 +286,14 @@ impl Run<'_> {
                 }
                 let metric = self.cases[index].spec.metric;
                 let mut evidence = CaseEvidence::alone(&report, metric, why, what);
-                // A case that existed before must not pass because nothing can be said about it.
+                // A case that existed before must not pass merely because nothing can be checked.
                 if why == NoBaseline::Broken
                     && contract.expected.is_empty()
                     && matches!(evidence, CaseEvidence::Alone { .. })
                 {
                     evidence = CaseEvidence::Error(format!(
-                        "{what}; the candidate runs, and its contract has no `expected` that says \
-                         whether it is right: give it one"
+                        "{what}; the candidate runs, but its contract has no `expected` to check \
+                         its outputs: add one"
                     ));
                 }
                 self.cases[index].set_alone(&report, evidence);
@@ -300,8 +302,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks the candidate against its contract's expectations, since a baseline that was never
-    /// correct is no excuse. They apply to both sides.
+    /// Checks the candidate against its contract's expectations. They apply to both sides, and a
+    /// baseline that was never correct is no excuse.
     async fn look_at_expectation(
         &mut self,
         index: usize,
@@ -327,7 +329,7 @@ impl Run<'_> {
                 let verdict = own.ok().map(|report| report.kernel_verdict());
                 let why = match verdict {
                     Some(KernelVerdict::Weak) => why,
-                    _ => format!("it is not what its contract's `expected` says: {why}"),
+                    _ => format!("it does not meet its contract's `expected`: {why}"),
                 };
                 self.cases[index].first = CaseEvidence::Invalid(why);
                 self.cases[index].kernel_verdict = verdict;
@@ -335,14 +337,14 @@ impl Run<'_> {
             (Some(CaseEvidence::Error(why)), _) if !differs => {
                 self.cases[index].first = CaseEvidence::Error(why);
             }
-            // The candidate's outputs are correct but differ from the baseline's. So the baseline is
-            // checked too.
+            // The candidate's outputs are correct but differ from the baseline's. So the baseline
+            // is checked, too.
             (None, Ok(report)) if differs => {
                 let theirs = alone(&sides.baseline_as_candidate(), manner, false);
                 if let Ok(theirs) = self.evaluate(theirs).await?
                     && let Some(CaseEvidence::Invalid(why)) = CaseEvidence::against(&theirs)
                 {
-                    let what = format!("the baseline is not what `expected` says: {why}");
+                    let what = format!("the baseline does not meet `expected`: {why}");
                     let evidence = CaseEvidence::alone(&report, metric, NoBaseline::Broken, &what);
                     self.cases[index].set_alone(&report, evidence);
                 }
@@ -378,14 +380,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that the conditions match the first case, the baseline and the calibration. Otherwise
-    /// their numbers do not apply here, and no verdict is better than a wrong one.
+    /// Checks that the conditions match those of the first case, the baseline and the calibration.
+    /// Otherwise their numbers do not apply here, and no verdict is better than a wrong one.
     fn look_at_conditions(&mut self, now: Option<RunEnvironment>) -> Result<(), ExecError> {
         let Some(now) = now else { return Ok(()) };
         if let Some(first) = &self.seen {
             if (first.device.kind, &first.device.name) != (now.device.kind, &now.device.name) {
                 return Err(ExecError::ConditionsDiffer(format!(
-                    "the suite was begun on {} and went on on {}: its cases are not comparable; \
+                    "the suite began on {} and continued on {}: its cases are not comparable; \
                      give the server devices of one kind",
                     first.device.name, now.device.name
                 )));
@@ -420,14 +422,14 @@ impl Run<'_> {
         if let Some(why) = idle_multiprocessors(response) {
             let name = &self.cases[index].spec.name;
             self.plan.notes.push(format!(
-                "case `{name}`: {why}, so that its time hangs on their placement; calibrated, it \
+                "case `{name}`: {why}, so its time depends on their placement; calibrated, it \
                  would only inform"
             ));
         }
     }
 }
 
-/// Whether a kernel is compiled before a worker runs it.
+/// Returns whether a kernel is compiled before a worker runs it.
 fn is_built_ahead(kernel: &KernelCode) -> bool {
     match kernel.family().runtime() {
         KernelRuntime::Worker => true,

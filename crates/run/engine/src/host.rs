@@ -70,13 +70,13 @@ impl Host {
         }
     }
 
-    /// Returns the device for evaluations whose contract does not choose one.
+    /// Returns the device for evaluations whose contract does not select one.
     pub(crate) fn default_device(&self) -> Result<DeviceInfo, ExecError> {
         self.offer().default_device().cloned()
     }
 
-    /// Returns the device that a request runs on. It is the one whose memory holds content of the
-    /// request, or else any that meets its requirements.
+    /// Returns the device that a request runs on. It is the device whose memory contains content of
+    /// the request, or otherwise any that meets its requirements.
     pub(crate) fn device_of(&self, request: &EvaluateRequest) -> Result<DeviceInfo, ExecError> {
         let Some(ordinal) = request.device_of_content() else {
             return self.device_for(&request.requires);
@@ -85,7 +85,7 @@ impl Host {
         let device = offer.devices.iter().find(|device| device.info.ordinal == ordinal);
         device.map(|device| device.info.clone()).ok_or_else(|| {
             ExecError::NotOffered(format!(
-                "content of the request is in the memory of device {ordinal}, which is not here"
+                "content of the request is in the memory of device {ordinal}, which this machine does not have"
             ))
         })
     }
@@ -95,8 +95,8 @@ impl Host {
         self.offer().device_for(order).cloned()
     }
 
-    /// Leases a device for an order with timed runs. Waits until nothing else starts or ends on the
-    /// device.
+    /// Leases a device for an order with timed runs. Waits until no other process starts or ends on
+    /// the device.
     pub(crate) async fn quiet_lease(&self, need: &LeaseNeeds) -> Result<Lease, ExecError> {
         let lease = self.fleet.lease(need).await.map_err(error::from_lease)?;
         if let Some(noise) = self.noise.get(&lease.device().ordinal) {
@@ -124,8 +124,8 @@ pub(crate) fn need(job: &ActiveOrder<'_>, device: &DeviceInfo, order: &Requireme
     LeaseNeeds { target, order: order.clone(), owner, ..LeaseNeeds::default() }
 }
 
-/// Returns the lease request for a request that was compiled for a device. If content of the request is
-/// on a device, only that one fits.
+/// Returns the lease request for a request that was compiled for a device. If content of the
+/// request is on a device, only that device fits.
 pub(crate) fn need_of(
     job: &ActiveOrder<'_>,
     device: &DeviceInfo,

@@ -7,7 +7,7 @@ use warpgauge_contract::KernelCode;
 pub(crate) use warpgauge_executor::{BuiltImage, KeptKernel};
 use warpgauge_model::Target;
 
-/// Most bytes of stage texts kept for one kernel.
+/// Maximum size of the stage texts that are stored for one kernel, in bytes.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
 /// Returns the record of a kernel that compiled.
@@ -38,13 +38,14 @@ pub(crate) fn rejected(
     KeptKernel::new(name, code, target, lineinfo, failure.log.clone())
 }
 
-/// Returns the record of a whole program. It holds the compiler's messages but not the built code.
+/// Returns the record of a whole program. It contains the compiler's messages but not the built
+/// code.
 pub(crate) fn program(code: &KernelCode, target: Target, log: String) -> KeptKernel {
     KeptKernel::new("program", code, target, false, log)
 }
 
-/// Keeps stages from the last to the first, since users request the last ones most. A stage that
-/// exceeds the bound is compiled again on demand.
+/// Selects stages to store from the last to the first, since users request the last ones most. A
+/// stage that exceeds the bound is compiled again on demand.
 fn bounded_stages(artifact: &CompiledModule) -> Vec<(String, String)> {
     let mut room = MAX_STAGE_BYTES;
     let mut kept = Vec::new();

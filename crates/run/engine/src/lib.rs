@@ -1,4 +1,5 @@
-//! The order of the stages: compile, lay out, lease, run, profile, report, for one kernel and for several.
+//! The sequence of stages for one kernel and for several: compile, lay out, lease, run, profile,
+//! report.
 //!
 //! # Files
 //! - `local.rs`: [`LocalExecutor`], which runs the orders of the service on this machine. It implements
@@ -13,13 +14,13 @@
 //! - `whole_program/`: the child process that becomes a submitted program.
 //!
 //! # Life of an order
-//! 1. The executor gets a [`WorkOrder`](warpgauge_executor::WorkOrder). It sees no store, and owners only
-//!    as opaque ids.
+//! 1. The executor receives a [`WorkOrder`](warpgauge_executor::WorkOrder). It has no access to the
+//! store, and sees owners only as opaque ids.
 //! 2. The engine chooses the backend by the family of the kernel.
-//! 3. `backends/device/mod.rs` is the model: tune, compile, lay out, lease a device, run, profile on the
-//!    same lease, assemble the report.
+//! 3. `backends/device/mod.rs` is the model for all backends: tune, compile, lay out, lease a
+//! device, run, profile on the same lease, assemble the report.
 //! 4. `reporting::finished` completes every report.
-//! 5. The outcome goes back to the service; scratch files of the order are removed.
+//! 5. The outcome is returned to the service; scratch files of the order are removed.
 
 #![forbid(unsafe_code)]
 

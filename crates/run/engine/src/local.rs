@@ -34,11 +34,11 @@ pub struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// Finds the toolchain and starts a worker per device. `run_dir` is a directory for this process
-    /// alone. It must exist as long as the executor.
+    /// Finds the toolchain and starts a worker per device. `run_dir` is a directory for this
+    /// process only. It must exist until the executor is dropped.
     ///
     /// # Errors
-    /// Something is missing on this machine; the error names it and the remedy.
+    /// Fails if this machine lacks something; the error names it and the remedy.
     pub async fn start(
         config: &Config,
         limits: ContractLimits,
@@ -198,8 +198,8 @@ impl Executor for LocalExecutor {
     }
 }
 
-/// Separates errors of compilers, which are an answer for a caller who views code, from internal
-/// faults.
+/// Separates compiler errors from internal faults. The former are a valid answer for a caller who
+/// views code.
 fn explained<T>(made: Result<T, CompileError>) -> Result<Result<T, String>, ExecError> {
     match made {
         Ok(made) => Ok(Ok(made)),

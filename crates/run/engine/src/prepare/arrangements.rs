@@ -1,11 +1,12 @@
-//! Outputs that are right in more than one way, for the worker. The main function is [`arrangement`].
+//! Comparison rules for outputs with more than one correct result, for the worker. The main
+//! function is [`arrangement`].
 
 use warpgauge_contract::{
     ArgKind, ArgSpec, CompareAs, EvaluateRequest, IoContract, ScalarValue, ScalesOf,
 };
 use warpgauge_validate::{Arrangement, RowCount, RowOrder, Scaled};
 
-/// Returns how an output is compared, by numbers of buffers. The contract was checked.
+/// Returns how an output is compared, with buffers by index. The contract is already validated.
 pub(super) fn arrangement(
     name: &str,
     how: &CompareAs,
@@ -60,7 +61,8 @@ fn scaled(
     })
 }
 
-/// Returns whether an output is judged with its scales, or has the scales of another one.
+/// Returns whether an output is compared together with its scales, or contains the scales of
+/// another output.
 pub(super) fn has_scales(request: &EvaluateRequest, name: &str) -> bool {
     let scales = |how: &CompareAs| how.scales.as_ref().is_some_and(|scales| scales.of == name);
     let own = request.compare_as.get(name).is_some_and(|how| how.scales.is_some());

@@ -1,4 +1,5 @@
-//! CUDA arrays of a list of steps: which tensors they hold, and what else may use these. The main type is [`Arrays`].
+//! CUDA arrays of a list of steps: the tensors that they contain, and other uses of these tensors.
+//! The main type is [`Arrays`].
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use warpgauge_worker::protocol::{
     Argument, ArrayObject, ArraySpec, GlobalVariable, Memory, Piece, Pointee, Step,
 };
 
-/// The arrays of a list of steps and the objects over them, each once.
+/// The arrays of a list of steps and the objects over them, without duplicates.
 #[derive(Default)]
 pub(super) struct Arrays {
     arrays: Vec<ArraySpec>,
@@ -17,7 +18,7 @@ pub(super) struct Arrays {
     indexes: HashMap<ArrayObject, usize>,
 }
 
-/// What steps do with memory, apart from the objects over arrays.
+/// Uses of memory by steps, apart from the objects over arrays.
 pub(super) struct Uses<'a> {
     pub steps: Vec<&'a Step>,
     pub pointers: &'a [Vec<Option<Pointee>>],
@@ -27,8 +28,8 @@ pub(super) struct Uses<'a> {
 }
 
 impl Arrays {
-    /// Returns the object over the array that holds `memory` with these texels: a texture object with this layout, or a
-    /// surface object.
+    /// Returns the object over the array that contains `memory` with these texels. It is a texture
+    /// object with this layout, or a surface object.
     pub(super) fn object(
         &mut self,
         memory: Memory,
@@ -52,11 +53,12 @@ impl Arrays {
         Argument::Object(index)
     }
 
-    /// Returns the arrays, with what becomes of their content, and the objects. `memory` is that of each argument of `io`.
+    /// Returns the arrays, with the handling of their content, and the objects. `memory` contains
+    /// the memory of each argument of `io`.
     ///
     /// # Errors
-    /// A tensor that is written is in an array and used in another way too, so that one would not see what the other
-    /// writes.
+    /// Fails if a tensor that is written is in an array and also used in another way. Writes
+    /// through one would not be visible through the other.
     pub(super) fn finished(
         mut self,
         io: &IoContract,
@@ -87,7 +89,7 @@ impl Arrays {
 
 fn used_twice(of: usize, arg: &ArgSpec) -> BindError {
     let message = format!(
-        "tensor `{}` is in a CUDA array while the kernel runs, and is used as memory or with other texels too, where nothing \
+        "tensor `{}` is in a CUDA array while the kernel runs, and is also used as memory or with other texels, where nothing \
          of what is written in one of them arrives in the other: use it as a surface or texture with the same texels \
          everywhere, or give another tensor",
         arg.name
@@ -125,7 +127,7 @@ fn argument_uses(argument: &Argument, memory: Memory) -> bool {
         Argument::Structure(_, fields) => {
             fields.iter().any(|(_, field)| argument_uses(field, memory))
         }
-        // Arrays of pointers are looked through as a whole.
+        // Arrays of pointers are checked separately, as a whole.
         Argument::Scalar(_)
         | Argument::Scratch(_)
         | Argument::Object(_)

@@ -1,5 +1,5 @@
-//! Launches that a compiler determined: the contract gives the number of programs, the compiler all
-//! else.
+//! Launches that a compiler determined. The contract gives the number of programs, and the compiler
+//! everything else.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use warpgauge_contract::{ArgKind, ArgSpec, ContractLimits, IoContract, KernelTyp
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
 
-/// Most bytes of scratch memory of a launch.
+/// Maximum scratch memory of a launch, in bytes.
 const MAX_SCRATCH: u64 = 8 << 30;
 
-/// Returns the launch of `artifact`'s entry as its compiler determined it, with the arguments and the
-/// grid of `io`. `path` is the kernel's path in the request; `bind` binds an argument, by index, to its parameter.
+/// Returns the launch of `artifact`'s entry as its compiler determined it, with the arguments and
+/// the grid of `io`. `path` is the kernel's path in the request. `bind` binds an argument, by
+/// index, to its parameter.
 pub(crate) fn bound(
     artifact: &CompiledModule,
     decided: &CompiledLaunch,
@@ -33,7 +34,7 @@ pub(crate) fn bound(
         return Err(invalid(
             format!("{at}.grid.x"),
             format!(
-                "{} programs of {} blocks each are more than a grid can have",
+                "{} programs of {} blocks each exceed the maximum size of a grid",
                 launch.grid[0], decided.blocks_per_program
             ),
         ));
@@ -89,8 +90,8 @@ fn scratch_bytes(decided: &CompiledLaunch, grid: [u32; 3]) -> Option<u64> {
     (bytes <= MAX_SCRATCH).then_some(bytes)
 }
 
-/// Returns the contract's arguments and the kernel's compile-time constants, which a decorator may have
-/// chosen.
+/// Returns the contract's arguments, and the kernel's compile-time constants, including those that
+/// a decorator chose.
 fn with_constants(args: &[ArgSpec], decided: &CompiledLaunch) -> Vec<ArgSpec> {
     let chosen = |name: &str| decided.constants.iter().any(|(constant, _)| constant == name);
     let given = args.iter().filter(|arg| !(arg.is_meta && chosen(&arg.name))).cloned();

@@ -1,5 +1,5 @@
-//! Compares the results of the candidate's calls with the expected ones, and collects reasons against the
-//! candidate.
+//! Compares the results of the candidate's calls with the expected ones, and collects reasons for
+//! rejecting the candidate.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -35,13 +35,13 @@ pub(super) fn changed_parameters(before: &ParameterHashes, now: &ParameterHashes
 /// Verifies the results of calls, on the CPU and on a device.
 pub(super) struct Verification {
     rules: Rules,
-    /// Data for finding ways to pass without doing the work.
+    /// Data for finding useless kernels that would pass.
     pub lint: Lint,
     /// Measured effect of rounding on the references' outputs.
     pub noise: Noise,
-    /// Tolerance of each output, fixed at its first comparison or known from an earlier evaluation.
+    /// Tolerance of each output, set at its first comparison or known from an earlier evaluation.
     tolerances: BTreeMap<String, ResolvedTolerance>,
-    /// Whether all of them hold for other parameters and inputs of the same contract, too.
+    /// Whether all tolerances also hold for other parameters and inputs of the same contract.
     are_lasting: bool,
     pub found: Findings,
 }
@@ -51,9 +51,9 @@ pub(super) struct Rules {
     pub tolerance: Option<Tolerance>,
     /// Whether the results include gradients.
     pub backward: bool,
-    /// Outputs whose expected values the contract gives as data.
+    /// Outputs whose expected values are in the contract's data.
     pub data: BTreeSet<String>,
-    /// Whether the contract names the outputs; else the reference does.
+    /// Whether the contract names the outputs; otherwise the reference does.
     pub names_outputs: bool,
     /// Parameters of the candidate that have gradients.
     pub trained: BTreeSet<String>,
@@ -61,11 +61,11 @@ pub(super) struct Rules {
     pub shown: InputsShown,
     /// Whether the kernel is the reference of a comparison, which may change its inputs and parameters.
     pub is_reference: bool,
-    /// Outputs that the caller asks for.
+    /// Outputs that the caller requests.
     pub asked: AskedOutputs,
 }
 
-/// Outputs that the caller asks for: in the answer, or as shared tensors.
+/// Outputs that the caller requests: in the answer, or as shared tensors.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AskedOutputs {
     pub returned: ReturnOutputs,
@@ -77,7 +77,8 @@ pub(super) struct AskedOutputs {
 pub(super) struct Findings {
     /// Number of verified calls. Calls without any expected output count, too.
     pub verified: u32,
-    /// Digests of these calls' inputs, and the number of calls whose digest was seen before.
+    /// Digests of these calls' inputs, and the number of calls whose inputs repeat those of an
+    /// earlier call.
     pub inputs: HashSet<Hash>,
     pub repeated_inputs: u32,
     pub comparisons: BTreeMap<String, Comparison>,
@@ -88,7 +89,7 @@ pub(super) struct Findings {
     pub outputs: Named,
     /// Gradients that only one side has.
     pub unchecked: Vec<String>,
-    /// Ways in which a kernel could pass without doing the work.
+    /// Useless kernels that would pass.
     pub weaknesses: Vec<Weakness>,
     /// Tolerances that later evaluations beside the same reference may reuse.
     pub tolerances: BTreeMap<String, ResolvedTolerance>,
@@ -97,10 +98,11 @@ pub(super) struct Findings {
 /// Fetches the inputs of the call under verification, with their elements on the host.
 pub(super) type InputsOf<'a> = dyn FnMut() -> Result<Named, Stop> + 'a;
 
-/// Fewest elements whose noise does not depend much on the values that they happen to have.
+/// Minimum number of elements for a noise that depends little on their values.
 const MANY: usize = 64;
 
-/// Whether a tolerance of an output with so many sampled elements holds for other values of the same distribution.
+/// Returns whether a tolerance that was derived from this number of sampled elements holds for
+/// other values of the same distribution.
 fn lasts(tolerance: &ResolvedTolerance, elements: usize) -> bool {
     match tolerance.basis {
         ToleranceBasis::ReferenceNoise | ToleranceBasis::InnerRounding => elements >= MANY,
@@ -112,7 +114,8 @@ fn lasts(tolerance: &ResolvedTolerance, elements: usize) -> bool {
     }
 }
 
-/// Whether an output of indices differs from the expected one only where keys of an input are equal.
+/// Returns whether an output of indices differs from the expected one only where keys of an input
+/// are equal.
 fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<bool, Stop> {
     let (Value::Tensor { dtype, shape, bytes }, Value::Tensor { bytes: wanted, .. }) =
         (value, wanted)
@@ -140,7 +143,7 @@ fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<b
 }
 
 impl Rules {
-    /// Builds the rules for an evaluation whose sides are loaded.
+    /// Creates the rules for an evaluation whose sides are loaded.
     pub(super) fn of(
         players: &Players,
         tolerance: Option<Tolerance>,
@@ -168,7 +171,7 @@ impl AskedOutputs {
         Self { returned: request.return_outputs.clone(), kept }
     }
 
-    /// Limit in bytes on a device result that is copied to the host.
+    /// Returns the maximum size of a device result that is copied to the host, in bytes.
     fn most_fetched(&self, name: &str, value: &Value) -> u64 {
         let is_asked = self.returned.include(name) || self.kept.contains(name);
         let is_float = matches!(value, Value::OnDevice { dtype, .. } if dtype.is_float());
@@ -177,31 +180,31 @@ impl AskedOutputs {
 }
 
 impl Verification {
-    /// `tolerances`: those of an earlier evaluation beside the same reference, if any.
+    /// `tolerances` are those of an earlier evaluation beside the same reference, if any.
     pub(super) fn new(rules: Rules, tolerances: BTreeMap<String, ResolvedTolerance>) -> Self {
         let (lint, noise, found) = (Lint::default(), Noise::default(), Findings::default());
         Self { rules, lint, noise, tolerances, are_lasting: true, found }
     }
 
-    /// Whether a device result is too large to be copied to the host as a whole.
+    /// Returns whether a device result is too large to be copied to the host as a whole.
     pub(super) fn is_large(&self, name: &str, value: &Value) -> bool {
         value.bytes() > self.rules.asked.most_fetched(name, value)
     }
 
-    /// Whether the references' rounding sets the tolerance, wholly or in part, because the caller leaves it
-    /// open.
+    /// Returns whether the references' rounding determines the tolerance, fully or in part, because
+    /// the caller does not give it.
     pub(super) fn wants_noise(&self) -> bool {
         self.tolerances.is_empty()
             && warpgauge_validate::is_open(self.rules.tolerance.as_ref(), Dtype::Float32)
     }
 
-    /// Tolerance of an output that was compared before.
+    /// Returns the tolerance of an output that was compared before.
     pub(super) fn settled(&self, name: &str) -> Option<&ResolvedTolerance> {
         self.tolerances.get(name)
     }
 
-    /// Returns the tolerance of an output. The first use fixes it, from the expected elements or a sample of
-    /// them.
+    /// Returns the tolerance of an output. The first use sets it, from the expected elements or a
+    /// sample of them.
     pub(super) fn settle(&mut self, name: &str, wanted: &Value) -> ResolvedTolerance {
         if let Some(settled) = self.tolerances.get(name) {
             return *settled;
@@ -263,7 +266,7 @@ impl Verification {
         Ok(())
     }
 
-    /// Records a comparison of an output, and a reason against the candidate if it failed.
+    /// Records a comparison of an output, and a reason for rejecting the candidate if it failed.
     pub(super) fn note(&mut self, name: &str, compared: Result<Comparison, Reason>, first: bool) {
         match compared {
             Ok(comparison) => {
@@ -298,8 +301,8 @@ impl Verification {
         let absent = expected.keys().find(|name| !is_gradient(name) && !names.contains(name));
         let surplus = names.iter().find(|name| !expected.contains_key(name.as_str()));
         let message = match (absent, surplus) {
-            (Some(name), _) => format!("it does not return `{name}`, which the reference does"),
-            (None, Some(name)) => format!("it returns `{name}`, which the reference does not"),
+            (Some(name), _) => format!("it does not return `{name}`, but the reference does"),
+            (None, Some(name)) => format!("it returns `{name}`, but the reference does not"),
             (None, None) => return None,
         };
         Some(Reason::new(ReasonCode::OutputMismatch, message))
@@ -317,7 +320,8 @@ impl Verification {
         self.rules.is_reference
     }
 
-    /// Checks that parameters are unchanged, except those in `changing`, which the reference changes too.
+    /// Checks that parameters are unchanged, except those in `changing`, which the reference also
+    /// changes.
     pub(super) fn same_parameters(
         &mut self,
         before: &ParameterHashes,
@@ -335,26 +339,26 @@ impl Verification {
             changed => {
                 let name = changed.map_or("one of them", |((name, _), _)| name.as_str());
                 let message =
-                    format!("a call changed the parameter `{name}`; leave parameters alone");
+                    format!("a call changed the parameter `{name}`; calls must not change parameters");
                 Err(self.wrong(Reason::new(ReasonCode::InputModified, message)))
             }
         }
     }
 
-    /// Records the digest of a call's inputs and counts repeated ones.
+    /// Records the digest of a call's inputs, and counts repeated inputs.
     pub(super) fn note_inputs(&mut self, digest: Hash) {
         if !self.found.inputs.insert(digest) {
             self.found.repeated_inputs += 1;
         }
     }
 
-    /// Whether to examine a call for ways to pass without doing the work. Only the first call and calls with
-    /// other inputs qualify.
+    /// Returns whether to examine a call for useless kernels that would pass. Only the first call
+    /// and calls with other inputs qualify.
     pub(super) fn wants_lint(&self, first: bool) -> bool {
         self.lint.wants_call() && (first || self.rules.shown == InputsShown::Fresh)
     }
 
-    /// Ends the verification and returns its findings, with the weaknesses.
+    /// Ends the verification and returns its findings, including the weaknesses.
     pub(super) fn concluded(self) -> Findings {
         let seeded = self.rules.shown == InputsShown::Fresh && self.found.repeated_inputs == 0;
         let weaknesses = self.lint.weaknesses(&self.tolerances, seeded);
@@ -363,18 +367,18 @@ impl Verification {
         Findings { weaknesses, tolerances, ..self.found }
     }
 
-    /// Records a reason against the candidate, and returns the stop that ends the evaluation.
+    /// Records a reason for rejecting the candidate, and returns the stop that ends the evaluation.
     pub(super) fn wrong(&mut self, reason: Reason) -> Stop {
         self.found.reasons.push(reason);
         Stop::Wrong
     }
 
-    /// Returns `Stop::Wrong` if there is a reason against the candidate.
+    /// Returns `Stop::Wrong` if the candidate is to be rejected.
     pub(super) fn verdict(&self) -> Result<(), Stop> {
         if self.found.reasons.is_empty() { Ok(()) } else { Err(Stop::Wrong) }
     }
 
-    /// Rewords a reason for a later call, after the first call was right.
+    /// Rewords a reason for a later call, after a correct first call.
     fn later(&self, reason: Reason) -> Reason {
         let (code, when) = match self.rules.shown {
             InputsShown::Fresh => (ReasonCode::WrongForOtherSeeds, "inputs of other seeds"),
@@ -382,7 +386,7 @@ impl Verification {
                 (ReasonCode::OutputVariesBetweenTrials, "a later call with the same inputs")
             }
         };
-        Reason::new(code, format!("right at first, and wrong for {when}: {}", reason.message))
+        Reason::new(code, format!("right at first, but wrong for {when}: {}", reason.message))
     }
 }
 

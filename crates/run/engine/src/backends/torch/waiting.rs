@@ -1,6 +1,6 @@
-//! Idle processes that have run a call of a function and wait for another one. The next call must have the
-//! same owner, name and limits. An idle process holds a permit, and on a GPU the device's lease. It ends as
-//! soon as another caller waits for either.
+//! Idle processes that have run a call of a function and wait for another call. The next call must
+//! have the same owner, name and limits. An idle process occupies a permit, and on a GPU the
+//! device's lease. It ends as soon as another caller waits for either.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,8 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Terms of a call whose process should wait for another; `None` if it should not.
+    /// Returns the terms of a call whose process should wait for another call, or `None` if it
+    /// should not.
     pub(super) fn of(call: &FunctionCall) -> Option<Self> {
         let head = &call.head;
         Some(Self {
@@ -60,7 +61,8 @@ pub(super) struct Seated {
 }
 
 impl Seated {
-    /// Whether the process can run another call, and no other caller waits for its permit or device.
+    /// Returns whether the process can run another call, and no other caller waits for its permit
+    /// or device.
     fn is_usable(&self, side: &Side, fleet: &Fleet) -> bool {
         let Maker::Ready(callee) = &self.callee else { return false };
         let is_wanted = side.runners.is_wanted() || (self.held.is_some() && fleet.waiting() > 0);
@@ -77,7 +79,8 @@ pub(crate) struct WaitingFunctions {
 #[derive(Default)]
 struct Waiting {
     all: Vec<One>,
-    /// Number of processes that have ever waited; the next one gets the following number.
+    /// Total number of processes that have waited so far; the next process gets the following
+    /// number.
     count: u64,
 }
 
@@ -91,25 +94,26 @@ struct One {
 }
 
 impl WaitingFunctions {
-    /// Takes an idle process for a call with the given terms. Ends matching processes that are no longer
-    /// usable, for example because another caller waits for their permit.
+    /// Removes and returns an idle process for a call with these terms. Ends matching processes
+    /// that are no longer usable, for example because another caller waits for their permit.
     pub(super) fn take(&self, terms: &Terms, side: &Side, fleet: &Fleet) -> Option<Seated> {
         loop {
             let found = {
                 let all = &mut self.lock().all;
-                // The process that was used last has the warmest caches.
+                // The process that was used most recently has the warmest caches.
                 let place = all.iter().rposition(|one| one.terms == *terms)?;
                 all.remove(place)
             };
             found.timer.abort();
-            // The process may have been killed meanwhile, for example when memory ran out.
+            // The process may have been killed in the meantime, for example because memory ran out.
             if found.seated.is_usable(side, fleet) {
                 return Some(found.seated);
             }
         }
     }
 
-    /// Keeps a process idle for at most `idle`, until another caller waits for its permit or device.
+    /// Keeps a process idle for at most `idle`, or until another caller waits for its permit or
+    /// device.
     pub(super) fn put(
         self: &Arc<Self>,
         terms: Terms,

@@ -17,27 +17,29 @@ use warpgauge_worker::protocol::Argument;
 /// An argument to bind.
 #[derive(Clone)]
 pub(crate) struct Passed<'a> {
-    /// Index that error messages name.
+    /// Index that error messages contain.
     index: usize,
     arg: Cow<'a, ArgSpec>,
-    /// Of a tensor: its index among the contract's arguments, and the number of elements that are left out.
+    /// For a tensor: its index among the contract's arguments, and the number of elements that are
+    /// skipped.
     tensor: Option<(usize, u64)>,
-    /// Of a structure: its fields.
+    /// For a structure: its fields.
     fields: Option<Cow<'a, [StructureField]>>,
-    /// Of an array of pointers: its entries.
+    /// For an array of pointers: its entries.
     pointers: Option<Cow<'a, [PointerEntry]>>,
-    /// Of a texture or a surface: the index of its tensor.
+    /// For a texture or a surface: the index of its tensor.
     object: Option<usize>,
 }
 
 impl<'a> Passed<'a> {
-    /// Returns one of the contract's arguments, from an element on.
+    /// Returns one of the contract's arguments, starting at an element.
     fn given(index: usize, (at, elements): (usize, u64), args: &'a [ArgSpec]) -> Self {
         let (arg, tensor) = (Cow::Borrowed(&args[at]), Some((at, elements)));
         Self { index, arg, tensor, fields: None, pointers: None, object: None }
     }
 
-    /// Returns one of the contract's arguments, with the value of a structure or an array of pointers.
+    /// Returns one of the contract's arguments, with the given value of a structure or an array of
+    /// pointers.
     fn composed(index: usize, value: StepArgument, args: &'a [ArgSpec]) -> Self {
         let given = Self::given(index, (index, 0), args);
         match value {
@@ -50,7 +52,8 @@ impl<'a> Passed<'a> {
         }
     }
 
-    /// Returns an argument of a step, or a field of a structure. `name` is for one that is not among the contract's `args`.
+    /// Returns an argument of a step, or a field of a structure. `name` applies if it is not among
+    /// the contract's `args`.
     pub(crate) fn new(
         index: usize,
         name: &str,
@@ -76,7 +79,7 @@ impl<'a> Passed<'a> {
         Self { index, arg: Cow::Owned(arg), tensor: None, fields, pointers: None, object: None }
     }
 
-    /// Returns an error about a structure that does not fit its parameter.
+    /// Returns the error for a structure that does not fit its parameter.
     pub(super) fn misfit(&self, param: &Param, why: &str) -> BindError {
         let message = format!(
             "structure `{}` does not fit parameter `{}`: {why}",
@@ -99,7 +102,7 @@ impl<'a> Passed<'a> {
     }
 }
 
-/// Returns the kind of a number or a bool, as JSON has it.
+/// Returns the kind of a JSON number or Boolean.
 fn kind_of(value: &Value) -> ArgKind {
     match value {
         Value::Bool(_) => ArgKind::Bool,
@@ -108,15 +111,17 @@ fn kind_of(value: &Value) -> ArgKind {
     }
 }
 
-/// The arguments of a contract, and where the memory of its tensors is.
+/// The arguments of a contract, and the memory of its tensors.
 pub(crate) struct Tensors<'a> {
     pub args: &'a [ArgSpec],
-    /// Returns the pointer to a tensor, by its index among the arguments, from an element on; `None` if it has no memory.
+    /// Returns the pointer to a tensor, by its index among the arguments, starting at an element.
+    /// Returns `None` if the tensor has no memory.
     pub place: &'a dyn Fn(usize, u64) -> Option<Argument>,
     /// Returns the pointer to an array of pointers with these entries, none of which is a compile-time constant.
     pub array: &'a dyn Fn(&[PointerEntry]) -> Option<Argument>,
-    /// Returns the object over a CUDA array that holds a tensor, by its index among the arguments: a texture object with
-    /// this layout, or a surface object. `None` where the launch is no list of steps, or the tensor has no memory.
+    /// Returns the object over a CUDA array that contains a tensor, by its index among the
+    /// arguments. It is a texture object with this layout, or a surface object. `None` if the
+    /// launch is not a list of steps, or the tensor has no memory.
     pub object: &'a ObjectOf<'a>,
 }
 
@@ -127,7 +132,7 @@ pub(crate) type ObjectOf<'a> =
 /// Binds the arguments of a contract to the parameters of `kernel`, in order.
 ///
 /// # Errors
-/// The list has every argument that does not fit, not only the first.
+/// Returns all arguments that do not fit, not only the first.
 pub fn bind_arguments(
     kernel: &KernelInfo,
     args: &[ArgSpec],
@@ -142,10 +147,11 @@ pub fn bind_arguments(
     )
 }
 
-/// Returns the arguments that a kernel without a list of launches gets. Those that a structure or an array of pointers
-/// names are not among them, and no tensor of a texture or a surface, unless the kernel has as many parameters as there are
-/// arguments. A kernel that takes no structure, no array of pointers or no such object gets none: those are of a kernel beside
-/// it.
+/// Returns the arguments that a kernel without a list of launches receives. Tensors that a
+/// structure, an array of pointers, a texture or a surface refers to are omitted, unless the kernel
+/// has as many parameters as there are arguments. If the kernel has no parameter for structures,
+/// arrays of pointers or objects, these are omitted: they are for another kernel with the same
+/// contract.
 pub(crate) fn parameters_of<'a>(
     kernel: &KernelInfo,
     args: &'a [ArgSpec],
@@ -168,14 +174,15 @@ pub(crate) fn parameters_of<'a>(
     })
 }
 
-/// An argument with the indexes of those that it uses.
+/// An argument, and the indices of the arguments that it uses.
 type Using<'a> = (Vec<usize>, Passed<'a>);
 
-/// Returns the arguments that a kernel with these parameters takes.
+/// Returns the arguments for a kernel with these parameters.
 fn taken_by<'a>(params: &[Param], mut passed: Vec<Using<'a>>) -> Vec<Passed<'a>> {
     let takes_structures = params.iter().any(|param| matches!(param.ctype, CType::Aggregate(_)));
     passed.retain(|(_, one)| takes_structures || one.fields.is_none());
-    // An array, a texture or a surface stands where the tensor of a kernel beside it stands: the parameter there decides.
+    // An array, a texture or a surface may replace a tensor of another kernel with the same
+    // contract. The type of the parameter decides.
     let (arrays, objects) =
         (params.iter().any(pointers::is_array), params.iter().any(object::may_be));
     let ways = [(true, true), (true, false), (false, true), (false, false), (arrays, objects)];
@@ -196,7 +203,7 @@ fn taken_by<'a>(params: &[Param], mut passed: Vec<Using<'a>>) -> Vec<Passed<'a>>
     ways.iter().map(|one| way(*one)).find(fits).unwrap_or_else(|| way(ways[ways.len() - 1]))
 }
 
-/// Leaves out the arguments that others use, unless there are `count` with them.
+/// Omits the arguments that others use, unless there are `count` arguments with them.
 fn without_named(passed: Vec<Using<'_>>, count: Option<usize>) -> Vec<Passed<'_>> {
     let mut named = BTreeSet::new();
     if count != Some(passed.len()) {
@@ -210,7 +217,7 @@ fn without_named(passed: Vec<Using<'_>>, count: Option<usize>) -> Vec<Passed<'_>
 /// Binds arguments to the parameters of `kernel`, in order.
 ///
 /// # Errors
-/// The list has every argument that does not fit, not only the first.
+/// Returns all arguments that do not fit, not only the first.
 pub(crate) fn bind_passed_list(
     kernel: &KernelInfo,
     passed: &[Passed<'_>],
@@ -235,12 +242,12 @@ pub(crate) fn bind_passed_list(
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
 }
 
-/// Whether an argument is a tensor with a buffer of its own.
+/// Returns whether an argument is a tensor with a separate buffer.
 fn is_buffer(arg: &&ArgSpec) -> bool {
     arg.kind == ArgKind::Tensor && !arg.is_meta
 }
 
-/// Binds one argument of a contract, by index, to the parameter that is known to be its own.
+/// Binds one argument of a contract, by index, to its known parameter.
 pub(crate) fn bind_passed(
     index: usize,
     args: &[ArgSpec],
@@ -252,7 +259,7 @@ pub(crate) fn bind_passed(
     bind_passed_in(index, &tensors, param)
 }
 
-/// Does the same as [`bind_passed`] for tensors in this memory, and for arrays of pointers to them.
+/// Like [`bind_passed`], for tensors in this memory and for arrays of pointers to them.
 pub(crate) fn bind_passed_in(
     index: usize,
     tensors: &Tensors<'_>,
@@ -270,17 +277,17 @@ pub(crate) fn bind_passed_in(
     bind_value(&one, param, tensors)
 }
 
-/// Returns an argument by index, and the number of buffers before it. If it is a tensor, that is its
-/// buffer's index.
+/// Returns an argument by index, and the number of buffers before it. For a tensor, that number is
+/// the index of its buffer.
 pub(super) fn passed(index: usize, args: &[ArgSpec]) -> Result<(&ArgSpec, usize), BindError> {
     let Some(arg) = args.get(index) else {
-        let message = "the kernel was compiled for more arguments than there are".to_owned();
+        let message = "the kernel was compiled for more arguments than the contract has".to_owned();
         return Err(BindError::argument(index, FailureCode::ArgumentCount, message));
     };
     Ok((arg, args[..index].iter().filter(is_buffer).count()))
 }
 
-/// Returns the bytes of a value that a compiler chose.
+/// Returns the bytes of a value that a compiler determined.
 pub(crate) fn value_bytes(value: &Constant, param: &Param) -> Result<Vec<u8>, BindError> {
     let scalar = match value {
         Constant::Bool(value) => ScalarValue::Bool(*value),
@@ -318,7 +325,7 @@ pub(super) fn bind_value(
             pointer::check(index, arg, spec.dtype, &param)?;
             (tensors.place)(tensor, elements).ok_or_else(|| {
                 let message =
-                    format!("tensor `{}` is a constant (`is_meta`) and has no memory", arg.name);
+                    format!("tensor `{}` is a constant (`is_meta`), so it has no memory", arg.name);
                 BindError::argument(index, FailureCode::ArgumentType, message)
             })
         }
@@ -327,8 +334,7 @@ pub(super) fn bind_value(
     }
 }
 
-/// Returns the parameter with the contract's `c_type` filled in, if the image does not contain the
-/// type.
+/// Returns the parameter with the contract's `c_type`, if the image does not contain the type.
 fn with_declared_type(index: usize, arg: &ArgSpec, param: &Param) -> Result<Param, BindError> {
     let Some(text) = &arg.c_type else { return Ok(param.clone()) };
     let declared = parse_declared(index, arg, text)?;
@@ -357,7 +363,7 @@ fn parse_declared(index: usize, arg: &ArgSpec, text: &str) -> Result<CType, Bind
             index,
             FailureCode::UnknownCType,
             format!(
-                "argument `{}`: `{text}` is not a C type known here; known are {}",
+                "argument `{}`: `{text}` is an unknown C type; the known types are {}",
                 arg.name,
                 ctype::KNOWN
             ),
@@ -365,7 +371,7 @@ fn parse_declared(index: usize, arg: &ArgSpec, text: &str) -> Result<CType, Bind
     })
 }
 
-/// Returns the parameters as the contract declares them, for images without type information
+/// Returns the parameters according to the contract, for images without type information
 /// (compressed fatbins).
 fn declared_params(passed: &[Passed<'_>]) -> Result<Vec<Param>, Vec<BindError>> {
     let mut params = Vec::new();
@@ -382,7 +388,7 @@ fn declared_params(passed: &[Passed<'_>]) -> Result<Vec<Param>, Vec<BindError>> 
                 index,
                 FailureCode::UnknownCType,
                 format!(
-                    "the image does not tell its kernels' parameters; give argument `{}` a \
+                    "the image does not list its kernels' parameters; give argument `{}` a \
                      `c_type` ({})",
                     arg.name,
                     ctype::KNOWN

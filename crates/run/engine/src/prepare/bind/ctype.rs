@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Option<CType> {
     })
 }
 
-/// Every name [`parse`] knows, for error messages.
+/// All names that [`parse`] accepts, for error messages.
 pub(super) const KNOWN: &str = "float, double, __half, __nv_bfloat16, bool, int8_t … int64_t, \
                                 uint8_t … uint64_t, int, unsigned int, long long, size_t, or a \
                                 pointer to one of them";

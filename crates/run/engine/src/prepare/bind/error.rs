@@ -16,18 +16,18 @@ pub struct BindError {
 }
 
 impl BindError {
-    /// Returns a mistake in a list of steps.
+    /// Returns an error in a list of steps.
     pub(crate) fn step(path: &str, code: FailureCode, message: String) -> Self {
         Self { path: path.to_owned(), code, message }
     }
 
-    /// Returns the error with the path of a step whose kernel it is about.
+    /// Returns the error with the path of the step whose kernel it concerns.
     pub(crate) fn at_step(self, step: &str) -> Self {
         let field = self.path.strip_prefix("io.").unwrap_or(&self.path);
         Self { path: format!("{step}.{field}"), ..self }
     }
 
-    /// Returns whether the kernel takes another number of arguments.
+    /// Returns whether the kernel has a different number of parameters.
     pub(crate) fn is_about_count(&self) -> bool {
         self.code == FailureCode::ArgumentCount
     }

@@ -1,4 +1,4 @@
-//! Binding of one tensor to a tensor map, through which the copy engine reads it.
+//! Binding of a tensor to a tensor map, through which the Tensor Memory Accelerator reads it.
 
 use super::arguments::passed;
 use super::error::BindError;
@@ -6,9 +6,9 @@ use warpgauge_contract::{ArgKind, ArgSpec};
 use warpgauge_model::{FailureCode, TensorMap};
 use warpgauge_worker::protocol::Argument;
 
-/// Binds the tensor of a contract, by index, to a parameter that is a tensor map. The map is untrusted.
-/// The argument must be a tensor, its elements must be as large as the map's, and the map must not
-/// reach beyond it.
+/// Binds the tensor of a contract, by index, to a parameter that is a tensor map. The map is
+/// untrusted. The argument must be a tensor, its elements must have the size of the map's elements,
+/// and the map must not reach beyond the tensor.
 pub(crate) fn bind_map(
     index: usize,
     args: &[ArgSpec],
@@ -20,19 +20,19 @@ pub(crate) fn bind_map(
         BindError::argument(index, FailureCode::ArgumentType, message)
     };
     let spec = arg.tensor_spec.as_ref().filter(|_| arg.kind == ArgKind::Tensor);
-    let spec = spec.ok_or_else(|| misfit("it is no tensor".to_owned()))?;
+    let spec = spec.ok_or_else(|| misfit("it is not a tensor".to_owned()))?;
     map.check().map_err(misfit)?;
     let bytes = spec.dtype.size() as u64;
     if map.element.bytes() != bytes {
         return Err(misfit(format!(
-            "its elements have {bytes} bytes, and those of the descriptor {}",
+            "its elements have {bytes} bytes, but those of the descriptor have {}",
             map.element.bytes()
         )));
     }
     let all = spec.shape.iter().try_fold(bytes, |all, &extent| all.checked_mul(extent));
     if map.span_bytes().zip(all).is_none_or(|(span, all)| span > all) {
         return Err(misfit(format!(
-            "it has the shape {:?}, and the descriptor reaches beyond it: shape {:?}, strides {:?}",
+            "it has the shape {:?}, but the descriptor reaches beyond it: shape {:?}, strides {:?}",
             spec.shape, map.shape, map.strides
         )));
     }
@@ -94,7 +94,7 @@ mod tests {
                 "elements have 2 bytes",
             ),
             (3, TensorMap { strides: vec![71, 1], ..map() }, "strides"),
-            (2, map(), "no tensor"),
+            (2, map(), "not a tensor"),
             (4, map(), "more arguments"),
         ] {
             let error = bind_map(index, &args(), &wrong).expect_err(says);

@@ -1,8 +1,8 @@
 //! Binding of a contract's arguments to the actual parameters of the compiled kernel.
 //!
-//! A scalar is converted to its parameter's C type only if the value is preserved. Any misfit is an
-//! error that names the parameter. Nothing is guessed: if machine code does not contain a type, the
-//! argument's declared kind and the parameter's size must determine it, or `c_type` must.
+//! A scalar is converted to its parameter's C type only if the value is preserved. Any mismatch is
+//! an error that names the parameter. Nothing is guessed. If machine code does not contain a type,
+//! `c_type` must give it, or the argument's kind and the parameter's size must determine it.
 
 mod arguments;
 mod ctype;

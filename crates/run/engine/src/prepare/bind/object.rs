@@ -7,12 +7,12 @@ use warpgauge_contract::ArgKind;
 use warpgauge_model::FailureCode;
 use warpgauge_worker::protocol::Argument;
 
-/// Returns whether a parameter may be a texture or surface object, which is a number of 64 bits.
+/// Returns whether a parameter may be a texture or surface object, which is a 64-bit number.
 pub(super) fn may_be(param: &Param) -> bool {
     matches!(param.ctype, CType::U64 | CType::Integer | CType::Unknown) && param.bytes == 8
 }
 
-/// Binds a texture or a surface over the tensor `of` to the parameter that takes it.
+/// Binds a texture or a surface over the tensor `of` to its parameter.
 pub(super) fn bind(
     passed: &Passed<'_>,
     of: usize,
@@ -47,7 +47,7 @@ pub(super) fn bind(
             return match (tensors.place)(of, 0) {
                 Some(Argument::Buffer(buffer)) => Ok(Argument::Texture(buffer, Box::new(layout))),
                 _ => {
-                    let why = "a texture over scratch memory is in a CUDA array: add `array: true`";
+                    let why = "a texture over scratch memory needs a CUDA array: add `array: true`";
                     Err(misfit(FailureCode::ArgumentType, why.to_owned()))
                 }
             };

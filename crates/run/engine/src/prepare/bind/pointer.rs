@@ -35,7 +35,7 @@ pub(super) fn check(
             }
             match pointee.as_deref() {
                 Some(element) if !element_fits(element, dtype) => Err(misfit(format!(
-                    "the pointer is to {}; make the tensor's dtype match",
+                    "the pointer is to {}; use a tensor with a matching dtype",
                     super::error::type_name(element, 0)
                 ))),
                 _ => Ok(()),
@@ -49,7 +49,7 @@ pub(super) fn check(
                 _ => Ok(()),
             }
         }
-        _ => Err(misfit("a tensor is passed as a pointer; the parameter is not one".to_owned())),
+        _ => Err(misfit("a tensor is passed as a pointer, but the parameter is not a pointer".to_owned())),
     }
 }
 
@@ -67,10 +67,11 @@ pub(super) fn null(index: usize, arg: &ArgSpec, param: &Param) -> Result<Vec<u8>
     Err(BindError::argument(index, FailureCode::ArgumentType, message))
 }
 
-/// Whether elements of `dtype` may be accessed through a pointer to `element`.
+/// Returns whether elements of `dtype` may be accessed through a pointer to `element`.
 ///
-/// Integers of the same size and bytes of any type may: signedness and raw access are the kernel's
-/// concern. Structures and vector types (`float4`) do not restrict their elements here.
+/// Integers of the same size, and bytes of any type, are accepted: signedness and raw access are
+/// the kernel's concern. Structures and vector types (`float4`) do not restrict their elements
+/// here.
 fn element_fits(element: &CType, dtype: Dtype) -> bool {
     match element {
         CType::F64 => dtype == Dtype::Float64,
@@ -85,7 +86,8 @@ fn element_fits(element: &CType, dtype: Dtype) -> bool {
     }
 }
 
-/// 16-bit floats are often handled as `unsigned short`: CUDA has no built-in type for them.
+/// Returns whether a type may be accessed as `unsigned short`, which is common for 16-bit floats:
+/// CUDA has no built-in type for them.
 fn half_width(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Float16 | Dtype::Bfloat16)
 }

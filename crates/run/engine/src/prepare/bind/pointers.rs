@@ -1,4 +1,4 @@
-//! Arrays of pointers to tensors, which are passed as a pointer to their first entry.
+//! Arrays of pointers to tensors. A pointer to the first entry is passed.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ pub(super) fn is_array(param: &Param) -> bool {
     matches!(pointee.as_deref(), Some(CType::Pointer { .. }))
 }
 
-/// Returns whether a parameter may be an array of pointers: it is declared as one or as a pointer to addresses or bytes, or
-/// its type is not known.
+/// Returns whether a parameter may be an array of pointers. It is declared as one, or as a pointer
+/// to addresses or bytes, or its type is unknown.
 pub(super) fn may_be_array(param: &Param) -> bool {
     match &param.ctype {
         CType::Pointer { pointee, .. } => match pointee.as_deref() {
@@ -38,7 +38,7 @@ pub(super) fn may_be_array(param: &Param) -> bool {
     }
 }
 
-/// Binds an array of pointers to the parameter that takes it.
+/// Binds an array of pointers to its parameter.
 pub(super) fn bind(
     passed: &Passed<'_>,
     entries: &[PointerEntry],
@@ -56,7 +56,7 @@ pub(super) fn bind(
     };
     if !may_be_array(param) {
         return Err(misfit(
-            "it takes no array of pointers, such as `float**`; an array within a structure lists its pointers in `fields`",
+            "the parameter is not an array of pointers, such as `float**`; give the pointers of an array within a structure in `fields`",
         ));
     }
     let pointee = match &param.ctype {
@@ -67,7 +67,7 @@ pub(super) fn bind(
     for tensor in pointed_at {
         let arg = &tensors.args[tensor];
         let Some(spec) = &arg.tensor_spec else {
-            return Err(misfit("an entry is no tensor"));
+            return Err(misfit("an entry is not a tensor"));
         };
         let Some(pointee) = pointee else { continue };
         let entry = Param {
@@ -81,6 +81,6 @@ pub(super) fn bind(
     }
     let array = (tensors.array)(entries);
     array.ok_or_else(|| {
-        misfit("only kernels of the types cuda, ptx, cubin, fatbin and triton take one")
+        misfit("only kernels of the types cuda, ptx, cubin, fatbin and triton support arrays of pointers")
     })
 }

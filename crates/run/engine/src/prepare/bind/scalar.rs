@@ -10,7 +10,7 @@ pub(super) fn bytes(index: usize, arg: &ArgSpec, param: &Param) -> Result<Vec<u8
     converted(read(index, arg)?, &arg.name, index, arg.kind, param)
 }
 
-/// Returns the little-endian bytes of a value in the C type of `param`. Messages use `name` and
+/// Returns the little-endian bytes of a value in the C type of `param`. Messages contain `name` and
 /// `index`.
 pub(super) fn converted(
     scalar: Scalar,
@@ -68,18 +68,18 @@ pub(super) fn converted(
         CType::Unknown if matches!(kind, ArgKind::Float) => match param.bytes {
             4 => Ok((float(&scalar) as f32).to_le_bytes().to_vec()),
             8 => Ok(float(&scalar).to_le_bytes().to_vec()),
-            _ => Err(misfit("the machine code does not have its type; give it with `c_type`")),
+            _ => Err(misfit("the machine code does not contain its type; give it with `c_type`")),
         },
         integer => {
             let (low, high) = integer_range(integer, param.bytes)
-                .ok_or_else(|| misfit("no integer type has that size; say it with `c_type`"))?;
+                .ok_or_else(|| misfit("no integer type has that size; give the type with `c_type`"))?;
             let value = match scalar {
                 Scalar::Int(value) => value,
                 Scalar::Bool(value) => i128::from(value),
                 Scalar::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => {
                     value as i128
                 }
-                Scalar::Float(_) => return Err(misfit("an integer parameter takes whole numbers")),
+                Scalar::Float(_) => return Err(misfit("an integer parameter requires whole numbers")),
             };
             if !(low..=high).contains(&value) {
                 return Err(misfit(&format!(

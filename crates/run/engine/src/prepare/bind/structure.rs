@@ -1,4 +1,4 @@
-//! Structures that are passed by value: their bytes, by the layout that the compiler gave.
+//! Structures that are passed by value: their bytes, in the layout that the compiler reported.
 
 use super::arguments::{Passed, Tensors, bind_value};
 use super::error::BindError;
@@ -6,7 +6,7 @@ use warpgauge_compile::{CType, Field, Param, StructLayout};
 use warpgauge_contract::{FieldPath, StructureField};
 use warpgauge_worker::protocol::Argument;
 
-/// Binds the fields of a structure to the parameter that it is passed as.
+/// Binds the fields of a structure to its parameter.
 pub(super) fn bind(
     passed: &Passed<'_>,
     fields: &[StructureField],
@@ -19,7 +19,7 @@ pub(super) fn bind(
     };
     let Some(layout) = &param.layout else {
         return Err(misfit(format!(
-            "the compiler did not report where the fields of `{name}` lie: make it a named structure that can be used \
+            "the compiler did not report the layout of `{name}`: make it a named structure that can be used \
              outside of functions, in CUDA C++ source"
         )));
     };
@@ -29,7 +29,7 @@ pub(super) fn bind(
     for StructureField { path, value } in fields {
         let field = placed(layout, path).map_err(|why| {
             misfit(why.unwrap_or_else(|| {
-                format!("`{name}` has no field `{path}` that code outside can use")
+                format!("`{name}` has no field `{path}` that code outside the structure can access")
             }))
         })?;
         if field.is_array {
@@ -62,7 +62,7 @@ pub(super) fn bind(
     }
     if let Some(offset) = left_out(taken, layout, param.bytes) {
         return Err(misfit(format!(
-            "`{name}` has a field at byte {offset} that is not among `fields`: give all fields, those of base classes too"
+            "`{name}` has a field at byte {offset} that is not in `fields`: give all fields, including those of base classes"
         )));
     }
     Ok(match pointers.is_empty() {
@@ -71,7 +71,8 @@ pub(super) fn bind(
     })
 }
 
-/// Returns where a field lies. What the message of an error says is `None` if there is no such field.
+/// Returns the location of a field. If there is no such field, the error is `None` or a more
+/// precise message.
 fn placed(layout: &StructLayout, path: &str) -> Result<Field, Option<String>> {
     let find = |path: &str| layout.fields.iter().find(|field| field.path == path);
     let FieldPath { first, arrays } = FieldPath::new(path);
@@ -81,9 +82,9 @@ fn placed(layout: &StructLayout, path: &str) -> Result<Field, Option<String>> {
         let count = u64::from(array.bytes / each.max(1));
         if index >= count {
             let name = &array.path;
-            return Err(Some(format!("array `{name}` has {count} elements, and `{path}` is none")));
+            return Err(Some(format!("array `{name}` has {count} elements, so `{path}` does not exist")));
         }
-        // An index below the number of elements leads to a byte of the structure.
+        // An index below the number of elements refers to a byte within the structure.
         field.offset = field.offset.saturating_add((index as u32).saturating_mul(each));
     }
     path.clone_into(&mut field.path);
