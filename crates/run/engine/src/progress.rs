@@ -1,4 +1,4 @@
-//! An order in progress, as the stages see it. The main type is [`ActiveOrder`].
+//! An order in progress, from the view of the stages. The main type is [`ActiveOrder`].
 
 use crate::kept::KeptKernel;
 pub(crate) use warpgauge_executor::{Progress, ProgressEvent};
@@ -20,7 +20,7 @@ impl<'a> ActiveOrder<'a> {
         Self { id, owner, progress }
     }
 
-    /// Returns the owner, in whose turn the order runs.
+    /// Returns the owner on whose behalf the order runs.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }

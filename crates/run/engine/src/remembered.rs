@@ -1,10 +1,10 @@
-//! A bounded cache of results by key, from which the oldest is removed first. The main type is
+//! A bounded cache of results by key. The oldest entry is removed first. The main type is
 //! [`Remembered`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Values by hash, at most `MOST` of them.
+/// At most `MOST` values, by hash.
 pub(crate) struct Remembered<V, const MOST: usize> {
     inner: Mutex<Inner<V>>,
 }
@@ -38,8 +38,8 @@ impl<V: Clone, const MOST: usize> Remembered<V, MOST> {
         }
     }
 
-    /// The lock is held only for look-ups and moves. A panic while it is held leaves the cache
-    /// consistent.
+    /// Locks the cache. The lock is held only for look-ups and moves, so a panic of a holder leaves
+    /// the cache consistent.
     fn lock(&self) -> MutexGuard<'_, Inner<V>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,15 +8,15 @@ use tokio::time::timeout;
 
 use crate::error::ExecError;
 
-/// Bytes per unit. Smaller data is not counted.
+/// Bytes per unit. Data smaller than a unit is not counted.
 const UNIT_BYTES: u64 = 1 << 20;
 
-/// Number of largest requests that fit at once. A comparison lays out up to seven kernels with the same
-/// data.
+/// Number of requests of maximum size that fit at once. A comparison prepares up to seven kernels
+/// with the same data.
 const REQUESTS: u64 = 8;
 
-/// Longest wait for space. It also ends a deadlock of two requests that each hold space and wait for
-/// more.
+/// Maximum wait for space. It also ends a deadlock of two requests that each hold space and wait
+/// for more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A bounded amount of disk space.
@@ -33,7 +33,7 @@ pub(crate) struct RoomShare {
 }
 
 impl Room {
-    /// Makes room for requests with at most `max_decoded_bytes` each.
+    /// Creates the bound for requests with at most `max_decoded_bytes` each.
     pub(crate) fn new(max_decoded_bytes: u64) -> Self {
         let units = max_decoded_bytes.div_ceil(UNIT_BYTES).saturating_mul(REQUESTS);
         let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
@@ -44,19 +44,19 @@ impl Room {
     /// Reserves space for `bytes`, after earlier callers.
     ///
     /// # Errors
-    /// No space became free in time.
+    /// Fails if no space became free in time.
     pub(crate) async fn share(&self, bytes: u64) -> Result<RoomShare, ExecError> {
         if bytes < UNIT_BYTES {
             return Ok(RoomShare::default());
         }
-        // A request larger than the whole space takes all of it.
+        // A request larger than the whole space gets all of it.
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.all);
         let taken = Arc::clone(&self.units).acquire_many_owned(units);
         match timeout(self.patience, taken).await {
             Ok(permit) => Ok(RoomShare { _permit: permit.ok() }),
             Err(_) => Err(ExecError::Unavailable(format!(
-                "no room for {bytes} bytes of tensor data: other requests have unpacked as much as may \
-                 be on the disk at once, and did not end within {} s; try again later, or raise \
+                "no disk space for {bytes} bytes of tensor data: other requests have unpacked as much as is allowed \
+                 on the disk at once, and did not end within {} s; try again later, or raise \
                  limits.max_decoded_bytes",
                 self.patience.as_secs()
             ))),

@@ -1,4 +1,4 @@
-//! Files that exist no longer than their order. The main type is [`Scratch`].
+//! Files that are removed with their order. The main type is [`Scratch`].
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use tempfile::{Builder, TempDir};
 use crate::error::{self, ExecError};
 use warpgauge_job_views::Unready;
 
-/// Bytes of a probe. If not even that can be written, the disk is full.
+/// Number of bytes of a probe. If even these cannot be written, the disk is full.
 const PROBE_BYTES: usize = 16 << 10;
 
-/// The directory of this process, in which each order has a subdirectory.
+/// The directory of this process. Each order has a subdirectory in it.
 pub(crate) struct Scratch {
     run_dir: PathBuf,
 }
@@ -29,7 +29,8 @@ impl Scratch {
         made.map_err(|error| self.unusable("create a job directory", &error))
     }
 
-    /// Checks whether orders can create files now. A full disk shows only when something is written.
+    /// Checks whether orders can currently create files. A full disk is noticed only when something
+    /// is written.
     ///
     /// # Errors
     /// [`ExecError::Unavailable`] with the operation that failed.
@@ -40,7 +41,7 @@ impl Scratch {
         written.map_err(|error| self.unusable("write", &error))
     }
 
-    /// Returns why orders cannot create files, if they cannot. Blocking.
+    /// Returns the reason why orders cannot create files, if they cannot. Blocking.
     pub(crate) fn unready(&self) -> Option<Unready> {
         let directory = Builder::new().prefix("job-").tempdir_in(&self.run_dir);
         let error = directory.and_then(|directory| write_probe(directory.path())).err()?;
@@ -55,7 +56,7 @@ impl Scratch {
     }
 
     fn unusable(&self, operation: &str, error: &std::io::Error) -> ExecError {
-        tracing::error!(directory = %self.run_dir.display(), %error, "jobs can have no files");
+        tracing::error!(directory = %self.run_dir.display(), %error, "jobs cannot create files");
         ExecError::Unavailable(format!(
             "cannot {operation} in the server's run directory: {error}; check space and permissions"
         ))

@@ -13,14 +13,14 @@ use warpgauge_job_views::Unready;
 use warpgauge_nsight::{ToolSearch, Tools};
 use warpgauge_worker::{DeviceChoice, Fleet, FleetConfig};
 
-/// Returns the path of this program, from which children are started.
+/// Returns the path of this program, which is also the program of child processes.
 pub fn program() -> Result<PathBuf, ExecError> {
     std::env::current_exe().map_err(|error| {
         ExecError::Unavailable(format!("cannot find the path of this program: {error}"))
     })
 }
 
-/// Returns where to search for compilers.
+/// Returns the places to search for compilers.
 pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     let given = |text: &str| Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
     ToolchainSearch {
@@ -30,7 +30,8 @@ pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     }
 }
 
-/// Sets up the search and runs of NVIDIA's tools. Those in the compilers' installation come last.
+/// Sets up the search for NVIDIA's tools and their runs. Tools in the compilers' installation come
+/// last.
 pub(crate) fn start_tools(
     config: &Config,
     run_dir: &Path,
@@ -105,8 +106,9 @@ pub(crate) async fn start_fleet(
         .map_err(|error| ExecError::Unavailable(error::chain(&error)))
 }
 
-/// Returns why nothing can be evaluated for lack of a CUDA compiler, if so. Triton is no substitute:
-/// workers have support kernels in CUDA C++ that write inputs and examine outputs.
+/// Returns the reason why nothing can be evaluated if there is no CUDA compiler. Triton is no
+/// substitute, since the workers' support kernels, which write inputs and examine outputs, are
+/// written in CUDA C++.
 pub(crate) fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
     let there = |path: &Path| path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
     let nvrtc = toolchain.nvrtc.iter().map(|found| found.path.as_path());
@@ -115,18 +117,18 @@ pub(crate) fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
     if all.iter().any(|path| there(path)) {
         return None;
     }
-    let remedy = "`warpgauge toolchain install` gets NVRTC, or name a CUDA toolkit in \
+    let remedy = "`warpgauge toolchain install` installs NVRTC, or name a CUDA toolkit in \
                   compile.toolchain (WARPGAUGE_TOOLCHAIN); then restart the server";
     let message = match all.first() {
         None => {
             let beside = toolchain.triton.as_ref().map_or("", |_| {
-                " (Triton was, and the kernels of the workers themselves, which write inputs and look \
-                 at outputs, need one whatever a request is written in)"
+                " (Triton was, but the workers' own kernels, which write inputs and examine \
+                 outputs, need one for requests in any language)"
             });
             format!("no CUDA compiler was found{beside}; {remedy}")
         }
         Some(path) => {
-            format!("the CUDA compiler {} is gone; put it back, or {remedy}", path.display())
+            format!("the CUDA compiler {} no longer exists; restore it, or {remedy}", path.display())
         }
     };
     Some(Unready::new("no_compiler", message))

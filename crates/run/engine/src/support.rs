@@ -28,13 +28,13 @@ pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
                 kernel_type: KernelType::Cuda,
                 io: None,
                 metadata: Some(KernelMetadata {
-                    // Any name will do, because a worker looks up its kernels by name.
+                    // Any of the kernels may be named here, because a worker looks them up by name.
                     kernel_name: Some("wg_write".to_owned()),
                     compiler_options: support::OPTIONS.iter().map(|&o| o.to_owned()).collect(),
                     ..KernelMetadata::default()
                 }),
             };
-            // The default options compile in the server's turn.
+            // The default options compile on behalf of the server.
             let options = CompileOptions::default();
             let artifact = compiler
                 .compile(&kernel, &target, options)

@@ -2,7 +2,7 @@
 
 use warpgauge_model::{DeviceInfo, DeviceKind, SmLimits, Target};
 
-/// Returns an H200 as its driver describes it.
+/// Returns the properties of an H200 as its driver reports them.
 pub(crate) fn h200() -> DeviceInfo {
     DeviceInfo {
         ordinal: 0,

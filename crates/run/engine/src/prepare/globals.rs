@@ -11,16 +11,16 @@ use warpgauge_model::{Diagnostic, FailureCode, Severity};
 use warpgauge_tensor::shape;
 use warpgauge_worker::protocol::GlobalVariable;
 
-/// Most variables that a message lists.
+/// Maximum number of variables that a message lists.
 const MAX_LISTED: usize = 20;
 
-/// The contract of a kernel and the variables of its image.
+/// The contract of a kernel, and the variables of its image.
 pub(super) struct Globals<'a> {
-    /// The arguments. Those whose variable the image lacks are parameters here.
+    /// The arguments. Those that name a variable that the image lacks are parameters here.
     pub io: Cow<'a, IoContract>,
     /// The variables to fill.
     pub variables: Vec<GlobalVariable>,
-    /// Which variables the image lacks, for the message about a wrong number of arguments.
+    /// The variables that the image lacks, for the message about a wrong number of arguments.
     pub missing: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Globals<'a> {
                 }
                 (Some(variable), bytes) => {
                     let message = format!(
-                        "variable `{symbol}` has {} bytes, and tensor `{}` {bytes}",
+                        "variable `{symbol}` has {} bytes, but tensor `{}` has {bytes}",
                         variable.bytes, arg.name
                     );
                     let at = format!("io.args[{index}].tensor_spec.shape");

@@ -1,5 +1,5 @@
-//! Functions of NVIDIA's libraries, which replace kernels: which are callable here, and their
-//! substitute for a compilation.
+//! Functions of NVIDIA's libraries, which replace kernels: the callable ones, and the substitute
+//! for their compilation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, Image, Library};
 use warpgauge_report::ToolReport;
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
 
-/// Returns a report for each library on whether it is callable here, named as in the API.
+/// Returns a report for each library on whether it is callable here, with its name in the API.
 pub(crate) fn reports(files: &[PathBuf], devices: &[DeviceInfo]) -> [ToolReport; 2] {
     let gpu = devices.iter().any(|device| device.kind == DeviceKind::Cuda);
     Library::ALL.map(|library| {
@@ -41,8 +41,8 @@ pub(crate) fn reports(files: &[PathBuf], devices: &[DeviceInfo]) -> [ToolReport;
     })
 }
 
-/// Returns the library's version from the name of its real file. Files from Python wheels have no
-/// version there.
+/// Returns the library's version from the name of its real file. The names of files in Python
+/// wheels contain no version.
 fn version(file: &Path) -> Option<String> {
     let real = file.canonicalize().ok()?;
     let (_, version) = real.file_name()?.to_str()?.split_once(".so.")?;
@@ -52,7 +52,7 @@ fn version(file: &Path) -> Option<String> {
 /// Returns the substitute for the compilation of a library kernel, which has nothing to compile.
 ///
 /// # Errors
-/// The kernel does not fit its arguments.
+/// Fails if the kernel does not fit its arguments.
 pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule, ExecError> {
     let args = kernel.io.as_ref().map_or(&[][..], |io| &io.args);
     let call = resolve_call(kernel, args, path).map_err(error::invalid)?;

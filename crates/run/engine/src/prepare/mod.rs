@@ -45,9 +45,9 @@ pub(crate) struct Prepared {
     pub(crate) artifact: CompiledModule,
     /// Job for the worker.
     pub(crate) job: WorkerJob<EvaluatePlan>,
-    /// Holds the files that the job names. Dropping it removes them.
+    /// Contains the files that the job names. Dropping it removes them.
     _directory: TempDir,
-    /// Must follow the files, because fields are dropped in this order.
+    /// Declared after the files, because fields are dropped in this order.
     _room: RoomShare,
 }
 
@@ -67,21 +67,21 @@ pub(crate) struct Compiled {
 #[derive(Clone)]
 struct CompiledReference {
     artifact: CompiledModule,
-    /// The kernel compiled without fused multiply-add, if that changes the image and is of use.
+    /// The kernel compiled without fused multiply-add, if that changes the image and is needed.
     unfused: Option<CompiledModule>,
     code: KernelCode,
-    /// Names of the outputs it defines.
+    /// Names of the outputs that it defines.
     outputs: Vec<String>,
 }
 
 /// Result of a compilation.
 pub(crate) enum CompileOutcome {
     Compiled(Box<Compiled>),
-    /// The candidate does not compile, which is a result and not an error.
+    /// The candidate does not compile, which is a result rather than an error.
     Failed(Box<CompileFailure>),
 }
 
-/// Compiles the candidate and every distinct reference kernel in parallel, in the owner's turn.
+/// Compiles the candidate and every distinct reference kernel in parallel, on behalf of the owner.
 pub(crate) async fn compile(
     compiler: &Compiler,
     request: &EvaluateRequest,
@@ -135,23 +135,23 @@ async fn built(
     }
 }
 
-/// Returns the time limit of a request for each of its compilations.
+/// Returns the time limit for each compilation of a request.
 pub(crate) fn time_for(timeout_s: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(timeout_s).ok()
 }
 
-/// Whether the candidate is compiled with line information, because findings of memory checks name
-/// lines.
+/// Returns whether the candidate is compiled with line information, because findings of memory
+/// checks contain line numbers.
 pub(crate) fn wants_lines(request: &EvaluateRequest) -> bool {
     request.sanitize != Sanitize::Off
 }
 
-/// Whether the emulator must count for the profile.
+/// Returns whether the emulator must count for the profile.
 pub(crate) fn wants_counts(request: &EvaluateRequest) -> bool {
     request.profile.as_ref().is_some_and(accepts_emulator)
 }
 
-/// Whether a profile may use the emulator's counts.
+/// Returns whether a profile may use the emulator's counts.
 pub(crate) fn accepts_emulator(profile: &ProfileSpec) -> bool {
     let accepts = |tool: &String| EMULATOR_TOOLS.contains(&tool.as_str());
     profile.tools.is_empty() || profile.tools.iter().any(accepts)
@@ -163,7 +163,7 @@ fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String
     let (io, kind) = (request.kernel.io.as_ref().unwrap_or(&none), request.kernel.kernel_type);
     let mut distinct: BTreeMap<String, (KernelCode, Vec<String>)> = BTreeMap::new();
     for (output, expected) in &request.expected {
-        // Outputs that Python code computes are already data here.
+        // Outputs that Python code computes are already available as data.
         let Some(code) = expected.kernel.as_ref() else { continue };
         if code.family().runtime() != KernelRuntime::Worker {
             continue;
@@ -179,9 +179,9 @@ fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String
 /// Compiler options that affect fused multiply-add.
 const DECIDE_ON_FUSION: [&str; 2] = ["fmad", "fast"];
 
-/// Returns the reference without fused multiply-add, if only that shows the effect of rounding on an
-/// output. That is the case for integer outputs of integer inputs, because no input can be changed
-/// slightly.
+/// Returns the reference without fused multiply-add, if only that shows the effect of rounding on
+/// an output. This is the case for integer outputs of integer inputs, because no input can be
+/// changed slightly.
 fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> Option<KernelCode> {
     let io = request.kernel.io.as_ref()?;
     let mut tensors = io.args.iter().filter_map(|arg| Some((arg, arg.tensor_spec.as_ref()?)));
@@ -203,7 +203,7 @@ fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> 
     Some(code)
 }
 
-/// Converts the compile error of a reference kernel, which is a fault of the contract.
+/// Converts the compile error of a reference kernel, which the contract causes.
 fn reference_failure(output: &str, error: CompileError) -> ExecError {
     match error {
         CompileError::Rejected(failure) => ExecError::Invalid(vec![Problem {
@@ -222,7 +222,7 @@ fn reference_failure(output: &str, error: CompileError) -> ExecError {
     }
 }
 
-/// Inputs of a job's layout beside the contract.
+/// Inputs of a job's layout in addition to the contract.
 pub(crate) struct Layout {
     pub(crate) job_id: String,
     pub(crate) directory: TempDir,
@@ -237,8 +237,8 @@ pub(crate) struct Layout {
 /// Expected outputs that were computed before the kernel runs.
 #[derive(Debug, Default)]
 pub(crate) struct ComputedOutputs {
-    /// Files with the raw elements of each output, by name: those for the contract's inputs, then those for
-    /// the inputs of each seed in `drawn`.
+    /// Files with the raw elements of each output, by name. They contain the elements for the
+    /// contract's inputs, then those for the inputs of each seed in `drawn`.
     pub(crate) files: BTreeMap<String, PathBuf>,
     /// Random seeds, unknown to the kernel.
     pub(crate) drawn: Vec<u64>,
@@ -341,7 +341,7 @@ pub(crate) fn lay_out(
     })
 }
 
-/// Returns the arguments that have a buffer, with their indexes.
+/// Returns the arguments that have a buffer, with their indices.
 pub(crate) fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
     let is_buffer =
         |arg: &ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta && arg.role != Role::Scratch;
@@ -406,7 +406,7 @@ pub(crate) fn binding_failure(path: &str, errors: Vec<BindError>) -> ExecError {
     ExecError::Invalid(errors.into_iter().map(problem).collect())
 }
 
-/// Returns an `init` with what it takes from other arguments.
+/// Returns an `init`, completed with data from other arguments.
 pub(crate) fn settled(
     init: &TensorInit,
     args: &[ArgSpec],

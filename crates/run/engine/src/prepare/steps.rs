@@ -21,7 +21,8 @@ use warpgauge_worker::protocol::{
     Argument, Launches, Memory, Piece, Pointee, Step, StepLaunch, StepProgram,
 };
 
-/// Returns whether a kernel needs more than one launch of its entry, or memory beside its tensors.
+/// Returns whether a kernel needs more than one launch of its entry, or memory in addition to its
+/// tensors.
 pub(super) fn are_needed(code: &KernelCode, globals: &Globals<'_>) -> bool {
     !code.launches.is_empty()
         || !globals.variables.is_empty()
@@ -33,7 +34,7 @@ pub(super) fn are_needed(code: &KernelCode, globals: &Globals<'_>) -> bool {
         || globals.io.args.iter().any(|arg| is_in_array(arg, &globals.io.args))
 }
 
-/// Returns whether an argument is an object over a CUDA array. The contract was checked.
+/// Returns whether an argument is an object over a CUDA array. The contract is already validated.
 fn is_in_array(arg: &ArgSpec, args: &[ArgSpec]) -> bool {
     let layout = arg.texture.as_ref().and_then(|texture| texture.layout(args).ok());
     arg.kind == ArgKind::Surface || layout.is_some_and(|(_, layout)| layout.in_array)
@@ -92,7 +93,8 @@ pub(super) fn launches_of(
     Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
 }
 
-/// Returns the one launch of a kernel whose compiler decides it, and which takes arrays of pointers.
+/// Returns the single launch of a kernel that takes arrays of pointers, if its compiler determines
+/// the launch.
 fn decided_launch(
     artifact: &CompiledModule,
     decided: &CompiledLaunch,
@@ -141,7 +143,7 @@ fn decided_launch(
     Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
 }
 
-/// Returns the kernels of these names.
+/// Returns the kernels with these names.
 fn kernels_of<'a>(
     artifact: &'a CompiledModule,
     names: &[String],
@@ -156,7 +158,7 @@ fn kernels_of<'a>(
     })
 }
 
-/// Different arrays of pointers, and the index of each.
+/// Distinct arrays of pointers, and the index of each.
 #[derive(Default)]
 struct PointerArrays(Vec<Vec<Option<Pointee>>>, HashMap<Vec<Option<Pointee>>, usize>);
 
@@ -185,7 +187,7 @@ impl<'a> Binder<'a> {
         let io = &*globals.io;
         let bare = |arg: &ArgSpec| {
             let spec = arg.tensor_spec.as_ref();
-            // What one step writes, another reads: the role says nothing about a parameter.
+            // One step may read what another writes, so the role does not apply to a parameter.
             let spec = spec.map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype));
             ArgSpec {
                 name: arg.name.clone(),
@@ -290,7 +292,8 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// Returns the pointer to a tensor, from an element on; `None` if it has no memory.
+    /// Returns the pointer to a tensor, starting at an element. Returns `None` if the tensor has no
+    /// memory.
     fn pointer(&self, tensor: usize, elements: u64) -> Option<Argument> {
         let size = self.args[tensor].tensor_spec.as_ref().map_or(1, |spec| spec.dtype.size());
         let offset = elements * size as u64;
@@ -301,7 +304,8 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// Returns the pointer to an array of pointers; `None` if one of them points to what has no memory.
+    /// Returns the pointer to an array of pointers, or `None` if an entry points to a tensor
+    /// without memory.
     fn pointer_array(&self, entries: &[PointerEntry]) -> Option<Argument> {
         let pointee = |entry: &PointerEntry| {
             let Some((tensor, elements)) = entry else { return Some(None) };
@@ -320,7 +324,7 @@ impl<'a> Binder<'a> {
 
     fn piece(&self, tensor: usize) -> Result<Piece, ExecError> {
         self.memory.get(tensor).copied().flatten().ok_or_else(|| {
-            let message = "a step uses an argument that is no tensor".to_owned();
+            let message = "a step uses an argument that is not a tensor".to_owned();
             let problem = BindError::step("launches", FailureCode::WrongType, message);
             binding_failure(self.path, vec![problem])
         })

@@ -1,4 +1,4 @@
-//! Further facts about a launch, for the analyses of its metrics.
+//! Additional facts about a launch, for the analyses of its metrics.
 
 use crate::prepare::Prepared;
 use warpgauge_contract::{ArgKind, EvaluateRequest};
@@ -26,14 +26,14 @@ pub(crate) fn complete(
     warpgauge_metrics::analyse(metrics, &facts);
 }
 
-/// Adds the analyses for kernels that another program launches, where only their counts are known.
+/// Adds the analyses for kernels that another program launches, of which only the counts are known.
 pub(crate) fn of_several(metrics: &mut DeviceMetrics, device: &DeviceInfo) {
     let facts = Facts { device, resources: None, inputs: &[], timed: Timed::default() };
     warpgauge_metrics::analyse(metrics, &facts);
 }
 
-/// Returns the times of the launches for the analyses. They are empty for the emulated device, whose
-/// times say nothing about a GPU.
+/// Returns the times of the launches for the analyses. They are empty for the emulated device,
+/// whose times are not those of a GPU.
 fn timed(device: &DeviceInfo, measurement: Option<&MeasurementReport>) -> Timed {
     let Some(report) = measurement.filter(|_| device.kind == DeviceKind::Cuda) else {
         return Timed::default();

@@ -1,5 +1,5 @@
-//! Findings about a kernel beside its times: from NVIDIA's tools, the driver's monitoring and the
-//! emulator.
+//! Findings about a kernel other than its times: from NVIDIA's tools, the driver's monitoring and
+//! the emulator.
 
 pub(crate) mod analysed;
 mod monitored;

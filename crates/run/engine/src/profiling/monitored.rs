@@ -12,14 +12,15 @@ use warpgauge_nsight::own_worker;
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::MonitorPlan;
 
-/// Time between two readings, in milliseconds: twice the time that a reading needs, for half the noise.
+/// Time between two readings, in milliseconds: twice the time that a reading needs, to halve the
+/// noise.
 const WINDOW_MS: u32 = 200;
 
-/// Longest time for a worker to become ready, beyond the timeout of the request.
+/// Maximum time for a worker to become ready, in addition to the timeout of the request.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Total time in milliseconds: the start of a worker, the time until readings cover the kernel alone,
-/// and the window. Restoring inputs adds half a second.
+/// Usual total time in milliseconds: the start of a worker, the time until readings cover only the
+/// kernel, and the window. Restoring inputs adds half a second.
 pub(crate) const USUAL_MS: f64 = 780.0;
 
 /// Returns the metrics that monitoring reads while the request's kernel runs in a separate process.
@@ -34,7 +35,7 @@ pub(crate) async fn metrics(
         return Err(why.clone());
     }
     if !gpm::tells(selection) {
-        return Err(Cause::NoData.because("it has none of the requested metrics"));
+        return Err(Cause::NoData.because("it supplies none of the requested metrics"));
     }
     let job = prepared.job.with(MonitorPlan { window_ms: WINDOW_MS });
     let limit = START_LIMIT + Duration::from_secs_f64(request.timeout);

@@ -1,19 +1,20 @@
 //! Kernels that launch kernels.
 //!
-//! A tool profiles the launch that the host made. Its counters run until that launch has ended, which
-//! is when all launches that it made have ended. So counts, bytes and times are totals of all kernels,
-//! including the launch overhead of the device runtime. On an H200, CUPTI and Nsight Compute counted
-//! every one of the 16,384 additions of 64 launched blocks. They counted 2,131 and 2,133 stored sectors
-//! where the kernels store 2,048. Properties of the launch are those of the first kernel.
+//! A tool profiles the launch that the host made. Its counters run until that launch ends, which is
+//! after the end of all launches that it made. So counts, bytes and times are totals of all
+//! kernels, including the launch overhead of the device runtime. On an H200, CUPTI and Nsight
+//! Compute counted every one of the 16,384 additions of 64 launched blocks. They counted 2,131 and
+//! 2,133 stored sectors, although the kernels store 2,048. Properties of the launch are those of
+//! the first kernel.
 
 use warpgauge_metrics::CollectedMetrics;
 use warpgauge_model::Image;
 use warpgauge_worker::protocol::KernelProgram;
 
-/// Launch functions of the device runtime: since CUDA 12, and before.
+/// Launch functions of the device runtime: since CUDA 12, and before CUDA 12.
 const LAUNCHES: [&[u8]; 2] = [b"cudaCDP2LaunchDevice", b"cudaLaunchDevice"];
 
-const NOTE: &str = "with the kernels that this one launches, and with what the device's runtime does \
+const NOTE: &str = "including the kernels that this one launches, and the work of the device runtime \
                     to launch them";
 
 /// Adds a note to a tool's metrics if they cover several kernels.
@@ -27,8 +28,8 @@ pub(crate) fn noted(mut collected: CollectedMetrics, program: &KernelProgram) ->
     collected
 }
 
-/// Whether the image's code can launch kernels. A compressed image does not show that, and counts as
-/// one that cannot.
+/// Returns whether the image's code can launch kernels. A compressed image does not show that, so
+/// the result is false.
 fn launches_kernels(image: &Image) -> bool {
     LAUNCHES.iter().any(|name| image.bytes.windows(name.len()).any(|part| part == *name))
 }

@@ -1,4 +1,4 @@
-//! Nsight Compute runs of an evaluation's kernel, and metrics of programs that launch kernels
+//! Runs of an evaluation's kernel under Nsight Compute, and metrics of programs that launch kernels
 //! themselves.
 
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ pub(crate) async fn counters(
 /// Only Nsight Compute reads these.
 const NAMES: [&str; 2] = ["auto", "ncu"];
 
-/// Whether a request asks for hardware metrics of a program that launches kernels itself.
+/// Returns whether a request asks for hardware metrics of a program that launches kernels itself.
 pub(crate) fn wants_counters(profile: &ProfileSpec) -> bool {
     let named = |tool: &String| NAMES.contains(&tool.as_str());
     profile.tools.is_empty() || profile.tools.iter().any(named)
@@ -55,12 +55,12 @@ pub(crate) fn availability<T>(metrics: Result<T, &Unavailable>) -> Availability 
     Availability { available: why.is_none(), reason }
 }
 
-/// Most launches of a program whose counters are read. Nsight Compute runs each launch once for every
-/// few counters.
+/// Maximum number of launches of a program whose counters are read. Nsight Compute replays each
+/// launch once for every few counters.
 pub(crate) const LAUNCHES: u32 = 32;
 
-/// Returns the metrics of the subject's first launches, by kernel and together, with the analyses of
-/// them. `directory` is for this run alone; `of` describes the subject in words.
+/// Returns the metrics of the subject's first launches, by kernel and in total, with their
+/// analyses. `directory` is for this run only. `of` describes the subject in words.
 pub(crate) async fn metrics_of_launches(
     host: &Host,
     lease: &mut Lease,
@@ -76,7 +76,7 @@ pub(crate) async fn metrics_of_launches(
         subject,
         directory,
         metrics: ncu::Metrics::Named(names.iter().map(|name| (*name).to_owned()).collect()),
-        // Each kernel finds in the caches what the kernels before it left there.
+        // Each kernel finds in the caches what the preceding kernels left there.
         cache: CacheState::Hot,
         clocks: clocks(&host.config.tools.clock_control),
         time_limit: host.tool_limit(),
@@ -95,8 +95,8 @@ pub(crate) async fn metrics_of_launches(
     Ok((metrics, told.artifacts))
 }
 
-/// Returns the clock control that the configuration names. The name was checked when the configuration
-/// was read.
+/// Returns the clock control that the configuration names. The name was validated when the
+/// configuration was read.
 fn clocks(word: &str) -> ClockControl {
     match word {
         "base" => ClockControl::Base,

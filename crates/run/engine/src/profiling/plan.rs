@@ -12,7 +12,7 @@ use warpgauge_nsight::{counters, ncu};
 use warpgauge_report::ProfilePlan;
 use warpgauge_worker::chip_of;
 
-/// Time that reading counters takes beside the passes, in milliseconds.
+/// Time for reading counters in addition to the passes, in milliseconds.
 const FIXED_MS: f64 = 10.0;
 
 /// Plans the profile that a request asks for, or the default profile if it asks for none.
@@ -30,7 +30,7 @@ pub(crate) async fn of(
             path: "kernel.kernel_type".to_owned(),
             code: FailureCode::UnsupportedKernelType,
             message: format!(
-                "a profile is planned for kernels that are launched here, and a `{kind}` launches its own"
+                "a profile is planned for kernels that are launched here, but a `{kind}` launches its kernels itself"
             ),
         }]));
     }
@@ -62,7 +62,7 @@ pub(crate) async fn of(
     for rung in rungs {
         let planned = match rung {
             Rung::Static => break,
-            // All requested metrics follow from the launch.
+            // All requested metrics are derived from the launch.
             _ if plan.counters.is_empty() => break,
             Rung::Cupti => counters_of(host, &device, &mut plan).await,
             Rung::Ncu => external(host, &mut plan).await,
@@ -77,7 +77,8 @@ pub(crate) async fn of(
     Ok(plan)
 }
 
-/// Plans a profile on the emulated device: one more launch, which takes as long as the kernel does.
+/// Plans a profile on the emulated device: one additional launch, which takes as long as the
+/// kernel.
 fn emulated(request: &EvaluateRequest, plan: &mut ProfilePlan) {
     if let Some(refused) = request.profile.as_ref().and_then(profiled::refused_by_emulator) {
         plan.unavailable = Some(refused);
@@ -99,7 +100,7 @@ fn emulated(request: &EvaluateRequest, plan: &mut ProfilePlan) {
     (plan.passes, plan.estimated_ms) = (Some(1), None);
 }
 
-/// Plans a profile by Nsight Compute, whose number of passes is unknown before it runs.
+/// Plans a profile by Nsight Compute. Its number of passes is unknown before the run.
 async fn external(host: &Host, plan: &mut ProfilePlan) -> Result<(), Unavailable> {
     let version = ncu::version(&host.tools).await?;
     if let Some(refused) = counters::access().refused {
@@ -118,7 +119,7 @@ async fn counters_of(
 ) -> Result<(), Unavailable> {
     let Some(chip) = chip_of(device.target.architecture()) else {
         let (major, minor) = device.target.compute_capability;
-        let text = format!("no chip of compute capability {major}.{minor} is known");
+        let text = format!("compute capability {major}.{minor} is not supported");
         return Err(Cause::UnsupportedDevice.because(text));
     };
     let found = host.fleet.plan_counters(device.ordinal, chip, &plan.counters).await?;
@@ -142,7 +143,7 @@ fn monitoring(
         return Err(why.clone());
     }
     if !gpm::tells(selection) {
-        return Err(Cause::NoData.because("it has none of the requested metrics"));
+        return Err(Cause::NoData.because("it supplies none of the requested metrics"));
     }
     plan.source = MetricSource::Gpm;
     plan.tool = Some("NVML GPM".to_owned());

@@ -1,8 +1,8 @@
 //! Device metrics of a report, from the best source that works on this machine.
 //!
-//! On a GPU the sources are tried in order, best first. Each runs in a separate process after the timed
-//! launches, while the device is still leased. A source that fails gives a reason, not an error. The
-//! last source, which needs only the launch, always succeeds.
+//! On a GPU the sources are tried in order, best first. Each runs in a separate process after the
+//! timed launches, while the device is still leased. A source that fails gives a reason rather than
+//! an error. The last source, which needs only the launch, always succeeds.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use warpgauge_worker::protocol::{
     Blame, CountPlan, CounterFacts, EvaluatedRun, RunFailure, RunOutcome,
 };
 
-/// Most launches (passes) for reading counters. The whole catalogue takes about 50.
+/// Maximum number of launches (passes) for reading counters. The whole catalogue takes about 50.
 pub(crate) const MAX_PASSES: u32 = 256;
 
 /// A source of metrics on a GPU.
@@ -39,19 +39,19 @@ pub(crate) enum Rung {
     Ncu,
     /// The driver's monitoring of the whole GPU while the kernel runs repeatedly.
     Gpm,
-    /// Metrics that follow from the launch.
+    /// Metrics that are derived from the launch.
     Static,
 }
 
-/// Metrics from one source, with the failures of better sources.
+/// Metrics from one source, and the failures of better sources.
 pub(crate) struct Profiled {
     collected: CollectedMetrics,
     /// Sources that failed, by name, with their reasons.
     failures: Vec<(String, Unavailable)>,
 }
 
-/// Returns the sources that a request asks for, best first, and a failure for each name that is not a
-/// source on a GPU.
+/// Returns the sources that a request asks for, best first. Also returns a failure for each name
+/// that is not a source on a GPU.
 pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>) {
     const AUTO: [Rung; 4] = [Rung::Cupti, Rung::Ncu, Rung::Gpm, Rung::Static];
     let (mut rungs, mut failures) = (Vec::new(), Vec::new());
@@ -65,15 +65,15 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
             "ncu" => rungs.push(Rung::Ncu),
             "gpm" => rungs.push(Rung::Gpm),
             "static" => rungs.push(Rung::Static),
-            // `nsys` gives a timeline and no metrics.
+            // `nsys` provides a timeline but no metrics.
             "nsys" => {}
             "emulator" => {
-                let text = "the emulator counts on the emulated device only";
+                let text = "the emulator counts only on the emulated device";
                 failures.push((tool.clone(), Cause::NoTool.because(text)));
             }
             _ => {
                 let text =
-                    format!("{tool} is no source of metrics: auto, cupti, ncu, gpm, static are");
+                    format!("{tool} is not a source of metrics; the sources are auto, cupti, ncu, gpm, static");
                 failures.push((tool.clone(), Cause::NoTool.because(text)));
             }
         }
@@ -91,8 +91,8 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
     (rungs, failures)
 }
 
-/// Returns the sources among the tools that cannot profile the emulated device, by name; `None` if
-/// there are none.
+/// Returns an error with the names of those tools that cannot profile the emulated device, or
+/// `None` if there are none.
 pub(crate) fn refused_by_emulator(profile: &ProfileSpec) -> Option<Unavailable> {
     let gpu_alone = |tool: &&String| matches!(tool.as_str(), "ncu" | "cupti" | "gpm");
     let names: Vec<&str> = profile.tools.iter().filter(gpu_alone).map(String::as_str).collect();
@@ -124,9 +124,9 @@ fn default_set(preset: PresetName) -> String {
     Preset::builtin(preset).metrics.clone()
 }
 
-/// Collects the metrics that the request asks for, after its timed run. Returns `None` if it asks for
-/// none, or if the kernel did not run to its end. Also returns `None` for the emulated device, whose
-/// counts are in the outcome.
+/// Collects the metrics that the request asks for, after its timed run. Returns `None` if it asks
+/// for none, if the kernel did not run to its end, or for the emulated device, whose counts are in
+/// the outcome.
 pub(crate) async fn collect(
     host: &Host,
     lease: &mut Lease,
@@ -145,7 +145,7 @@ pub(crate) async fn collect(
     for rung in rungs {
         let told = match rung {
             Rung::Static => break,
-            // All requested metrics follow from the launch.
+            // All requested metrics are derived from the launch.
             _ if names.is_empty() => break,
             Rung::Cupti => {
                 let metrics = names.iter().map(|name| (*name).to_owned()).collect();
@@ -207,7 +207,7 @@ async fn cupti(
     let job = prepared.job.with(plan);
     let mut outcome = lease.count(job.clone(), limit).await;
     if died(&outcome) {
-        // CUPTI is third-party code that can crash, so a new process tries once more.
+        // CUPTI is third-party code that can crash, so a new process makes a second attempt.
         outcome = lease.count(job, limit).await;
     }
     if let Some(failure) = outcome.failure {
@@ -317,15 +317,15 @@ fn of_profile(
     let mut metrics = warpgauge_metrics::device_metrics(&profiled.collected, launched, selection);
     let failures = &profiled.failures;
     metrics.unavailable = told(failures);
-    // Without counters and without failures, all requested metrics follow from the launch.
+    // Without counters and without failures, all requested metrics are derived from the launch.
     let counted = profiled.collected.source != MetricSource::Static || failures.is_empty();
     let reason = metrics.unavailable.as_ref().filter(|_| !counted);
     let reason = reason.map(|why| format!("{}; {}", why.reason, why.remedy));
     (Some(Availability { available: counted, reason }), Some(metrics))
 }
 
-/// Combines the failures of several sources, with code and remedy of the first, which is the best
-/// source.
+/// Combines the failures of several sources. Code and remedy are those of the first, which is the
+/// best source.
 pub(crate) fn told(failures: &[(String, Unavailable)]) -> Option<Unavailable> {
     let (_, first) = failures.first()?;
     let told = |(tool, why): &(String, Unavailable)| format!("{tool}: {}", why.reason);

@@ -46,7 +46,7 @@ struct EmulatorFinding {
     count: u64,
 }
 
-/// Runs the requested checks on a GPU one after another, each in a separate process. Returns `None` if
+/// Runs the requested checks on a GPU in sequence, each in a separate process. Returns `None` if
 /// none are requested, or on the emulated device, which checks during the run.
 pub(crate) async fn check(
     host: &Host,
@@ -137,7 +137,7 @@ pub(crate) fn emulated(
         return None;
     }
     let Some(report) = &outcome.told.emulator_report else {
-        return Some(unavailable("the emulator gave no report, since the kernel did not run"));
+        return Some(unavailable("there is no report of the emulator, since the kernel did not run"));
     };
     Some(match EmulatorReport::deserialize(report) {
         Ok(report) => SanitizeReport {
@@ -151,7 +151,7 @@ pub(crate) fn emulated(
     })
 }
 
-/// Returns why the findings make the kernel wrong, if they do.
+/// Returns the reason why the findings make the kernel wrong, if they do.
 pub(crate) fn fault(report: Option<&SanitizeReport>) -> Option<String> {
     let is_fault = |finding: &&Finding| FAULTS.contains(&finding.check.as_str());
     let found = report?.findings.iter().find(is_fault)?;

@@ -1,4 +1,4 @@
-//! The timeline of an evaluation's kernel, from Nsight Systems.
+//! The timeline of an evaluation's kernel, recorded by Nsight Systems.
 
 use crate::host::Host;
 use crate::prepare::Prepared;
@@ -11,21 +11,22 @@ use warpgauge_report::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, Tim
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
-/// Launches in a timeline: enough for a median, few enough for a report that is quick to read.
+/// Number of launches in a timeline: enough for a median, and few enough for a report that is quick
+/// to read.
 const LAUNCHES: u32 = 20;
 
-/// Most rows of each table in a report.
+/// Maximum number of rows of each table in a report.
 pub(crate) const MAX_ROWS: usize = 100;
 
 /// Name in `profile.tools` that requests a timeline.
 const NAME: &str = "nsys";
 
-/// Whether a request asks for a timeline.
+/// Returns whether a request asks for a timeline.
 pub(crate) fn is_wanted(request: &EvaluateRequest) -> bool {
     request.profile.as_ref().is_some_and(|profile| profile.tools.iter().any(|tool| tool == NAME))
 }
 
-/// Traces the kernel, if the request asks for it, and the kernel ran.
+/// Traces the kernel, if the request asks for it and the kernel ran.
 pub(crate) async fn trace(
     host: &Host,
     lease: &mut Lease,
@@ -38,7 +39,7 @@ pub(crate) async fn trace(
     }
     let device = lease.device().clone();
     if device.kind == DeviceKind::Emulator {
-        let text = "the emulated device has no timeline; run the contract on a GPU";
+        let text = "the emulated device provides no timeline; run the contract on a GPU";
         return Some((none(Cause::UnsupportedDevice.because(text)), Vec::new()));
     }
     let asked = nsys::TraceRun {
@@ -52,8 +53,8 @@ pub(crate) async fn trace(
     Some(reported(traced, &device, request.work.as_ref()))
 }
 
-/// Converts a trace to a report, which gives the reason if the trace failed. Also returns the files to
-/// keep.
+/// Converts a trace to a report; if the trace failed, the report contains the reason. Also returns
+/// the files to keep.
 pub(crate) fn reported(
     traced: Result<NsysOutput, Unavailable>,
     device: &DeviceInfo,
@@ -85,8 +86,8 @@ fn report(
 ) -> TimelineReport {
     let gpu = reader::timeline(tables.trace.iter());
     let utilization = gpu.as_ref().and_then(reader::Timeline::utilisation_pct);
-    // All kernels between the two profiler calls are the candidate's, including those that it launches
-    // itself. The kernel with the longest total time represents the candidate.
+    // All kernels between the two profiler calls belong to the candidate, including those that it
+    // launches itself. The kernel with the longest total time represents the candidate.
     let longest = tables.kernels.iter().max_by(|a, b| a.total.total_cmp(&b.total));
     let time_s = longest.and_then(|kernel| kernel.median.or(kernel.mean));
     let per_s = |amount: Option<f64>| {
@@ -148,7 +149,7 @@ fn row(row: &NsysRow) -> TimelineRow {
     }
 }
 
-/// Joins the times and sizes of copies, which come in two tables.
+/// Joins the times and sizes of copies, which are in two tables.
 fn copies(tables: &NsysReport) -> Vec<TimelineRow> {
     let mut copies = rows(&tables.memory_time);
     for copy in &mut copies {

@@ -25,7 +25,7 @@ pub(crate) struct ToolRuns {
     pub(crate) timeline: Option<TimelineReport>,
     /// Files of the tools to keep, in the job's directory.
     pub(crate) artifacts: Vec<ToolFile>,
-    /// Wall time that metrics and timeline took, milliseconds.
+    /// Wall time of metrics and timeline, in milliseconds.
     pub(crate) profile_ms: f64,
 }
 
@@ -49,8 +49,8 @@ impl ToolRuns {
     }
 }
 
-/// Runs the kernel again under the tools that the request asks for. The timed run is over, and failures
-/// here do not affect its results.
+/// Runs the kernel again under the tools that the request asks for. The timed run is over, so
+/// failures here do not affect its results.
 pub(crate) async fn run(
     host: &Host,
     lease: &mut Lease,

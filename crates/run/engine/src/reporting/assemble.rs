@@ -1,5 +1,5 @@
-//! Assembles the report from the results of the stages. Pure, except that it reads files of kept
-//! outputs.
+//! Assembles the report from the results of the stages. There are no side effects, except that
+//! files of stored outputs are read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -52,7 +52,7 @@ pub(crate) fn format_name(format: ImageFormat) -> &'static str {
     }
 }
 
-/// Returns the report of a kernel that did not compile. That is a result, not an error.
+/// Returns the report of a kernel that did not compile, which is a result rather than an error.
 pub(crate) fn not_compiled(
     job_id: &str,
     request: &EvaluateRequest,
@@ -136,7 +136,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     let fault = sanitized::fault(sanitize.as_ref())
         .map(|text| Reason::new(ReasonCode::SanitizerFault, text));
     let impossible = measured::impossible(request, device, &screened, &kept.samples);
-    // Rejected samples say nothing against the kernel's outputs.
+    // Rejected samples are not evidence against the kernel's outputs.
     let (untimed, faster) = match impossible {
         Some(reason) if reason.code == ReasonCode::NoValidSamples => (Some(reason), None),
         other => (None, other),
@@ -147,18 +147,18 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         _ if !validation.reasons.is_empty() => Some(false),
         ValidationStatus::Passed => Some(true),
         ValidationStatus::Failed => Some(false),
-        // A kernel whose launch failed is not correct, whatever the contract expects.
+        // A kernel whose launch failed is not correct, regardless of the contract's expectations.
         ValidationStatus::NotRun => Some(false),
         ValidationStatus::NotChecked => None,
     };
     validation.reasons.extend(untimed);
-    // A time may be ranked only if nothing speaks against the kernel.
+    // A time may be ranked only if no check of the kernel failed.
     let is_right = failure.is_none() && correctness != Some(false);
     let unranked = unranked(request, device, outcome).filter(|_| is_right);
     let ranked = is_right && unranked.is_none();
     let mut stats = if ranked { runtime_stats(&kept.samples) } else { None };
     if let (Some(stats), DeviceKind::Emulator) = (&mut stats, device.kind) {
-        // Times on the emulated device are noise of the host and rank nothing.
+        // Times on the emulated device are noise of the host and must not be used for ranking.
         stats.ranked_by = RankedBy::Median;
     }
     let mut measurement = measured::report(request, device, outcome, &screened, &kept);
@@ -166,7 +166,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         measurement.notes.extend(unranked.clone());
         measurement.unranked = unranked;
         measurement.notes.extend(stats.as_ref().and_then(measured::parted));
-        // Rates restate the runtime, so a kernel without a runtime has none.
+        // Rates are derived from the runtime, so a kernel without a runtime has none.
         if stats.is_none() {
             measurement.rates = None;
         }
@@ -194,7 +194,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             runtime: stats.map(|stats| stats.mean),
             runtime_stats: stats,
             compilation_error: None,
-            // A fault of the machine says nothing about the kernel. It is in `failure`.
+            // A fault of the machine is not evidence against the kernel. It is in `failure`.
             validation_error: why
                 .or_else(|| failure.filter(|_| !ours).map(|failure| failure.message.clone())),
             metadata: metadata(
@@ -289,14 +289,14 @@ fn validation_report(
     ValidationReport { status, outputs, reasons, weaknesses, unchecked }
 }
 
-/// Returns what speaks against the kernel: outputs that do not match, or a failed run.
+/// Returns the reasons for rejecting the kernel: outputs that do not match, or a failed run.
 fn reasons(outputs: &BTreeMap<String, Comparison>, failure: Option<&RunFailure>) -> Vec<Reason> {
     let wrong = outputs.iter().filter_map(|(name, found)| Reason::of_comparison(name, found));
     let failed = failure.and_then(|failure| match failure.blame {
         Blame::Environment => None,
         Blame::Reference => Some(Reason::new(ReasonCode::ReferenceFailed, failure.message.clone())),
         Blame::Candidate => {
-            // A fault without a specific code is a launch failure.
+            // A fault without a specific code counts as a launch failure.
             let code = ReasonCode::of_failure(&failure.code).unwrap_or(ReasonCode::LaunchFailed);
             Some(Reason::new(code, failure.message.clone()))
         }

@@ -9,15 +9,15 @@ use warpgauge_contract::{EvaluateRequest, ReturnOutputs};
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport};
 use warpgauge_tensor::{Blob, TensorData, encoding};
 
-/// Requests all outputs of an untimed run, unless the request returns or keeps some. The outputs are
-/// the purpose of such a run.
+/// Requests all outputs of an untimed run, unless the request returns or keeps some, since the
+/// outputs are the purpose of such a run.
 pub(crate) fn return_something(request: &mut EvaluateRequest) {
     if request.return_outputs == ReturnOutputs::None && request.keep_outputs.is_empty() {
         request.return_outputs = ReturnOutputs::All;
     }
 }
 
-/// Hands over the outputs to be kept of a run on a device.
+/// Emits an event for each output to be kept, after a run on a device.
 pub(crate) fn hand_over(job: &ActiveOrder<'_>, ran: &Ran) {
     for output in &ran.outcome.told.outputs {
         let name = &ran.prepared.job.program.buffers[output.buffer].name;
@@ -40,8 +40,8 @@ pub(crate) fn taken_out(
     for (index, name) in names.iter().enumerate() {
         let Some(output) = report.outputs.get_mut(name) else { continue };
         if output.data_b64.is_none() {
-            let reason = "a torch kernel's outputs come with its report, and this one is larger than what \
-                          travels (limits.max_output_bytes)";
+            let reason = "a torch kernel's outputs are part of its report, but this output exceeds the maximum size of a report \
+                          (limits.max_output_bytes)";
             report.kept_outputs.insert(name.clone(), KeptOutput::not_kept(reason));
             continue;
         }
@@ -49,7 +49,7 @@ pub(crate) fn taken_out(
         match unpack(output, &path) {
             Ok(()) => files.push((name.clone(), path)),
             Err(error) => {
-                let reason = format!("its content cannot be put into a file: {error}");
+                let reason = format!("its content cannot be written to a file: {error}");
                 report.kept_outputs.insert(name.clone(), KeptOutput::not_kept(reason));
             }
         }

@@ -1,4 +1,4 @@
-//! Builds the report of a measurement from the worker's raw readings. Pure.
+//! Builds the report of a measurement from the worker's raw readings. There are no side effects.
 
 use warpgauge_contract::{EvaluateRequest, Isolation, Role};
 use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};
@@ -19,10 +19,11 @@ use warpgauge_worker::protocol::{
 /// Version of the timing method. Any change that affects times must change it.
 const METHOD_VERSION: u32 = 2;
 
-/// A median below this multiple of an empty launch says little about the kernel.
+/// Multiple of the time of an empty launch. A median below it depends mostly on the launch, not on
+/// the kernel.
 const FLOOR_FACTOR: f64 = 1.25;
 
-/// Returns which samples are valid.
+/// Returns the valid samples, and the rejected ones by reason.
 pub(crate) fn screened(outcome: &RunOutcome<EvaluatedRun>) -> Screened {
     let batches = outcome.told.batches.iter().map(|facts| SampleBatch {
         samples: facts.trials,
@@ -66,7 +67,7 @@ pub(crate) fn kept(
         let launches = told.samples_ms.len() as u32;
         return Kept { samples, sealed: Some(SealedReport { launches, ..Default::default() }) };
     }
-    // Times on the emulated device say nothing.
+    // Times on the emulated device are not comparable.
     let times = sealed_times(&sealed, &others).filter(|_| device.kind == DeviceKind::Cuda);
     if times.is_some_and(|times| !times.agree) {
         samples = sealed;
@@ -81,8 +82,8 @@ pub(crate) fn kept(
     Kept { samples, sealed: (report != SealedReport::default()).then_some(report) }
 }
 
-/// Returns the reason if the times cannot be true: no sample is valid, or the median is below the speed
-/// of light.
+/// Returns a reason if the times cannot be correct: no sample is valid, or the median is below the
+/// speed of light.
 pub(crate) fn impossible(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -92,7 +93,7 @@ pub(crate) fn impossible(
     if screened.no_valid_samples() {
         let counts = screened.rejected.iter().map(|r| format!("{} for {:?}", r.count, r.reason));
         let text = format!(
-            "no timed launch counts: {}; let the device cool, or look for what else uses it",
+            "no timed launch is valid: {}; let the device cool, or check whether other processes use it",
             counts.collect::<Vec<_>>().join(", ")
         );
         return Some(Reason::new(ReasonCode::NoValidSamples, text));
@@ -104,25 +105,25 @@ pub(crate) fn impossible(
     Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
 }
 
-/// Returns a note if mean and median differ so much that the mean ranks the kernel.
+/// Returns a note if mean and median differ so much that the mean is used for ranking.
 pub(crate) fn parted(stats: &RuntimeStats) -> Option<String> {
     (stats.ranked_by == RankedBy::Mean).then(|| {
         format!(
-            "the mean lies {:.1} % above the median, in a second measurement as in the first: some \
+            "the mean is {:.1} % above the median, in the second measurement as in the first: some \
              launches may do the work of others, so the mean ranks the kernel",
             100.0 * (stats.mean / stats.median - 1.0)
         )
     })
 }
 
-/// Returns the least time for the contract's work (speed of light). `None` if the contract states no
-/// work, or on the emulated device, which has no such bound.
+/// Returns the minimum time for the contract's work (speed of light). Returns `None` if the
+/// contract states no work, or on the emulated device, which has no such bound.
 fn floor(request: &EvaluateRequest, device: &DeviceInfo) -> Option<SpeedOfLight> {
     let work = request.work.as_ref()?;
     Some(speed_of_light(work, &peaks(device)?, request.measure.cache))
 }
 
-/// Returns the peak figures of a GPU from its driver; `None` for the emulated device.
+/// Returns the peak rates of a GPU according to its driver, or `None` for the emulated device.
 fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
     (device.kind == DeviceKind::Cuda).then_some(FloorDevice {
         memory_clock_khz: device.memory_clock_khz,
@@ -134,8 +135,9 @@ fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
     })
 }
 
-/// Returns the bytes of the tensors, each moved once: inputs read, outputs written, inout tensors both.
-/// This is an assumption, since a kernel need not read all of an input.
+/// Returns the number of bytes of the tensors if each is moved once: inputs are read, outputs
+/// written, and inout tensors both. This is an assumption, since a kernel need not read a whole
+/// input.
 fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
     let args = &request.kernel.io.as_ref()?.args;
     let moved = args.iter().filter(|arg| arg.role != Role::Scratch);
@@ -147,7 +149,7 @@ fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
     bytes.sum::<Option<f64>>().filter(|bytes| *bytes > 0.0)
 }
 
-/// Returns the report of a run's times; `None` if nothing was timed.
+/// Returns the report of a run's times, or `None` if nothing was timed.
 pub(crate) fn report(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -176,7 +178,7 @@ pub(crate) fn report(
         );
     }
     notes.extend(kept.sealed.as_ref().and_then(sealed_note));
-    // With a hot cache, a timed launch finds just-written inputs in the cache, and a launch of the load
+    // With a hot cache, a timed launch finds just-written inputs in the cache, but a load launch
     // does not. So the two are not comparable.
     let alike = !emulated && request.measure.cache == CacheState::Cold;
     let load = outcome.told.load.as_ref().map(|facts| load(facts, median.filter(|_| alike)));
@@ -223,7 +225,7 @@ pub(crate) fn report(
 fn sealed_note(sealed: &SealedReport) -> Option<String> {
     if let Some(reason) = &sealed.unavailable {
         return Some(format!(
-            "no launch was judged from outside the process that runs the kernel: {reason}"
+            "no launch was judged from outside the kernel's process: {reason}"
         ));
     }
     let (median, others) = sealed.median_ms.zip(sealed.others_median_ms)?;
@@ -236,7 +238,7 @@ fn sealed_note(sealed: &SealedReport) -> Option<String> {
     })
 }
 
-/// Returns the report of the load before timed launches. `timed_ms` is the median of the timed
+/// Returns the report of the load before the timed launches. `timed_ms` is the median of the timed
 /// launches, if it is comparable.
 fn load(facts: &LoadFacts, timed_ms: Option<f64>) -> LoadReport {
     let agree = facts.median_ms.zip(timed_ms).map(|(load, timed)| load_agrees(load, timed));
@@ -249,7 +251,7 @@ fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
     let load_ms = load.median_ms.filter(|_| load.agree == Some(false))?;
     Some(format!(
         "launches that put the device under load differ from the timed ones by {:+.1} %: the kernel \
-         may tell them apart, or the clock recovers in between, so that these may not be the times of \
+         may tell them apart, or the clock recovers in between, so that the timed ones may not be the times of \
          continuous use",
         100.0 * (load_ms / timed_ms - 1.0)
     ))
@@ -260,15 +262,15 @@ fn lasting_note(facts: LastingFacts) -> Option<String> {
     let LastingFacts { launches, wanted } = facts;
     (launches < wanted).then(|| {
         format!(
-            "the kernel keeps state, and {launches} launches in place of {wanted} followed one \
-             another with it: the time limit leaves no time for more, so a kernel that goes wrong \
+            "the kernel keeps state, but only {launches} instead of {wanted} launches followed one \
+             another with it: the time limit does not allow more, so a kernel that becomes wrong \
              later is not found; raise `timeout`, or make the tensors smaller"
         )
     })
 }
 
-/// Returns which memory could carry a result from one launch to the next on a device, and what is done
-/// about it.
+/// Returns the memory that could carry a result from one launch to the next on a device, and how
+/// each part is handled.
 fn state(variables: &VariablesKept, device: DeviceKind) -> StateReport {
     let modules = "variables and constants of the kernel's modules";
     let (mut put_back, mut looked_at, mut not_known) = (vec!["outputs"], Vec::new(), Vec::new());
@@ -310,7 +312,7 @@ fn batch(facts: &BatchFacts) -> BatchReport {
     BatchReport { trials: facts.trials, sm_clock_hz }
 }
 
-/// Returns the clock over all batches, each weighted with its duration.
+/// Returns the clock over all batches, weighted by their durations.
 fn clock(batches: &[BatchFacts]) -> Option<ClockReport> {
     let clocks = batches.iter().filter_map(|batch| batch.clock);
     let (mut cycles, mut seconds) = (0.0, 0.0);

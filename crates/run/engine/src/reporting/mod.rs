@@ -1,6 +1,7 @@
 //! Reports on runs, in the form that callers read.
 //!
-//! Each backend assembles a report from its measurements. [`finished`] is the last step of all.
+//! Each backend assembles a report from its measurements. [`finished`] is the last step for all
+//! backends.
 
 use crate::prepare::Prepared;
 use crate::profiling::tool_runs::ToolRuns;
@@ -16,8 +17,8 @@ mod recorded;
 mod steps;
 mod unranked;
 
-/// Timed launches whose outputs are verified, or all if there are fewer. A kernel that omits the work
-/// of a tenth of its launches passes less than once in 1000 times: 0.9⁶⁶ < 0.001.
+/// Number of timed launches whose outputs are verified; all, if there are fewer. A kernel that
+/// omits the work of a tenth of its launches passes less than once in 1000 times: 0.9⁶⁶ < 0.001.
 pub(crate) const AUDITS: u32 = 66;
 
 /// A kernel that ran or failed to run, with the outcome.
@@ -29,26 +30,26 @@ pub(crate) struct Ran {
     pub device: DeviceInfo,
 }
 
-/// Facts about a kernel beside its run.
+/// Facts about a kernel that are not results of its run.
 #[derive(Default)]
 pub(crate) struct Additions {
     /// How the kernel's configuration was chosen.
     pub(crate) tuning: Option<TuningReport>,
     /// Extensions that the kernel compiled while it ran.
     pub(crate) extensions: Vec<TorchExtension>,
-    /// Why there are no hardware metrics of the kernel.
+    /// Reason why there are no hardware metrics of the kernel.
     pub(crate) unprofiled: Option<String>,
 }
 
 impl Additions {
-    /// Makes additions with only the choice of the kernel's configuration.
+    /// Creates additions with only the choice of the kernel's configuration.
     pub(crate) fn tuned(tuning: Option<TuningReport>) -> Self {
         Self { tuning, ..Self::default() }
     }
 }
 
-/// Completes the report of one evaluation, which took `total_ms` in all. Sets the verdict, and counts
-/// the evaluation in the telemetry. `allow_weak` comes from the request.
+/// Completes the report of one evaluation, which took `total_ms` in total. Sets the verdict, and
+/// counts the evaluation in the telemetry. `allow_weak` comes from the request.
 pub(crate) fn finished(
     mut report: EvaluateResponse,
     allow_weak: bool,

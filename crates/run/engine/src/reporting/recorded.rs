@@ -3,7 +3,7 @@
 use warpgauge_report::{EvaluateResponse, KernelVerdict};
 use warpgauge_telemetry::{EvaluationOutcome, Stage, telemetry};
 
-/// Counts one evaluated kernel, whether alone or as part of a larger job.
+/// Counts one evaluated kernel, whether it was evaluated alone or as part of a larger job.
 pub(crate) fn evaluation(report: &EvaluateResponse) {
     let telemetry = telemetry();
     let outcome = outcome(report);

@@ -1,4 +1,4 @@
-//! The steps of a program of several launches in a report.
+//! Report entries for the steps of a program with several launches.
 
 use crate::prepare::Prepared;
 use warpgauge_contract::{EvaluateRequest, Line, lines_of};
@@ -6,7 +6,7 @@ use warpgauge_report::StepReport;
 use warpgauge_statistics::Counted;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome, Step};
 
-/// Kernels that the name of a program lists.
+/// Maximum number of kernels in the name of a program.
 const MAX_NAMED: usize = 4;
 
 /// Returns the name of the kernel, or the names of the kernels of a list in order.

@@ -1,11 +1,12 @@
-//! Reasons why the time of a kernel has no rank, although nothing speaks against the kernel. Pure.
+//! Reasons why the time of a kernel has no rank, although no check failed. There are no side
+//! effects.
 
 use crate::reporting::AUDITS;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome, VariablesKept};
 
-/// Returns why the time of a run has no rank; `None` if it has one.
+/// Returns the reason why the time of a run has no rank, or `None` if it has one.
 pub(crate) fn unranked(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -14,15 +15,15 @@ pub(crate) fn unranked(
     barely_verified(device, outcome).or_else(|| unlisted(request, outcome))
 }
 
-/// Returns a reason if too few timed launches were verified, because each verification takes long. A
-/// kernel that omits work in some launches might go undetected then. Never applies to the emulated
-/// device, whose times are not ranked.
+/// Returns a reason if too few timed launches were verified, because each verification takes long.
+/// Then a kernel that omits work in some launches could remain undetected. Never applies to the
+/// emulated device, whose times are not ranked.
 fn barely_verified(device: &DeviceInfo, outcome: &RunOutcome<EvaluatedRun>) -> Option<String> {
     let audits = &outcome.told.audits;
     let few = audits.skipped > 0 && audits.done < AUDITS && device.kind == DeviceKind::Cuda;
     few.then(|| {
         format!(
-            "{} timed launches were verified, of at least {AUDITS} that are needed, because \
+            "{} timed launches were verified, but at least {AUDITS} are needed, because \
              verifying one takes long: the time has no rank. Make the reference kernel faster, or \
              the tensors smaller",
             audits.done
@@ -30,15 +31,15 @@ fn barely_verified(device: &DeviceInfo, outcome: &RunOutcome<EvaluatedRun>) -> O
     })
 }
 
-/// Returns a reason if a kernel could keep a result in state that cannot be listed, while its inputs
-/// stay the same between launches. The caller can accept that and rank the time.
+/// Returns a reason if a kernel could keep a result in state that cannot be listed, while its
+/// inputs are the same for all launches. The caller can accept that and rank the time.
 fn unlisted(request: &EvaluateRequest, outcome: &RunOutcome<EvaluatedRun>) -> Option<String> {
     let Some(VariablesKept::NotKnown(reason)) = &outcome.told.variables else { return None };
     (!request.measure.rank_unlisted_state).then(|| {
         format!(
-            "not all inputs vary, and what the kernel's modules keep between launches is not known \
-             ({reason}), so a result may have been kept: the time has no rank. Have all inputs vary, \
-             do without such state, or set `measure.rank_unlisted_state`"
+            "not all inputs vary, and the state that the kernel's modules keep between launches is not known \
+             ({reason}), so a result may have been kept: the time has no rank. Make all inputs vary, \
+             avoid such state, or set `measure.rank_unlisted_state`"
         )
     })
 }
@@ -57,7 +58,7 @@ mod tests {
             barely_verified(&DeviceInfo { kind, ..h200() }, &outcome)
         };
         let note = told(12, 54, DeviceKind::Cuda).expect("a note");
-        assert!(note.starts_with("12 timed launches were verified, of at least 66"), "{note}");
+        assert!(note.starts_with("12 timed launches were verified, but at least 66"), "{note}");
         // All launches verified; enough of many verified; nothing to rank.
         assert_eq!(told(20, 0, DeviceKind::Cuda), None);
         assert_eq!(told(AUDITS, 3, DeviceKind::Cuda), None);

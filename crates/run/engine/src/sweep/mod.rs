@@ -1,4 +1,5 @@
-//! A sweep: one contract at every point of its axes. The sweep is one job; its points are evaluations.
+//! A sweep: one contract at every point of its axes. The sweep is one job, and its points are
+//! evaluations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +22,7 @@ use warpgauge_report::{
 mod names;
 mod points;
 
-/// Approximate limit on the bytes of reports in one response.
+/// Approximate maximum size of the reports in one response, in bytes.
 const MAX_REPORT_BYTES: usize = 64 << 20;
 
 /// Evaluates every point, `lanes` points at once.
@@ -88,7 +89,7 @@ async fn all_points(
     Ok(done)
 }
 
-/// Evaluates one point. Its failure does not end the sweep; only the shutdown of the service does.
+/// Evaluates one point. A failure does not end the sweep, except for the shutdown of the service.
 async fn point(
     engine: &Engine,
     job: &ActiveOrder<'_>,
@@ -101,7 +102,7 @@ async fn point(
         let (plan, limits) = (Arc::clone(plan), engine.host.limits.clone());
         tokio::task::spawn_blocking(move || whole(&plan, index, &limits)).await
     };
-    let expanded = expanded.map_err(|error| error::internal("writing out a point", &error));
+    let expanded = expanded.map_err(|error| error::internal("expanding a point", &error));
     let (work, named, evaluated) = match expanded.flatten() {
         Ok(request) => {
             let named = (request.matrices.clone(), request.tensors.clone());

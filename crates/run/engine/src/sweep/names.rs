@@ -7,8 +7,8 @@ use warpgauge_contract::{ContractLimits, EvaluateRequest, SweepPlan};
 use warpgauge_sparse::packed;
 use warpgauge_sparse::spmv::{NamedMatrix, SpmvError, SpmvProblem, TakesMatrices, generated};
 
-/// Puts matrices into the contract of a point: those that were sent with the sweep, and generated ones.
-/// Blocking.
+/// Inserts matrices into the contract of a point: those that were sent with the sweep, and
+/// generated ones. Blocking.
 pub(crate) fn put_into(
     request: &mut EvaluateRequest,
     plan: &SweepPlan,

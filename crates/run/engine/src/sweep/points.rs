@@ -1,4 +1,4 @@
-//! Builds the response to a sweep from its evaluations. Pure.
+//! Builds the response to a sweep from its evaluations. There are no side effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,14 @@ use warpgauge_report::{
 };
 use warpgauge_statistics::Counted;
 
-/// Longest message of a reason, in bytes. The point's own evaluation has the full message.
+/// Maximum length of the message of a reason, in bytes. The point's evaluation contains the full
+/// message.
 const MAX_MESSAGE_BYTES: usize = 2000;
 
-/// Most reasons kept for one point.
+/// Maximum number of reasons for one point.
 const MAX_REASONS: usize = 8;
 
-/// Makes a point without results.
+/// Creates a point without results.
 fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus) -> SweepPoint {
     SweepPoint {
         index,
@@ -39,7 +40,7 @@ fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus)
     }
 }
 
-/// Makes a point whose evaluation failed, so that it has no report.
+/// Creates a point for an evaluation that failed and has no report.
 pub(crate) fn failed(
     index: usize,
     values: BTreeMap<String, AxisValue>,
@@ -60,7 +61,7 @@ pub(crate) fn failed(
     SweepPoint { verdict, reasons, ..blank(index, values, status) }
 }
 
-/// Makes a point from the report of its evaluation.
+/// Creates a point from the report of its evaluation.
 pub(crate) fn evaluated(
     index: usize,
     values: BTreeMap<String, AxisValue>,
@@ -119,8 +120,8 @@ pub(crate) fn counts(points: &[SweepPoint]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Returns the best point by each measure. Times on the emulated device or on different kinds of GPU
-/// are not ranked. Points on the emulated device are ranked by counts.
+/// Returns the best point by each measure. Times on the emulated device or on different kinds of
+/// GPU are not ranked; points on the emulated device are ranked by counts.
 pub(crate) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest {
     let not_ranked =
         |why: &str| SweepBest { not_ranked: Some(why.to_owned()), ..SweepBest::default() };
@@ -160,7 +161,7 @@ pub(crate) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest
     best
 }
 
-/// Returns the correct point with the lowest measure, the first if several are equal.
+/// Returns the correct point with the lowest measure; the first of equal points.
 fn lowest(
     points: &[SweepPoint],
     measure: &dyn Fn(&SweepPoint) -> Option<f64>,

@@ -20,13 +20,13 @@ use warpgauge_sandbox::whole_program::{AttachedTool, ProgramGrants, ProgramLimit
 /// First argument of the child, which selects the hidden subcommand.
 pub const COMMAND: &str = "__program";
 
-/// Environment variable with the descriptor to which the emulated device writes its counts.
+/// Environment variable with the file descriptor to which the emulated device writes its counts.
 const REPORT_VARIABLE: &str = "WARPGAUGE_EMULATOR_REPORT_FD";
 
 /// Instructions for a child, as JSON in its second argument. The arguments of the program follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    /// The program as it was built.
+    /// The built program.
     pub object: PathBuf,
     /// Path for a copy of `object` that can be executed.
     pub program: PathBuf,
@@ -60,7 +60,7 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some(setup) => begin(&setup, arguments.collect()),
         None => io::Error::other("it received no message"),
     };
-    // This is visible only if the command is started by hand.
+    // This is visible only if a user starts the command directly.
     eprintln!("program child: {error}");
     ExitCode::FAILURE
 }
@@ -98,14 +98,14 @@ fn become_program(setup: &Setup, arguments: Vec<OsString>, told: &mut File) -> i
 fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
     die_with_parent()?;
     let counted = counted::begin()?;
-    // Linux does not execute a file that any process has open for writing. The server's children
-    // inherit its descriptors for a moment. This process starts no children from here on, so it makes
-    // the copy itself. A tool may start this process again, when a read-only copy already exists.
+    // Linux does not execute a file that any process has open for writing. Children of the server
+    // inherit its descriptors for a moment. This process starts no more children, so it makes the
+    // copy itself. A tool may start this process again, when a read-only copy already exists.
     let _ = std::fs::remove_file(&setup.program);
     std::fs::copy(&setup.object, &setup.program)?;
-    // If its user cannot read a program's file, the user can write to nothing in the program's /proc
-    // directory but the names of threads. So the program cannot lower its score for the out-of-memory
-    // killer. A tool must be able to read the file.
+    // The system restricts a process whose program file is not readable for its user: in the
+    // process's /proc directory it can write only the names of threads. So the program cannot lower
+    // its score for the out-of-memory killer. A tool must be able to read the file.
     let mode = if setup.tool.is_some() { 0o500 } else { 0o100 };
     std::fs::set_permissions(&setup.program, Permissions::from_mode(mode))?;
     let mut program = ChildProgram::new(&setup.program, Environment::Own);

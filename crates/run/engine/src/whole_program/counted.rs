@@ -1,5 +1,5 @@
-//! The process that counts the threads of a submitted program. It is a separate process of warpgauge,
-//! since the process that becomes the submitted program no longer runs code of warpgauge.
+//! The process that counts the threads of a submitted program. It is a separate process, since the
+//! process that becomes the submitted program no longer runs code of warpgauge.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,12 +17,12 @@ use warpgauge_sandbox::threads::{ASKS, ask, most, received};
 /// First argument of the counting process.
 pub const COMMAND: &str = "__program-threads";
 
-/// Longest wait for the notification descriptor of the program.
+/// Maximum wait for the notification descriptor of the program.
 const BEGINS: Duration = Duration::from_secs(60);
 
-/// Makes the Linux kernel ask another process before this process, or the program it becomes, starts a
-/// thread. The caller must have one thread and be allowed to start programs. Returns whether threads
-/// are counted: older kernels do not support this.
+/// Makes the Linux kernel query another process before this process, or the program that it
+/// becomes, starts a thread. The caller must have one thread and be allowed to start programs.
+/// Returns whether threads are counted; older kernels do not support this.
 pub(crate) fn begin() -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
     let own = std::process::id().to_string();
@@ -35,7 +35,8 @@ pub(crate) fn begin() -> io::Result<bool> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // An error means that the kernel does not support notifications or already asks another process.
+    // An error means that the kernel does not support notifications or already queries another
+    // process.
     let asking = ask(&calls::asking()).ok();
     let descriptors: Vec<_> = asking.iter().map(AsFd::as_fd).collect();
     handed::send(&ours, ASKS, &descriptors)?;

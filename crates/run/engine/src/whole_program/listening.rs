@@ -1,7 +1,7 @@
 //! The TCP ports on which the tool that started this process listens.
 //!
-//! Nsight Systems' agent waits for its injected code on a port that it chooses. It writes the port to
-//! files in a private format, so the port is read from `/proc` instead.
+//! The agent of Nsight Systems waits for its injected code on a port that it chooses. It writes the
+//! port to files in a private format, so the port is read from `/proc` instead.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,11 +12,11 @@ use warpgauge_sandbox::contained::others_of_own_tree;
 /// State of a listening socket in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
-/// Returns the ports of all listening processes that were started together with this one. These are the
-/// tool's; the server is not among them.
+/// Returns the ports of all listening processes that were started together with this process. They
+/// belong to the tool and do not include the server's.
 ///
 /// # Errors
-/// `/proc/net/tcp` cannot be read.
+/// Fails if `/proc/net/tcp` cannot be read.
 pub(crate) fn ports_of_tool() -> io::Result<Vec<u16>> {
     let sockets = others_of_own_tree().into_iter().flat_map(sockets_of).collect();
     Ok(ports(&fs::read_to_string("/proc/net/tcp")?, &sockets))
@@ -30,7 +30,7 @@ fn sockets_of(process: u32) -> Vec<u64> {
     links.filter_map(|link| number(&link.to_string_lossy())).collect()
 }
 
-/// Returns the ports of those of `sockets` that listen, from the text of `/proc/net/tcp`.
+/// Returns the ports of the listening sockets among `sockets`, from the text of `/proc/net/tcp`.
 fn ports(table: &str, sockets: &BTreeSet<u64>) -> Vec<u16> {
     let port = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -14,23 +14,25 @@ use warpgauge_sandbox::whole_program::ProgramLimits;
 
 use super::child::{COMMAND, Setup, Told};
 
-/// Private memory of a program, in bytes: as much as a PyTorch runner with a device has.
+/// Maximum private memory of a program, in bytes: the same as for a PyTorch runner with a device.
 const DATA_BYTES: u64 = 64 << 30;
 
-/// Most open files of a program.
+/// Maximum number of open files of a program.
 const OPEN_FILES: u64 = 512;
 
-/// Bytes kept from the beginning of its standard output. Some bytes of the end are kept as well.
+/// Number of bytes that are kept from the beginning of its standard output. Some bytes of the end
+/// are kept, too.
 const STDOUT_BYTES: usize = 1 << 20;
 
-/// Largest file that a process of a run without a tool may write, in bytes.
+/// Maximum size of a file that a process of a run without a tool may write, in bytes.
 const FILE_BYTES: u64 = 2 << 30;
 
-/// Largest file that a tool may write within the program, in bytes.
+/// Maximum size of a file that a tool may write within the program, in bytes.
 const TOOL_FILE_BYTES: u64 = 256 << 20;
 
-/// Most bytes read from a file of the child or of the emulated device. Without a tool it also limits
-/// the files that the confined program received open for writing.
+/// Maximum number of bytes that are read from a file of the child or of the emulated device.
+/// Without a tool it also limits the size of the files that the confined program received open for
+/// writing.
 const TOLD_BYTES: u64 = 8 << 20;
 
 /// Names of files and directories of one run.
@@ -40,7 +42,7 @@ const OWN_DIRECTORY: &str = "cwd";
 const LIBRARIES: &str = "lib";
 const PROGRAM: &str = "program";
 
-/// File name under which programs look for the CUDA driver.
+/// File name under which programs search for the CUDA driver.
 const DRIVER: &str = "libcuda.so.1";
 
 /// The device that a program uses.
@@ -57,28 +59,28 @@ pub enum ProgramDevice {
 pub struct WholeProgram {
     /// Path of the warpgauge program, from which the child starts.
     pub server: PathBuf,
-    /// The program as it was built.
+    /// The built program.
     pub object: PathBuf,
     pub arguments: Vec<String>,
     /// Content of its standard input.
     pub stdin: Vec<u8>,
     pub device: ProgramDevice,
-    /// Directories of the libraries that it is linked with.
+    /// Directories of the libraries that the program is linked with.
     pub libraries: Vec<PathBuf>,
     /// A private, empty directory for one run.
     pub directory: PathBuf,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
 pub struct ProgramEnd {
-    /// `None` if it did not end in time.
+    /// `None` if the program did not end in time.
     pub status: Option<ExitStatus>,
     pub stdout: CapturedText,
     pub stderr: CapturedText,
-    /// Time from its start to its end.
+    /// Time from the start of the program to its end.
     pub wall: Duration,
-    /// How it was confined.
+    /// Confinement of the program.
     pub confinement: Confinement,
     /// The emulated device's report as text. It is untrusted, since the program can write to the same
     /// file.
@@ -104,7 +106,7 @@ impl WholeProgram {
     /// Creates the files and directories of a run in `directory`.
     ///
     /// # Errors
-    /// A file or directory cannot be created.
+    /// Fails if a file or directory cannot be created.
     pub fn prepare(&self) -> Result<(), NotRun> {
         let make = |name: &str| {
             let path = self.directory.join(name);
@@ -127,7 +129,7 @@ impl WholeProgram {
     /// the directory `tool`.
     ///
     /// # Errors
-    /// The instructions for the child cannot be serialised, which is a bug.
+    /// Fails if the instructions for the child cannot be serialised, which is a bug.
     pub fn command(&self, tool: Option<&Path>) -> Result<ChildProgram, NotRun> {
         let own = self.directory.join(OWN_DIRECTORY);
         let mut libraries = self.libraries.clone();
@@ -154,8 +156,8 @@ impl WholeProgram {
             serde_json::to_string(&setup).map_err(|error| NotRun::NotStarted(error.to_string()))?;
         let program =
             contained::tool(&self.server, &own).args([COMMAND, &setup]).args(&self.arguments);
-        // The confined program may open no files for writing, so the driver cannot keep a compilation
-        // cache.
+        // The confined program cannot open files for writing, so the driver cannot keep a
+        // compilation cache.
         let program = program.variable("CUDA_CACHE_DISABLE", "1");
         Ok(match &self.device {
             ProgramDevice::Gpu(uuid) => program.variable("CUDA_VISIBLE_DEVICES", uuid),
@@ -167,7 +169,7 @@ impl WholeProgram {
 
     /// Runs the program until it ends or `limit` has passed.
     ///
-    /// # Errors
+    /// Fails if the program was not started.
     /// The program was not started.
     pub async fn run(&self, limit: Duration) -> Result<ProgramEnd, NotRun> {
         self.prepare()?;

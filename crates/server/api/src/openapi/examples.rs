@@ -233,7 +233,7 @@ fn unhealthy(status: &ServiceStatus) -> Value {
     let reason = Unready {
         code: "no_compiler".to_owned(),
         message:
-            "no CUDA compiler was found; `warpgauge toolchain install` gets NVRTC, or name a CUDA \
+            "no CUDA compiler was found; `warpgauge toolchain install` installs NVRTC, or name a CUDA \
                   toolkit in compile.toolchain (WARPGAUGE_TOOLCHAIN); then restart the server"
                 .to_owned(),
     };

@@ -206,7 +206,7 @@ mod tests {
         let text = |text: &str| Value::Text(text.to_owned());
         assert!(text("a").against(&text("a"), "y", &exact).unwrap().passed);
         let reason = text("a").against(&text("b"), "y", &exact).unwrap_err();
-        assert!(reason.message.contains("another text"), "{reason:?}");
+        assert!(reason.message.contains("a different text"), "{reason:?}");
     }
 
     #[test]

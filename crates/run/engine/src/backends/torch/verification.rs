@@ -482,7 +482,7 @@ mod tests {
             let mut strict = verification(true, InputsShown::Same);
             let wanted = expected(&[("output", 1.0), (missed, 1.0)]);
             assert!(strict.call(named(&[("output", 1.0)]), &wanted, true, &mut none).is_err());
-            let text = format!("it gives no gradient `{missed}`, which the reference does");
+            let text = format!("it returns no gradient `{missed}`, but the reference does");
             assert_eq!(reason(&strict), (ReasonCode::OutputMismatch, &*text));
         }
     }
