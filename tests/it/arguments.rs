@@ -527,7 +527,10 @@ fn a_variable_that_is_not_there_is_reported_with_those_that_are() {
         assert_eq!(answer.status, 400, "{}", answer.text);
     };
     says(&|taps| taps["symbol"] = json!("filters::tap"), "`filters::taps`");
-    says(&|taps| taps["tensor_spec"]["shape"] = json!([6]), "has 20 bytes, but tensor `taps` has 24");
+    says(
+        &|taps| taps["tensor_spec"]["shape"] = json!([6]),
+        "has 20 bytes, but tensor `taps` has 24",
+    );
     says(&|taps| taps["symbol"] = json!(" "), "name of a variable");
     let mut twice = filtered();
     let mut other = twice["kernel"]["io"]["args"][1].clone();

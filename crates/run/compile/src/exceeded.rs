@@ -71,9 +71,7 @@ fn of_signal(
     Some(match signal {
         SIGXCPU | SIGKILL if spent => (
             FailureCode::CompilerCpuLimit,
-            format!(
-                "the compiler was stopped after the {cpu} s of processor time that it may use"
-            ),
+            format!("the compiler was stopped after the {cpu} s of processor time that it may use"),
         ),
         SIGXFSZ => (
             FailureCode::CompilerFileLimit,

@@ -119,7 +119,8 @@ fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
         return Err(CompileError::rejected(FailureCode::PtxTooNew, message));
     }
     let Some((arch, suffix)) = ptx.arch() else {
-        let message = format!("the PTX target {:?} is not an architecture such as sm_80", ptx.target);
+        let message =
+            format!("the PTX target {:?} is not an architecture such as sm_80", ptx.target);
         return Err(CompileError::rejected(FailureCode::InvalidPtx, message));
     };
     let device = target.architecture();

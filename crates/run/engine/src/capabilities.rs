@@ -155,7 +155,11 @@ fn monitoring(info: &DeviceInfo) -> Capability {
 fn emulated(info: &DeviceInfo) -> DeviceTooling {
     let no_gpu = |what: &str| {
         let remedy = "run the contract on a GPU";
-        Capability::lacks("emulated", format!("the emulated device does not support {what}"), remedy)
+        Capability::lacks(
+            "emulated",
+            format!("the emulated device does not support {what}"),
+            remedy,
+        )
     };
     let counts = "exact counts of instructions and memory accesses of the PTX";
     DeviceTooling {

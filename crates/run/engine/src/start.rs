@@ -128,7 +128,10 @@ pub(crate) fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
             format!("no CUDA compiler was found{beside}; {remedy}")
         }
         Some(path) => {
-            format!("the CUDA compiler {} no longer exists; restore it, or {remedy}", path.display())
+            format!(
+                "the CUDA compiler {} no longer exists; restore it, or {remedy}",
+                path.display()
+            )
         }
     };
     Some(Unready::new("no_compiler", message))

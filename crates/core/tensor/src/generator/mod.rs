@@ -318,8 +318,9 @@ fn by_column(
     let at = |error: InitError| InitError::new("columns", error.message);
     if dtype.is_float() {
         if init.kind == InitKind::Randint {
-            let message =
-                format!("`randint` generates integers, but the tensor holds {dtype}; use `uniform`");
+            let message = format!(
+                "`randint` generates integers, but the tensor holds {dtype}; use `uniform`"
+            );
             return Err(InitError::new("kind", message));
         }
         let all: Result<_, InitError> =
@@ -378,7 +379,9 @@ fn offsets(init: &TensorInit, dtype: Dtype, elements: u64) -> Result<ElementGene
     let low = whole("low", init.low.unwrap_or(0.0), dtype)?;
     let high = whole("high", high, dtype)?;
     let top = u64::try_from(high - low).ok().filter(|&top| top <= MAX_SPAN).ok_or_else(|| {
-        let message = format!("goes from {low} to {high}; offsets must not fall, and may rise by at most 2^63");
+        let message = format!(
+            "goes from {low} to {high}; offsets must not fall, and may rise by at most 2^63"
+        );
         InitError::new("high", message)
     })?;
     if elements < 2 && top > 0 {

@@ -81,8 +81,7 @@ fn nvcc<'a>(
         return Err(environment(what, "install one that is built for CUDA"));
     };
     let found = toolchain.nvcc.as_ref().ok_or_else(|| {
-        let what =
-            "nvcc compiles the CUDA sources of extensions, but none was found".to_owned();
+        let what = "nvcc compiles the CUDA sources of extensions, but none was found".to_owned();
         environment(what, NVCC_REMEDY)
     })?;
     let major = |version: &str| version.split('.').next().unwrap_or_default().to_owned();

@@ -192,9 +192,8 @@ fn bounded(name: &str, given: &[String]) -> Result<(), CompileError> {
 }
 
 fn too_many(name: &str) -> CompileError {
-    let message = format!(
-        "{name}: at most {MOST} options of at most {LONGEST} bytes each are accepted"
-    );
+    let message =
+        format!("{name}: at most {MOST} options of at most {LONGEST} bytes each are accepted");
     CompileError::rejected(FailureCode::TooManyCompilerOptions, message)
 }
 

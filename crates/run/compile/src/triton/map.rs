@@ -13,12 +13,17 @@ pub(super) fn map_of(descriptor: &Descriptor, meta: &DescriptorMeta) -> Result<T
     let element = element(meta.elem_type)
         .ok_or_else(|| format!("its elements have type number {}", meta.elem_type))?;
     if element.bytes() != meta.elem_size {
-        return Err(format!("its elements have {} bytes, which does not fit {element:?}", meta.elem_size));
+        return Err(format!(
+            "its elements have {} bytes, which does not fit {element:?}",
+            meta.elem_size
+        ));
     }
     let element = match (descriptor.tf32, element) {
         (false, element) => element,
         (true, MapElement::F32) => MapElement::Tf32,
-        (true, other) => return Err(format!("its elements are to be rounded to tf32, but have type {other:?}")),
+        (true, other) => {
+            return Err(format!("its elements are to be rounded to tf32, but have type {other:?}"));
+        }
     };
     let swizzle = match meta.swizzle {
         0 => MapSwizzle::None,

@@ -67,8 +67,10 @@ pub(super) fn check(given: &[String]) -> Result<Checked, CompileError> {
             return Err(CompileError::rejected(FailureCode::CompilerOptionRefused, message));
         }
         if !PASSED.contains(&name.as_str()) {
-            let message =
-                format!("option {name:?} is unknown; the known options are arch, {}", PASSED.join(", "));
+            let message = format!(
+                "option {name:?} is unknown; the known options are arch, {}",
+                PASSED.join(", ")
+            );
             return Err(CompileError::rejected(FailureCode::UnknownCompilerOption, message));
         }
         checked.keywords.insert(name, value_of(value));

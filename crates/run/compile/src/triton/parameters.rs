@@ -112,8 +112,9 @@ fn parts(
     flags: usize,
     out: &mut Vec<Unplaced>,
 ) -> Result<(), String> {
-    let pointer = ctype(&format!("*{}", descriptor.dtype))
-        .ok_or_else(|| format!("`{name}` has elements of the unsupported type {:?}", descriptor.dtype))?;
+    let pointer = ctype(&format!("*{}", descriptor.dtype)).ok_or_else(|| {
+        format!("`{name}` has elements of the unsupported type {:?}", descriptor.dtype)
+    })?;
     out.push((name.to_owned(), pointer, PassedValue::Argument(argument)));
     numbers(name, "shape", &CType::I64, &descriptor.shape, out);
     numbers(name, "strides", &CType::I64, &descriptor.strides, out);

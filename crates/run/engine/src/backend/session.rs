@@ -37,7 +37,10 @@ impl Contest {
     pub(crate) fn refused(&self) -> ExecError {
         let reference = self.request.evaluation_of(&self.request.ref_kernel);
         check_comparable(&reference).map_or_else(error::invalid, |()| {
-            error::internal("comparing", &std::io::Error::other("kernels of this type are not timed"))
+            error::internal(
+                "comparing",
+                &std::io::Error::other("kernels of this type are not timed"),
+            )
         })
     }
 }

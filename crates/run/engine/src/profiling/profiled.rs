@@ -72,8 +72,9 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
                 failures.push((tool.clone(), Cause::NoTool.because(text)));
             }
             _ => {
-                let text =
-                    format!("{tool} is not a source of metrics; the sources are auto, cupti, ncu, gpm, static");
+                let text = format!(
+                    "{tool} is not a source of metrics; the sources are auto, cupti, ncu, gpm, static"
+                );
                 failures.push((tool.clone(), Cause::NoTool.because(text)));
             }
         }

@@ -137,7 +137,9 @@ pub(crate) fn emulated(
         return None;
     }
     let Some(report) = &outcome.told.emulator_report else {
-        return Some(unavailable("there is no report of the emulator, since the kernel did not run"));
+        return Some(unavailable(
+            "there is no report of the emulator, since the kernel did not run",
+        ));
     };
     Some(match EmulatorReport::deserialize(report) {
         Ok(report) => SanitizeReport {

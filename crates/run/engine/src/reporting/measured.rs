@@ -224,9 +224,7 @@ pub(crate) fn report(
 /// Returns a note if sealed launches disagree with the others, or if there are none.
 fn sealed_note(sealed: &SealedReport) -> Option<String> {
     if let Some(reason) = &sealed.unavailable {
-        return Some(format!(
-            "no launch was judged from outside the kernel's process: {reason}"
-        ));
+        return Some(format!("no launch was judged from outside the kernel's process: {reason}"));
     }
     let (median, others) = sealed.median_ms.zip(sealed.others_median_ms)?;
     (sealed.agree == Some(false)).then(|| {

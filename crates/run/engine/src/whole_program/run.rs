@@ -169,8 +169,8 @@ impl WholeProgram {
 
     /// Runs the program until it ends or `limit` has passed.
     ///
+    /// # Errors
     /// Fails if the program was not started.
-    /// The program was not started.
     pub async fn run(&self, limit: Duration) -> Result<ProgramEnd, NotRun> {
         self.prepare()?;
         let launch = ProcessLaunch {

@@ -49,7 +49,8 @@ pub(super) fn verify(
             None => Err(broken("the wheels contain no nvcc".into())),
         };
     }
-    let library = found.nvrtc.first().ok_or_else(|| broken("the wheels contain no NVRTC".into()))?;
+    let library =
+        found.nvrtc.first().ok_or_else(|| broken("the wheels contain no NVRTC".into()))?;
     let job_dir = tempfile::tempdir().map_err(files("create", &std::env::temp_dir()))?;
     let child = ChildRequest {
         protocol: PROTOCOL_VERSION,

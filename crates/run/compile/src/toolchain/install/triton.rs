@@ -156,7 +156,10 @@ fn precompile(
     let end = found::run_blocking(&ProcessLaunch::new(program), BYTECODE_TIMEOUT);
     let end = end.map_err(|error| format!("cannot start {}: {error}", python.display()))?;
     if end.status.is_none() {
-        return Err(format!("its Python files were not compiled within {} s", BYTECODE_TIMEOUT.as_secs()));
+        return Err(format!(
+            "its Python files were not compiled within {} s",
+            BYTECODE_TIMEOUT.as_secs()
+        ));
     }
     // This Python never imports a file that it cannot compile. The later check finds real problems.
     tracing::debug!(end = end.description(), "compiled a package's Python");

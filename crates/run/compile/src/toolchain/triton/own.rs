@@ -74,7 +74,8 @@ pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, An
     let directory = &std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let path = directory.join(RECORD);
     let broken = |what: String| {
-        let reason = format!("the installed {title} in {} is not usable: {what}", directory.display());
+        let reason =
+            format!("the installed {title} in {} is not usable: {what}", directory.display());
         NoTriton::new(NoTritonCode::Incomplete, reason, &*again)
     };
     let text = fs::read_to_string(&path)

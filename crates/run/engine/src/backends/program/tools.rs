@@ -25,8 +25,7 @@ pub(super) struct Seen {
 /// Returns the reason why the tools are not run, or `None` if they are.
 fn cannot_look(ready: &Ready<'_>, failed: bool) -> Option<Unavailable> {
     if ready.emulator.is_some() {
-        let text =
-            "the emulated device provides neither a timeline nor counters of programs; run the program on a GPU";
+        let text = "the emulated device provides neither a timeline nor counters of programs; run the program on a GPU";
         return Some(Cause::UnsupportedDevice.because(text));
     }
     failed.then(|| Cause::ApplicationFailed.because("the program did not run to its end"))

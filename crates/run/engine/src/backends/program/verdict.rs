@@ -125,7 +125,10 @@ fn printed(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<Reason> {
     let expected = request.expected_stdout()?;
     let found = &ended.stdout;
     let message = if found.left_out > 0 {
-        format!("the program printed {} bytes more than the maximum for a comparison", found.left_out)
+        format!(
+            "the program printed {} bytes more than the maximum for a comparison",
+            found.left_out
+        )
     } else if let Some(text) = &expected.text
         && let Some(difference) = difference(text, &found.text)
     {
@@ -156,11 +159,19 @@ fn difference(expected: &str, found: &str) -> Option<String> {
             quoted(expected)
         ),
         (Some(expected), None) => {
-            format!("the output ends before line {}, which should be `{}`", at + 1, quoted(expected))
+            format!(
+                "the output ends before line {}, which should be `{}`",
+                at + 1,
+                quoted(expected)
+            )
         }
         (None, found) => {
             let found = found.map_or("", String::as_str);
-            format!("the output continues after the expected end: line {} is `{}`", at + 1, quoted(found))
+            format!(
+                "the output continues after the expected end: line {} is `{}`",
+                at + 1,
+                quoted(found)
+            )
         }
     })
 }

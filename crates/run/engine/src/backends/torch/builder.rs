@@ -91,7 +91,9 @@ impl Serving {
                     tasks.spawn(desk.clone().serve(counter));
                 }
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "the build service of a torch kernel cannot start"),
+                Err(error) => {
+                    tracing::warn!(%error, "the build service of a torch kernel cannot start")
+                }
             }
             desk.told = None;
         }

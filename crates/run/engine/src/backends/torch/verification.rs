@@ -338,8 +338,9 @@ impl Verification {
             None if before.len() == now.len() => Ok(()),
             changed => {
                 let name = changed.map_or("one of them", |((name, _), _)| name.as_str());
-                let message =
-                    format!("a call changed the parameter `{name}`; calls must not change parameters");
+                let message = format!(
+                    "a call changed the parameter `{name}`; calls must not change parameters"
+                );
                 Err(self.wrong(Reason::new(ReasonCode::InputModified, message)))
             }
         }

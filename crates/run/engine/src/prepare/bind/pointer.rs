@@ -49,7 +49,9 @@ pub(super) fn check(
                 _ => Ok(()),
             }
         }
-        _ => Err(misfit("a tensor is passed as a pointer, but the parameter is not a pointer".to_owned())),
+        _ => Err(misfit(
+            "a tensor is passed as a pointer, but the parameter is not a pointer".to_owned(),
+        )),
     }
 }
 

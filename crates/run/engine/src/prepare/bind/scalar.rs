@@ -71,15 +71,18 @@ pub(super) fn converted(
             _ => Err(misfit("the machine code does not contain its type; give it with `c_type`")),
         },
         integer => {
-            let (low, high) = integer_range(integer, param.bytes)
-                .ok_or_else(|| misfit("no integer type has that size; give the type with `c_type`"))?;
+            let (low, high) = integer_range(integer, param.bytes).ok_or_else(|| {
+                misfit("no integer type has that size; give the type with `c_type`")
+            })?;
             let value = match scalar {
                 Scalar::Int(value) => value,
                 Scalar::Bool(value) => i128::from(value),
                 Scalar::Float(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => {
                     value as i128
                 }
-                Scalar::Float(_) => return Err(misfit("an integer parameter requires whole numbers")),
+                Scalar::Float(_) => {
+                    return Err(misfit("an integer parameter requires whole numbers"));
+                }
             };
             if !(low..=high).contains(&value) {
                 return Err(misfit(&format!(

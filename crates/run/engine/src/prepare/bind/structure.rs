@@ -82,7 +82,9 @@ fn placed(layout: &StructLayout, path: &str) -> Result<Field, Option<String>> {
         let count = u64::from(array.bytes / each.max(1));
         if index >= count {
             let name = &array.path;
-            return Err(Some(format!("array `{name}` has {count} elements, so `{path}` does not exist")));
+            return Err(Some(format!(
+                "array `{name}` has {count} elements, so `{path}` does not exist"
+            )));
         }
         // An index below the number of elements refers to a byte within the structure.
         field.offset = field.offset.saturating_add((index as u32).saturating_mul(each));

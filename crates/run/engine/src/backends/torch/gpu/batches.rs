@@ -206,10 +206,8 @@ impl<'g> Batches<'_, 'g> {
             .map_err(|fault| candidate.stopped(false, fault))?;
         account.spent_on(Phase::Executing);
         if ran.returned.len() != count as usize {
-            let what = format!(
-                "its process reports {} calls instead of {count}",
-                ran.returned.len()
-            );
+            let what =
+                format!("its process reports {} calls instead of {count}", ran.returned.len());
             return Err(candidate.stopped(false, RunnerFault::Forged(what)));
         }
         let stage = &mut self.stage;
