@@ -354,7 +354,7 @@ impl Compiler {
             return Ok((artifact, Origin::Disk));
         }
         let turn = self.turn(key.2).await?;
-        // Another owner's compilation may have stored it meanwhile.
+        // Another owner's compilation may have stored it in the meantime.
         if let Some(artifact) = self.cache.get_hot(&key.0) {
             *slot = Some(Ok(Arc::clone(&artifact)));
             return Ok((artifact, Origin::Shared));

@@ -315,7 +315,7 @@ impl Verification {
         }
     }
 
-    /// Whether the kernel is the reference of a comparison.
+    /// Returns whether the kernel is the reference of a comparison.
     pub(super) fn is_reference(&self) -> bool {
         self.rules.is_reference
     }

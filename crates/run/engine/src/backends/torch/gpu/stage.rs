@@ -516,9 +516,7 @@ fn keep(
     for (index, (place, tensor)) in tensors.enumerate() {
         let slot = arena.slot(set, place).map(|(_, slot)| TensorLayout::of_copy(&slot));
         if slot != Some(TensorLayout::of_copy(tensor)) {
-            let text = format!(
-                "`get_inputs` returns an `inputs{place}` with another layout for another seed"
-            );
+            let text = format!("`get_inputs` changes the layout of `inputs{place}` with the seed");
             return Err(forged(text));
         }
         side.blocks.open(gpu, tensor).map_err(forged)?;

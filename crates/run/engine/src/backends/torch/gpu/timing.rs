@@ -138,7 +138,7 @@ impl<'t> DeviceTiming<'t> {
     }
 
     /// Returns the reason why timing ends after `done` of `trials` calls, which took `seconds`, or
-    /// `None` if it goes on.
+    /// `None` if timing continues.
     fn end(&self, done: u32, trials: u32, plan: Plan, seconds: Vec<f64>) -> Option<StopReason> {
         let suffice = plan.enough != Enough::All && done >= LEAST;
         let most = if suffice && plan.enough == Enough::Brief { BRIEF } else { plan.max_time };
