@@ -107,8 +107,8 @@ fn sin_cos_small(x: f64) -> (f64, f64) {
     (s * x, c)
 }
 
-/// Sine and cosine. Reduces the argument by π/2 in parts, exactly up to 2³⁰; a GPU is exact for much
-/// less.
+/// Sine and cosine. The argument is reduced by π/2 in parts, which is exact up to 2³⁰. A GPU is
+/// accurate only for much smaller arguments.
 fn sin_cos(x: f32) -> (f64, f64) {
     const HIGH: f64 = 1.570_796_251_296_997;
     const LOW: f64 = 7.549_789_415_861_596e-8;
@@ -145,7 +145,8 @@ pub(crate) fn tanh(x: f32) -> f32 {
     }
     let y = f64::from(x);
     if y.abs() < 1e-3 {
-        // The quotient below would lose digits; the next term is below 2⁻⁵⁰ of the value.
+        // The quotient below would lose digits. The next term of the series is below 2⁻⁵⁰ of the
+        // value.
         return (y - y * y * y / 3.0 + y.powi(5) * 2.0 / 15.0) as f32;
     }
     let e = exp2((2.0 * y * LOG2_E).clamp(-100.0, 100.0));

@@ -1,14 +1,14 @@
-//! The sum of products that a tensor core computes for numbers with 8 to 16 bits, and for tf32.
+//! The sum of products that a tensor core computes for numbers of 8 to 16 bits, and for tf32.
 //!
-//! The PTX ISA does not specify order and precision. The algorithm was measured on compute capability
-//! 9.0, and is equal bit for bit there. Products and addend are exact. All of them are aligned to the
-//! term with the largest exponent and truncated toward zero after [`FRACTION`] bits behind its point.
-//! Their sum is truncated to the 24 digits of f32. The exponent of a product is the sum of the exponents
-//! of its factors.
+//! The PTX ISA does not specify order and precision. The algorithm was derived from measurements on
+//! compute capability 9.0, and its results are equal bit for bit there. Products and addend are
+//! exact. All of them are aligned to the term with the largest exponent and truncated toward zero
+//! after [`FRACTION`] fraction bits. Their sum is truncated to the 24 significant bits of f32. The
+//! exponent of a product is the sum of the exponents of its factors.
 
-/// Number of bits kept behind the point: those of f32 and two more.
+/// Number of fraction bits that are kept: the 23 of f32 and two more.
 pub(crate) const FRACTION: i32 = 25;
-/// Number of digits of f32.
+/// Number of significant bits of f32.
 const DIGITS: u32 = 24;
 /// Lower bound of the exponents of all nonzero products.
 pub(crate) const LEAST: i32 = -300;
@@ -23,8 +23,9 @@ pub(crate) fn power_of_two(n: i32) -> f64 {
     f64::from_bits(((1023 + n) as u64) << 52)
 }
 
-/// Returns `c` plus the products of two vectors, whose elements have exponents in f32's range. Returns
-/// `None` where exponents do not determine the result: with an infinity or NaN, or if all terms are zero.
+/// Returns `c` plus the sum of the products of two vectors, whose elements have exponents in f32's
+/// range. Returns `None` if exponents do not determine the result: for an infinity or a NaN, or if
+/// all terms are zero.
 pub(crate) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
     if !c.is_finite() {
         return None;
@@ -48,8 +49,9 @@ pub(crate) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
     Some((if sum < 0 { -cut } else { cut }) * power_of_two(top - FRACTION))
 }
 
-/// The sum for 8-bit floats, which the hardware converts to f16: two products, one with the first two and
-/// one with the last two elements of every four, each rounded by `round`, and then the addend.
+/// Returns the sum of products of 8-bit floats, which the hardware converts to f16. It consists of
+/// two partial sums: one of the first two and one of the last two elements of every four. Each is
+/// rounded by `round`; the addend comes last.
 pub(crate) fn eight(x: &[f64], y: &[f64], c: f64, round: impl Fn(f64) -> f64) -> f64 {
     let mut sum = 0.0;
     for half in 0..2 {

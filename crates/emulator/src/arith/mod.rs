@@ -1,6 +1,6 @@
 //! A GPU's number formats, roundings, NaNs, approximations and sums of products.
 //!
-//! These are pure functions of bits, without knowledge of instructions and registers.
+//! These are pure functions of bits. They do not depend on instructions or registers.
 
 pub(crate) mod approx;
 pub(crate) mod dot;

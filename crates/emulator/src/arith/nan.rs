@@ -1,9 +1,9 @@
 //! The NaN that an instruction returns, as measured on a GPU.
 //!
-//! Arithmetic of f32, f16 and bf16 has a single NaN. Arithmetic of f64 returns an operand, quieted: for a
-//! sum or product the last of two NaNs, for a fused operation b before c before a, for a quotient the
-//! dividend; without a NaN operand it returns [`INVALID`]. Conversions from and to f64 keep the sign and
-//! the upper bits of the payload.
+//! Arithmetic of f32, f16 and bf16 has a single NaN. Arithmetic of f64 returns one of its NaN
+//! operands, quieted. For a sum or product this is the last of two NaNs, for a fused operation b
+//! before c before a, for a quotient the dividend. Without a NaN operand the result is [`INVALID`].
+//! Conversions from and to f64 keep the sign and the upper bits of the payload.
 
 use super::soft::{BF16, F32, F64, Format, Round, TF32};
 
@@ -20,7 +20,8 @@ pub(crate) fn quiet(v: u64) -> u64 {
     v | 1 << 51
 }
 
-/// Returns an f64 result of one operand, with the correct NaN if it is NaN.
+/// Returns an f64 result of an operation with one operand. If the result is NaN, returns the NaN
+/// that a GPU returns.
 #[inline(always)]
 pub(crate) fn one(v: u64, a: u64) -> u64 {
     let nan = if is(a) { quiet(a) } else { INVALID };
@@ -49,7 +50,7 @@ pub(crate) struct Conversion {
     pub(crate) sat: bool,
 }
 
-/// Converts a NaN to another format, or to its own.
+/// Converts a NaN to another format, or to the same format.
 pub(crate) fn convert(from: Format, to: Format, how: Conversion, v: u64) -> u64 {
     let plain = !how.ftz && !how.sat;
     if plain && !how.integral && from == to && (to == F32 || to == F64) {

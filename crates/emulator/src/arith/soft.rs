@@ -23,9 +23,9 @@ pub(crate) enum Round {
 /// A binary interchange format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Format {
-    /// Stored bits of the significand.
+    /// Number of stored bits of the significand.
     pub(crate) man: u32,
-    /// Bits of the exponent.
+    /// Number of bits of the exponent.
     pub(crate) exp: u32,
 }
 
@@ -64,7 +64,7 @@ impl Format {
     }
 }
 
-/// An unpacked value. A number is exactly `man × 2^exp`, plus less than one unit if `sticky`.
+/// An unpacked value. A number is exactly `man × 2^exp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value {
     Nan,
@@ -84,7 +84,8 @@ pub(crate) fn unpack(f: Format, bits: u64) -> Value {
     Value::Num { neg, man: man.into(), exp: e as i32 - f.bias() - f.man as i32 }
 }
 
-/// Returns whether to round up a magnitude with remainder bits `half` (the first) and `rest` (any other).
+/// Returns whether to round a magnitude up. `half` is the first remainder bit; `rest` is true if
+/// any later one is set.
 fn increments(r: Round, neg: bool, odd: bool, half: bool, rest: bool) -> bool {
     match r {
         Round::Rn => half && (rest || odd),
@@ -95,7 +96,7 @@ fn increments(r: Round, neg: bool, odd: bool, half: bool, rest: bool) -> bool {
     }
 }
 
-/// Shifts right by `n`. Also returns the first bit shifted out, and whether any other was set.
+/// Shifts right by `n`. Also returns the first bit shifted out, and whether any later bit was set.
 fn shift_out(man: u128, n: u32) -> (u128, bool, bool) {
     match n {
         0 => (man, false, false),
@@ -108,7 +109,8 @@ fn shift_out(man: u128, n: u32) -> (u128, bool, bool) {
     }
 }
 
-/// Rounds `±(man × 2^exp)`, a little larger in magnitude if `sticky`, to format `f`.
+/// Rounds `±(man × 2^exp)` to format `f`. With `sticky` the magnitude is larger by less than one
+/// unit.
 pub(crate) fn pack(f: Format, r: Round, neg: bool, man: u128, exp: i32, sticky: bool) -> u64 {
     let sign = if neg { f.sign() } else { 0 };
     if man == 0 {
@@ -151,7 +153,7 @@ pub(crate) fn pack_extended(f: Format, man: u128, exp: i32) -> u64 {
     base + q as u64 + u64::from(up)
 }
 
-/// Returns the sum of two values in `man`/`exp` form, rounded once.
+/// Returns the sum of two values given as sign, `man` and `exp`, rounded once.
 fn add_scaled(
     f: Format,
     r: Round,
@@ -166,8 +168,8 @@ fn add_scaled(
         let (n, m, e) = if ma == 0 { (nb, mb, eb) } else { (na, ma, ea) };
         return pack(f, r, n, m, e, false);
     }
-    // The leading bits move to position 126, so that a sum has room; bits shifted out become a sticky
-    // bit.
+    // The leading bits are moved to position 126, so that a sum fits. Bits shifted out become a
+    // sticky bit.
     let up = |m: u128, e: i32| (m << (m.leading_zeros() - 1), e - (m.leading_zeros() as i32 - 1));
     let ((ma, ea), (mb, eb)) = (up(ma, ea), up(mb, eb));
     let big_first = (ea, ma) >= (eb, mb);
@@ -293,8 +295,7 @@ pub(crate) fn from_int(to: Format, r: Round, neg: bool, magnitude: u128) -> u64 
     pack(to, r, neg && magnitude != 0, magnitude, 0, false)
 }
 
-/// Rounds `bits` to an integer. All numbers below 2^126 in magnitude fit i128; others saturate. `None`
-/// for NaN.
+/// Rounds `bits` to an integer. Values beyond i128 saturate. Returns `None` for NaN.
 pub(crate) fn to_int(f: Format, r: Round, bits: u64) -> Option<i128> {
     match unpack(f, bits) {
         Value::Nan => None,

@@ -14,11 +14,11 @@ pub struct Finding {
     pub thread: [u32; 3],
     /// Address of the access; the generic address for shared and local memory.
     pub address: u64,
-    /// Bytes accessed by one thread; 0 where there is no access.
+    /// Bytes accessed by one thread; 0 if the finding is not about an access.
     pub bytes: u32,
     /// Source file and line, if the PTX has line information.
     pub source: Option<(String, u32)>,
-    /// A one-sentence description for people.
+    /// A one-sentence description in plain language.
     pub message: String,
     /// Number of occurrences at this position, over all threads.
     pub count: u64,

@@ -1,9 +1,9 @@
-//! Counts the hardware's floating-point instructions for a PTX instruction.
+//! Counts the floating-point instructions that the hardware executes for a PTX instruction.
 //!
-//! Most correspond one to one. Division, roots and some approximations consist of several; the counts are
-//! of the instructions that `ptxas` 13 makes for sm_90 and that run when the operands are normal numbers
-//! of ordinary size (the rarely taken paths for other operands are not counted). They were read from its
-//! output for single instructions.
+//! Most correspond one to one. Division, roots and some approximations consist of several
+//! instructions. The counts are those of the code that `ptxas` 13 generates for sm_90, on the path
+//! for normal numbers of ordinary size. Rarely taken paths for other operands are not counted. The
+//! counts were read from its output for single instructions.
 
 use crate::ir::{Cvt, F1, F2, Fp, Op};
 use crate::ptx::Type;
@@ -20,8 +20,8 @@ pub(super) struct Arithmetic {
     pub(super) hadd: u64,
     pub(super) hmul: u64,
     pub(super) hfma: u64,
-    /// Operations on f16 and bf16: a fused multiply-add has two, and an operation on a pair twice as
-    /// many.
+    /// Operations on f16 and bf16: a fused multiply-add counts as two, and an instruction on a pair
+    /// counts twice.
     pub(super) half_ops: u64,
 }
 
@@ -38,8 +38,8 @@ const NONE: Arithmetic = Arithmetic {
     half_ops: 0,
 };
 
-/// Returns the hardware instructions of an operation; `None` without floating-point addition or
-/// multiplication.
+/// Returns the hardware instructions of an operation. Returns `None` if the operation executes no
+/// floating-point addition or multiplication.
 pub(super) fn of(op: &Op) -> Option<Arithmetic> {
     Some(match op {
         Op::F2 { fp, op: F2::Add | F2::Sub, .. } => match fp {

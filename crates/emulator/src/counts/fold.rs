@@ -68,7 +68,7 @@ fn kind(op: &Op) -> Kind {
 pub(crate) struct Executed {
     /// Number of warps that issued it.
     pub(crate) warps: u64,
-    /// Number of active lanes at its issue, whatever the guard.
+    /// Number of active lanes when it was issued, regardless of the guard.
     pub(crate) active: u64,
     /// Number of lanes whose guard was true.
     pub(crate) threads: u64,
@@ -83,8 +83,8 @@ impl Executed {
 }
 
 impl Counts {
-    /// Adds `profile`, which has the execution counts of each instruction for warps and threads. Of
-    /// several instructions that replace one PTX instruction only the first counts.
+    /// Adds the execution counts in `profile`, which has an element for each instruction of `code`.
+    /// If several instructions implement one PTX instruction, only the first is counted.
     pub(crate) fn fold(&mut self, code: &Code, profile: &[Executed]) {
         for ((inst, line), ran) in code.insts.iter().zip(&code.lines).zip(profile) {
             if line.2 == 0 || ran.warps == 0 {

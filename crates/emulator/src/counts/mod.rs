@@ -1,9 +1,10 @@
 //! Event counts of a launch.
 //!
-//! Instructions are those of the PTX, before `ptxas` optimises them. Floating-point operations are those
-//! that the hardware executes for them (`arithmetic`). Memory traffic follows from the addresses. All
-//! counts depend only on the program and its data, so they are the same in every run and on every
-//! machine. The only exception is a loop that waits for another block, whose number of iterations varies.
+//! Instructions are those of the PTX, before `ptxas` optimises them. Floating-point operations are
+//! those that the hardware executes for them (`arithmetic`). Memory traffic is computed from the
+//! addresses. All counts depend only on the program and its data, so they are the same in every run
+//! and on every machine. The only exception is a loop that waits for another block, whose number of
+//! iterations varies.
 
 mod arithmetic;
 mod fold;
@@ -16,8 +17,8 @@ macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Event counts of one launch.
         ///
-        /// Every field is a sum over blocks, so that the order in which blocks run cannot change
-        /// it.
+        /// Every field is a sum over blocks, so it does not depend on the order in which blocks
+        /// run.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
@@ -38,11 +39,11 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Instructions issued, one for each warp.
+    /// Number of instructions issued, counted once per warp.
     warp_instructions,
-    /// Instructions executed, one for each thread whose guard held.
+    /// Number of instructions executed, counted once per thread whose guard was true.
     thread_instructions,
-    /// Active threads at the issued instructions, whether or not the guard was true.
+    /// Number of active threads at the issued instructions, whether or not the guard was true.
     active_threads,
     /// Warp instructions: integer arithmetic, comparison and logic.
     warp_integer,
@@ -56,7 +57,8 @@ counts! {
     warp_special,
     /// Warp instructions: conversions.
     warp_conversion,
-    /// Warp instructions: moves, selections, special registers and addresses of spaces.
+    /// Warp instructions: moves, selections, special registers and address conversions between
+    /// state spaces.
     warp_move,
     /// Warp instructions: branches, calls, returns, exits.
     warp_control,
@@ -90,31 +92,37 @@ counts! {
     thread_memory,
     /// Thread instructions: atomics and reductions on memory.
     thread_atomic,
-    /// Thread instructions: exchange within a warp.
+    /// Thread instructions: exchanges within a warp.
     thread_exchange,
     /// Thread instructions: barriers and fences.
     thread_synchronisation,
     /// Thread instructions: matrix instructions.
     thread_tensor,
-    /// f32 additions and subtractions of threads, including those in divisions and similar operations.
+    /// f32 additions and subtractions executed by threads, including those in divisions and similar
+    /// operations.
     fadd,
-    /// f32 multiplications of threads, likewise.
+    /// f32 multiplications executed by threads, including those in divisions and similar
+    /// operations.
     fmul,
-    /// f32 fused multiply-adds of threads, likewise; each is two operations.
+    /// f32 fused multiply-adds executed by threads, including those in divisions and similar
+    /// operations; each is two operations.
     ffma,
-    /// f64 additions and subtractions of threads, including those in divisions and similar operations.
+    /// f64 additions and subtractions executed by threads, including those in divisions and similar
+    /// operations.
     dadd,
-    /// f64 multiplications of threads, likewise.
+    /// f64 multiplications executed by threads, including those in divisions and similar
+    /// operations.
     dmul,
-    /// f64 fused multiply-adds of threads, likewise; each is two operations.
+    /// f64 fused multiply-adds executed by threads, including those in divisions and similar
+    /// operations; each is two operations.
     dfma,
-    /// f16 instructions of threads that add or subtract, on single numbers or pairs, and
+    /// f16 instructions executed by threads that add or subtract, on single numbers or pairs, and
     /// conversions of f16 to f32, which are additions in hardware.
     hadd,
-    /// f16 and bf16 instructions of threads that multiply, on single numbers or pairs.
+    /// f16 and bf16 instructions executed by threads that multiply, on single numbers or pairs.
     hmul,
-    /// f16 and bf16 instructions of threads that multiply and add, on single numbers or pairs.
-    /// Additions of bf16 are multiply-adds in hardware.
+    /// f16 and bf16 instructions executed by threads that multiply and add, on single numbers or
+    /// pairs. Additions of bf16 are multiply-adds in hardware.
     hfma,
     /// Operations on f16 and bf16 numbers, outside matrix instructions.
     half_ops,
@@ -128,78 +136,83 @@ counts! {
     tensor_fp8_ops,
     /// Operations of matrix instructions on integers and bits.
     tensor_integer_ops,
-    /// Branches of warps, taken or not.
+    /// Branch instructions executed by warps, taken or not.
     branches,
     /// Branches at which the lanes of a warp diverged.
     divergent_branches,
-    /// Barrier instructions of warps.
+    /// Barrier instructions executed by warps.
     barriers,
-    /// Loads from global memory by warps.
+    /// Loads from global memory, counted once per warp.
     global_load_requests,
-    /// Sectors of 32 bytes that those loads touch, each once for a load.
+    /// Number of 32-byte sectors that those loads touch, each counted once per load.
     global_load_sectors,
-    /// Sectors that those loads would touch if their threads used adjacent addresses.
+    /// Number of sectors that those loads would touch if their threads used adjacent addresses.
     global_load_ideal_sectors,
     /// Bytes that the threads of those loads requested.
     global_load_bytes,
-    /// Lines of 128 bytes that those loads touch, each once for a load.
+    /// Number of 128-byte lines that those loads touch, each counted once per load.
     global_load_lines,
-    /// Stores to global memory by warps.
+    /// Stores to global memory, counted once per warp.
     global_store_requests,
-    /// Sectors of 32 bytes that those stores touch.
+    /// Number of 32-byte sectors that those stores touch, each counted once per store.
     global_store_sectors,
-    /// Sectors that those stores would touch if their threads used adjacent addresses.
+    /// Number of sectors that those stores would touch if their threads used adjacent addresses.
     global_store_ideal_sectors,
     /// Bytes that the threads of those stores wrote.
     global_store_bytes,
-    /// Lines of 128 bytes that those stores touch.
+    /// Number of 128-byte lines that those stores touch, each counted once per store.
     global_store_lines,
-    /// Atomics on global memory by warps that return the old value.
+    /// Atomics on global memory that return the old value, counted once per warp.
     global_atomic_requests,
-    /// Those atomics, counted by threads.
+    /// Those atomics, counted once per thread.
     global_atomic_operations,
-    /// Sectors that those atomics access: threads with the same address access it one after another.
+    /// Number of sector accesses of those atomics. Threads with the same address access it one
+    /// after another.
     global_atomic_sectors,
-    /// Atomics on global memory by warps whose old value is unused: the hardware reduces.
+    /// Atomics on global memory whose old value is unused, which the hardware executes as
+    /// reductions. Counted once per warp.
     global_reduction_requests,
-    /// Those reductions, counted by threads.
+    /// Those reductions, counted once per thread.
     global_reduction_operations,
-    /// Sectors that those reductions access, likewise.
+    /// Number of sector accesses of those reductions. Threads with the same address access it one
+    /// after another.
     global_reduction_sectors,
-    /// Sectors that atomics and reductions touch, each once for an instruction.
+    /// Number of sectors that atomics and reductions touch, each counted once per instruction.
     global_atomic_touched_sectors,
-    /// Sectors that they would touch if their threads used adjacent addresses.
+    /// Number of sectors that atomics and reductions would touch if their threads used adjacent
+    /// addresses.
     global_atomic_ideal_sectors,
-    /// Loads from constant memory by warps.
+    /// Loads from constant memory, counted once per warp.
     constant_requests,
-    /// Bytes of the different sectors that were read in the whole launch: the traffic of a perfect cache.
+    /// Bytes of the distinct sectors that the launch reads: the traffic of a perfect cache.
     ideal_read_bytes,
-    /// Bytes of the different sectors that were written in the whole launch.
+    /// Bytes of the distinct sectors that the launch writes.
     ideal_write_bytes,
-    /// Loads from shared memory by warps.
+    /// Loads from shared memory, counted once per warp.
     shared_load_requests,
-    /// Passes that those loads take: one for each set of words without a bank conflict.
+    /// Number of passes of those loads. Each pass delivers a set of words without a bank conflict.
     shared_load_wavefronts,
-    /// Passes beyond those that the access width requires.
+    /// Number of passes of those loads beyond those that the access width requires.
     shared_load_conflicts,
-    /// Stores to shared memory by warps.
+    /// Stores to shared memory, counted once per warp.
     shared_store_requests,
-    /// Passes that those stores take.
+    /// Number of passes of those stores.
     shared_store_wavefronts,
-    /// Passes beyond those that the access width requires.
+    /// Number of passes of those stores beyond those that the access width requires.
     shared_store_conflicts,
-    /// Atomics on shared memory by warps.
+    /// Atomics on shared memory, counted once per warp.
     shared_atomic_requests,
-    /// Loads from local memory by warps, one for each word: 4 for 16 bytes, whose words are apart.
+    /// Loads from local memory, counted once per warp and word: an access of 16 bytes counts as 4,
+    /// since local memory is interleaved by words.
     local_load_requests,
-    /// Stores to local memory by warps, likewise.
+    /// Stores to local memory, counted once per warp and word.
     local_store_requests,
     /// Bytes that threads read from and wrote to local memory.
     local_bytes,
 }
 
 impl Counts {
-    /// Returns the average number of active threads per instruction, of the 32 of a warp.
+    /// Returns the average number of active threads per instruction, out of the 32 of a warp.
     pub fn threads_per_instruction(&self) -> f64 {
         self.active_threads as f64 / self.warp_instructions.max(1) as f64
     }

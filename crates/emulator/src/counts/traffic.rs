@@ -12,7 +12,7 @@ const SECTOR: u64 = 32;
 /// One bit for each sector of a region.
 type Bits = OnceLock<Box<[AtomicU64]>>;
 
-/// The sectors of memory that a launch has touched.
+/// The sectors of memory that a launch has read and written.
 pub(crate) struct Traffic {
     enabled: bool,
     /// Start and size of each region, and its sectors read and written.
@@ -59,8 +59,8 @@ impl Traffic {
                 last = after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| within(r));
             }
             if let Some((base, bytes, reads, writes)) = last {
-                // Sectors are counted from a multiple of the sector size; regions of the host may begin
-                // elsewhere.
+                // Sectors are counted from a multiple of the sector size. Regions of host memory
+                // may begin at any address.
                 let sector = (va - (base & !(SECTOR - 1))) / SECTOR;
                 mark(if write { writes } else { reads }, *bytes, sector);
             }
@@ -68,7 +68,7 @@ impl Traffic {
     }
 }
 
-/// Returns the number of different values of `address >> shift`.
+/// Returns the number of distinct values of `address >> shift`.
 pub(crate) fn distinct(addresses: &[u64], shift: u32) -> u64 {
     let mut keys = [0u64; 32];
     let keys = &mut keys[..addresses.len()];
@@ -97,9 +97,9 @@ pub(crate) fn turns(addresses: &[u64]) -> u64 {
 
 /// Returns the part of a wide access that each lane belongs to, and the number of parts.
 ///
-/// 8-byte accesses are split into halves of the warp, 16-byte accesses into quarters. Two neighbouring
-/// parts are merged if each of their lanes has the address of its neighbour, or each that of the lane
-/// after that (or these are inactive): the part then accesses at most 128 bytes.
+/// An 8-byte access is split into halves of the warp, a 16-byte access into quarters. Two adjacent
+/// parts are merged in two cases: each lane has the address of lane `lane ^ 1`, or each that of
+/// lane `lane ^ 2`. Inactive lanes match any address. The merged part accesses at most 128 bytes.
 fn parts(offsets: &[(u32, u64)], bytes: u64) -> ([u32; 32], u32) {
     let parts = (bytes / 4).clamp(1, 4) as u32;
     let lanes = 32 / parts;
@@ -126,15 +126,16 @@ fn parts(offsets: &[(u32, u64)], bytes: u64) -> ([u32; 32], u32) {
     (of, parts)
 }
 
-/// Returns the passes of an access to shared memory, and the passes that its width alone requires.
+/// Returns the number of passes of an access to shared memory, and the number that its width alone
+/// requires.
 ///
-/// Wide accesses are made by parts of the warp. In each pass of a part, each of the 32 banks of 4 bytes
-/// delivers one word, to any number of lanes.
+/// A wide access is executed part by part. In each pass, each of the 32 banks of 4 bytes delivers
+/// one word, to any number of lanes.
 pub(crate) fn wavefronts(offsets: &[(u32, u64)], bytes: u64) -> (u64, u64) {
     let (of, parts) = parts(offsets, bytes);
     let (mut passes, mut least) = (0, 0);
     for part in 0..parts {
-        // Nearly always every bank has at most one word, which this test finds without sorting.
+        // In most accesses every bank has at most one word. This test finds these without sorting.
         let mut banks = [u64::MAX; 32];
         let own = offsets.iter().filter(|(lane, _)| of[*lane as usize] == part);
         let single = own.clone().all(|(_, at)| {
@@ -173,7 +174,7 @@ pub(crate) fn wavefronts(offsets: &[(u32, u64)], bytes: u64) -> (u64, u64) {
 }
 
 impl Counts {
-    /// Adds the counts that are only known for the whole launch.
+    /// Adds the counts that are known only at the end of the launch.
     pub(crate) fn finish(&mut self, traffic: &Traffic) {
         self.ideal_read_bytes = traffic.regions.iter().map(|r| marked(&r.2)).sum::<u64>() * SECTOR;
         self.ideal_write_bytes = traffic.regions.iter().map(|r| marked(&r.3)).sum::<u64>() * SECTOR;

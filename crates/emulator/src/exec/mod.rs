@@ -1,7 +1,7 @@
 //! Runs a grid of blocks on the CPU.
 //!
 //! # Modules
-//! Lowest first; none uses those below it in this list:
+//! Lowest level first. No module uses one of a higher level:
 //! - `lanes`: registers, and arithmetic on all lanes of a warp.
 //! - `state`: the launch, its blocks, warps and workers as data, and their faults.
 //! - `step`: the inner loop, and instructions other than arithmetic.
@@ -23,7 +23,7 @@ const MAX_SHARED: u64 = 227 << 10;
 /// Maximum number of blocks in x, y and z.
 const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
-/// Checks that the device could run a block of that shape.
+/// Checks that the device can run a grid of this shape.
 fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), String> {
     let name = f.name();
     let threads = cfg.block.iter().map(|n| u64::from(*n)).product::<u64>();
@@ -36,11 +36,11 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
         return Err(format!("{name}: a block of {x} × {y} × {z} threads is not possible"));
     }
     if threads > f.max_threads().into() {
-        return Err(format!("{name}: {threads} threads; it is compiled for {}", f.max_threads()));
+        return Err(format!("{name}: {threads} threads per block; it is compiled for at most {}", f.max_threads()));
     }
     let shared = u64::from(f.static_shared_bytes()) + u64::from(cfg.dynamic_shared_bytes);
     if shared > MAX_SHARED {
-        return Err(format!("{name}: {shared} bytes of shared memory; {MAX_SHARED} are possible"));
+        return Err(format!("{name}: {shared} bytes of shared memory; the maximum is {MAX_SHARED}"));
     }
     if params.len() < f.param_bytes() {
         let (have, want) = (params.len(), f.param_bytes());
@@ -52,8 +52,8 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
 /// Size of the workspace of a cooperative launch, in bytes.
 const WORKSPACE: u32 = 256;
 
-/// Memory in which cooperative groups keep the barrier of the grid: its size in the first word, the
-/// number of arrivals in the second.
+/// Memory in which cooperative groups keep the barrier of the grid. The first word holds its size,
+/// the second the number of arrivals.
 struct Workspace<'a> {
     memory: &'a Memory,
     va: u64,
@@ -78,7 +78,7 @@ impl<'a> Workspace<'a> {
 impl Drop for Workspace<'_> {
     fn drop(&mut self) {
         if self.va != 0 {
-            // This fails only if the memory is gone already.
+            // This fails only if the memory is already freed.
             let _ = self.memory.free(self.va);
         }
     }
@@ -86,11 +86,11 @@ impl Drop for Workspace<'_> {
 
 /// Runs every block of the grid and returns when all have ended.
 ///
-/// With [`LaunchOptions::sanitize`] wrong accesses are not faults: they are skipped, and listed in the
-/// report.
+/// With [`LaunchOptions::sanitize`] an invalid access is not a fault: it is skipped and listed in
+/// the report.
 ///
 /// # Errors
-/// Returns the first fault of any thread; memory keeps everything written before it.
+/// Returns the first fault of any thread. Memory keeps all writes before the fault.
 #[expect(clippy::result_large_err, reason = "one fault ends a launch: its size does not matter")]
 pub fn launch(
     f: &Function,

@@ -1,17 +1,17 @@
-//! Records about memory, four numbers for each word.
+//! Records about memory: four numbers for each word.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
 
 use super::mapping::Mapping;
 
-/// Four numbers for each of some words of memory, initially zero. Untouched parts use no memory.
+/// Four numbers for each word of a memory range, initially zero. Untouched parts use no memory.
 pub(crate) struct Cells {
     cells: Mapping,
 }
 
 impl Cells {
-    /// Creates zeros for `words` words.
+    /// Creates the records of `words` words, all zero.
     pub(crate) fn new(words: usize) -> io::Result<Self> {
         Ok(Self { cells: Mapping::new(words * size_of::<[AtomicU64; 4]>())? })
     }

@@ -56,7 +56,7 @@ impl Heap {
         }
     }
 
-    /// Allocates `bytes` bytes. Returns their address, or 0 if there is no room.
+    /// Allocates `bytes` bytes. Returns their address, or 0 if no free block is large enough.
     pub(crate) fn alloc(&self, bytes: u64) -> u64 {
         let mut s = self.lock();
         let Some(want) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
@@ -74,7 +74,7 @@ impl Heap {
         s.base + at
     }
 
-    /// Frees what `alloc` returned. Does nothing for 0.
+    /// Frees a block that `alloc` returned. Does nothing for 0.
     pub(crate) fn free(&self, va: u64) -> Result<(), String> {
         if va == 0 {
             return Ok(());
@@ -83,7 +83,7 @@ impl Heap {
         let at = va.wrapping_sub(s.base);
         let Some(bytes) = s.used.remove(&at) else {
             return Err(format!(
-                "free of {va:#x}, which malloc did not return or was freed before"
+                "free of {va:#x}, which malloc did not return or which is already freed"
             ));
         };
         let (mut from, mut to) = (at, at + bytes);

@@ -1,10 +1,10 @@
-//! Anonymous memory of this process. The system provides its pages as they are touched.
+//! Anonymous memory of this process. The operating system provides its pages on first access.
 
 use std::io;
 use std::ptr;
 
-/// Unused addresses after a mapping, bytes. An overrun of an allocation by up to a page of device memory
-/// does not reach its neighbour, and is found.
+/// Unused addresses after a mapping, bytes. An overrun of up to this size does not reach the next
+/// allocation, so it is detected.
 const GAP: usize = 2 << 20;
 
 /// An anonymous private mapping; unmapped on drop.
@@ -15,7 +15,7 @@ pub(super) struct Mapping {
 }
 
 // SAFETY: a mapping is an address range owned by this value; it is only ever accessed through
-// relaxed atomics (`raw`), from whatever thread.
+// relaxed atomics (`raw`), from any thread.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -43,7 +43,7 @@ impl Mapping {
         self.len
     }
 
-    /// Returns the pages to the system. The range stays reserved and reads as zeros.
+    /// Returns the pages to the operating system. The range stays reserved and reads as zeros.
     pub(super) fn discard(&self) {
         // SAFETY: the range is ours. A failure leaves the pages in place, which is harmless.
         unsafe { libc::madvise(self.base, self.len, libc::MADV_DONTNEED) };

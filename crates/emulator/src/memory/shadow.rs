@@ -1,4 +1,4 @@
-//! A record of the bytes of an allocation that have been written, one bit per byte.
+//! A record of which bytes of an allocation have been written, one bit per byte.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -11,7 +11,7 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Creates the record for `bytes` bytes, of which none has been written.
+    /// Creates the record for `bytes` bytes, all unwritten.
     pub(super) fn new(bytes: u64) -> io::Result<Self> {
         Ok(Self { bits: Mapping::new((bytes as usize).div_ceil(8))? })
     }
@@ -32,12 +32,12 @@ impl Shadow {
         });
     }
 
-    /// Whether all `len` bytes from `offset` have been written.
+    /// Returns whether all `len` bytes from `offset` have been written.
     pub(crate) fn written(&self, offset: u64, len: u64) -> bool {
         each_byte(offset, len, |index, mask| self.at(index).load(Relaxed) & mask == mask)
     }
 
-    /// Copies the bits of `len` bytes at `from` in `source` to the bytes at `offset`.
+    /// Copies the bits of `len` bytes at `from` in `source` to those at `offset`.
     pub(super) fn copy(&self, offset: u64, source: &Shadow, from: u64, len: u64) {
         for i in 0..len {
             let bit = source.at((from + i) / 8).load(Relaxed) >> ((from + i) % 8) & 1;
@@ -51,7 +51,8 @@ impl Shadow {
     }
 }
 
-/// Calls `f` with each shadow byte of a range and the mask of its bits, while it returns true.
+/// Calls `f` with each shadow byte of a range and the mask of its bits, until `f` returns false.
+/// Returns whether all calls returned true.
 fn each_byte(offset: u64, len: u64, mut f: impl FnMut(u64, u8) -> bool) -> bool {
     let (mut at, end) = (offset, offset + len);
     while at < end {

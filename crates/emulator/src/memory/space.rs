@@ -10,11 +10,11 @@ use super::table::{Freed, Region, Table};
 use super::texture::TexelObject;
 use super::{Heap, MemoryError, raw};
 
-/// Number of freed allocations that stay reserved to identify a use after free.
+/// Number of freed allocations whose addresses stay reserved, to identify a use after free.
 const QUARANTINE: usize = 256;
 /// Maximum bytes of address space that freed allocations keep reserved.
 const QUARANTINE_BYTES: u64 = 1 << 40;
-/// Maximum size of an allocation: a 47-bit user address space holds it with room to spare.
+/// Maximum size of an allocation, bytes. It fits well into a 47-bit user address space.
 const LARGEST: u64 = 1 << 44;
 
 /// Purpose of an allocation.
@@ -52,7 +52,7 @@ struct State {
     freed: VecDeque<Arc<Region>>,
     freed_bytes: u64,
     objects: Arc<HashMap<u64, TexelObject>>,
-    /// The table of `live` and of the objects, until they change.
+    /// The table of `live` and of the objects, until one of them changes.
     table: Option<Arc<Table>>,
 }
 
@@ -71,7 +71,7 @@ impl State {
         self.table.get_or_insert_with(|| Arc::new(build())).clone()
     }
 
-    /// Inserts a region, if its range is free.
+    /// Inserts a region if its range is free.
     fn insert(&mut self, region: Region) -> Result<u64, MemoryError> {
         let (va, bytes) = (region.base, region.bytes);
         let last = self.live.range(..va + bytes).next_back().map(|(_, r)| r);
@@ -84,7 +84,7 @@ impl State {
         Ok(va)
     }
 
-    /// Forgets freed regions in a range that is in use again.
+    /// Removes the records of freed regions in a range that is in use again.
     fn forget_freed(&mut self, va: u64, bytes: u64) {
         let before = self.freed.len();
         self.freed.retain(|r| r.end() <= va || va + bytes <= r.base);
@@ -95,7 +95,8 @@ impl State {
 
     fn quarantine(&mut self, region: Arc<Region>) {
         if let Some(mapping) = &region.backing {
-            // A running launch may still read the pages. They are then released with the region.
+            // A running launch may still read the pages. Then they are released together with the
+            // region.
             if Arc::strong_count(&region) == 1 {
                 mapping.discard();
             }
@@ -126,28 +127,30 @@ impl Memory {
     }
 
     /// Sets whether future allocations record which of their bytes have been written. The check for
-    /// uninitialised reads needs the record. It costs an eighth of the memory, and time.
+    /// uninitialised reads needs the record. The record takes an eighth of the memory and slows
+    /// accesses down.
     pub fn track_initialisation(&self, on: bool) {
         self.track.store(on, Relaxed);
     }
 
-    /// Reserves `bytes` bytes of zeros, aligned to a page. Pages use memory once they are touched.
+    /// Reserves `bytes` zero bytes, aligned to a page. A page uses memory from its first access on.
     ///
     /// # Errors
-    /// Fails if `bytes` is 0 or beyond the address space, or if no memory is available.
+    /// Fails if `bytes` is 0 or above 2^44, or if no memory is available.
     pub fn alloc(&self, bytes: u64, kind: AllocKind) -> Result<u64, MemoryError> {
         let len = size(bytes)?;
         let failed = |source| MemoryError::Reserve { bytes, source };
         let mapping = Mapping::new(len).map_err(failed)?;
-        // Variables of a module have values from the start: zeros unless the text initialises them.
+        // Variables of a module are always initialised: they are zero unless the PTX sets them.
         let track = self.track.load(Relaxed) && !matches!(kind, AllocKind::Module(_));
         let shadow = track.then(|| Shadow::new(bytes)).transpose().map_err(failed)?;
         let region = Region::new(mapping.base(), bytes, kind, Some(mapping), shadow);
         self.write_state().insert(region)
     }
 
-    /// Like [`alloc`](Self::alloc), for a range that the caller replaces by memory of another process.
-    /// All of it counts as written. After its release, the range counts as closed and not as freed.
+    /// Like [`alloc`](Self::alloc), for a range that the caller replaces by memory of another
+    /// process. All of it counts as written. After its release, messages call the range closed
+    /// instead of freed.
     ///
     /// # Errors
     /// As for [`alloc`](Self::alloc).
@@ -159,22 +162,24 @@ impl Memory {
         self.write_state().insert(region)
     }
 
-    /// Marks all of the allocation that contains `va` as written, because others write to it too.
+    /// Marks all of the allocation that contains `va` as written, because other processes write to
+    /// it too.
     ///
     /// # Errors
-    /// `va` is in no allocation.
+    /// Fails if `va` is in no allocation.
     pub fn assume_written(&self, va: u64) -> Result<(), MemoryError> {
         let region = self.region(va, 1)?;
         mark(&region, region.base, region.bytes);
         Ok(())
     }
 
-    /// Adds memory of the caller to the space, at its own address. All of it counts as written. The
-    /// caller keeps it mapped until [`unmap`](Self::unmap) has returned and every launch that was running
-    /// then has ended.
+    /// Adds memory of the caller to the space, at its existing address. All of it counts as
+    /// written. The caller keeps it mapped until [`unmap`](Self::unmap) has returned and every
+    /// launch that was running at that time has ended.
     ///
     /// # Errors
-    /// Fails if `bytes` is 0, or if the range overlaps another allocation.
+    /// Fails if `bytes` is 0 or above 2^44, if `host` is null or the end overflows, or if the range
+    /// overlaps another allocation.
     pub fn map(&self, host: *mut u8, bytes: u64, kind: AllocKind) -> Result<u64, MemoryError> {
         size(bytes)?;
         let va = host as u64;
@@ -184,10 +189,10 @@ impl Memory {
         self.write_state().insert(Region::new(va, bytes, kind, None, None))
     }
 
-    /// Releases an allocation of [`alloc`](Self::alloc).
+    /// Releases an allocation that [`alloc`](Self::alloc) returned.
     ///
     /// # Errors
-    /// Fails if `va` is not the begin of such an allocation.
+    /// Fails if `va` is not the start of such an allocation.
     pub fn free(&self, va: u64) -> Result<(), MemoryError> {
         self.remove(va, true, "an allocation of device memory")
     }
@@ -195,7 +200,7 @@ impl Memory {
     /// Removes a range that [`map`](Self::map) added.
     ///
     /// # Errors
-    /// Fails if `va` is not the begin of such a range.
+    /// Fails if `va` is not the start of such a range.
     pub fn unmap(&self, va: u64) -> Result<(), MemoryError> {
         self.remove(va, false, "a mapped range of host memory")
     }
@@ -212,14 +217,15 @@ impl Memory {
         Ok(())
     }
 
-    /// Adds a texture or a surface, which kernels find by its handle from the next launch on.
+    /// Adds a texture or a surface. Kernels find it by its handle from the next launch on.
     pub fn add_object(&self, handle: u64, object: TexelObject) {
         let mut state = self.write_state();
         Arc::make_mut(&mut state.objects).insert(handle, object);
         state.table = None;
     }
 
-    /// Removes the texture or the surface for which `is_it` holds, and returns whether there was one.
+    /// Removes the texture or surface of a handle if `is_it` returns true for it. Returns whether
+    /// it was removed.
     pub fn remove_object(&self, handle: u64, is_it: impl Fn(&TexelObject) -> bool) -> bool {
         let mut state = self.write_state();
         let found = state.objects.get(&handle).is_some_and(is_it);
@@ -237,8 +243,9 @@ impl Memory {
         Some(Allocation { base: r.base, bytes: r.bytes, kind: r.kind })
     }
 
-    /// Sets whether the allocation that contains `va` is read-only for kernels. A store or an atomic on
-    /// read-only memory is the finding `read_only_write`, and a fault without the sanitiser.
+    /// Sets whether the allocation that contains `va` is read-only for kernels. A store to or an
+    /// atomic on read-only memory causes the finding `read_only_write`, or a fault without the
+    /// sanitiser.
     ///
     /// # Errors
     /// Fails if `va` is in no allocation.
@@ -251,7 +258,7 @@ impl Memory {
     /// Returns the region that contains all `bytes` bytes at `va`.
     fn region(&self, va: u64, bytes: u64) -> Result<Arc<Region>, MemoryError> {
         let mut found = self.read_state().find(va).cloned();
-        // The end of an allocation is a valid begin of an empty range.
+        // The end of an allocation is a valid start of an empty range.
         if found.is_none() && bytes == 0 && va > 0 {
             found = self.read_state().find(va - 1).cloned();
         }
@@ -306,7 +313,8 @@ impl Memory {
     /// Writes `pattern` (1, 2 or 4 bytes) `count` times from `va`.
     ///
     /// # Errors
-    /// Fails for a pattern of another length, or if the range is not within one allocation.
+    /// Fails if the length of the pattern is not 1, 2 or 4, or if the range is not within one
+    /// allocation.
     pub fn fill(&self, va: u64, pattern: &[u8], count: u64) -> Result<(), MemoryError> {
         let len = pattern.len();
         if !matches!(len, 1 | 2 | 4) {

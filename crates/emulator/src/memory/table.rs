@@ -1,4 +1,4 @@
-//! Regions of memory, and an immutable list of them in which a launch searches.
+//! Regions of memory, and the immutable list in which a launch looks addresses up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Region {
     }
 }
 
-/// All allocations at one moment. The table keeps them mapped.
+/// All allocations at one time. They stay mapped while the table exists.
 pub(crate) struct Table {
     /// Sorted by address and disjoint.
     pub(crate) regions: Vec<Arc<Region>>,
@@ -58,11 +58,11 @@ pub(crate) struct Table {
     pub(crate) objects: Arc<HashMap<u64, TexelObject>>,
 }
 
-/// A range that was an allocation.
+/// An address range of a former allocation.
 pub(crate) struct Freed {
     base: u64,
     bytes: u64,
-    /// Whether it belonged to another process, which may still have it.
+    /// Whether the memory belonged to another process, which may still use it.
     foreign: bool,
 }
 

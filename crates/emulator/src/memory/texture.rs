@@ -24,31 +24,31 @@ impl TexelType {
     }
 }
 
-/// What a coordinate outside of the texture means.
+/// Meaning of a coordinate outside the texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressMode {
     Wrap,
     Clamp,
     Mirror,
-    /// Zero.
+    /// The texel is zero.
     Border,
 }
 
-/// Texels in global memory: row by row, and slice by slice.
+/// Texels in global memory, row by row and slice by slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Texels {
     /// Address of the first texel.
     pub base: u64,
     pub texel: TexelType,
-    /// Channels of a texel: 1, 2 or 4.
+    /// Number of channels of a texel: 1, 2 or 4.
     pub channels: u8,
-    /// Number of dimensions, 1 to 3, without layers.
+    /// Number of dimensions, 1 to 3, not counting layers.
     pub dims: u8,
-    /// Whether the third extent is a number of layers.
+    /// Whether the third extent is the number of layers.
     pub layered: bool,
-    /// Texels of a row, rows of a slice, and slices or layers; 1 for each dimension that is not there.
+    /// Texels per row, rows per slice, and number of slices or layers. An absent dimension has 1.
     pub extents: [u64; 3],
-    /// Bytes from one row and from one slice to the next.
+    /// Distances between rows and between slices, bytes.
     pub pitches: [u64; 2],
 }
 
@@ -56,19 +56,19 @@ pub struct Texels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Texture {
     pub texels: Texels,
-    /// Whether the texels are linear memory, which is read by index alone.
+    /// Whether the texels are linear memory, which kernels read by index only.
     pub is_linear_memory: bool,
-    /// Modes in x, y and z.
+    /// Address modes in x, y and z.
     pub modes: [AddressMode; 3],
-    /// Whether neighbours are interpolated linearly, and not the nearest texel read.
+    /// Whether adjacent texels are interpolated linearly. Otherwise the nearest texel is read.
     pub linear: bool,
     /// Whether coordinates are fractions of the extents.
     pub normalized: bool,
-    /// Whether integers are read as they are, and not as fractions of their range.
+    /// Whether integers are read unchanged. Otherwise they are read as fractions of their range.
     pub as_integer: bool,
 }
 
-/// What a handle of the driver stands for.
+/// The object that a handle of the driver refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TexelObject {
     Texture(Texture),
@@ -81,7 +81,7 @@ impl Texels {
         u64::from(self.texel.bytes()) * u64::from(self.channels)
     }
 
-    /// Returns the address of a byte of a row.
+    /// Returns the address of the byte at offset `x_bytes` in row `y` of slice `z`.
     pub(crate) fn byte_at(&self, x_bytes: u64, y: u64, z: u64) -> u64 {
         let [row, slice] = self.pitches;
         self.base.wrapping_add(z * slice).wrapping_add(y * row).wrapping_add(x_bytes)
@@ -92,7 +92,7 @@ impl Texels {
         self.byte_at(x * self.bytes(), y, z)
     }
 
-    /// Describes the extents for a message.
+    /// Describes the extents, for a message.
     pub(crate) fn described(&self) -> String {
         let [width, height, depth] = self.extents;
         let layers = if self.layered { format!(" in {depth} layers") } else { String::new() };
@@ -104,12 +104,14 @@ impl Texels {
     }
 }
 
-/// The texels that one read needs in one dimension: two neighbours at most, with their weights. `None` is a texel outside.
+/// The texels that one read needs in one dimension: at most two adjacent ones, with their weights.
+/// `None` is a texel outside the texture.
 pub(crate) type Neighbours = [(Option<u64>, f32); 2];
 
 impl Texture {
-    /// Returns the texels of a dimension that a coordinate needs, as the appendix on texture fetching of the CUDA
-    /// programming guide has it. The weight of linear filtering has 8 fractional bits.
+    /// Returns the texels of a dimension that a coordinate needs, as specified in the appendix on
+    /// texture fetching of the CUDA programming guide. The weight of linear filtering has 8
+    /// fractional bits.
     pub(crate) fn neighbours(&self, dimension: usize, coordinate: f32) -> Neighbours {
         let extent = self.texels.extents[dimension];
         let at = if self.normalized { coordinate * extent as f32 } else { coordinate };
@@ -125,8 +127,8 @@ impl Texture {
         ]
     }
 
-    /// Returns both texels of a dimension between which linear filtering would interpolate. The coordinate has 8
-    /// fractional bits, as there.
+    /// Returns the two texels of a dimension that linear filtering would interpolate. As in
+    /// `neighbours`, the coordinate has 8 fractional bits.
     pub(crate) fn footprint(&self, dimension: usize, coordinate: f32) -> [Option<u64>; 2] {
         let extent = self.texels.extents[dimension];
         let at = if self.normalized { coordinate * extent as f32 } else { coordinate };
@@ -134,18 +136,18 @@ impl Texture {
         [self.texel_at(dimension, first), self.texel_at(dimension, first + 1.0)]
     }
 
-    /// Returns the texel of linear memory at an index.
+    /// Returns the texel of linear memory at an index, or `None` outside it.
     pub(crate) fn fetched(&self, index: i32) -> Option<u64> {
         u64::try_from(index).ok().filter(|index| *index < self.texels.extents[0])
     }
 
-    /// Returns the layer of an index, which is the nearest one.
+    /// Returns the layer for an index: indices beyond the last layer use the last.
     pub(crate) fn layer(&self, index: u32) -> u64 {
         u64::from(index).min(self.texels.extents[2] - 1)
     }
 
     fn texel_at(&self, dimension: usize, index: f32) -> Option<u64> {
-        // Extents are far below 2^63, and a NaN becomes 0.
+        // Extents are far below 2^63. A NaN becomes 0.
         let (index, extent) = (index as i64, self.texels.extents[dimension] as i64);
         let clamped = index.clamp(0, extent - 1);
         let found = match self.modes[dimension] {

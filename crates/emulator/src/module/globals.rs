@@ -11,11 +11,12 @@ use crate::ptx::{InitValue, Space, Unit, Var};
 /// Maximum memory of all variables of a module, bytes.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// Global and constant variables of a module. Their memory is freed with the module's last user.
+/// Global and constant variables of a module. Their memory is freed when the last user of the
+/// module is dropped.
 pub(super) struct Globals {
     memory: Arc<Memory>,
     vars: HashMap<String, (u64, u64)>,
-    /// All variables, in the order of the text.
+    /// All variables, in the order of the PTX.
     list: Vec<Variable>,
 }
 
@@ -55,7 +56,7 @@ impl Globals {
             if total > MAX_BYTES {
                 return Err(lacks(format!("more than {MAX_BYTES} bytes of global variables")));
             }
-            // The memory is all zeros, and takes no pages until it is written.
+            // The memory is zero initially and uses no pages until it is written.
             let va = memory.alloc(v.bytes, AllocKind::Module(device));
             let va = va.map_err(|e| lacks(format!("no memory for `{}`: {e}", v.name)))?;
             out.vars.insert(v.name.to_string(), (va, v.bytes));

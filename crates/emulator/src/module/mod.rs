@@ -15,8 +15,8 @@ pub use globals::Variable;
 pub use crate::ir::ParamLayout;
 pub use crate::ptx::LoadError;
 
-/// Maximum number of instructions in all kernels of a module, each with its copies of the functions it
-/// calls.
+/// Maximum number of instructions in all kernels of a module. The functions that a kernel calls
+/// count again for each kernel.
 const MAX_CODE: usize = 4 << 20;
 /// Maximum static shared memory of a kernel, bytes. A kernel that needs more must use dynamic shared
 /// memory.
@@ -25,18 +25,18 @@ const MAX_STATIC_SHARED: u32 = 48 << 10;
 /// Number of registers available to one block.
 const BLOCK_REGISTERS: u32 = 64 << 10;
 
-/// A loaded PTX module: functions ready to run, global variables in memory.
+/// A loaded PTX module: functions that are ready to run, and global variables in memory.
 pub struct Module {
     functions: Vec<Arc<Function>>,
     globals: Arc<Globals>,
-    /// Names of functions that the text declares but does not define.
+    /// Names of functions that the PTX declares but does not define.
     imports: Vec<String>,
 }
 
-/// The code of a kernel, and what it needs to run.
+/// The code of a kernel, and the tables that it needs to run.
 pub(crate) struct Program {
     pub(crate) code: Code,
-    /// Pairs of a function's index in the module and in the code.
+    /// Pairs of a function's index in the module and its index in the code.
     pub(crate) index: Vec<(usize, u32)>,
     pub(crate) files: Arc<Vec<(u32, String)>>,
     pub(crate) uses_heap: bool,
@@ -48,21 +48,21 @@ pub struct Function {
     params: Vec<ParamLayout>,
     param_bytes: usize,
     max_threads: u32,
-    /// Whether the text limits the size of a block.
+    /// Whether the PTX limits the size of a block.
     bounded: bool,
     const_bytes: u32,
     target_sm: u32,
     program: Program,
-    /// Keeps the variables alive that the code refers to.
+    /// Keeps the variables that the code refers to alive.
     _globals: Arc<Globals>,
 }
 
 impl Module {
-    /// Parses `ptx`, lowers every function and places the global variables on `device`.
+    /// Parses `ptx`, lowers every function and allocates the global variables on `device`.
     ///
     /// # Errors
-    /// Fails at the first line that is not PTX, or that needs something which the emulator does not
-    /// support.
+    /// Fails at the first line that is not valid PTX, or that uses a feature which the emulator
+    /// does not support.
     pub fn load(ptx: &str, memory: &Arc<Memory>, device: u32) -> Result<Module, LoadError> {
         Self::load_text(ptx, memory, device).map_err(LoadError::cut)
     }
@@ -126,7 +126,7 @@ impl Module {
         self.functions.iter().find(|f| f.name == name).cloned()
     }
 
-    /// Returns the names of the kernels, in the order of the text.
+    /// Returns the names of the kernels, in the order of the PTX.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|f| f.name())
     }
@@ -147,7 +147,8 @@ impl Module {
     }
 }
 
-/// Checks a kernel against the limits. `instructions` counts the module's instructions up to its end.
+/// Checks a kernel against the limits. `instructions` is the number of instructions of the module's
+/// kernels up to this one.
 fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError> {
     if instructions > MAX_CODE {
         let reason = format!(
@@ -158,7 +159,7 @@ fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError>
     let shared = code.shared_static;
     if shared > MAX_STATIC_SHARED {
         let reason = format!(
-            "{shared} bytes of declared shared memory; beyond {MAX_STATIC_SHARED} it has to be \
+            "{shared} bytes of declared shared memory; more than {MAX_STATIC_SHARED} must be \
              dynamic (`extern __shared__`)"
         );
         return Err(LoadError::invalid(f.line, f.name.to_string(), reason));
@@ -166,8 +167,8 @@ fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError>
     Ok(())
 }
 
-/// Returns functions by name. A definition has precedence over declarations, and two definitions are an
-/// error.
+/// Returns functions by name. A definition takes precedence over declarations. Two definitions are
+/// an error.
 fn index_functions<'a>(unit: &Unit<'a>) -> Result<HashMap<&'a str, usize>, LoadError> {
     let mut out: HashMap<&str, usize> = HashMap::new();
     for (i, f) in unit.funcs.iter().enumerate() {
@@ -207,18 +208,20 @@ impl Function {
         self.program.code.shared_static
     }
 
-    /// Returns the local memory of a thread, in bytes. It is that of the kernel itself, because the
-    /// deepest frame of the functions which the kernel calls is not known.
+    /// Returns the local memory of a thread, in bytes. It includes only the kernel itself, because
+    /// the depth of the call stack is not known.
     pub fn local_bytes(&self) -> u32 {
         self.program.code.funcs.first().map_or(0, |f| f.local)
     }
 
-    /// Estimates the 32-bit registers of a thread, for occupancy: those that hold values at the same
-    /// time, and some for addresses, in steps of 8 as in the hardware.
+    /// Estimates the number of 32-bit registers of a thread, for occupancy: those that hold values
+    /// at the same time, and a few for addresses. The number is a multiple of 8, as in the
+    /// hardware.
     pub fn registers(&self) -> u32 {
         let most = self.program.code.funcs.iter().map(|f| f.n32 + 2 * f.n64).max().unwrap_or(0);
         let estimate = (most + 4).next_multiple_of(8).clamp(16, 255);
-        // An assembler that knows the size of the block uses no more registers than are available for it.
+        // An assembler that knows the block size uses no more registers than are available for the
+        // block.
         match self.bounded {
             true => estimate.min(BLOCK_REGISTERS / self.max_threads.next_multiple_of(32) / 8 * 8),
             false => estimate,
@@ -240,8 +243,8 @@ impl Function {
         self.target_sm
     }
 
-    /// Returns the operations of the code as text. A test uses them to check that all kinds of operations
-    /// are compared with a GPU.
+    /// Returns the operations of the code as text. A test uses them to check that all kinds of
+    /// operations are compared with a GPU.
     #[doc(hidden)]
     pub fn operations(&self) -> impl Iterator<Item = String> + '_ {
         self.program.code.insts.iter().map(|i| format!("{:?}", i.op))

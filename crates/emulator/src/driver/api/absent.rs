@@ -1,10 +1,11 @@
 //! Functions of the driver API that the emulator does not support.
 //!
-//! They exist so that a program which looks up all functions finds them, and return
-//! `CUDA_ERROR_NOT_SUPPORTED`. They concern mipmaps, sparse arrays, references to textures and surfaces, and descriptions of their objects; graphics; external memory and
-//! semaphores; virtual memory management; multicast; green contexts; tensor maps; linking; stream memory
-//! operations; pools shared by processes; logs and core dumps; functions deprecated long ago; and graph
-//! nodes other than copies, memsets, kernels and host functions.
+//! They exist so that a program which looks up all functions finds them. They return
+//! `CUDA_ERROR_NOT_SUPPORTED`. They concern mipmaps, sparse arrays, references to textures and
+//! surfaces, and descriptions of their objects; graphics; external memory and semaphores; virtual
+//! memory management; multicast; green contexts; tensor maps; linking; stream memory operations;
+//! pools shared by processes; logs and core dumps; functions deprecated long ago; and graph nodes
+//! other than copies, memsets, kernels and host functions.
 
 use crate::driver::c::entry::refused;
 

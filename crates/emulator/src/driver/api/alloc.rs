@@ -17,7 +17,7 @@ use crate::memory::AllocKind;
 const HOST_FLAGS: c_uint = 7;
 /// `CU_MEMHOSTREGISTER_PORTABLE`, `_DEVICEMAP`, `_READ_ONLY`; not `_IOMEMORY` (4).
 const REGISTER_FLAGS: c_uint = 1 | 2 | 8;
-/// Row alignment of pitched allocations in bytes.
+/// Row alignment of pitched allocations, bytes.
 const PITCH: usize = 512;
 
 fn request(
@@ -31,8 +31,8 @@ fn request(
     AllocationRequest { bytes: bytes as u64, kind, context, device, flags, pool }
 }
 
-/// Allocates in the current context. If the device is full, waits for allocations that streams have yet
-/// to release, like the real driver's pools.
+/// Allocates in the current context. If the device is full, waits for queued releases and tries
+/// again, like the real driver's pools.
 pub fn allocate(bytes: usize, kind: Kind, flags: u32, pool: Handle) -> Res<u64> {
     let context = current()?;
     let ledger = &registry()?.ledger;
@@ -45,7 +45,7 @@ pub fn allocate(bytes: usize, kind: Kind, flags: u32, pool: Handle) -> Res<u64> 
     }
 }
 
-/// Releases an allocation once the work that may use it is done.
+/// Releases an allocation after the work that may use it is done.
 fn free(base: u64, kinds: &[Kind]) -> Res {
     let context = current()?;
     let ledger = &registry()?.ledger;
@@ -175,7 +175,8 @@ api! {
         }
         let ledger = &registry()?.ledger;
         if stream.captures() && ledger.begin(base, &[Kind::Graph]).is_ok() {
-            // The graph owns the memory until the graph is destroyed, so that every replay has it.
+            // The graph owns the memory until the graph is destroyed, so that every replay can use
+            // it.
             return stream.submit(Task::Empty);
         }
         stream.forbid_capture()?;

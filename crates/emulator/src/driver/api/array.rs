@@ -1,4 +1,4 @@
-//! Exported functions on CUDA arrays and surface objects.
+//! Exported functions for CUDA arrays and surface objects.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::memory::{TexelObject, Texels};
 /// `CU_RESOURCE_TYPE_ARRAY`.
 const ARRAY: u32 = 0;
 
-/// Makes an array in the current context, and returns its handle.
+/// Creates an array in the current context and returns its handle.
 fn create(description: ArrayDesc3D) -> Res<Handle> {
     let context = current()?.handle;
     let (texels, bytes) = Array::laid_out(&description)?;
@@ -55,7 +55,7 @@ api! {
         if resource.kind != ARRAY || resource.flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        // A GPU's driver also takes arrays that were made without the flag for surfaces.
+        // A GPU's driver also accepts arrays that were created without the surface flag.
         let array = registry()?.arrays.get(resource.array())?;
         let handle = fresh() as u64;
         registry()?.memory.add_object(handle, TexelObject::Surface(array.texels));

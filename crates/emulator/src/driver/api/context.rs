@@ -1,4 +1,4 @@
-//! Exported functions on contexts.
+//! Exported functions for contexts.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::driver::state::context::{
 };
 use crate::driver::state::registry::{device, registry};
 
-/// Flags that a context may have (`CUctx_flags`).
+/// Valid flags of a context (`CUctx_flags`).
 const KNOWN_FLAGS: c_uint = 0xff;
 
 fn new_context(out: Out<Handle>, flags: c_uint, dev: Device) -> Res {
@@ -163,7 +163,7 @@ api! {
 
     fn cuCtxGetSharedMemConfig(out: Out<c_uint>) {
         current()?;
-        // Banks have four bytes on every emulated architecture.
+        // Shared-memory banks are four bytes wide on every emulated architecture.
         out.set(1)
     }
 

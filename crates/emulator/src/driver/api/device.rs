@@ -151,7 +151,8 @@ api! {
     }
 
     fn cuGetExportTable(out: Out<usize>, id: In<Bytes<16>>) {
-        // The tables behind this call are NVIDIA's private interfaces, which the emulator does not have.
+        // The tables behind this call are private interfaces of NVIDIA, which the emulator does not
+        // implement.
         id.get()?;
         out.set_if_asked(0);
         Err(Code::NOT_FOUND)

@@ -85,7 +85,7 @@ fn instantiate(handle: Handle, flags: u64) -> Res<Handle> {
     Ok(registry()?.execs.insert(Arc::new(exec)))
 }
 
-/// Returns a list, or only its length if the list pointer is null.
+/// Stores a list of handles, or only its length if the list pointer is null.
 fn list(out: Out<Handle>, count: Out<usize>, found: Vec<Handle>) -> Res {
     if out.is_null() {
         return count.set(found.len());
@@ -217,7 +217,7 @@ api! {
         data: *const c_void,
         count: usize,
     ) {
-        // Edges between parts of kernels are for programmatic launches, which are not supported.
+        // Edge data describe programmatic launches, which are not supported.
         if !data.is_null() {
             return Err(Code::NOT_SUPPORTED);
         }

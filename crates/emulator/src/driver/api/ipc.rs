@@ -1,9 +1,10 @@
-//! Device memory and events that processes of one host share.
+//! Device memory and events shared by processes of one host.
 //!
-//! Exported objects are in a file of a directory that the processes have in common (`state::segment`). A
-//! handle contains only the file's random number and length, so it cannot refer to any other file. As
-//! with the real driver, the process that made a handle cannot open it, and only one context of a device
-//! can open memory. The errors for wrong handles were determined on an H200.
+//! An exported object is a file in a directory that the processes have in common
+//! (`state::segment`). A handle contains only the file's random number and length, so it cannot
+//! refer to any other file. As with the real driver, the process that created a handle cannot open
+//! it, and only one context of a device can open memory. The errors for invalid handles were
+//! determined on an H200.
 
 use std::ffi::c_uint;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ struct Ticket {
     bytes: u64,
 }
 
-/// Beginning of every handle, which distinguishes handles of this driver from other bytes.
+/// First bytes of every handle. They distinguish handles of this driver from other data.
 fn magic(content: Content) -> [u8; 8] {
     match content {
         Content::Memory => *b"wgipcmem",
@@ -46,7 +47,7 @@ impl Ticket {
         Bytes(out)
     }
 
-    /// Parses a handle; `None` if it is not a handle of this kind.
+    /// Parses a handle. Returns `None` if it is not a handle of this kind.
     fn read(handle: &Bytes<64>, content: Content) -> Option<Self> {
         let (mut number, mut bytes) = ([0; 16], [0; 8]);
         number.copy_from_slice(&handle.0[8..24]);
@@ -89,7 +90,7 @@ fn import(handle: &Bytes<64>) -> Res<u64> {
 }
 
 /// Ends one use of imported memory, in any context. The last use waits for work that may access the
-/// memory.
+/// memory, and releases it.
 fn close(base: Address) -> Res {
     let own = current()?;
     let ledger = &registry()?.ledger;

@@ -29,12 +29,12 @@ fn cooperative(attributes: &[LaunchAttribute]) -> Res<bool> {
             // Cluster and preferred cluster dimensions.
             4 | 11 if value[..3] != [1, 1, 1] => {
                 let [x, y, z, ..] = value;
-                let text = format!("a launch in thread block clusters of {x} × {y} × {z} blocks");
+                let text = format!("thread block clusters of {x} × {y} × {z} blocks are not supported");
                 return Err(lacks(&text));
             }
             // Events that fire within a launch, and device-side graph updates.
-            7 | 12 | 13 => return Err(lacks(&format!("launch attribute {}", attribute.id))),
-            // Hints, which change no result: access policy, synchronisation policy, cluster
+            7 | 12 | 13 => return Err(lacks(&format!("launch attribute {} is not supported", attribute.id))),
+            // Hints, which do not change any result: access policy, synchronisation policy, cluster
             // scheduling, overlap with the previous kernel, priority, memory domains, carveout.
             0 | 1 | 3..=6 | 8..=11 | 14 | 16 => {}
             _ => return Err(Code::INVALID_VALUE),
@@ -43,7 +43,7 @@ fn cooperative(attributes: &[LaunchAttribute]) -> Res<bool> {
     Ok(cooperative)
 }
 
-/// Returns the checked form of an extended launch configuration.
+/// Converts and checks an extended launch configuration.
 pub fn extended(config: &LaunchConfigC) -> Res<LaunchConfig> {
     let attributes = config.attributes.list(config.attribute_count as usize)?;
     Ok(LaunchConfig {

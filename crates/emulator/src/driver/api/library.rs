@@ -1,4 +1,4 @@
-//! Exported functions on libraries and their kernels.
+//! Exported functions for libraries and their kernels.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex};
@@ -14,8 +14,8 @@ use crate::driver::state::library::{Kernel, Library, function_of};
 use crate::driver::state::module::{self, global_of};
 use crate::driver::state::registry::{device, fresh, registry};
 
-/// Returns a kernel's function on a device: in the current context if that is on the device, otherwise in
-/// the device's primary context.
+/// Returns a kernel's function on a device. It is in the current context if that context is on the
+/// device, and otherwise in the device's primary context.
 fn function_on(kernel: Handle, dev: Device) -> Res<Arc<module::FunctionEntry>> {
     let device = device(dev)?;
     let own = current().ok().filter(|context| context.device.ordinal == device.ordinal);
@@ -29,7 +29,8 @@ fn function_on(kernel: Handle, dev: Device) -> Res<Arc<module::FunctionEntry>> {
 fn load(out: Out<Handle>, text: Result<String, Refusal>, jit: &Jit) -> Res {
     out.required()?;
     let registry = registry()?;
-    // Loaded once here, so that errors are reported now and the kernels' names are known.
+    // The image is loaded once here, so that errors are reported now and the kernels' names are
+    // known.
     let ordinal = current().map_or(0, |context| context.device.ordinal);
     let (module, text) = image::load(text, ordinal, jit)?;
     let library = fresh();

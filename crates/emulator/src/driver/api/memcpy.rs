@@ -26,16 +26,16 @@ fn peer(dst: (u64, Handle), src: (u64, Handle), bytes: usize, stream: Handle, wa
     flat((dst.0, Claim::Device), (src.0, Claim::Device), bytes, stream, wait)
 }
 
-/// One end of a copy of rows and layers, as its C description has it.
+/// One end of a copy of rows and layers, as the C structure describes it.
 struct End {
     kind: c_uint,
     host: usize,
     device: Address,
     array: Handle,
-    /// Bytes, rows and layers that are left out.
+    /// Offset of the copied region: bytes, rows and layers.
     at: [usize; 3],
     pitch: usize,
-    /// Rows of a layer; 0 for as many as are copied.
+    /// Number of rows per layer; 0 means the number of copied rows.
     rows: usize,
 }
 
@@ -68,7 +68,7 @@ impl End {
     }
 }
 
-/// Returns rows and layers of an array.
+/// Returns the side of a transfer that lies in an array.
 pub fn in_array(array: Handle, at: [u64; 3], size: [u64; 3]) -> Res<Side> {
     let array = registry()?.arrays.get(array)?;
     let [_, height, depth] = array.texels.extents;
@@ -81,7 +81,7 @@ pub fn in_array(array: Handle, at: [u64; 3], size: [u64; 3]) -> Res<Side> {
     Side::pitched(start, size, array.texels.pitches, Claim::Device)
 }
 
-/// Converts the C description of a copy of rows and layers to a transfer.
+/// Converts the C structure of a copy of rows and layers to a transfer.
 pub fn transfer_3d(copy: &Memcpy3D) -> Res<Transfer> {
     let size = [copy.width as u64, copy.height as u64, copy.depth as u64];
     if copy.src_lod != 0 || copy.dst_lod != 0 {
@@ -132,7 +132,8 @@ fn transfer_2d(copy: &Memcpy2D) -> Res<Transfer> {
     })
 }
 
-/// Copies `bytes` bytes between the first row of arrays, from an offset on, and memory.
+/// Copies `bytes` bytes between memory and the first row of an array from an offset on, or between
+/// two arrays.
 fn row(dst: RowEnd, src: RowEnd, bytes: usize, handle: Handle, wait: bool) -> Res {
     let size = [bytes as u64, 1, 1];
     let side = |end: RowEnd| match end {
@@ -158,7 +159,7 @@ pub fn fill(dst: Address, value: u32, element: u8, size: [usize; 2], pitch: usiz
     Fill { dst, pattern, element, width, height, pitch: pitch as u64 }
 }
 
-/// Memsets of device memory do not wait, whatever their name.
+/// Queues a memset. Memsets of device memory do not wait, even those without `Async` in their name.
 fn set(fill: Fill, handle: Handle) -> Res {
     fill.submit(&*stream(handle)?)
 }

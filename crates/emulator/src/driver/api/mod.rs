@@ -1,4 +1,4 @@
-//! The exported functions, which check arguments and work on `state`.
+//! The exported functions. They check their arguments and work on `state`.
 
 pub mod absent;
 pub mod alloc;

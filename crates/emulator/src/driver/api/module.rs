@@ -1,4 +1,4 @@
-//! Exported functions on modules and their functions.
+//! Exported functions for modules and their functions.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -97,7 +97,8 @@ api! {
     }
 
     fn cuFuncGetName(out: Out<*const c_char>, handle: Handle) {
-        // The function owns the name, as in the real driver: it is valid until the module is unloaded.
+        // As in the real driver, the function owns the name, which is valid until the module is
+        // unloaded.
         out.set(function(handle)?.name.as_ptr())
     }
 

@@ -1,4 +1,4 @@
-//! Exported functions on memory pools.
+//! Exported functions for memory pools.
 
 use std::ffi::c_uint;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ api! {
         }
         let pool = registry.pools.remove(handle)?;
         let device = device(pool.device as i32)?;
-        // A device always has a pool.
+        // A device always has a current pool.
         let _ = device.pool.compare_exchange(
             handle,
             device.default_pool,

@@ -1,4 +1,4 @@
-//! `cuGetProcAddress`: finds functions of this library by their names without version suffix.
+//! `cuGetProcAddress`: finds functions of this library by their names without a version suffix.
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -15,8 +15,8 @@ const TOO_OLD: c_uint = 2;
 /// Suffixes of the versions of a function, newest first.
 const SUFFIXES: [&str; 4] = ["_v4", "_v3", "_v2", ""];
 
-/// The CUDA versions that introduced a version of a function, for callers that request an older one. All
-/// other functions have been unchanged since before CUDA 11.
+/// The CUDA versions that introduced a version of a function, for callers that request an older
+/// CUDA version. All other functions are unchanged since before CUDA 11.
 const SINCE: &[(&str, c_int)] = &[
     ("cuCtxCreate_v3", 11040),
     ("cuCtxCreate_v4", 12050),
@@ -37,7 +37,7 @@ const SINCE: &[(&str, c_int)] = &[
     ("cuStreamGetCaptureInfo_v3", 12030),
 ];
 
-/// Returns the loader's handle of this library; 0 if the library is linked into a program.
+/// Returns the loader's handle of this library, or null if the library is linked into a program.
 fn own_library() -> *mut c_void {
     static OWN: OnceLock<usize> = OnceLock::new();
     *OWN.get_or_init(|| {
@@ -66,7 +66,7 @@ fn exported(name: &str) -> *mut c_void {
     unsafe { libc::dlsym(library, name.as_ptr()) }
 }
 
-/// Returns the newest version of a function that existed in a CUDA version.
+/// Returns the newest version of a function that `version` of CUDA contains.
 fn find(symbol: &str, version: c_int) -> (*mut c_void, c_uint) {
     let mut status = NOT_FOUND;
     if !symbol.starts_with("cu") {

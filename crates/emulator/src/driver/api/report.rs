@@ -1,4 +1,5 @@
-//! Exported functions besides the driver API: the report, its settings, and the variables of modules.
+//! Exported functions in addition to the driver API: the report, its settings, and the variables of
+//! modules.
 
 use std::ffi::{c_char, c_uint};
 use std::sync::atomic::Ordering;
@@ -9,15 +10,15 @@ use crate::driver::c::entry::{Out, guard};
 use crate::driver::state::module::variables_of;
 use crate::driver::state::registry::registry;
 
-/// The version of the emulator, NUL-terminated and constant.
+/// Returns the version of the emulator as a constant, NUL-terminated string.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorVersion() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
 
-/// Switches the sanitiser on (not 0) or off for later launches and allocations. Needs `cuInit`; returns a
-/// `CUresult`.
+/// Switches the sanitiser on (not 0) or off for later launches and allocations. Requires `cuInit`.
+/// Returns a `CUresult`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorSetSanitize(on: c_uint) -> u32 {
     guard("wgEmulatorSetSanitize", || {
@@ -28,8 +29,8 @@ pub extern "C" fn wgEmulatorSetSanitize(on: c_uint) -> u32 {
     })
 }
 
-/// Protects the allocation of device memory that contains an address from writes by kernels (`on` not 0),
-/// or ends the protection. A write is a fault, or with the sanitiser a finding. Returns a `CUresult`.
+/// Makes the allocation that contains an address read-only for kernels (`on` not 0), or writable
+/// again. A write by a kernel is a fault, or with the sanitiser a finding. Returns a `CUresult`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorSetReadOnly(address: Address, on: c_uint) -> u32 {
     guard("wgEmulatorSetReadOnly", || {
@@ -38,8 +39,8 @@ pub extern "C" fn wgEmulatorSetReadOnly(address: Address, on: c_uint) -> u32 {
     })
 }
 
-/// Switches the detailed counts on (not 0; the default) or off, which is faster. Needs `cuInit`; returns
-/// a `CUresult`.
+/// Switches the counts of memory traffic on (not 0; the default) or off, which is faster. Requires
+/// `cuInit`. Returns a `CUresult`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorSetCounting(on: c_uint) -> u32 {
     guard("wgEmulatorSetCounting", || {
@@ -48,9 +49,9 @@ pub extern "C" fn wgEmulatorSetCounting(on: c_uint) -> u32 {
     })
 }
 
-/// Takes the report of everything that has run since the last call: writes its JSON (UTF-8, no NUL) to
-/// `buffer` and returns its length. If `room` is too small, or `buffer` is null, the report stays and the
-/// function returns the needed length; 0 before `cuInit`.
+/// Takes the report of everything that has run since the last call: writes its JSON (UTF-8, no NUL)
+/// to `buffer` and returns its length. If `room` is too small or `buffer` is null, the report is
+/// kept and the function returns the needed length. Returns 0 before `cuInit`.
 ///
 /// # Safety
 /// `buffer` is null or valid for writing `room` bytes.
@@ -73,9 +74,9 @@ pub unsafe extern "C" fn wgEmulatorTakeReport(buffer: Out<u8>, room: usize) -> u
     length
 }
 
-/// Writes the state that a module keeps between launches as JSON (UTF-8, no NUL) to `buffer` and returns
-/// its length. If `room` is too small, or `buffer` is null, writes nothing and returns the needed length.
-/// Returns 0 if there is no such module.
+/// Describes the state that a module keeps between launches: writes JSON (UTF-8, no NUL) to
+/// `buffer` and returns its length. If `room` is too small or `buffer` is null, writes nothing and
+/// returns the needed length. Returns 0 if the module does not exist.
 ///
 /// # Safety
 /// `buffer` is null or valid for writing `room` bytes.

@@ -42,7 +42,7 @@ api! {
         let table = &registry()?.streams;
         let stream = table.get(handle)?;
         stream.forbid_capture()?;
-        // Queued work continues: the thread ends after it.
+        // Queued work continues. The thread ends after it.
         table.remove(handle)?;
         stream.queue.core.check()
     }

@@ -1,4 +1,4 @@
-//! Exported functions on texture objects of linear and pitched memory and of arrays.
+//! Exported functions for texture objects of linear memory, pitched memory and arrays.
 
 use std::ffi::c_uint;
 
@@ -22,7 +22,7 @@ const NORMALIZED: c_uint = 2;
 const ALIGNMENT: u64 = 512;
 const PITCH_ALIGNMENT: usize = 32;
 
-/// Largest extents of linear and of pitched memory.
+/// Maximum extents of linear and of pitched memory.
 const MAX_LINEAR: u64 = 1 << 28;
 const MAX_PITCHED: (usize, usize) = (131_072, 65_000);
 
@@ -36,7 +36,7 @@ fn mode(mode: c_uint) -> Res<AddressMode> {
     })
 }
 
-/// Returns the texels of linear or pitched memory, after the checks of the real driver.
+/// Returns the texels of linear or pitched memory. Applies the checks of the real driver.
 fn in_memory(resource: &ResourceDesc) -> Res<Texels> {
     let (texel, channels) = (texel(resource.format)?, resource.channels);
     if !matches!(channels, 1 | 2 | 4) || !resource.address.is_multiple_of(ALIGNMENT) {
@@ -81,7 +81,7 @@ fn in_memory(resource: &ResourceDesc) -> Res<Texels> {
     })
 }
 
-/// Converts the C descriptions of a texture, after the checks of the real driver.
+/// Converts the C structures of a texture. Applies the checks of the real driver.
 fn described(resource: &ResourceDesc, how: &TextureDesc) -> Res<Texture> {
     let is_known = matches!(resource.kind, ARRAY | LINEAR | PITCHED);
     if !is_known
@@ -96,7 +96,7 @@ fn described(resource: &ResourceDesc, how: &TextureDesc) -> Res<Texture> {
     };
     let is_float = matches!(texels.texel, TexelType::F16 | TexelType::F32);
     let (linear, as_integer) = (how.filter == 1, how.flags & AS_INTEGER != 0);
-    // Integers of 32 bits are read as they are.
+    // 32-bit integers are read unchanged.
     let is_wide = matches!(texels.texel, TexelType::U32 | TexelType::S32);
     let is_linear_memory = resource.kind == LINEAR;
     if how.filter > 1 || linear && (as_integer && !is_float || is_wide) {

@@ -224,8 +224,8 @@ pub struct ArrayDesc3D {
     pub flags: c_uint,
 }
 
-/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The first of them is the handle
-/// of an array, too.
+/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The
+/// first of them is also the handle of an array.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ResourceDesc {
@@ -233,7 +233,7 @@ pub struct ResourceDesc {
     pub address: Address,
     pub format: c_uint,
     pub channels: c_uint,
-    /// Bytes of linear memory, texels of a row of pitched memory.
+    /// Bytes of linear memory, or texels per row of pitched memory.
     pub width: usize,
     pub height: usize,
     pub pitch: usize,
@@ -242,7 +242,7 @@ pub struct ResourceDesc {
 }
 
 impl ResourceDesc {
-    /// Returns the handle, where the resource is an array.
+    /// Returns the handle, if the resource is an array.
     pub fn array(&self) -> Handle {
         self.address as Handle
     }

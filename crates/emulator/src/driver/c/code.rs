@@ -11,7 +11,8 @@ pub type Res<T = ()> = Result<T, Code>;
 
 macro_rules! codes {
     ($($value:literal $ident:ident $name:literal $text:literal;)*) => {
-        // The whole table is kept, so that every code has its name whether or not it is returned.
+        // The table is complete, so that every code has a name even if the emulator never returns
+        // it.
         #[allow(dead_code)]
         impl Code {
             $(pub const $ident: Code = Code($value);)*
@@ -192,12 +193,12 @@ fn entry(code: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     TABLE.binary_search_by_key(&code, |row| row.0).ok().map(|index| &TABLE[index])
 }
 
-/// Returns the NUL-terminated name of a code (`CUDA_ERROR_…`); `None` for an unknown code.
+/// Returns the NUL-terminated name of a code (`CUDA_ERROR_…`), or `None` for an unknown code.
 pub fn name(code: u32) -> Option<*const c_char> {
     entry(code).map(|row| row.1.as_ptr())
 }
 
-/// Returns the NUL-terminated text of a code; `None` for an unknown code.
+/// Returns the NUL-terminated text of a code, or `None` for an unknown code.
 pub fn text(code: u32) -> Option<*const c_char> {
     entry(code).map(|row| row.2.as_ptr())
 }

@@ -1,10 +1,10 @@
-//! The C boundary: the wrapper of all exported functions, and the argument types that carry raw pointers
-//! from C into safe code.
+//! The C boundary: the wrapper of all exported functions, and the argument types that pass raw
+//! pointers from C to safe code.
 //!
-//! An exported function is `unsafe extern "C"`: its caller guarantees what the CUDA documentation of that
-//! function requires of its pointers (each one null or valid for what is read or written through it).
-//! Only that caller creates values of the types below, by passing them through the C ABI. They inherit
-//! the guarantee, so their methods may be safe. They check for null.
+//! An exported function is `unsafe extern "C"`: its caller guarantees what the CUDA documentation
+//! of that function requires of its pointers. Each is null or valid for the data read or written
+//! through it. Values of the types below are created only by that caller, by passing them through
+//! the C ABI. They inherit the guarantee, so their methods may be safe. They check for null.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_void};
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::code::{Code, Res};
 
-/// Runs the body of an exported function. No panic crosses into C.
+/// Runs the body of an exported function. A panic is caught and does not cross into C.
 pub fn guard(name: &str, body: impl FnOnce() -> Res) -> u32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Code::SUCCESS.0,
@@ -48,11 +48,11 @@ macro_rules! api {
 }
 pub(crate) use api;
 
-/// Declares exported functions that this emulator does not support. They return `NOT_SUPPORTED`, so that
-/// a caller gets an error that it can report instead of a missing symbol.
+/// Declares exported functions that the emulator does not support. They return `NOT_SUPPORTED`, so
+/// that a caller gets an error that it can report, not a missing symbol.
 ///
-/// The arguments are not declared because they are not read; in the C calling conventions of this
-/// platform the caller cleans up.
+/// The arguments are not declared because they are not read. In the C calling conventions of this
+/// platform the caller removes them from the stack.
 macro_rules! refused {
     ($($name:ident)*) => {$(
         #[unsafe(no_mangle)]
@@ -80,7 +80,7 @@ impl<T: Copy> Out<T> {
         self.0.is_null()
     }
 
-    /// Stores the result; a null pointer is the caller's error.
+    /// Stores the result. A null pointer is an error of the caller.
     pub fn set(self, value: T) -> Res {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
@@ -98,7 +98,7 @@ impl<T: Copy> Out<T> {
         }
     }
 
-    /// Fails in advance, before anything is created, where `set` would fail.
+    /// Fails before anything is created if `set` would fail later.
     pub fn required(self) -> Res {
         if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
@@ -115,7 +115,7 @@ impl<T: Copy> Out<T> {
         Ok(())
     }
 
-    /// Returns the output for an element of an array.
+    /// Returns the output for one element of an array.
     pub fn at(self, index: usize) -> Out<T> {
         Out(self.0.wrapping_add(index))
     }
@@ -132,7 +132,7 @@ impl<T: Copy> Out<T> {
         Out(address as *mut T)
     }
 
-    /// Reads the value that the caller stored there (an in-out argument).
+    /// Reads the value that the caller stored there, for an in-out argument.
     pub fn get(self) -> Res<T> {
         In(self.0.cast_const()).get()
     }
@@ -175,7 +175,7 @@ impl<T: Copy> In<T> {
         In(std::ptr::null())
     }
 
-    /// Returns the argument for an element of an array.
+    /// Returns the argument for one element of an array.
     pub fn at(self, index: usize) -> In<T> {
         In(self.0.wrapping_add(index))
     }
@@ -201,7 +201,7 @@ impl<T: Copy> In<T> {
     }
 }
 
-/// Upper bound for the length of an argument list of this API; a larger count is a caller's error.
+/// Maximum length of an argument list of this API. A larger count is an error of the caller.
 const MAX_LIST: usize = 1 << 20;
 
 /// A NUL-terminated string argument.
@@ -210,7 +210,7 @@ const MAX_LIST: usize = 1 << 20;
 pub struct Text(*const c_char);
 
 impl Text {
-    /// Returns the string, which must be UTF-8 (names and paths of this API are).
+    /// Returns the string, which must be UTF-8. Names and paths of this API are.
     pub fn get(self) -> Res<String> {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
@@ -230,7 +230,7 @@ pub fn write_text(to: Out<c_char>, len: usize, text: &[u8]) -> Res {
     to.fill(len, text[..kept].iter().map(|&byte| byte as c_char).chain([0]))
 }
 
-/// Copies `bytes` bytes of host memory out of a pointer that a caller passed as `const void *`.
+/// Copies `bytes` bytes of host memory from a pointer that a caller passed as `const void *`.
 ///
 /// # Safety
 /// `from` is valid for reading `bytes` bytes.
@@ -241,8 +241,8 @@ pub unsafe fn host_bytes(from: *const c_void, bytes: usize) -> Vec<u8> {
     copy
 }
 
-/// Locks a mutex. A panic elsewhere was reported there and left the data consistent (no critical section
-/// of this crate calls foreign code), so a poisoned lock is still usable.
+/// Locks a mutex. A poisoned lock is still usable: the panic was reported elsewhere and left the
+/// data consistent, because no critical section of this crate calls foreign code.
 pub fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

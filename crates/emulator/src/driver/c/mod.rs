@@ -1,4 +1,4 @@
-//! The C boundary: types, codes and the wrapper of exported functions, as `cuda.h` has them.
+//! The C boundary: types, codes and the wrapper of exported functions, as in `cuda.h`.
 
 pub mod abi;
 pub mod code;

@@ -12,14 +12,16 @@ const LAYERED: u32 = 1;
 const SURFACE: u32 = 2;
 const GATHER: u32 = 8;
 
-/// Bytes that the distance of rows is a multiple of, so that data of any size are aligned in each.
+/// Bytes of which the distance between rows is a multiple, so that data of any size are aligned in
+/// each row.
 const ROW_UNIT: u64 = 32;
 
-/// Largest extents of arrays of one, two and three dimensions, and of layers of two dimensions with their number.
+/// Maximum extents of arrays of one, two and three dimensions, and of layered arrays with their
+/// number of layers.
 pub const MAX_EXTENTS: [[u64; 3]; 4] =
     [[131_072, 1, 1], [131_072, 65_536, 1], [16_384; 3], [32_768, 32_768, 2048]];
 
-/// Largest width of an array of one dimension that surfaces access.
+/// Maximum width of a one-dimensional array that surfaces access.
 const MAX_SURFACE_LINE: u64 = 32_768;
 
 /// An array.
@@ -45,7 +47,7 @@ pub fn texel(format: u32) -> Res<TexelType> {
 }
 
 impl Array {
-    /// Returns the texels of an array whose memory begins at 0, and their size in bytes.
+    /// Returns the texels of an array whose memory begins at address 0, and their size in bytes.
     pub fn laid_out(description: &ArrayDesc3D) -> Res<(Texels, usize)> {
         let ArrayDesc3D { width, height, depth, format, channels, flags } = *description;
         if flags & !(LAYERED | SURFACE | GATHER) != 0 {
@@ -69,7 +71,7 @@ impl Array {
         if !fits || !matches!(channels, 1 | 2 | 4) {
             return Err(Code::INVALID_VALUE);
         }
-        // Far below 2^64: at most 2^17 texels of 2^4 bytes, times 2^16 or 2^28 rows.
+        // The product is far below 2^64: at most 2^17 texels of 2^4 bytes, times 2^16 or 2^28 rows.
         let row = extents[0] * u64::from(texel.bytes()) * u64::from(channels);
         let row = row.next_multiple_of(ROW_UNIT);
         let slice = row * extents[1];
@@ -86,7 +88,8 @@ impl Array {
         Ok((texels, bytes))
     }
 
-    /// Releases an array once the work that may use it is done. Objects over it then find no memory.
+    /// Releases an array after the work that may use it is done. Accesses through remaining objects
+    /// of the array then fail.
     pub fn destroy(handle: Handle) -> Res {
         let context = current()?;
         let registry = registry()?;
@@ -98,7 +101,7 @@ impl Array {
         registry.ledger.release(array.texels.base)
     }
 
-    /// Size of a row without what follows up to the next, bytes.
+    /// Size of a row without padding, bytes.
     pub fn row_bytes(&self) -> u64 {
         self.texels.extents[0] * self.texels.bytes()
     }

@@ -1,4 +1,4 @@
-//! The device attribute table (`CUdevice_attribute`).
+//! The table of device attributes (`CUdevice_attribute`).
 
 use std::ffi::{c_int, c_uint};
 
@@ -8,14 +8,14 @@ use super::device::{DeviceInfo, SM_COUNT};
 pub const CC_MAJOR: c_uint = 75;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
 pub const CC_MINOR: c_uint = 76;
-/// Threads per block of any kernel.
+/// Maximum number of threads per block of any kernel.
 pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
-/// Shared memory per block without opting in, in bytes.
+/// Shared memory per block without opt-in, bytes.
 pub const SHARED_PER_BLOCK: u32 = 48 << 10;
-/// Registers per multiprocessor and per block.
+/// Number of registers per multiprocessor and per block.
 pub const REGISTERS: u32 = 65536;
 
-/// Returns the value of an attribute; `None` for an unknown number.
+/// Returns the value of an attribute, or `None` for an unknown number.
 ///
 /// Clusters, cubes and mipmaps are not emulated: their limits are 0.
 pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
@@ -38,7 +38,8 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         15 | 31 | 41 => 1,
         16 => SM_COUNT as c_int,
         19 => 1,
-        // Textures and surfaces in arrays: one dimension, two, three, and layers of one and two.
+        // Textures and surfaces in arrays: one, two and three dimensions, and layers of one and two
+        // dimensions.
         21 | 22 | 56 => 131_072,
         23 | 57 => 65_536,
         24..=26 | 58..=60 => 16_384,
@@ -60,7 +61,8 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         78..=80 => 1,
         81 => arch.shared_per_sm as c_int,
         83 => 1,
-        // Host atomics are native (one memory), and both sides may use managed memory at the same time.
+        // Host atomics are native (there is one memory), and both sides may use managed memory
+        // concurrently.
         86 | 89 => 1,
         87 => 2,
         90 | 91 => 1,
@@ -72,9 +74,9 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         111 => arch.shared_reserved as c_int,
         113 => 1,
         115 => 1,
-        // Events shared by processes, and one domain of memory synchronisation.
+        // Events can be shared by processes, and there is one domain of memory synchronisation.
         125 | 126 => 1,
-        // NUMA node of the device's memory and of its host: none.
+        // NUMA node of the device's memory and of its host: not available.
         131 | 134 => -1,
         _ => 0,
     })

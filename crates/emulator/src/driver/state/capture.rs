@@ -1,7 +1,8 @@
-//! Stream capture: operations on a stream become nodes of a graph instead.
+//! Stream capture: operations on a stream become nodes of a graph instead of being executed.
 //!
-//! Each stream of a capture remembers the nodes that its next node depends on. An event recorded in a
-//! capture refers to those nodes; another stream that waits for it joins the capture.
+//! For each stream, a capture stores the nodes that the stream's next node depends on. An event
+//! recorded in a capture refers to those nodes. Another stream that waits for the event joins the
+//! capture.
 
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,7 @@ const NONE: c_uint = 0;
 pub const ACTIVE: c_uint = 1;
 const INVALIDATED: c_uint = 2;
 
-/// A stream's state in a capture, shared between the stream and the capture.
+/// A stream's state in a capture. The stream and the capture share it.
 pub type Slot = Arc<Mutex<Option<Capturing>>>;
 
 pub struct Capture {
@@ -105,7 +106,7 @@ pub fn record(stream: &Stream, task: Task) -> Res {
     Ok(())
 }
 
-/// Gives memory that was allocated during a capture to its graph.
+/// Makes the graph the owner of memory that was allocated during its capture.
 pub fn record_allocation(stream: &Stream, base: u64) -> Res {
     let slot = lock(&stream.capturing);
     let capture = slot.as_ref().ok_or(Code::ILLEGAL_STATE)?.capture.clone();
@@ -126,8 +127,8 @@ pub fn invalidate(stream: &Stream) -> Res {
     }
 }
 
-/// Fails if a blocking stream captures: the legacy stream waits for blocking streams, and cannot wait for
-/// one that captures.
+/// Fails if a blocking stream is capturing: the legacy stream waits for blocking streams, and
+/// cannot wait for a capturing one.
 pub fn forbid_legacy(context: &Context) -> Res {
     if context.blocking_captures.load(Ordering::Acquire) > 0 {
         return Err(Code::STREAM_CAPTURE_IMPLICIT);
@@ -135,7 +136,7 @@ pub fn forbid_legacy(context: &Context) -> Res {
     Ok(())
 }
 
-/// Returns the nodes that an event recorded now would refer to; `None` outside captures.
+/// Returns the nodes that an event recorded now would refer to, or `None` outside captures.
 pub fn mark(stream: &Stream) -> Res<Option<Mark>> {
     match &*lock(&stream.capturing) {
         Some(capturing) => {

@@ -1,7 +1,7 @@
-//! Contexts: their state, the current one of each thread, and their destruction.
+//! Contexts: their state, the current context of each thread, and their destruction.
 //!
-//! A kernel that faults leaves its error in the context, and from then on every call that needs the
-//! context returns it, until the context is destroyed. Other contexts are not affected.
+//! A kernel that faults leaves its error in the context. From then on every call that needs the
+//! context returns this error, until the context is destroyed. Other contexts are not affected.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_uint};
@@ -18,19 +18,19 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 
 unsafe extern "C" {
-    /// Standard output of the C library, which the `libc` crate lacks.
+    /// Standard output of the C library, which the `libc` crate does not declare.
     static stdout: *mut libc::FILE;
 }
 
-/// The part of a context that its streams' threads need.
+/// The part of a context that the threads of its streams need.
 pub struct Core {
     pub device: &'static DeviceInfo,
     /// The first error of work in this context, 0 for none.
     error: AtomicU32,
-    /// Makes running kernels stop; set when another kernel has failed.
+    /// Stops running kernels; set when another kernel has failed.
     pub cancel: AtomicBool,
     pub limits: Mutex<Limits>,
-    /// Output of kernels that has not been written to standard output yet.
+    /// Output of kernels that is not yet written to standard output.
     printed: Mutex<Vec<u8>>,
 }
 
@@ -58,12 +58,12 @@ impl Core {
         }
     }
 
-    /// Returns the sticky error as the result of a call.
+    /// Returns the sticky error of the context, if any.
     pub fn check(&self) -> Res {
         self.failed().map_or(Ok(()), Err)
     }
 
-    /// Stores a line that a kernel printed. The buffer is bounded: a line that does not fit is dropped.
+    /// Stores text that a kernel printed. The buffer is bounded: text that does not fit is dropped.
     pub fn print(&self, text: &[u8]) {
         let capacity = lock(&self.limits).printf_bytes;
         let mut printed = lock(&self.printed);
@@ -72,13 +72,14 @@ impl Core {
         }
     }
 
-    /// Writes the output of kernels to C's standard output, so that it is in order with the output of the
-    /// program itself, in C or C++.
+    /// Writes the output of kernels to C's standard output, so that it is in order with the output
+    /// of the program itself.
     pub fn flush_printf(&self) {
         let text = std::mem::take(&mut *lock(&self.printed));
         if !text.is_empty() {
             // If standard output is closed, the text is lost, as with the real driver.
-            // SAFETY: the C library's own stream, which it locks; the text has the given length.
+            // SAFETY: the stream belongs to the C library, which locks it; the text has the given
+            // length.
             unsafe {
                 libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
                 libc::fflush(stdout);
@@ -95,13 +96,14 @@ pub struct Context {
     pub flags: AtomicU32,
     pub cache_config: AtomicU32,
     pub legacy: Arc<Stream>,
-    /// All streams, for synchronisation, and in the next field those that the legacy stream waits for.
+    /// Queues of all streams, for synchronisation. The next field has the queues that the legacy
+    /// stream waits for.
     streams: Mutex<Vec<Weak<Queue>>>,
     blocking: Mutex<Vec<Weak<Queue>>>,
-    /// Held while a task gets its implicit dependencies and its position.
+    /// Held while a task receives its implicit dependencies and its position in the queue.
     pub order: Mutex<()>,
-    /// Number of streams that capture; the next field counts those of them that the legacy stream waits
-    /// for.
+    /// Number of capturing streams. The next field counts those among them that the legacy stream
+    /// waits for.
     pub captures: AtomicUsize,
     pub blocking_captures: AtomicUsize,
     /// Contexts whose memory this context may access.
@@ -159,7 +161,7 @@ impl Context {
         points.iter().for_each(Point::wait);
     }
 
-    /// Like [`Self::finish`]; also writes the output of kernels.
+    /// Like [`Self::finish`]; also writes the kernels' output.
     pub fn drain(&self) {
         self.finish();
         self.core.flush_printf();
@@ -188,17 +190,17 @@ fn unfinished(list: &[Weak<Queue>]) -> Vec<Point> {
 }
 
 thread_local! {
-    /// The current context of this thread, 0 for none. It exists to the thread's very end: objects of a
-    /// program release their memory after everything that has a destructor is gone.
+    /// The current context of this thread, 0 for none. It has no destructor, because objects of a
+    /// program may release their memory after all thread-local destructors have run.
     static TOP: Cell<Handle> = const { Cell::new(0) };
-    /// The contexts below it; the last is the next.
+    /// The contexts below it; the last becomes current next.
     static BELOW: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Upper bound for nested contexts; a deeper stack is a leak of the caller.
+/// Maximum number of nested contexts. A deeper stack indicates a leak in the caller.
 const MAX_STACK: usize = 4096;
 
-/// Returns the context of a handle; fails if it was destroyed.
+/// Returns the context of a handle. Fails if it was destroyed.
 pub fn context(handle: Handle) -> Res<Arc<Context>> {
     registry()?.contexts.find(handle).ok_or(Code::INVALID_CONTEXT)
 }
@@ -208,7 +210,7 @@ pub fn current_handle() -> Handle {
     TOP.get()
 }
 
-/// Returns the current context, failed or not.
+/// Returns the current context, even if it has failed.
 pub fn current_any() -> Res<Arc<Context>> {
     let registry = registry()?;
     match current_handle() {
@@ -286,7 +288,7 @@ pub fn retain_primary(device: &'static DeviceInfo) -> Res<Handle> {
     Ok(handle)
 }
 
-/// Ends a use of the primary context, or all uses.
+/// Ends one use of the primary context, or all uses.
 pub fn release_primary(device: &'static DeviceInfo, all: bool) -> Res {
     let mut primary = lock(&device.primary);
     if primary.retained == 0 && !all {
@@ -299,7 +301,7 @@ pub fn release_primary(device: &'static DeviceInfo, all: bool) -> Res {
     Ok(())
 }
 
-/// Destroys a context: waits for its work, then releases everything that was created in it.
+/// Destroys a context: waits for its work, then releases all objects that were created in it.
 pub fn destroy(handle: Handle) -> Res {
     let registry = registry()?;
     let context = registry.contexts.remove(handle).map_err(|_| Code::INVALID_CONTEXT)?;

@@ -1,9 +1,9 @@
 //! Copies and fills between device, pinned and pageable memory.
 //!
-//! As with the real driver, the address determines the kind of memory: a host function argument may be in
-//! pinned memory. Addresses outside all allocations are pageable memory of the host. An asynchronous copy
-//! *from* pageable memory has read it when the call returns, and one *to* pageable memory has finished;
-//! only copies of pinned and device memory continue afterwards.
+//! As with the real driver, the address determines the kind of memory: a pointer to host memory may
+//! point to pinned memory. Addresses outside all allocations are pageable memory of the host. When
+//! the call returns, an asynchronous copy *from* pageable memory has read it, and one *to* pageable
+//! memory has finished. Only copies between pinned and device memory continue afterwards.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::task::{Fill, Task};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::host_bytes;
 
-/// Maximum size of pageable memory that is copied aside; for larger copies the call waits for the stream.
+/// Maximum size of pageable memory that is staged. For larger copies the call waits for the stream.
 const STAGED: u64 = 64 << 10;
 /// Number of bytes moved at a time between host memory and device memory.
 const CHUNK: usize = 1 << 20;
@@ -36,7 +36,7 @@ pub struct Side {
     /// Distance between rows in bytes; the next field is the distance between layers.
     pub pitch: u64,
     pub layer: u64,
-    /// Whether this is pageable host memory, which `Memory` does not know.
+    /// Whether this is pageable host memory, which `Memory` does not contain.
     pub pageable: bool,
 }
 
@@ -55,7 +55,7 @@ impl Side {
         Side::pitched(at, [bytes, 1, 1], [bytes, bytes], claim)
     }
 
-    /// Returns rows and layers. Checks that all of them are in one allocation, if any are.
+    /// Returns rows and layers. Checks that they are within one allocation if they begin in one.
     pub fn pitched(at: u64, size: [u64; 3], steps: [u64; 2], claim: Claim) -> Res<Side> {
         let [width, height, depth] = size;
         let [pitch, layer] = steps;
@@ -96,7 +96,7 @@ impl Transfer {
         self.width == 0 || self.height == 0 || self.depth == 0
     }
 
-    /// Performs the copy. The caller has waited for everything that must precede it.
+    /// Performs the copy. The caller has waited for all work that must precede it.
     pub fn run(&self) -> Res {
         for layer in 0..self.depth {
             for row in 0..self.height {
@@ -133,7 +133,8 @@ impl Transfer {
         }
     }
 
-    /// Queues the copy in a stream. `wait` makes it synchronous for the caller, whatever the memory.
+    /// Queues the copy in a stream. With `wait` the call waits for it, regardless of the kind of
+    /// memory.
     pub fn submit(self, stream: &Stream, wait: bool) -> Res {
         if self.is_empty() {
             return Ok(());

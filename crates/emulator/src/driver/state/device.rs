@@ -1,8 +1,8 @@
 //! The emulated devices: their number, kind and attributes.
 //!
-//! All devices are alike. Their attributes are those of a small GPU of the chosen compute capability and
-//! do not depend on the host, so that occupancy and counts are the same everywhere; only the memory size
-//! does (it must fit the host). Clocks and bus width are nominal: the emulator does not model speed.
+//! All devices are alike. Their attributes are those of a small GPU of the chosen compute
+//! capability. Only the memory size depends on the host, so that occupancy and counts are the same
+//! everywhere. Clocks and bus width are nominal: the emulator does not model speed.
 
 use std::ffi::c_uint;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::driver::c::abi::Handle;
 pub const SM_COUNT: u32 = 16;
 /// Maximum number of devices of a process.
 const MAX_DEVICES: u32 = 16;
-/// Maximum memory of an emulated device, unless the environment sets another size.
+/// Maximum memory of an emulated device unless the environment sets a size, bytes.
 const MAX_MEMORY: u64 = 16 << 30;
 
 /// The limits that differ between compute capabilities (CUDA C++ programming guide, table of
@@ -68,7 +68,7 @@ pub struct DeviceInfo {
     pub default_pool: Handle,
     /// The pool that `cuMemAllocAsync` allocates from.
     pub pool: AtomicUsize,
-    /// Handle of the primary context, which stays the same after a reset.
+    /// Handle of the primary context; it stays the same after a reset.
     pub primary_handle: Handle,
     pub primary: Mutex<Primary>,
 }
@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-/// Returns the memory of the host in bytes; if unknown, twice the cap of a device's memory.
+/// Returns the memory of the host, or if it is unknown, twice [`MAX_MEMORY`]; bytes.
 fn host_memory() -> u64 {
     let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|table| {
         let line = table.lines().find(|line| line.starts_with("MemTotal:"))?;
@@ -117,7 +117,7 @@ fn host_memory() -> u64 {
 }
 
 impl DeviceInfo {
-    /// Returns the devices according to the settings.
+    /// Creates the devices according to the settings.
     pub fn all(settings: &Settings) -> Vec<DeviceInfo> {
         (0..settings.devices)
             .map(|ordinal| {

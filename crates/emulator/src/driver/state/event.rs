@@ -1,4 +1,4 @@
-//! Events: marks in streams, with the time at which the stream reached them.
+//! Events: positions in streams, with the time at which the stream reached them.
 
 use std::ffi::c_uint;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,16 +21,16 @@ pub const BLOCKING_SYNC: c_uint = 1;
 pub const DISABLE_TIMING: c_uint = 2;
 pub const INTERPROCESS: c_uint = 4;
 
-/// Time at which a stream reached a record of an event, on the host's monotonic clock.
+/// Time at which a stream reached an event record, on the host's monotonic clock.
 #[derive(Default)]
 pub struct Stamp {
     time: OnceLock<Instant>,
-    /// Notifies the other processes, if they share the event.
+    /// Notifies the other processes if they share the event.
     signal: Mutex<Option<Signal>>,
 }
 
 impl Stamp {
-    /// Stores the time of the first call, which is the one call of the record's task.
+    /// Stores the time of the first call. The record's task calls it once.
     pub fn set(&self) {
         let mut signal = lock(&self.signal);
         self.time.get_or_init(Instant::now);
@@ -46,7 +46,7 @@ impl Stamp {
     }
 }
 
-/// Where an event was last recorded.
+/// The last record of an event.
 #[derive(Clone, Default)]
 enum Last {
     #[default]
@@ -54,40 +54,40 @@ enum Last {
     Stream {
         point: Point,
         stamp: Arc<Stamp>,
-        /// The record's ticket among those of all processes; 0 for an event of this process only.
+        /// The record's ticket, counted over all processes; 0 for an event that is not shared.
         ticket: u64,
     },
-    /// A stream of another process.
+    /// Recorded in a stream of another process.
     Elsewhere(SharedMark),
-    /// A capture: the event refers to nodes of a graph.
+    /// Recorded in a capture: the event refers to nodes of a graph.
     Capture(Mark),
 }
 
 pub struct Event {
     pub context: Handle,
     flags: c_uint,
-    /// Where this process last recorded the event.
+    /// The last record of the event by this process.
     last: Mutex<Last>,
-    /// State shared with other processes, if any have the event.
+    /// State shared with other processes, if the event is shared.
     shared: OnceLock<Arc<Shared>>,
     /// Held while the event is recorded or exported.
     changing: Mutex<()>,
 }
 
 impl Event {
-    /// Returns an event that was never recorded.
+    /// Creates an event that was never recorded.
     pub fn new(context: Handle, flags: c_uint) -> Self {
         let (last, shared, changing) = Default::default();
         Event { context, flags, last, shared, changing }
     }
 
-    /// Returns an event of another process. It has no time, and cannot be exported again.
+    /// Creates an event for one of another process. It has no time, and cannot be exported again.
     pub fn imported(context: Handle, shared: Arc<Shared>) -> Self {
         let event = Event::new(context, DISABLE_TIMING);
         Event { shared: OnceLock::from(shared), ..event }
     }
 
-    /// Returns where the event was last recorded, by any process.
+    /// Returns the last record of the event, by any process.
     fn last(&self) -> Last {
         let own = lock(&self.last).clone();
         let known = match own {
@@ -153,7 +153,8 @@ impl Event {
         }
     }
 
-    /// Returns the time of the event's record; `None` for an event that was never recorded.
+    /// Returns the time of the event's last record, or `None` if this process did not record it
+    /// last.
     fn stamp(&self) -> Res<Option<Arc<Stamp>>> {
         match self.last() {
             Last::Stream { stamp, .. } => Ok(Some(stamp)),

@@ -1,4 +1,4 @@
-//! Attributes of a function, and how many of its blocks a multiprocessor holds.
+//! Attributes of a function, and the number of its blocks that fit on a multiprocessor.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::Ordering;
@@ -21,26 +21,26 @@ pub fn default_dynamic(function: &Function) -> u32 {
     SHARED_PER_BLOCK.saturating_sub(function.static_shared_bytes())
 }
 
-/// Returns the largest block that the function can be launched with, limited by its own bound and its
-/// registers.
+/// Returns the maximum number of threads per block for the function. Its launch bound and its
+/// registers limit it.
 pub fn max_threads(function: &Function) -> u32 {
     let most = warps_by_registers(function) * 32;
     function.max_threads().min(most).min(MAX_THREADS_PER_BLOCK)
 }
 
-/// Returns the number of warps whose registers fit a multiprocessor: each of the four schedulers has a
-/// quarter.
+/// Returns the number of warps whose registers fit on a multiprocessor. Each of its four schedulers
+/// has a quarter of the registers.
 fn warps_by_registers(function: &Function) -> u32 {
     REGISTERS / 4 / registers_per_warp(function) * 4
 }
 
-/// Returns the maximum number of registers per thread in a block of that size.
+/// Returns the maximum number of registers per thread in a block of `threads` threads.
 pub fn registers_for(threads: u32) -> u32 {
     let warps = threads.div_ceil(32).div_ceil(4).max(1);
     (REGISTERS / 4 / warps / 32 / 8 * 8).min(255)
 }
 
-/// Returns the registers of a warp, which are allotted in units of 256.
+/// Returns the number of registers of a warp, which are allocated in units of 256.
 fn registers_per_warp(function: &Function) -> u32 {
     (function.registers().clamp(1, 255) * 32).next_multiple_of(256)
 }
@@ -60,7 +60,7 @@ pub fn attribute(entry: &FunctionEntry, which: c_uint) -> Res<c_int> {
         2 => function.const_bytes() as c_int,
         3 => function.local_bytes() as c_int,
         4 => function.registers() as c_int,
-        // The virtual architecture, whatever the version of the language.
+        // The PTX target architecture, regardless of the PTX version.
         5 => function.target_sm() as c_int,
         6 => {
             let arch = context(entry.context)?.device.arch;
@@ -93,7 +93,7 @@ pub fn set_attribute(entry: &FunctionEntry, which: c_uint, value: c_int) -> Res 
         }
         14 if value == 0 => Ok(()),
         10..=15 => {
-            let text = format!("{}: attributes of thread block clusters", entry.function.name());
+            let text = format!("{}: thread block clusters are not supported", entry.function.name());
             registry()?.reports.message("launch", &text);
             Err(Code::NOT_SUPPORTED)
         }
@@ -101,8 +101,8 @@ pub fn set_attribute(entry: &FunctionEntry, which: c_uint, value: c_int) -> Res 
     }
 }
 
-/// Returns how many blocks of the function one multiprocessor holds at once: the least of the limits by
-/// threads, block slots, registers and shared memory.
+/// Returns the number of blocks of the function that one multiprocessor holds at a time: the
+/// minimum of the limits by threads, block slots, registers and shared memory.
 pub fn blocks_per_sm(arch: &Arch, function: &Function, threads: u32, dynamic: u64) -> u32 {
     if threads == 0 || threads > max_threads(function) {
         return 0;
@@ -116,14 +116,16 @@ pub fn blocks_per_sm(arch: &Arch, function: &Function, threads: u32, dynamic: u6
     u64::from(most).min(by_shared) as u32
 }
 
-/// Returns the shared memory that a block occupies, including the system's, rounded up to whole units.
+/// Returns the shared memory that a block occupies, including the part reserved by the system,
+/// rounded up to allocation units.
 fn shared_per_block(arch: &Arch, function: &Function, dynamic: u64) -> u64 {
     let unit = if arch.major >= 8 { 128 } else { 256 };
     let used = u64::from(function.static_shared_bytes()) + dynamic;
     (used.saturating_add(u64::from(arch.shared_reserved))).next_multiple_of(unit)
 }
 
-/// Returns the dynamic shared memory per block with which `blocks` blocks still fit a multiprocessor.
+/// Returns the maximum dynamic shared memory per block with which `blocks` blocks still fit on a
+/// multiprocessor.
 pub fn dynamic_for(arch: &Arch, function: &Function, blocks: u32) -> u64 {
     let unit = if arch.major >= 8 { 128 } else { 256 };
     let share = u64::from(arch.shared_per_sm) / u64::from(blocks.max(1)) / unit * unit;

@@ -1,7 +1,7 @@
 //! Graphs: nodes with dependencies, and the executable form that a stream runs.
 //!
-//! A launch of a graph is one task of its stream. It runs the nodes one after another in an order that
-//! respects the dependencies. Each node already uses all cores.
+//! A launch of a graph is one task of its stream. The task runs the nodes one after another in an
+//! order that respects the dependencies. Each node already uses all cores.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +39,8 @@ pub struct NodeId {
     pub graph: Handle,
 }
 
-/// Memory that was allocated while a graph was captured. It lives as long as any object made from the
-/// capture, at a fixed address, so that every replay finds it.
+/// Memory that was allocated while a graph was captured. It exists at a fixed address as long as
+/// any object made from the capture, so that every replay can use it.
 #[derive(Default)]
 struct Allocations(Mutex<Vec<u64>>);
 
@@ -48,13 +48,13 @@ impl Drop for Allocations {
     fn drop(&mut self) {
         let Ok(registry) = registry() else { return };
         for base in std::mem::take(&mut *lock(&self.0)) {
-            // If its context is destroyed, the memory is already gone.
+            // If its context is destroyed, the memory is already released.
             let _ = registry.ledger.release(base);
         }
     }
 }
 
-/// Maximum number of nodes of a graph, which bounds its memory.
+/// Maximum number of nodes of a graph, to bound its memory.
 const MAX_NODES: usize = 1 << 20;
 
 impl Graph {
@@ -117,7 +117,7 @@ impl Graph {
         state.nodes.iter().all(|node| seen.contains(&node.handle))
     }
 
-    /// Returns a copy with separate nodes.
+    /// Returns a copy whose nodes have separate handles.
     pub fn copy(&self, own: Handle) -> Res<Graph> {
         let nodes = self.nodes();
         let renamed: HashMap<Handle, Handle> =
@@ -183,7 +183,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Runs all nodes; the first error ends the run.
+    /// Runs all nodes. The first error ends the run.
     pub fn run(&self, core: &Arc<Core>) -> Res {
         self.steps.iter().try_for_each(|(_, task)| task.run(core))
     }
@@ -194,7 +194,7 @@ pub struct Exec {
     pub context: Handle,
     pub flags: u64,
     plan: Mutex<Arc<Plan>>,
-    /// Whether the graph was uploaded; only reported, without effect.
+    /// Whether the graph was uploaded; stored without effect.
     pub uploaded: AtomicBool,
 }
 
@@ -204,7 +204,7 @@ impl Exec {
         Exec { context, flags, plan: Mutex::new(Arc::new(plan)), uploaded }
     }
 
-    /// Returns the plan of later launches. Earlier launches keep theirs.
+    /// Returns the plan for later launches. Earlier launches keep their plans.
     pub fn plan(&self) -> Arc<Plan> {
         lock(&self.plan).clone()
     }
@@ -223,7 +223,7 @@ impl Exec {
         Ok(())
     }
 
-    /// Adopts the parameters of a graph of the same shape; returns false if the shape differs.
+    /// Takes over the parameters of a graph of the same shape. Returns false if the shape differs.
     pub fn update(&self, from: Plan) -> bool {
         let mut plan = lock(&self.plan);
         let same = plan.steps.len() == from.steps.len()

@@ -1,4 +1,4 @@
-//! Reads images to load: accepts PTX text, and names and refuses every other format.
+//! Reads images to load: accepts PTX text, and rejects every other format by its name.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -8,13 +8,13 @@ use crate::driver::c::code::{Code, Res};
 use crate::module::Module;
 
 const ELF: [u8; 4] = *b"\x7fELF";
-/// First words of a fat binary, and of the wrapper that compilers put around one.
+/// First words of a fat binary, and of the wrapper that compilers add.
 const FATBIN: u32 = 0xba55_ed50;
 const WRAPPER: u32 = 0x4662_43b1;
 
 const NOT_PTX: &str = "the emulator executes PTX; give it PTX, not a cubin";
 
-/// Why an image cannot be loaded.
+/// Reason why an image cannot be loaded.
 pub struct Refusal {
     pub code: Code,
     pub message: String,
@@ -44,7 +44,7 @@ pub unsafe fn text_at(image: *const c_void) -> Result<String, Refusal> {
     }
     let mut head = [0u8; 4];
     for (index, byte) in head.iter_mut().enumerate() {
-        // SAFETY: up to the first NUL byte all bytes may be read, whatever the image is; a cubin
+        // SAFETY: all bytes up to the first NUL byte may be read, whatever the image is; a cubin
         // and a fat binary have no NUL among their first four.
         *byte = unsafe { image.cast::<u8>().add(index).read() };
         if *byte == 0 {
@@ -54,7 +54,7 @@ pub unsafe fn text_at(image: *const c_void) -> Result<String, Refusal> {
     if let Some(what) = magic(head) {
         return Err(refuse(what));
     }
-    // SAFETY: neither of the binary forms, so by contract a NUL-terminated text.
+    // SAFETY: it is neither of the binary formats, so by contract it is a NUL-terminated text.
     let text = unsafe { CStr::from_ptr(image.cast::<c_char>()) };
     Ok(text.to_string_lossy().into_owned())
 }
@@ -102,7 +102,7 @@ pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Modul
     }
 }
 
-/// Checks that the device is new enough for the text's architecture.
+/// Checks that the device supports the target architecture of the PTX.
 fn fits(module: &Module, device: u32) -> Result<(), Refusal> {
     let first = module.functions().next().and_then(|name| module.function(name));
     let wants = first.map_or(0, |function| function.target_sm());

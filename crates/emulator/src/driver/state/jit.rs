@@ -1,4 +1,5 @@
-//! Options of the functions that load modules. Only the log options have an effect.
+//! Options of the functions that load modules. Only the log options and the wall time have an
+//! effect.
 
 use std::ffi::{c_char, c_uint};
 use std::time::Instant;
@@ -12,7 +13,7 @@ const INFO_LOG: c_uint = 3;
 const INFO_LOG_BYTES: c_uint = 4;
 const ERROR_LOG: c_uint = 5;
 const ERROR_LOG_BYTES: c_uint = 6;
-/// Upper bound of the options of this version of the API.
+/// Number of options in this version of the API.
 const OPTION_COUNT: c_uint = 35;
 
 /// A log buffer of the caller, and the pointer to its size.
@@ -24,7 +25,8 @@ struct Log {
 }
 
 impl Log {
-    /// Writes the text to the buffer, and its length in bytes to the size.
+    /// Writes the text to the buffer. Stores its length with the NUL in the size, or 0 if it is
+    /// empty.
     fn write(&self, text: &str) {
         let kept = text.len().min(self.room.saturating_sub(1));
         if write_text(self.buffer, self.room, &text.as_bytes()[..kept]).is_ok() {
@@ -74,8 +76,8 @@ impl Jit {
         jit.info = log(INFO_LOG, INFO_LOG_BYTES)?;
         jit.error = log(ERROR_LOG, ERROR_LOG_BYTES)?;
         if let Some(slot) = place(WALL_TIME) {
-            // SAFETY: the slot belongs to the caller and is pointer-sized; it holds the time as a
-            // `float`.
+            // SAFETY: the slot belongs to the caller and is pointer-sized; it receives the time as
+            // a `float`.
             jit.wall = Some(unsafe { Out::from_address(slot.address()) });
         }
         Ok(jit)

@@ -1,4 +1,4 @@
-//! Kernel launches: the real driver's checks, parameters, and execution.
+//! Kernel launches: checks as in the real driver, parameters, and execution.
 
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,14 +17,14 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, host_bytes};
 use crate::exec::{FaultKind, LaunchConfig, LaunchOptions};
 
-/// A checked launch, which can run any number of times.
+/// A checked launch. It can run any number of times.
 pub struct KernelTask {
     pub entry: Arc<FunctionEntry>,
     pub config: LaunchConfig,
     pub params: Vec<u8>,
 }
 
-/// The pointers through which a call passes its kernel's parameters: at most one is not null.
+/// The pointers through which a call passes the kernel's parameters. At most one is not null.
 #[derive(Clone, Copy)]
 pub struct Arguments {
     pub params: In<usize>,
@@ -87,7 +87,8 @@ impl Arguments {
     }
 }
 
-/// Records in the report what the emulator lacks for a launch. Returns the result of the call.
+/// Records in the report that the emulator does not support a launch. Returns the result of the
+/// call.
 pub fn lacks(text: &str) -> Code {
     if let Ok(registry) = registry() {
         registry.reports.message("launch", text);
@@ -95,7 +96,7 @@ pub fn lacks(text: &str) -> Code {
     Code::NOT_SUPPORTED
 }
 
-/// Returns whether any kernel could be launched with this grid and these blocks.
+/// Returns whether grid and block are within the limits for any kernel.
 pub fn has_size(config: &LaunchConfig) -> bool {
     let most = [(config.grid, [i32::MAX as u32, 65535, 65535]), (config.block, [1024, 1024, 64])];
     let fits = |size: [u32; 3], most: [u32; 3]| {
@@ -105,7 +106,7 @@ pub fn has_size(config: &LaunchConfig) -> bool {
         && config.block.iter().product::<u32>() <= MAX_THREADS_PER_BLOCK
 }
 
-/// Checks that the device can run this grid of the function.
+/// Checks that the device can run the function with this grid and block.
 fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
     if !has_size(config) {
         return Err(Code::INVALID_VALUE);
@@ -115,15 +116,15 @@ fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
         return Err(Code::LAUNCH_OUT_OF_RESOURCES);
     }
     if threads > max_threads(&entry.function) {
-        // The estimate may be too high, but not by half.
+        // The estimate may be too high, but by less than half.
         if entry.function.registers() > 3 * registers_for(threads) / 2 {
             return Err(Code::LAUNCH_OUT_OF_RESOURCES);
         }
         let registers = entry.function.registers();
         return Err(lacks(&format!(
-            "{}: a block of {threads} threads with about {registers} registers each; how many it \
-             needs on a GPU, where {REGISTERS} are there for a block, only its assembler knows: \
-             state the size with __launch_bounds__({threads})",
+            "{}: a block of {threads} threads with about {registers} registers each may \
+             exceed the {REGISTERS} registers that a GPU has for a block; only its assembler knows \
+             the exact number: declare the size with __launch_bounds__({threads})",
             entry.function.name()
         )));
     }
@@ -187,7 +188,7 @@ impl KernelTask {
     }
 }
 
-/// Returns the real driver's code for a fault.
+/// Returns the status code for a fault.
 fn code_of(kind: FaultKind) -> Code {
     match kind {
         FaultKind::IllegalAddress => Code::ILLEGAL_ADDRESS,
@@ -202,9 +203,10 @@ fn code_of(kind: FaultKind) -> Code {
     }
 }
 
-/// Returns the seed for the order of the next launch's blocks. It differs each time and derives from
-/// `WARPGAUGE_EMULATOR_ORDER`, which by default is a random number. Launches that are counted use the
-/// order of the indices, so that counts are reproducible. So do all launches if the variable is 0.
+/// Returns the seed for the order of the next launch's blocks. It differs for each launch and is
+/// derived from `WARPGAUGE_EMULATOR_ORDER`, by default a random number. Launches that are counted
+/// use the order of the indices, so that counts are reproducible. So do all launches if the
+/// variable is 0.
 fn order(counted: bool) -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -226,7 +228,8 @@ fn order(counted: bool) -> u64 {
     seed.wrapping_add(launch.wrapping_mul(0x9e37_79b9_7f4a_7c15)).max(1)
 }
 
-/// Returns the time limit of a kernel, from `WARPGAUGE_EMULATOR_TIMEOUT_MS`; none by default.
+/// Returns the time limit of a kernel, from `WARPGAUGE_EMULATOR_TIMEOUT_MS`. There is none by
+/// default.
 fn time_limit() -> Option<Duration> {
     static LIMIT: OnceLock<Option<Duration>> = OnceLock::new();
     *LIMIT.get_or_init(|| {

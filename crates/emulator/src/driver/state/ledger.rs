@@ -1,7 +1,7 @@
-//! The owners of memory: the driver's records of `Memory`.
+//! The owners of memory: the driver's records of allocations in `Memory`.
 //!
-//! `Memory` knows what is mapped. The ledger knows in which context memory was allocated, how to release
-//! it, and how much each device has allocated.
+//! `Memory` knows the mapped ranges. The ledger knows in which context memory was allocated, how to
+//! release it, and how many bytes each device has allocated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 use crate::memory::AllocKind;
 
-/// How an allocation was made, which determines how it is released.
+/// Function that made an allocation. It determines how the allocation is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// `cuMemAlloc` and similar functions, `cuMemAllocAsync`.
@@ -31,7 +31,7 @@ pub enum Kind {
     Registered,
     /// Memory of another process, `cuIpcOpenMemHandle`.
     Imported,
-    /// Part of a graph, released with it.
+    /// Memory of a graph, released with the graph.
     Graph,
     /// `cuArrayCreate` and `cuArray3DCreate`.
     Array,
@@ -47,9 +47,9 @@ pub struct Block {
     pub device: u32,
     /// `cuMemHostAlloc` or `cuMemHostRegister` flags.
     pub flags: u32,
-    /// The pool of the allocation, 0 for none.
+    /// The pool of the allocation; 0 for none.
     pub pool: Handle,
-    /// Unique among all allocations of the process.
+    /// Number that is unique among all allocations of the process.
     pub id: u64,
     /// Whether a release is queued in a stream.
     pub leaving: bool,
@@ -57,21 +57,21 @@ pub struct Block {
 
 struct Row {
     block: Block,
-    /// Pages that the driver mapped itself; `Memory` owns the pages that it allocated.
+    /// Pages that the driver mapped itself. For other allocations `Memory` owns the pages.
     pages: Option<Pages>,
-    /// The file behind the allocation, if other processes use it.
+    /// The file behind the allocation, if it is shared with other processes.
     shared: Option<Shared>,
 }
 
 /// Memory shared by processes.
 enum Shared {
-    /// This process's memory, exported to others. The file is removed with the allocation.
+    /// Memory of this process, exported to others. The file is removed with the allocation.
     Exported(Arc<Segment>),
-    /// Memory of another process: its name, and the number of opens without a close.
+    /// Memory of another process: its name, and the number of opens that are not yet closed.
     Imported { name: Name, opened: u64 },
 }
 
-/// Running work by start number, and pages to be unmapped once all work that started before their release
+/// Running work by start number, and pages to unmap once all work that started before their release
 /// has ended.
 #[derive(Default)]
 struct Activity {
@@ -119,7 +119,7 @@ pub struct Ledger {
     imports: Mutex<()>,
 }
 
-/// A guard: work that accesses memory runs while it exists.
+/// A guard. While it exists, work that accesses memory is running.
 pub struct Running<'a> {
     ledger: &'a Ledger,
     number: u64,
@@ -138,7 +138,7 @@ impl Drop for Running<'_> {
 }
 
 impl Ledger {
-    /// Registers work that accesses memory, until the guard is dropped.
+    /// Registers work that accesses memory. The registration ends when the guard is dropped.
     pub fn running(&self) -> Running<'_> {
         let mut activity = lock(&self.activity);
         let number = activity.next;
@@ -155,7 +155,7 @@ impl Ledger {
         while !activity.running.is_empty() {
             activity = self.quiet.wait(activity).unwrap_or_else(PoisonError::into_inner);
         }
-        // Both locks are held: no work starts, and the allocation is not released meanwhile.
+        // Both locks are held: no work can start, and the allocation cannot be released meanwhile.
         let mut book = lock(&self.book);
         let row = book.rows.get_mut(&block.base);
         let row = row.filter(|row| row.block.id == block.id && row.block.kind == Kind::Device);
@@ -186,8 +186,8 @@ impl Ledger {
         Ok(segment)
     }
 
-    /// Maps memory of another process, or counts one more use in the context that has it open. Only one
-    /// context of a device may open it.
+    /// Maps memory of another process, or counts one more use in the context that has opened it.
+    /// Only one context of a device can open it.
     pub fn import(
         &self,
         request: AllocationRequest,
@@ -212,8 +212,8 @@ impl Ledger {
         let memory = &registry()?.memory;
         let made = memory.alloc_foreign(request.bytes, AllocKind::Device(request.device.ordinal));
         let base = made.map_err(|_| Code::MAP_FAILED)?;
-        // SAFETY: a new allocation of device memory, which `Memory` has mapped privately, starting at a
-        // page, and whose address no other code knows yet.
+        // SAFETY: this is a new allocation of device memory, which `Memory` has mapped privately,
+        // starting at a page, and whose address no other code knows yet.
         if unsafe { pages::share(base, request.bytes, &file) }.is_err() {
             memory.free(base).map_err(|_| Code::MAP_FAILED)?;
             return Err(Code::MAP_FAILED);
@@ -222,8 +222,8 @@ impl Ledger {
         Ok(base)
     }
 
-    /// Ends one use of another process's memory. The last use marks it as about to be released, and
-    /// returns it.
+    /// Ends one use of another process's memory. The last use marks the memory as about to be
+    /// released, and returns it.
     pub fn close(&self, base: u64) -> Res<Option<Block>> {
         let mut book = lock(&self.book);
         let row = book.rows.get_mut(&base).filter(|row| !row.block.leaving);
@@ -254,7 +254,8 @@ impl Ledger {
             return Err(Code::INVALID_VALUE);
         }
         let memory = &registry()?.memory;
-        // The lock covers the check and the entry, so that two threads cannot both take the last bytes.
+        // The lock covers both the check and the insertion, so that two threads cannot both take
+        // the last bytes.
         let mut book = lock(&self.book);
         let left = device.total_bytes.saturating_sub(book.used(device.ordinal));
         if limited(kind) && bytes > left {
@@ -265,8 +266,8 @@ impl Ledger {
                 let made = memory.alloc(bytes, AllocKind::Device(device.ordinal));
                 (made.map_err(|_| Code::OUT_OF_MEMORY)?, None)
             }
-            // The host writes here without `Memory`'s knowledge, so `Memory` must not assume that these
-            // bytes are uninitialised: mapped memory counts as written.
+            // The host writes to this memory without `Memory`'s knowledge, so its bytes must not
+            // count as uninitialised. Mapped memory counts as written.
             Kind::Managed | Kind::Pinned => {
                 let pages = Pages::anonymous(bytes).map_err(|_| Code::OUT_OF_MEMORY)?;
                 let target = match kind {
@@ -283,7 +284,7 @@ impl Ledger {
         Ok(base)
     }
 
-    /// Returns the entry of an allocation, with a new id.
+    /// Returns the record of an allocation, with a new id.
     fn block(&self, base: u64, request: &AllocationRequest) -> Block {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let &AllocationRequest { bytes, kind, context, device, flags, pool } = request;
@@ -315,13 +316,14 @@ impl Ledger {
         (address - block.base < block.bytes).then_some(block)
     }
 
-    /// Returns the allocation that begins at an address, for release by the functions of its kind.
+    /// Returns the allocation that begins at an address, if it is of one of `kinds` and not about
+    /// to be released.
     pub fn begin(&self, base: u64, kinds: &[Kind]) -> Res<Block> {
         let block = self.find(base).filter(|block| block.base == base && !block.leaving);
         block.filter(|block| kinds.contains(&block.kind)).ok_or(Code::INVALID_VALUE)
     }
 
-    /// Marks an allocation as about to be released by a stream; returns false if it already is.
+    /// Marks an allocation as about to be released by a stream. Returns false if it already is.
     pub fn leave(&self, base: u64) -> bool {
         match lock(&self.book).rows.get_mut(&base) {
             Some(row) => !std::mem::replace(&mut row.block.leaving, true),
@@ -344,7 +346,7 @@ impl Ledger {
         let gone: Vec<Row> = bases.into_iter().filter_map(|base| book.remove(base)).collect();
         drop(book);
         for row in gone {
-            // Each was recorded, so `Memory` has it.
+            // Each was recorded, so `Memory` contains it.
             let _ = self.give_back(row);
         }
     }
@@ -353,7 +355,8 @@ impl Ledger {
         let memory = &registry()?.memory;
         let base = row.block.base;
         if row.shared.is_some() {
-            // `Memory` may keep the range for a while, which must not keep the file's pages.
+            // `Memory` may keep the range reserved for some time. It must not keep the pages of the
+            // file.
             // SAFETY: the range still belongs to the allocation, which is being released.
             unsafe { pages::unshare(base, row.block.bytes) };
         }

@@ -1,4 +1,5 @@
-//! Libraries: modules that are loaded into a context at the first use of one of their kernels there.
+//! Libraries: modules that are loaded into a context at the first use of one of their kernels
+//! there.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -14,7 +15,7 @@ use crate::driver::c::entry::lock;
 
 pub struct Library {
     pub text: String,
-    /// Names of the kernels, in the order of the text, with their handles.
+    /// Names of the kernels, in the order of the PTX, with their handles.
     pub kernels: Vec<(String, Handle)>,
     /// Module of the library in each context that has used it.
     pub modules: Mutex<HashMap<Handle, Handle>>,

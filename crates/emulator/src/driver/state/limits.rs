@@ -21,7 +21,7 @@ impl Default for Limits {
 
 /// Maximum local memory of a thread, bytes (compute capability 7.5 and later).
 const MAX_STACK: usize = 512 << 10;
-/// Maximum size of the printf buffer, bytes; it is memory of the host.
+/// Maximum size of the printf buffer, bytes. The buffer is in host memory.
 const MAX_PRINTF: usize = 1 << 30;
 
 impl Limits {
@@ -43,7 +43,7 @@ impl Limits {
             0 => MAX_STACK,
             1 => MAX_PRINTF,
             5 => 128,
-            // No cache is emulated, so no part of one can be set aside.
+            // No cache is emulated, so no part of it can be set aside.
             6 => 0,
             _ => usize::MAX,
         };

@@ -1,6 +1,7 @@
 //! The driver's objects in one registry: devices, contexts, streams, memory, kernels and graphs.
 //!
-//! The objects refer to one another, and all of them to the registry, so they are one module group.
+//! The objects refer to one another, and all refer to the registry, so they form one group of
+//! modules.
 
 pub mod array;
 pub mod attributes;

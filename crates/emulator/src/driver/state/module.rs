@@ -32,7 +32,7 @@ pub struct FunctionEntry {
     pub name: CString,
     /// Maximum dynamic shared memory of a launch, bytes.
     pub dynamic_limit: AtomicU32,
-    /// The preferred fraction of shared memory, percent; `u32::MAX` for no preference.
+    /// Preferred share of shared memory, percent; `u32::MAX` for no preference.
     pub carveout: AtomicU32,
 }
 
@@ -43,7 +43,7 @@ pub fn load(context: &Context, text: Result<String, Refusal>, jit: &Jit) -> Res<
     Ok(registry()?.modules.insert(Arc::new(entry)))
 }
 
-/// Returns the function with a name, which always has the same handle.
+/// Returns the handle of the function with a name. It is the same in every call.
 pub fn function_of(module: Handle, name: &str) -> Res<Handle> {
     let registry = registry()?;
     let entry = registry.modules.get(module)?;
@@ -66,8 +66,8 @@ pub fn function_of(module: Handle, name: &str) -> Res<Handle> {
     Ok(handle)
 }
 
-/// Returns a function by its handle, or by the handle of a library's kernel. Its context must not have
-/// failed.
+/// Returns a function by its handle or by the handle of a library's kernel. Fails if its context
+/// has failed.
 pub fn function(handle: Handle) -> Res<Arc<FunctionEntry>> {
     let registry = registry()?;
     let entry = match registry.functions.find(handle) {
@@ -83,7 +83,8 @@ pub fn global_of(module: Handle, name: &str) -> Res<(u64, u64)> {
     registry()?.modules.get(module)?.module.global(name).ok_or(Code::NOT_FOUND)
 }
 
-/// Returns the variables of a module, and the functions that it declares and does not define, as JSON.
+/// Returns the variables of a module, and the functions that it declares but does not define, as
+/// JSON.
 pub fn variables_of(module: Handle) -> Res<String> {
     let entry = registry()?.modules.get(module)?;
     let variables = entry.module.variables().iter().map(|variable| {
@@ -98,7 +99,7 @@ pub fn variables_of(module: Handle) -> Res<String> {
     Ok(format!("{{\"variables\":{},\"imports\":{}}}", list(variables), list(imports)))
 }
 
-/// Unloads a module, once the work of its context is done.
+/// Unloads a module after the work of its context is done.
 pub fn unload(handle: Handle) -> Res {
     let registry = registry()?;
     let entry = registry.modules.get(handle)?;

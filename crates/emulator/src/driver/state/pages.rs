@@ -1,4 +1,4 @@
-//! Pages that the driver maps itself: pinned and managed memory, and memory that processes share.
+//! Pages that the driver maps itself: pinned and managed memory, and memory shared by processes.
 
 use std::fs::File;
 use std::io::{self, Error};
@@ -18,7 +18,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Returns zeroed memory of this process, backed when it is first accessed.
+    /// Returns zeroed memory of this process. Its pages are allocated on first access.
     pub fn anonymous(bytes: u64) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         Self::map(null_mut(), bytes, flags, -1)
@@ -54,8 +54,8 @@ impl Drop for Pages {
     }
 }
 
-/// Writes the contents of a range to the beginning of a file. Every byte is written, including zeros, so
-/// that a full file system reports an error now instead of when the memory is used.
+/// Writes the contents of a range to the start of a file. Every byte is written, including zeros,
+/// so that a full file system causes an error now and not when the memory is used.
 ///
 /// # Safety
 /// The range is mapped, and no code writes to it during the call.
@@ -65,7 +65,7 @@ pub unsafe fn save(base: u64, bytes: u64, file: &File) -> io::Result<()> {
     file.write_all_at(contents, 0)
 }
 
-/// Replaces a mapped range by a file that is `bytes` bytes long.
+/// Replaces a mapped range by a mapping of a file that is `bytes` bytes long.
 ///
 /// # Safety
 /// `base` begins a page of a private mapping that is `bytes` bytes long, rounded up to pages; its owner
@@ -78,7 +78,7 @@ pub unsafe fn share(base: u64, bytes: u64, file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Reverses [`share`]: private zeros replace the file. If that fails, the file stays.
+/// Reverses [`share`]: private zeros replace the file. If that fails, the file stays mapped.
 ///
 /// # Safety
 /// As for [`share`], except that the range may be accessed meanwhile.

@@ -1,5 +1,6 @@
-//! Memory pools. A pool is only a name for allocations of a device: released memory returns to the system
-//! at once. So there is nothing to trim, and the reserved memory equals the used memory.
+//! Memory pools. A pool is only a label of a device's allocations: released memory returns to the
+//! operating system at once. So there is nothing to trim, and the reserved memory equals the used
+//! memory.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,9 @@
-//! A stream's work: a bounded first-in first-out queue with its own thread.
+//! A stream's work: a bounded FIFO queue with its own thread.
 //!
-//! Every task gets a ticket, counted from 1. A dependency on a stream is one of its tickets. Events,
-//! `cuStreamWaitEvent`, the legacy default stream and synchronisation are therefore all the same
-//! operation: waiting until a queue has completed a ticket. A ticket can only wait for tickets that were
-//! issued before it, so there are no cycles.
+//! Every task gets a ticket, counted from 1. A dependency on a stream is a dependency on one of its
+//! tickets. Events, `cuStreamWaitEvent`, the legacy default stream and synchronisation therefore
+//! all use the same operation: waiting until a queue has completed a ticket. A task can wait only
+//! for tickets that were issued before its own, so there are no cycles.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,8 +14,8 @@ use super::task::Task;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{lock, message};
 
-/// Maximum number of tasks waiting in a stream. Then the host waits, as with a driver whose launch buffer
-/// is full.
+/// Maximum number of tasks waiting in a stream. Beyond it the submitting thread waits, as with a
+/// driver whose launch buffer is full.
 const CAPACITY: usize = 1024;
 
 /// The queue of a stream.
@@ -31,15 +31,16 @@ pub struct Queue {
 #[derive(Default)]
 struct State {
     tasks: VecDeque<Task>,
-    /// Number of tickets issued; the next field counts tickets completed.
+    /// Number of tickets issued. The next field counts tickets completed.
     issued: u64,
     completed: u64,
-    /// Whether the thread exists. It starts with the first task, because many streams never get one.
+    /// Whether the thread exists. It starts with the first task, because many streams never receive
+    /// one.
     started: bool,
     closed: bool,
 }
 
-/// A point in a stream's work.
+/// A position in a stream's work.
 #[derive(Clone)]
 pub struct Point {
     pub queue: Arc<Queue>,
@@ -75,14 +76,14 @@ impl Queue {
         Point { queue: self.clone(), ticket: lock(&self.state).issued }
     }
 
-    /// Returns whether all work is done.
+    /// Returns whether all submitted work is done.
     pub fn idle(&self) -> bool {
         let state = lock(&self.state);
         state.completed == state.issued
     }
 
-    /// Waits for room. Another thread may take the room, so the bound can be exceeded by as many tasks as
-    /// there are submitting threads: it limits memory, not an exact count.
+    /// Waits until the queue has space. Other threads may use the space first, so the bound can be
+    /// exceeded by the number of submitting threads. It limits memory and is not an exact count.
     pub fn wait_for_room(&self) {
         let mut state = lock(&self.state);
         while state.tasks.len() >= CAPACITY {
@@ -109,7 +110,7 @@ impl Queue {
         Ok(Point { queue: self.clone(), ticket })
     }
 
-    /// Announces that no more tasks will come: the thread ends after its remaining tasks.
+    /// Closes the queue: no more tasks will follow, and the thread ends after its remaining tasks.
     pub fn close(&self) {
         lock(&self.state).closed = true;
         self.work.notify_one();
@@ -136,7 +137,7 @@ impl Queue {
         }
     }
 
-    /// Runs a task. In a context that has failed, only tasks that others depend on still run.
+    /// Runs a task. In a context that has failed, only tasks that others depend on are executed.
     fn run(&self, task: Task) {
         if self.core.failed().is_some() && !task.survives() {
             return;

@@ -25,12 +25,12 @@ pub struct Table<T> {
     rows: RwLock<HashMap<Handle, Arc<T>>>,
 }
 
-/// First handle and distance between handles. Handles are far above the small constants that have a
-/// meaning in the API (stream 1 is the legacy default stream, 2 the per-thread one).
+/// First handle, and distance between handles. Handles are far above the small constants that have
+/// a meaning in the API (stream 1 is the legacy default stream, 2 the per-thread default stream).
 static NEXT: AtomicUsize = AtomicUsize::new(0x1000);
 const STEP: usize = 0x10;
 
-/// Returns a handle that no object has had.
+/// Returns a handle that no object has used.
 pub fn fresh() -> Handle {
     NEXT.fetch_add(STEP, Ordering::Relaxed)
 }
@@ -50,7 +50,7 @@ impl<T> Table<T> {
         self.rows.write().unwrap_or_else(PoisonError::into_inner).insert(handle, value);
     }
 
-    /// Returns the object of a handle; an unknown number is `INVALID_HANDLE`.
+    /// Returns the object of a handle. Fails with `INVALID_HANDLE` for an unknown handle.
     pub fn get(&self, handle: Handle) -> Res<Arc<T>> {
         self.find(handle).ok_or(Code::INVALID_HANDLE)
     }
@@ -69,8 +69,8 @@ impl<T> Table<T> {
         self.rows.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Removes all objects that satisfy `doomed`. They are dropped after the lock is released, because
-    /// dropping one may access this table again.
+    /// Removes all objects for which `doomed` returns true. They are dropped after the lock is
+    /// released, because dropping one may access this table again.
     pub fn purge(&self, doomed: impl Fn(&T) -> bool) {
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         let keys: Vec<Handle> =
@@ -131,7 +131,7 @@ fn build() -> Result<Registry, String> {
     Ok(registry)
 }
 
-/// Implements `cuInit`: creates the state at the first call.
+/// Implements `cuInit`: the first call creates the state.
 pub fn initialise() -> Res {
     match REGISTRY.get_or_init(build) {
         Ok(_) => {
@@ -145,7 +145,7 @@ pub fn initialise() -> Res {
     }
 }
 
-/// Returns the state. Fails before `cuInit`.
+/// Returns the global state. Fails before `cuInit`.
 pub fn registry() -> Res<&'static Registry> {
     if !INITIALISED.load(Ordering::Acquire) {
         return Err(Code::NOT_INITIALIZED);

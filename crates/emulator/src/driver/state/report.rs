@@ -1,7 +1,6 @@
 //! The report for the service: counts, findings and messages of kernels since the last report.
 //!
-//! The report is bounded: if a process never takes it, the newest entries are dropped, and the report
-//! contains their number.
+//! The report is bounded: if a process never takes it, the newest entries are dropped and counted.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -17,8 +16,8 @@ use crate::exec::{LaunchFault, LaunchReport};
 const MAX_KERNELS: usize = 256;
 const MAX_FINDINGS: usize = 256;
 const MAX_MESSAGES: usize = 64;
-/// Message about a launch that used too much memory.
-const UNWATCHED: &str = "races on global memory were looked for in the first 64 MiB only of what the \
+/// Message about a launch whose global memory race detection covers only in part.
+const UNWATCHED: &str = "race detection covered only the first 64 MiB of the global memory that the \
                          kernel used";
 /// Maximum length of a message, bytes.
 const MAX_TEXT: usize = 4096;
@@ -57,7 +56,7 @@ impl Reports {
         !self.silent.load(Ordering::Acquire)
     }
 
-    /// Adds a launch that completed.
+    /// Adds a completed launch.
     pub fn add(&self, kernel: &str, report: &LaunchReport) {
         let mut kept = lock(&self.kept);
         kept.count(kernel, &report.counts);
@@ -67,7 +66,7 @@ impl Reports {
         }
     }
 
-    /// Adds a launch that was stopped.
+    /// Adds a launch that stopped with a fault.
     pub fn fault(&self, kernel: &str, fault: &LaunchFault) {
         let mut kept = lock(&self.kept);
         fault.finding.iter().for_each(|finding| kept.find(finding));
@@ -79,8 +78,8 @@ impl Reports {
         lock(&self.kept).say(subject, text);
     }
 
-    /// Returns and removes everything as JSON, if `room` bytes are enough; otherwise returns the needed
-    /// length.
+    /// Returns the report as JSON and clears it, if `room` bytes are enough. Otherwise returns the
+    /// needed length.
     pub fn take(&self, room: usize) -> Result<String, usize> {
         let mut kept = lock(&self.kept);
         let text = kept.to_json();

@@ -1,19 +1,19 @@
-//! Files of memory that processes share, in one directory. Files of other processes may be in a second
-//! one.
+//! Files of memory that processes share, in one directory. A second directory may contain files of
+//! other processes.
 //!
-//! A confined process may have no access to other processes' `/proc` entries and to sockets, but most
-//! processes have a directory that they may write to. A file is created there when a handle is requested,
-//! not before. Its name is a random number of 128 bits, which the handle contains; no part of a handle is
-//! ever used as a path. The file has mode 0600 and the length of its contents.
+//! A confined process may have no access to other processes' `/proc` entries and to sockets, but
+//! most processes have a directory that they may write to. A file is created there only when a
+//! handle is requested. Its name is a random number of 128 bits, which the handle contains; no part
+//! of a handle is ever used as a path. The file has mode 0600 and the length of its contents.
 //!
-//! The maker of a file holds a lock on its first byte until the maker's end, however that happens, so
-//! that others can detect it: the first process that uses the directory removes the files of dead
-//! processes. Files are removed when their contents are released, and when the process ends by `exit`.
-//! Existing mappings stay valid.
+//! The process that creates a file locks its first byte. The lock ends with the process, however it
+//! ends, so that other processes can detect that. The first call in each process that uses the
+//! directory removes the files of dead processes. Files are removed when their contents are
+//! released, and when the process ends by `exit`. Existing mappings stay valid.
 //!
-//! The directory's owner is trusted: a process that may write to the directory can truncate a file that
-//! others have mapped, which ends them. The directory must therefore belong to this user, and no other
-//! user may write to it.
+//! All processes of the directory's owner are trusted: a process that may write to the directory
+//! can truncate a file that others have mapped, which kills them. The directory must therefore
+//! belong to this user, and no other user may have write permission.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -29,12 +29,13 @@ use crate::driver::c::entry::lock;
 const VARIABLE: &str = "WARPGAUGE_EMULATOR_IPC_DIR";
 /// Environment variable that names a second directory, in which files are only opened.
 const OTHER_VARIABLE: &str = "WARPGAUGE_EMULATOR_IPC_OTHER_DIR";
-/// Maximum number of names tried for a new file. A second is needed if the first file was swept while it
-/// was being created; more, if the random numbers are not random.
+/// Maximum number of names tried for a new file. A second attempt is needed if another process
+/// swept the first file during its creation. Further attempts are needed only if the random numbers
+/// repeat.
 const ATTEMPTS: u32 = 8;
 /// Maximum number of directory entries examined for files of dead processes.
 const SWEPT: usize = 4096;
-/// The byte of a file that its maker locks.
+/// The byte of a file that its creator locks.
 const MAKER: u8 = 0;
 
 /// Content of a file.
@@ -44,7 +45,7 @@ pub enum Content {
     Event,
 }
 
-/// Name of a file: its content, and its random number.
+/// Name of a file: its kind of content, and its random number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name {
     pub content: Content,
@@ -56,7 +57,7 @@ impl Name {
         let mut bytes = [0u8; 16];
         // SAFETY: the buffer is ours and 16 bytes long.
         let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        // Once seeded, the kernel answers requests of up to 256 bytes completely.
+        // Once seeded, the kernel fulfils requests of up to 256 bytes completely.
         if got != bytes.len() as isize {
             return Err(Error::last_os_error());
         }
@@ -71,7 +72,7 @@ impl Name {
         format!("{prefix}-{:032x}", self.number)
     }
 
-    /// Parses a file name; `None` if it is not of this format.
+    /// Parses a file name. Returns `None` if it does not have this format.
     fn parse(file: &str) -> Option<Self> {
         let (prefix, digits) = file.split_once('-')?;
         let content = match prefix {
@@ -84,10 +85,10 @@ impl Name {
     }
 }
 
-/// The files that this process has created and not removed.
+/// The files that this process has created and not yet removed.
 static MADE: Mutex<BTreeSet<(Name, PathBuf)>> = Mutex::new(BTreeSet::new());
 
-/// Removes the remaining files when the process exits. A child of `fork` that exits removes none.
+/// Removes the remaining files when the process exits. A forked child that exits removes no file.
 extern "C" fn remove_all() {
     static MAKER: OnceLock<u32> = OnceLock::new();
     let own = std::process::id();
@@ -118,13 +119,13 @@ impl Drop for Segment {
     }
 }
 
-/// Returns whether this process created the file of a name.
+/// Returns whether this process created the file with a name.
 pub fn made_here(name: Name) -> bool {
     let made = lock(&MADE);
     made.range((name, PathBuf::new())..).next().is_some_and(|(other, _)| *other == name)
 }
 
-/// The directory of the files.
+/// The directory of the shared files.
 pub struct Directory {
     /// The directory from the environment.
     given: Option<PathBuf>,
@@ -134,7 +135,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Returns the directory from the environment, or the default. Opens and creates nothing.
+    /// Returns the directory from the environment, or the default. Does not open or create
+    /// anything.
     pub fn from_environment() -> Result<Self, String> {
         let path_of = |variable: &str| {
             let path = std::env::var_os(variable).map(PathBuf::from);
@@ -155,8 +157,8 @@ impl Directory {
         Directory { given: Some(path.to_owned()), ready: OnceLock::new(), other: None }
     }
 
-    /// Returns the path, after checking that the directory is suitable. The first call removes files of
-    /// dead processes.
+    /// Returns the path, after checking that the directory is suitable. The first call removes
+    /// files of dead processes.
     fn path(&self) -> io::Result<&Path> {
         if let Some(path) = self.ready.get() {
             return Ok(path);
@@ -175,7 +177,7 @@ impl Directory {
         static AT_EXIT: Once = Once::new();
         let directory = self.path()?;
         if bytes > largest_file() {
-            // A process that writes beyond the limit is ended by a signal.
+            // A process that writes beyond the limit is killed by a signal.
             return Err(Error::from(ErrorKind::FileTooLarge));
         }
         for _ in 0..ATTEMPTS {
@@ -190,11 +192,11 @@ impl Directory {
             lock(&MADE).insert((name, path.clone()));
             let made = Segment { name, file, path, process: std::process::id() };
             AT_EXIT.call_once(|| {
-                // SAFETY: the function belongs to this library, which stays loaded. If registering it
-                // fails, which should not happen, the files stay until they are swept.
+                // SAFETY: the function belongs to this library, which stays loaded. If registering
+                // it fails, which should not happen, the files stay until they are swept.
                 unsafe { libc::atexit(remove_all) };
             });
-            // Another process that sweeps right now may mistake the file for one of a dead process.
+            // Another process that is sweeping now may take the file for one of a dead process.
             if hold(&made.file, MAKER)? && made.file.metadata()?.nlink() > 0 {
                 return Ok(made);
             }
@@ -219,8 +221,8 @@ impl Directory {
     }
 }
 
-/// Opens an existing file for reading and writing. It must be a regular file of this user, closed to
-/// others.
+/// Opens an existing file for reading and writing. It must be a regular file that belongs to this
+/// user and that others cannot access.
 fn open_own(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -237,7 +239,7 @@ fn own_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Returns the maximum size of a file of this process.
+/// Returns the maximum size of a file that this process may write, bytes.
 fn largest_file() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is ours.
@@ -278,13 +280,13 @@ fn check_directory(path: &Path) -> io::Result<()> {
 
 /// Removes the files whose makers have ended.
 fn sweep(directory: &Path) {
-    // Files that cannot be examined stay, which does no harm.
+    // Files that cannot be examined stay, which is harmless.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries.take(SWEPT) {
         if entry.file_name().to_str().and_then(Name::parse).is_none() {
             continue;
         }
-        // A file that cannot be opened is of another kind, or was just removed.
+        // A file that cannot be opened is not one of ours, or was just removed.
         let Ok(file) = open_own(&entry.path()) else { continue };
         if hold(&file, MAKER).unwrap_or(false) {
             // Another process may have removed it first.
@@ -303,8 +305,8 @@ fn byte(index: u8) -> libc::flock {
     range
 }
 
-/// Locks a byte of a file until the file is closed, also by the end of the process. Returns false if the
-/// byte is locked already.
+/// Locks a byte of a file until the file is closed or the process ends. Returns false if the byte
+/// is already locked.
 pub fn hold(file: &File, index: u8) -> io::Result<bool> {
     let range = byte(index);
     // SAFETY: the descriptor is open, and the structure is ours.
@@ -318,7 +320,7 @@ pub fn hold(file: &File, index: u8) -> io::Result<bool> {
     }
 }
 
-/// Returns whether another opener of the file has locked a byte of it.
+/// Returns whether another process that opened the file has locked a byte of it.
 pub fn held(file: &File, index: u8) -> bool {
     let mut range = byte(index);
     // SAFETY: the descriptor is open, and the structure is ours and written to.

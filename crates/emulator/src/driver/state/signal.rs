@@ -1,15 +1,16 @@
-//! Events that processes share.
+//! Events shared by processes.
 //!
-//! All processes that have such an event open map one file, the board. A record takes the next ticket of
-//! the event, enters it on the board, and marks it when its stream has reached the record. The event
-//! refers to the last ticket. Waiting is for a ticket, and so for an earlier call: there are no cycles.
+//! All processes that have opened such an event map one file, the board. A record takes the next
+//! ticket of the event and enters it on the board. The ticket is marked when its stream has reached
+//! the record. The event refers to the last ticket. A wait always concerns a ticket of an earlier
+//! call, so there are no cycles.
 //!
-//! Each process on the board is a member and holds a lock on a byte of the file. A ticket contains its
-//! member. If the member ends before its stream has reached the record, the ticket is lost. Work that
-//! waits for it then fails instead of waiting forever.
+//! Each process on the board is a member and holds a lock on one byte of the file. A ticket
+//! contains the number of its member. If the member ends before its stream has reached the record,
+//! the ticket is lost. Work that waits for it then fails and does not wait forever.
 //!
-//! Other processes may write anything to the board. It contains only numbers: wrong ones can only make
-//! waiting shorter, or as long as the other processes live.
+//! Other processes may write anything to the board. It contains only numbers: wrong numbers can
+//! only shorten a wait, or prolong it until the other processes end.
 
 use std::fs::File;
 use std::io::{self, Error};
@@ -21,14 +22,14 @@ use super::pages::Pages;
 use super::segment::{Content, Directory, Name, Segment, held, hold};
 use crate::driver::c::code::{Code, Res};
 
-/// Maximum number of pending records of an event; a further record waits, as in a stream.
+/// Maximum number of pending records of an event. A further record waits, as in a stream.
 const SLOTS: usize = 1024;
-/// Nanoseconds after which a waiter checks that the member it waits for is alive.
+/// Time after which a waiter checks that the member it waits for is alive, nanoseconds.
 const PATIENCE: i64 = 50_000_000;
-/// Number of the last member; the maker of an event is 0.
+/// Highest number of a member. The creator of an event is member 0.
 const LAST_MEMBER: u8 = u8::MAX;
 
-/// Flags of a ticket: the stream reached the record, or its member ended before.
+/// Flags of a ticket: the stream has reached the record, or its member ended before that.
 const REACHED: u64 = 1;
 const LOST: u64 = 2;
 const FLAGS: u64 = REACHED | LOST;
@@ -36,12 +37,12 @@ const FLAGS: u64 = REACHED | LOST;
 /// Content of the file.
 #[repr(C)]
 struct Board {
-    /// Counter of changes, on which waiters sleep.
+    /// Counts changes. Waiters sleep on it.
     pulse: AtomicU32,
     reserved: AtomicU32,
     /// The last ticket taken (from bit 16), and its member (from bit 8).
     latest: AtomicU64,
-    /// Ticket `n` at `n % SLOTS`, in the format of `latest`, with the flags.
+    /// Ticket `n` is at `n % SLOTS`, in the format of `latest`, with the flags.
     slots: [AtomicU64; SLOTS],
 }
 
@@ -55,7 +56,7 @@ pub struct Shared {
     member: u8,
 }
 
-/// Keeps the member's lock, and the maker's file.
+/// Keeps the member's lock, and the creator's file.
 enum Hold {
     Maker(Segment),
     Other(File),
@@ -84,7 +85,7 @@ impl Shared {
         Err(Error::from(io::ErrorKind::QuotaExceeded))
     }
 
-    /// Returns the name for a handle; `None` in processes that did not create the event.
+    /// Returns the name for a handle, or `None` in processes that did not create the event.
     pub fn name(&self) -> Option<Name> {
         match &self.hold {
             Hold::Maker(segment) => Some(segment.name),
@@ -102,7 +103,7 @@ impl Shared {
         &self.board().slots[(ticket % SLOTS as u64) as usize]
     }
 
-    /// Returns whether a member can still report that its work is done.
+    /// Returns whether a member is alive and can still mark its tickets.
     fn lives(&self, member: u8) -> bool {
         let file = match &self.hold {
             Hold::Maker(segment) => &segment.file,
@@ -111,7 +112,7 @@ impl Shared {
         member == self.member || held(file, member)
     }
 
-    /// Marks as lost the pending tickets of an earlier member with this number that has ended.
+    /// Marks the pending tickets of an earlier member with this number, which has ended, as lost.
     fn bury_predecessor(&self) {
         let board = self.board();
         let latest = board.latest.load(Ordering::Acquire);
@@ -127,7 +128,7 @@ impl Shared {
         }
     }
 
-    /// Records the result of a ticket of this member, and wakes all waiters.
+    /// Stores the result of a ticket of this member, and wakes all waiters.
     fn settle(&self, ticket: u64, flag: u64) {
         let pending = word(ticket, self.member);
         let _ = self.slot(ticket).compare_exchange(
@@ -150,15 +151,15 @@ impl Shared {
         unsafe { libc::syscall(libc::SYS_futex, pulse, libc::FUTEX_WAIT, seen, &raw const while_) };
     }
 
-    /// Returns the event's last record; `None` if it was never recorded.
+    /// Returns the event's last record, or `None` if it was never recorded.
     pub fn latest(self: &Arc<Self>) -> Option<Mark> {
         let latest = self.board().latest.load(Ordering::Acquire);
         let (ticket, member) = (ticket_of(latest), member_of(latest));
         (ticket != 0).then(|| Mark { shared: self.clone(), ticket, member })
     }
 
-    /// Takes the next ticket, for a record that is about to be queued. Waits while too many are pending,
-    /// unless `stop` returns a reason not to.
+    /// Takes the next ticket, for a record that is about to be queued. While too many are pending
+    /// it waits, unless `stop` returns an error.
     pub fn issue(self: &Arc<Self>, stop: &dyn Fn() -> Option<Code>) -> Res<Signal> {
         let board = self.board();
         loop {
@@ -198,7 +199,7 @@ fn member_of(word: u64) -> u8 {
     (word >> 8) as u8
 }
 
-/// The obligation to report that a stream reached a record; dropping it reports.
+/// The obligation to mark a ticket as reached. Dropping it marks the ticket.
 pub struct Signal {
     shared: Arc<Shared>,
     pub ticket: u64,
@@ -219,7 +220,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns whether the stream has reached the record; `EXTERNAL_DEVICE` if it never will.
+    /// Returns whether the stream has reached the record. Fails with `EXTERNAL_DEVICE` if it never
+    /// will.
     pub fn reached(&self) -> Res<bool> {
         if let Some(answer) = self.said() {
             return answer.map(|()| true);
@@ -227,11 +229,11 @@ impl Mark {
         if self.shared.lives(self.member) {
             return Ok(false);
         }
-        // The member may have reported right before its end.
+        // The member may have marked the ticket just before it ended.
         self.said().unwrap_or(Err(Code::EXTERNAL_DEVICE)).map(|()| true)
     }
 
-    /// Returns the result on the board; `None` if there is none yet.
+    /// Returns the result on the board, or `None` if there is none yet.
     fn said(&self) -> Option<Res> {
         let word = self.shared.slot(self.ticket).load(Ordering::Acquire);
         match ticket_of(word) {
@@ -243,7 +245,7 @@ impl Mark {
         }
     }
 
-    /// Blocks until the stream reaches the record, or `stop` returns a reason not to wait.
+    /// Blocks until the stream reaches the record or `stop` returns an error.
     pub fn wait(&self, stop: &dyn Fn() -> Option<Code>) -> Res {
         loop {
             let seen = self.shared.board().pulse.load(Ordering::Acquire);

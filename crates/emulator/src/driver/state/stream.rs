@@ -1,4 +1,4 @@
-//! Streams: handles, default streams, ordering rules.
+//! Streams: handles, default streams, and ordering rules.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub const GREATEST_PRIORITY: c_int = -5;
 pub enum Role {
     /// The legacy default stream itself.
     Legacy,
-    /// Runs after earlier work of the legacy stream, and before later work of it.
+    /// Runs after earlier work of the legacy stream and before its later work.
     Blocking,
     /// Independent of the legacy stream.
     NonBlocking,
@@ -57,8 +57,8 @@ impl Stream {
         self.context.upgrade().ok_or(Code::CONTEXT_IS_DESTROYED)
     }
 
-    /// Appends a task after the implicit dependencies of the stream, or adds it to the graph of a
-    /// capture.
+    /// Appends a task after the implicit dependencies of the stream. During a capture, adds it to
+    /// the graph.
     pub fn submit(&self, task: Task) -> Res {
         if self.captures() {
             return crate::driver::state::capture::record(self, task);
@@ -66,15 +66,15 @@ impl Stream {
         self.push(task).map(|_| ())
     }
 
-    /// Appends a task to a stream that does not capture.
+    /// Appends a task to a stream that is not capturing.
     pub fn push(&self, task: Task) -> Res<Point> {
         let context = self.context()?;
         if self.role == Role::Legacy {
             crate::driver::state::capture::forbid_legacy(&context)?;
         }
         self.queue.wait_for_room();
-        // This lock orders threads that submit to the legacy stream and to a blocking stream at the same
-        // time.
+        // This lock orders threads that submit to the legacy stream and to a blocking stream
+        // concurrently.
         let _order = lock(&context.order);
         let before = match self.role {
             Role::Legacy => context.unfinished_blocking(),
@@ -91,12 +91,13 @@ impl Stream {
         lock(&self.capturing).is_some()
     }
 
-    /// Fails, and invalidates the capture, if the stream captures: the call cannot be captured.
+    /// If the stream is capturing, invalidates the capture and fails: the call cannot be captured.
     pub fn forbid_capture(&self) -> Res {
         crate::driver::state::capture::invalidate(self)
     }
 
-    /// Returns the points after all work in this stream, and in the streams that it waits for implicitly.
+    /// Returns the points after all work in this stream and in the streams that it implicitly waits
+    /// for.
     pub fn everything(&self) -> Res<Vec<Point>> {
         let mut points = vec![self.queue.now()];
         if self.role == Role::Legacy {
@@ -140,11 +141,11 @@ fn per_thread(context: &Arc<Context>) -> Arc<Stream> {
         own.insert(context.handle, stream.clone());
         stream
     });
-    // A thread that ends has lost its streams; the legacy stream replaces them.
+    // A thread that is ending has lost its streams. The legacy stream replaces them.
     found.unwrap_or_else(|_| context.legacy.clone())
 }
 
-/// Returns the stream of a handle. Its context must not have failed.
+/// Returns the stream of a handle. Fails if its context has failed.
 pub fn stream(handle: Handle) -> Res<Arc<Stream>> {
     let stream = match handle {
         0 | LEGACY => current()?.legacy.clone(),
@@ -155,7 +156,7 @@ pub fn stream(handle: Handle) -> Res<Arc<Stream>> {
     Ok(stream)
 }
 
-/// Queues recording the time at which the stream reaches this point.
+/// Queues a task that stores the time at which the stream reaches this point.
 pub fn record(stream: &Stream, stamp: Arc<Stamp>) -> Res<Point> {
     stream.push(Task::Record(stamp))
 }

@@ -14,12 +14,12 @@ use super::signal::Mark;
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 
-/// Work that a stream executes in order. Cloned where a graph repeats it.
+/// Work that a stream executes in order. A graph clones it for each launch.
 #[derive(Clone)]
 pub enum Task {
     Kernel(Arc<KernelTask>),
     Copy(Transfer),
-    /// Bytes that the call read from pageable host memory.
+    /// Bytes that the call has read from pageable host memory.
     Staged {
         dst: u64,
         bytes: Arc<[u8]>,
@@ -36,13 +36,13 @@ pub enum Task {
     },
     Record(Arc<Stamp>),
     Wait(Vec<Point>),
-    /// Waits for another process.
+    /// Waits for an event record of another process.
     Await(Mark),
     /// Releases an allocation in stream order.
     Free {
         base: u64,
     },
-    /// No work; a node of a graph.
+    /// No work, for a node of a graph.
     Empty,
     Graph(Arc<Plan>),
 }
@@ -54,7 +54,7 @@ pub struct Fill {
     pub pattern: [u8; 4],
     /// Size of the pattern, bytes: 1, 2 or 4.
     pub element: u8,
-    /// Number of elements of a row.
+    /// Number of elements per row.
     pub width: u64,
     pub height: u64,
     /// Distance between rows, bytes.
@@ -74,7 +74,8 @@ impl Fill {
 }
 
 impl Task {
-    /// Returns whether the task runs even in a context that has failed, because others depend on it.
+    /// Returns whether the task is executed even in a context that has failed, because others
+    /// depend on it.
     pub fn survives(&self) -> bool {
         matches!(self, Task::Record(_) | Task::Wait(_) | Task::Callback { .. })
     }
@@ -94,7 +95,7 @@ impl Task {
         }
     }
 
-    /// Runs the task. An error becomes the context's.
+    /// Executes the task. An error becomes the error of the context.
     pub fn run(&self, core: &Arc<Core>) -> Res {
         match self {
             Task::Kernel(kernel) => {

@@ -1,4 +1,5 @@
-//! Arithmetic on all lanes: the dispatch, compiled once for any processor and once for AVX2 with FMA.
+//! The dispatch of arithmetic on all lanes. It is compiled for any processor, and again for AVX2
+//! with FMA.
 
 use super::product::{self, Multiply};
 use super::regs::{ALL, Regs};
@@ -8,10 +9,10 @@ use crate::ir::{Consts, Fp, Inst, Op, Row32, Row64, Testp};
 /// Executes an arithmetic instruction in the lanes of a mask; returns false for any other instruction.
 pub(in crate::exec) type Alu = fn(&mut Regs, &Consts, &Inst, u32) -> bool;
 
-/// Returns the lowest address of a warp, the highest, and the OR of all.
+/// Returns the lowest address of a warp, the highest, and the bitwise OR of all.
 pub(in crate::exec) type Span = fn(&[u64; 32]) -> (u64, u64, u64);
 
-/// Returns the fastest versions that this processor can run.
+/// Returns the fastest versions that this processor supports.
 pub(in crate::exec) fn select() -> (Alu, Span, Multiply) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
@@ -184,7 +185,7 @@ fn select64(r: &mut Regs, k: &Consts, i: &Inst, m: u32) {
 
 fn slct(r: &mut Regs, k: &Consts, i: &Inst, wide: bool, float: bool, ftz: bool, m: u32) {
     let c = r.s32(k, i.c);
-    // A NaN selects the second operand, as do negative numbers; −0 is not negative.
+    // A NaN selects the second operand, as do negative numbers. −0 is not negative.
     let first = c.iter().enumerate().fold(0, |p, (l, v)| {
         let v = if ftz { float::flush(*v) } else { *v };
         let yes = if float { f32::from_bits(v) >= 0.0 } else { v as i32 >= 0 };

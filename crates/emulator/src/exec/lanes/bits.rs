@@ -1,4 +1,4 @@
-//! Bit fields, permutations and dot products of one lane, as the PTX ISA defines them.
+//! Bit fields, permutations and dot products in one lane, as the PTX ISA defines them.
 
 use crate::ir::I3;
 
@@ -9,14 +9,14 @@ pub(in crate::exec) fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u3
     u32::from(low) | u32::from(high) << 16
 }
 
-/// Returns `width` ones starting at bit `at`.
+/// Returns a mask of `width` ones that starts at bit `at`.
 pub(in crate::exec) fn bmsk(at: u32, width: u32, clamp: bool) -> u32 {
     let (at, width) = if clamp { (at.min(32), width.min(32)) } else { (at & 31, width & 31) };
     let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
     ones.checked_shl(at).unwrap_or(0)
 }
 
-/// Returns the low `n` bits of `a`, extended by sign or zeros.
+/// Returns the low `n` bits of `a`, sign-extended or zero-extended.
 pub(in crate::exec) fn szext(a: u32, n: u32, signed: bool, clamp: bool) -> u32 {
     let n = if clamp { n.min(32) } else { n & 31 };
     match n {
@@ -27,7 +27,8 @@ pub(in crate::exec) fn szext(a: u32, n: u32, signed: bool, clamp: bool) -> u32 {
     }
 }
 
-/// Returns the position of the highest bit that differs from the sign; all ones if there is none.
+/// Returns the position of the highest bit that differs from the sign bit, or all ones if no bit
+/// does.
 pub(in crate::exec) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u32 {
     let v = if signed { v ^ (((v << (64 - bits)) as i64 >> 63) as u64) } else { v };
     let v = if bits == 64 { v } else { v & ((1 << bits) - 1) };
@@ -38,14 +39,14 @@ pub(in crate::exec) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u3
     }
 }
 
-/// Returns position and length of a field. The 32-bit instructions use 8 bits of them; the 64-bit ones,
-/// which a GPU does not have in hardware, use all.
+/// Returns position and length of a bit field. The 32-bit instructions use the low 8 bits of each.
+/// The 64-bit instructions, which GPUs emulate in software, use all bits.
 fn field(pos: u32, len: u32, bits: u32) -> (u32, u32) {
     if bits == 64 { (pos.min(255), len.min(255)) } else { (pos & 0xff, len & 0xff) }
 }
 
-/// Returns `len` bits of `a` starting at bit `pos`, extended by the sign (the highest bit taken) or by
-/// zeros.
+/// Returns `len` bits of `a` starting at bit `pos`. They are extended by the sign (the highest bit
+/// taken) or by zeros.
 pub(in crate::exec) fn bfe(a: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
     let (pos, len) = field(pos, len, bits);
     if len == 0 {
@@ -94,7 +95,7 @@ pub(in crate::exec) fn prmt(a: u32, b: u32, sel: u32) -> u32 {
     out
 }
 
-/// Returns the selector of a `prmt` mode.
+/// Returns the selector that a `prmt` mode uses.
 pub(in crate::exec) fn prmt_mode(op: I3, c: u32) -> u32 {
     let c = (c & 3) as usize;
     match op {
@@ -119,7 +120,7 @@ pub(in crate::exec) fn absdiff4(a: u32, b: u32) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|n| a[n].abs_diff(b[n])))
 }
 
-/// Returns `c` plus the products of bytes of `a` and bytes of `b`.
+/// Returns `c` plus the sum of the products of the bytes of `a` and `b`.
 pub(in crate::exec) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
     let byte = |v: u32, n: u32, s: bool| {
         let x = (v >> (8 * n)) as u8;
@@ -128,7 +129,7 @@ pub(in crate::exec) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
     (0..4).fold(c, |acc, n| acc.wrapping_add((byte(a, n, sa) * byte(b, n, sb)) as u32))
 }
 
-/// Returns `c` plus the products of halves of `a` and the low or high bytes of `b`.
+/// Returns `c` plus the sum of the products of the halves of `a` and the low or high bytes of `b`.
 pub(in crate::exec) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bool) -> u32 {
     let b = if high { b >> 16 } else { b };
     (0..2).fold(c, |acc, n| {
@@ -140,8 +141,8 @@ pub(in crate::exec) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bo
     })
 }
 
-/// Returns the `offset`-th set bit of `mask` from bit `base`, upward or downward; all ones if there is
-/// none.
+/// Returns the position of the `offset`-th set bit of `mask` from bit `base`, upward or downward,
+/// or all ones if it does not exist.
 pub(in crate::exec) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {

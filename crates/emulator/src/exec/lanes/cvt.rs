@@ -32,7 +32,7 @@ fn limits(ty: Type) -> (i128, i128) {
     if ty.signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Returns the register content of an integer: narrow types are extended to 32 bits.
+/// Returns the register content for an integer. Narrow types are extended to 32 bits.
 fn register(ty: Type, v: i128) -> u64 {
     match ty.bits() {
         8 if ty.signed() => u64::from(v as i8 as u32),
@@ -43,7 +43,7 @@ fn register(ty: Type, v: i128) -> u64 {
     }
 }
 
-/// Replaces subnormal f32 inputs and results by zeros; other formats keep them.
+/// Replaces a subnormal f32 by zero if `on`. Values of other types are unchanged.
 fn flush_if(on: bool, ty: Type, v: u64) -> u64 {
     if on && ty == Type::F32 { u64::from(flush(v as u32)) } else { v }
 }
@@ -79,7 +79,7 @@ fn float_to_float(c: Cvt, from: Format, to: Format, v: u64) -> u64 {
     flush_if(c.mode.ftz, c.to, out)
 }
 
-/// Converts one value between registers of the two types.
+/// Converts one register value between two types.
 pub(in crate::exec) fn convert(c: Cvt, v: u64) -> u64 {
     match (format(c.from), format(c.to)) {
         (Some(from), Some(to)) => float_to_float(c, from, to, v),
@@ -88,7 +88,7 @@ pub(in crate::exec) fn convert(c: Cvt, v: u64) -> u64 {
             let (low, high) = limits(c.to);
             match soft::to_int(from, c.mode.round, v) {
                 // NaN becomes the value with only the top bit set if f64 or 64 bits are involved,
-                // otherwise 0.
+                // and 0 otherwise.
                 None if c.to.signed() && from == soft::F64 => register(c.to, low),
                 None if c.to.bits() == 64 || from == soft::F64 => 1 << (c.to.bits() - 1),
                 None => 0,
@@ -116,7 +116,8 @@ fn class(ty: Type) -> Class {
     if ty.bits() == 64 { Class::W64 } else { Class::W32 }
 }
 
-/// Rounding of an f32 to i32 toward zero, with saturation and NaN as 0, equals Rust's `as`.
+/// The fast paths rely on Rust's `as`: from f32 to i32 it rounds toward zero, saturates, and
+/// converts NaN to 0.
 #[inline(always)]
 pub(in crate::exec) fn cvt(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
     let plain = !c.mode.ftz && !c.mode.sat && !c.mode.relu && !c.satfinite;
@@ -197,14 +198,15 @@ struct Eight {
 
 fn eight(ty: Type) -> Eight {
     if ty == Type::E4m3x2 {
-        // There are no infinities: the codes of the top exponent are numbers, except the last.
+        // The format has no infinities: the codes of the top exponent are numbers, except for the
+        // last.
         Eight { format: Format { man: 3, exp: 4 }, largest: 0x7e, nan: 0x7f }
     } else {
         Eight { format: Format { man: 2, exp: 5 }, largest: 0x7b, nan: 0x7f }
     }
 }
 
-/// Converts an f32 to an 8-bit float, to nearest, saturating to the largest finite number.
+/// Converts an f32 to an 8-bit float. Rounds to nearest and saturates to the largest finite number.
 fn to_eight(e: Eight, mode: Mode, v: u64) -> u8 {
     let x = f32::from_bits(v as u32);
     if x.is_nan() {
@@ -240,13 +242,13 @@ fn from_eight(ty: Type, v: u8) -> u16 {
     sign | half::from_f32(soft::F16, x)
 }
 
-/// Returns the value of an 8-bit float, e5m2 or else e4m3.
+/// Returns the value of an 8-bit float, in format e5m2 if `e5m2` and e4m3 otherwise.
 pub(in crate::exec) fn eight_bits(e5m2: bool, v: u8) -> f64 {
     let ty = if e5m2 { Type::E5m2x2 } else { Type::E4m3x2 };
     half::to_f32(soft::F16, from_eight(ty, v)).into()
 }
 
-/// Converts two f32 to a packed pair; `a` is the high half.
+/// Converts two f32 values to a packed pair. `a` is the high half.
 pub(in crate::exec) fn pack(
     r: &mut Regs,
     k: &Consts,

@@ -1,7 +1,7 @@
 //! Floating-point arithmetic on lanes of f32 and f64.
 //!
-//! The host rounds to nearest even; the other modes, which are rare, use [`soft`]. A NaN result has the
-//! bits of a GPU's.
+//! The host rounds to nearest even. The other modes, which are rare, use [`soft`]. A NaN result has
+//! the same bits as on a GPU.
 
 use super::regs::Regs;
 use crate::arith::approx;
@@ -61,9 +61,10 @@ fn near2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(f32,
     }
 }
 
-/// `a × b + c` (`None`: only the product) with `.ftz`. A GPU flushes a result that is below the normal
-/// numbers when it is rounded with an unlimited exponent; the host's rounding may have raised it to the
-/// smallest normal number. Infinity, where scaling overflows, is never flushed.
+/// Returns `v`, the rounded `a × b + c` (only the product if `c` is `None`), with `.ftz` applied. A
+/// GPU flushes a result that is below the normal numbers when it is rounded with an unlimited
+/// exponent. The host's rounding may have raised it to the smallest normal number. Infinity, where
+/// scaling overflows, is never flushed.
 #[inline(always)]
 fn flushed(v: f32, a: f32, b: f32, c: Option<f32>) -> f32 {
     let scaled = match c {
@@ -73,7 +74,8 @@ fn flushed(v: f32, a: f32, b: f32, c: Option<f32>) -> f32 {
     if scaled.abs() < TINY { 0f32.copysign(v) } else { v }
 }
 
-/// Flushes a result of `f` in the directed modes by the same rule. Its arguments are in `WIDE`.
+/// Applies the rule of `flushed` to a result of `f` in a directed rounding mode. `f` also computes
+/// in the format [`WIDE`].
 fn exact_flushed(v: u32, args: [u32; 3], f: impl Fn(Format, [u64; 3]) -> u64) -> u32 {
     if v & 0x7fff_ffff != 0x0080_0000 {
         return v;
@@ -83,10 +85,10 @@ fn exact_flushed(v: u32, args: [u32; 3], f: impl Fn(Format, [u64; 3]) -> u64) ->
     if wide & ((1 << (WIDE.man + WIDE.exp)) - 1) < least { v & 1 << 31 } else { v }
 }
 
-/// The digits of f32 with a larger range of exponents.
+/// The significand of f32 with a larger range of exponents.
 const WIDE: Format = Format { man: 23, exp: 11 };
 
-/// Applies flushing and clamping to a result on f32 bits.
+/// Applies flushing and clamping to the bits of an f32 result.
 fn around(mode: Mode, v: u64) -> u32 {
     let v = if mode.ftz { flush(v as u32) } else { v as u32 };
     if mode.sat { clamp(v) } else { v }
@@ -97,7 +99,7 @@ fn exact2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(u64
     r.b32(k, i, m, |a, b| around(mode, f(x(a), x(b))));
 }
 
-/// Minimum or maximum: −0 is less than +0; a NaN is ignored unless `nan`.
+/// Minimum or maximum. −0 is less than +0. A NaN operand is ignored unless `nan` is set.
 #[inline(always)]
 fn pick32(a: u32, b: u32, max: bool, nan: bool, ftz: bool) -> u32 {
     let (a, b) = if ftz { (flush(a), flush(b)) } else { (a, b) };
@@ -244,7 +246,7 @@ fn f32_1_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
     }
 }
 
-/// Returns an f32 in which every NaN is replaced by the single NaN.
+/// Returns an f32, with every NaN replaced by the single NaN of GPU arithmetic.
 #[inline(always)]
 pub(in crate::exec) fn canonical(v: u32) -> u32 {
     if v & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { v }
@@ -312,7 +314,7 @@ pub(in crate::exec) fn f64_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m
     }
 }
 
-/// Returns the high word of a result; the low word is zero.
+/// Returns the high word of a result, with a low word of zero.
 fn high_word(v: f64) -> u64 {
     if v.is_nan() { soft::F64.nan() } else { v.to_bits() & 0xffff_ffff_0000_0000 }
 }
@@ -325,7 +327,7 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
         if v.is_subnormal() { 0f64.copysign(v) } else { v }
     };
     match op {
-        // On a GPU these two are sums with −0: a NaN keeps its sign.
+        // On a GPU these two are additions of −0, so a NaN keeps its sign.
         F1::Neg => r.u64(k, i, m, |a| if nan(a) { nan::quiet(a) } else { a ^ 1 << 63 }),
         F1::Abs => r.u64(k, i, m, |a| if nan(a) { nan::quiet(a) } else { a & !(1 << 63) }),
         F1::Sqrt if mode.round == Round::Rn => {
@@ -336,7 +338,7 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).recip().to_bits(), a));
         }
         F1::Rcp => r.u64(k, i, m, |a| nan::one(soft::div(soft::F64, mode.round, one, a), a)),
-        // Without `.ftz` this is a function of full precision, with subnormal numbers.
+        // Without `.ftz` this is a function of full precision that supports subnormal numbers.
         F1::RsqrtApprox if !mode.ftz => {
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).sqrt().recip().to_bits(), a));
         }
@@ -346,7 +348,8 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
     }
 }
 
-/// Returns whether a comparison is true, from the order of two numbers; `nan` if one is a NaN.
+/// Returns whether a comparison is true, given the order of two numbers. `nan` is true if one of
+/// them is a NaN.
 #[inline(always)]
 pub(in crate::exec) fn holds(cmp: FCmp, less: bool, equal: bool, nan: bool) -> bool {
     match cmp {

@@ -24,8 +24,8 @@ pub(in crate::exec) fn to_f32(f: Format, v: u16) -> f32 {
     if f == soft::BF16 {
         return f32::from_bits(u32::from(v) << 16);
     }
-    // The code has no branches, so that a row of lanes becomes vector instructions. The product adjusts
-    // the exponent to f32, and makes subnormal numbers normal.
+    // The code has no branches, so that the compiler vectorises a row of lanes. The product adjusts
+    // the exponent to f32 and normalises subnormal numbers.
     let magnitude = u32::from(v & 0x7fff) << 13;
     let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
     let quiet = if v & 0x7fff > 0x7c00 { 0x7fc0_0000 } else { 0x7f80_0000 };
@@ -45,8 +45,8 @@ pub(in crate::exec) fn from_f32(f: Format, v: f32) -> u16 {
     half::f16::from_f32_const(v).to_bits()
 }
 
-/// Returns zero for a number that is below the normal ones when it is rounded with an unlimited exponent.
-/// `exact` is the result before rounding, `v` the result after it.
+/// Flushes a result with `.ftz` that is below the normal numbers when it is rounded with an
+/// unlimited exponent. `exact` is the result before rounding, `v` the result after it.
 fn flushed(f: Format, mode: Mode, v: u16, exact: f64) -> u16 {
     let least = f64::from(to_f32(f, 1 << f.man));
     let half_ulp = 1.0 - 0.25 / f64::from(1u32 << f.man);
@@ -72,8 +72,8 @@ fn input(f: Format, mode: Mode, v: u16) -> u16 {
 fn binary(f: Format, op: F2, mode: Mode, a: u16, b: u16) -> u16 {
     let (a, b) = (input(f, mode, a), input(f, mode, b));
     let (x, y) = (to_f32(f, a), to_f32(f, b));
-    // A sum, difference or product of two elements is rounded twice here, with the same result as
-    // rounding once, because f32 has more than twice the digits plus two.
+    // A sum, difference or product of two elements is rounded twice here. The result equals that of
+    // a single rounding, because f32 has at least twice as many significant bits plus two.
     let v = match op {
         F2::Add => from_f32(f, x + y),
         F2::Sub => from_f32(f, x - y),
@@ -123,7 +123,8 @@ fn fused(f: Format, mode: Mode, a: u16, b: u16, c: u16) -> u16 {
     if !sum.is_finite() {
         return finish(f, mode, from_f32(f, sum as f32));
     }
-    // The product is exact; the error of the sum determines the direction for rounding an f64 to odd.
+    // The product is exact. The error of the sum gives the direction in which the f64 is rounded to
+    // odd.
     let back = sum - product;
     let error = (product - (sum - back)) + (c - back);
     let mut bits = sum.to_bits();
@@ -149,7 +150,7 @@ fn unary(f: Format, op: F1, mode: Mode, a: u16) -> u16 {
         F1::Cos => of(approx::cos),
         F1::Ex2 if f == soft::F16 => {
             let v = approx::ex2(to_f32(f, a));
-            // A GPU truncates the digits that a subnormal cannot hold.
+            // A GPU truncates the digits that a subnormal number cannot represent.
             let cut = v > 0.0 && v < to_f32(f, 1 << f.man);
             if cut { (v * 16_777_216.0) as u16 } else { from_f32(f, v) }
         }
@@ -208,7 +209,7 @@ pub(in crate::exec) fn compare(
     }
 }
 
-/// Addition of atomics.
+/// Addition for atomics.
 pub(in crate::exec) fn add(f: Format, a: u16, b: u16) -> u16 {
     binary(f, F2::Add, Mode::default(), a, b)
 }

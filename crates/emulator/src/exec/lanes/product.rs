@@ -1,8 +1,8 @@
-//! Products of small matrices, eight columns at a time.
+//! Products of small matrices, computed eight columns at a time.
 //!
-//! The sums equal those of [`dot`](crate::arith::dot), element by element, in a form that becomes vector
-//! instructions. A product that is scaled by a power of two and truncated to an integer is exact in f64
-//! as well as in i64, and so is the sum of a few of them.
+//! The sums equal those of [`dot`](crate::arith::dot), element by element, in a form that the
+//! compiler vectorises. A product that is scaled by a power of two and truncated to an integer is
+//! exact in f64 as well as in i64. So is the sum of a few such products.
 
 use super::half;
 use super::regs::Regs;
@@ -10,13 +10,13 @@ use crate::arith::dot::{FRACTION, LEAST, exponent, power_of_two};
 use crate::arith::soft::{self, Round};
 use crate::ir::{Consts, Elem};
 
-/// Number of elements of the largest A or B: 32 × 16, or 16 × 64 of four bits.
+/// Maximum number of elements of A or B: 32 × 16, or 16 × 64 with four bits each.
 const LARGEST: usize = 1024;
 /// Number of columns that are computed together.
 const WIDE: usize = 8;
 
-/// Distribution of a matrix over the lanes: element `e` of a lane is at the sum of the lane's and the
-/// element's offset.
+/// Distribution of a matrix over the lanes. Element `e` of a lane is at the sum of the lane's
+/// offset and the element's offset.
 pub(in crate::exec) struct Spread {
     pub(in crate::exec) lanes: [u16; 32],
     pub(in crate::exec) elements: Vec<u16>,
@@ -29,8 +29,8 @@ pub(in crate::exec) struct Operand<'a> {
     pub(in crate::exec) spread: Spread,
 }
 
-/// D = A × B + C, for A of m × k and B of k × n. The depth of 8-bit floats is distributed so that the
-/// terms of the first of both sums come first.
+/// D = A × B + C, for A of m × k and B of k × n. For 8-bit floats, the depth is ordered so that the
+/// terms of the first of the two partial sums come first.
 pub(in crate::exec) struct Task<'a> {
     pub(in crate::exec) m: usize,
     pub(in crate::exec) n: usize,
@@ -42,7 +42,7 @@ pub(in crate::exec) struct Task<'a> {
     pub(in crate::exec) saturate: bool,
 }
 
-/// Buffers for the values of a product: fractions and their exponents, or integers.
+/// Buffers for the values of a product: floating-point values with their exponents, or integers.
 pub(in crate::exec) struct Tiles {
     x: [f64; LARGEST],
     x_exponents: [i32; LARGEST],
@@ -58,7 +58,7 @@ impl Default for Tiles {
     }
 }
 
-/// Computes a product. Returns false without changing registers if it does not support the product:
+/// Computes a product. Returns false without changing registers if the product is unsupported:
 /// elements that are not finite, f64, single bits, or a number of columns that is not a multiple of
 /// eight.
 pub(in crate::exec) type Multiply = fn(&mut Regs, &Consts, &Task<'_>, &mut Tiles) -> bool;
@@ -111,8 +111,8 @@ fn multiply_inline(r: &mut Regs, k: &Consts, task: &Task<'_>, tiles: &mut Tiles)
     true
 }
 
-/// Computes the sums of 8-bit floats ([`eight`](crate::arith::dot::eight)). Returns false if the first
-/// sum exceeds the format of D.
+/// Computes the sums of products of 8-bit floats ([`eight`](crate::arith::dot::eight)). Returns
+/// false if a partial sum exceeds the range of D's format.
 #[inline(always)]
 fn two_halves(task: &Task<'_>, tiles: &mut Tiles) -> bool {
     let size = task.m * task.n;
@@ -135,7 +135,7 @@ fn two_halves(task: &Task<'_>, tiles: &mut Tiles) -> bool {
     true
 }
 
-/// Adds the products for the depths `from..to` to each element of C.
+/// Adds the products at depths `from..to` to each element of C.
 #[inline(always)]
 fn dots(task: &Task<'_>, tiles: &mut Tiles, from: usize, to: usize) {
     let (n, k) = (task.n, task.k);
@@ -165,12 +165,12 @@ fn dots(task: &Task<'_>, tiles: &mut Tiles, from: usize, to: usize) {
             }
             let mut out = [0.0; WIDE];
             for l in 0..WIDE {
-                // Keeps 24 digits of 53.
+                // Keeps 24 of 53 significant bits.
                 let cut = f64::from_bits(sum[l].to_bits() >> 29 << 29);
                 out[l] = cut * power_of_two(top[l].max(LEAST) - FRACTION);
             }
             for l in 0..WIDE {
-                // Zero plus zeros is zero, unless all signs are negative.
+                // A zero plus zeros is +0, unless all of them are −0.
                 if top[l] < LEAST && c[l].to_bits() != 0 {
                     let y = |s: usize| tiles.y[(from + s) * n + j + l];
                     out[l] = x.iter().enumerate().fold(c[l], |sum, (s, x)| x.mul_add(y(s), sum));
@@ -201,7 +201,7 @@ fn integers(r: &mut Regs, k: &Consts, task: &Task<'_>, tiles: &mut Tiles) {
                 let x = tiles.x_exponents[i * depth + s];
                 let y = wide(&tiles.y_exponents, s * n + j);
                 for l in 0..WIDE {
-                    // A sum of some dozens of 16-bit products.
+                    // A sum of a few dozen 16-bit products.
                     sum[l] = sum[l].wrapping_add(x.wrapping_mul(y[l]));
                 }
             }
@@ -267,8 +267,8 @@ fn values(r: &Regs, k: &Consts, operand: &Operand<'_>, to: &mut [f64; LARGEST]) 
     largest.iter().all(|e| *e <= 1023)
 }
 
-/// Returns the values of the low bits of words. Each format has its own loop, which becomes vector
-/// instructions.
+/// Returns the values in the low bits of words. Each format has a separate loop, which the compiler
+/// vectorises.
 #[inline(always)]
 fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
     let mut row = [0.0; 32];
@@ -283,7 +283,7 @@ fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
     match elem {
         Elem::F16 => all!(v => widened(v & 0xffff, 10, 15, v & 0x7c00 == 0x7c00)),
         Elem::Bf16 => all!(v => f32::from_bits(v << 16)),
-        // The hardware only uses the upper 19 bits.
+        // The hardware uses only the upper 19 bits.
         Elem::Tf32 => all!(v => f32::from_bits(v & 0xffff_e000)),
         Elem::E5m2 => all!(v => widened(v << 8 & 0xffff, 10, 15, v & 0x7c == 0x7c)),
         Elem::E4m3 => all!(v => widened(v & 0x7f | (v & 0x80) << 8, 3, 7, v & 0x7f == 0x7f)),
@@ -292,8 +292,9 @@ fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
     row
 }
 
-/// Converts an element of a small format, with its sign in bit 15. A multiplication adjusts the exponent
-/// to f32, which makes subnormal numbers normal; exponents of infinities and NaNs are set.
+/// Converts an element of a small format, whose sign is in bit 15. A multiplication adjusts the
+/// exponent to f32 and normalises subnormal numbers. `special` sets the exponent of infinities and
+/// NaNs.
 #[inline(always)]
 fn widened(v: u32, digits: u32, bias: u32, special: bool) -> f32 {
     let magnitude = (v & 0x7fff) << (23 - digits);
@@ -302,7 +303,7 @@ fn widened(v: u32, digits: u32, bias: u32, special: bool) -> f32 {
     f32::from_bits(bits | (v & 0x8000) << 16)
 }
 
-/// Converts an f64 to f16; values with no more digits than f32 take a fast path.
+/// Converts an f64 to f16. Values that f32 represents exactly take a fast path.
 fn to_f16(v: f64) -> u16 {
     let narrow = v as f32;
     if f64::from(narrow) == v {
@@ -312,7 +313,7 @@ fn to_f16(v: f64) -> u16 {
     }
 }
 
-/// Returns element `e` of each lane in the low bits, with other elements above it.
+/// Returns element `e` of each lane in the low bits. The bits above it may hold other elements.
 #[inline(always)]
 fn lanes_of(r: &Regs, k: &Consts, operand: &Operand<'_>, e: usize) -> [u32; 32] {
     let bits = operand.elem.bits();
@@ -321,7 +322,7 @@ fn lanes_of(r: &Regs, k: &Consts, operand: &Operand<'_>, e: usize) -> [u32; 32] 
     r.s32(k, operand.registers[e / per]).map(|word| word >> shift)
 }
 
-/// Passes on each element, without the elements above it, and its position.
+/// Calls `take` with the position of each element and its value, without the bits above it.
 #[inline(always)]
 fn load(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(usize, u32)) {
     let mask = u32::MAX >> (32 - operand.elem.bits());
@@ -333,7 +334,7 @@ fn load(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(usize,
     }
 }
 
-/// Writes the elements of D, repeated until its registers are full.
+/// Writes the elements of D. They are repeated until its registers are full.
 #[inline(always)]
 fn store(r: &mut Regs, operand: &Operand<'_>, value: impl Fn(usize) -> u32) {
     let bits = operand.elem.bits();

@@ -1,7 +1,7 @@
 //! Registers of a frame, and the common loops over lanes.
 //!
-//! All lanes are computed, whatever the mask: operations on lanes cannot fail, and loops without branches
-//! become vector instructions. Only the store uses the mask.
+//! All lanes are computed, regardless of the mask: operations on lanes cannot fail, and the
+//! compiler vectorises loops without branches. Only the store uses the mask.
 
 use crate::ir::{Consts, Inst, K, Row32, Row64};
 
@@ -17,7 +17,7 @@ pub(crate) struct Regs {
 }
 
 impl Regs {
-    /// Resizes to a function's registers, whose content is undefined.
+    /// Resizes to the number of registers of a function. Their content is undefined.
     pub(crate) fn resize(&mut self, n32: u32, n64: u32, np: u32) {
         self.r32.resize(n32 as usize, Row32([0; 32]));
         self.r64.resize(n64 as usize, Row64([0; 32]));
@@ -30,7 +30,8 @@ impl Regs {
         rows.iter().sum::<usize>() as u64
     }
 
-    /// Clears all values: a kernel that reads an unwritten register gets the same value in every run.
+    /// Clears all values, so that a kernel that reads an unwritten register gets the same value in
+    /// every run.
     pub(crate) fn clear(&mut self) {
         self.r32.clear();
         self.r64.clear();
@@ -145,7 +146,7 @@ impl Regs {
         self.put64(i.d, &o, m);
     }
 
-    /// Computes 64 bits from 64 and 32.
+    /// Computes 64 bits from 64 bits and 32 bits.
     #[inline(always)]
     pub(crate) fn b64_32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u32) -> u64) {
         let (a, b) = (self.s64(k, i.a), self.s32(k, i.b));

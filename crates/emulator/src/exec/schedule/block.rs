@@ -1,4 +1,4 @@
-//! Blocks: schedules their warps.
+//! Blocks, and the scheduling of their warps.
 
 use crate::check::Finding;
 use crate::exec::state::{
@@ -10,22 +10,22 @@ use crate::exec::step::{Turn, run, settle};
 /// Number of instructions that a block may execute before another block gets its worker.
 const SLICE: u64 = 1 << 20;
 
-/// A block, between any two instructions of its warps.
+/// A block whose warps are all between two instructions.
 pub(super) struct Block {
     pub(super) cta: Cta,
     warps: Vec<Warp>,
     next: usize,
 }
 
-/// Why a block stopped.
+/// Reason why a block stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slice {
     Done,
-    /// It waits for another block, or has been in a loop for long.
+    /// The block waits for another block, or has been in a loop for a long time.
     Spinning,
-    /// Its time slice is over.
+    /// The time slice of the block has ended.
     Expired,
-    /// It has read data that others may change before it continues.
+    /// The block has read data that other blocks may change before it continues.
     Held,
 }
 
@@ -35,8 +35,9 @@ fn lanes(threads: u32, w: u32) -> u32 {
     if count == 32 { u32::MAX } else { (1 << count) - 1 }
 }
 
-/// Words that blocks find in shared memory, in turn: NaN and -1, a large number, and a large negative one. On a GPU they
-/// find what others left there, so a kernel that takes it for zeros is wrong.
+/// Patterns that fill the shared memory of blocks, in turn: NaN or −1, a large number, and a large
+/// negative number. On a GPU, shared memory contains data of earlier blocks, so a kernel that
+/// assumes zeros is wrong.
 const LEFT: [u32; 3] = [0xffff_ffff, 0x5a5a_5a5a, 0xdada_dada];
 
 impl Block {
@@ -73,7 +74,8 @@ impl Block {
         block
     }
 
-    /// Fills shared memory, which has no defined content when a block begins. What the system reserves behind it is 0.
+    /// Fills shared memory, whose content is undefined when a block begins. The part that the
+    /// system reserves after it is 0.
     fn fill_shared(&mut self, grid: &Grid<'_>) {
         let left = LEFT[((grid.id + self.cta.index) % LEFT.len() as u64) as usize];
         let own = grid.shared_bytes.div_ceil(4) as usize;
@@ -82,27 +84,27 @@ impl Block {
         reserved.fill(0);
     }
 
-    /// Lets others run after the `hold`th plain load from global memory; never if 0.
+    /// Sets after which plain load from global memory the block lets others run. 0 means never.
     pub(super) fn hold(&mut self, hold: u32) {
         self.cta.hold = hold;
     }
 
-    /// Returns the number of plain loads from global memory so far.
+    /// Returns the number of plain loads from global memory that the block has executed.
     pub(super) fn loads(&self) -> u32 {
         self.cta.loads
     }
 
-    /// Returns the memory that the calls of its threads have taken.
+    /// Returns the memory that the calls of the block's threads use.
     pub(super) fn stack(&self) -> Stack {
         self.warps.iter().map(|w| w.stack).sum()
     }
 
-    /// Returns the number of pages of its race records on global memory.
+    /// Returns the number of pages of the block's race records on global memory.
     pub(super) fn pages(&self) -> usize {
         self.cta.races.as_ref().map_or(0, Races::pages)
     }
 
-    /// Reuses a completed block as block `index`, with the same memory.
+    /// Reuses the memory of a completed block for block `index`.
     pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
         let threads = grid.cfg.block.iter().product();
         let warps = self.warps.len();
@@ -120,7 +122,7 @@ impl Block {
         self.next = 0;
     }
 
-    /// Runs until the block ends, waits for others or has used up its time slice.
+    /// Runs until the block ends, waits for another block or has used up its time slice.
     pub(super) fn run(&mut self, worker: &mut Worker<'_>) -> Result<Slice, Box<LaunchFault>> {
         let end = worker.executed + SLICE;
         let mut idle = 0;
@@ -162,12 +164,13 @@ impl Block {
         }
     }
 
-    /// Returns a fault: every thread waits at a barrier for threads that will not arrive.
+    /// Returns the fault for a block in which every thread waits at a barrier for threads that
+    /// cannot arrive.
     fn deadlock(&self, grid: &Grid<'_>) -> Box<LaunchFault> {
         let mut all = self.warps.iter().flat_map(|w| w.groups.iter().map(move |g| (w, g)));
         let at = all.find(|(_, g)| matches!(g.state, State::Barrier { .. }));
         let Some((warp, group)) = at else {
-            return fault(FaultKind::DivergentBarrierDeadlock, "no warp can go on".into());
+            return fault(FaultKind::DivergentBarrierDeadlock, "no warp can continue".into());
         };
         let who = Where::new(grid, self.cta.id, warp, group.mask.trailing_zeros(), group.pc);
         let id = if let State::Barrier { id, .. } = group.state { id } else { 0 };

@@ -1,10 +1,10 @@
 //! Assigns blocks to threads.
 //!
-//! One worker for each core takes blocks, in an order that the launch determines (`order`). A block that
-//! waits for another one — at a barrier of the whole grid, for the result of a predecessor, for a lock —
-//! is suspended, and the worker continues with others. Every block that has begun runs again eventually.
-//! The launching thread is itself a worker, so that every launch makes progress, however many run at the
-//! same time.
+//! Each core has a worker, which takes blocks in an order that the launch determines (`order`). A
+//! block that waits for another block (at a barrier of the whole grid, for a predecessor's result,
+//! or for a lock) is suspended, and the worker continues with others. Every block that has begun
+//! runs again eventually. The launching thread is itself a worker, so that every launch makes
+//! progress, regardless of the number of concurrent launches.
 
 mod block;
 mod order;
@@ -24,7 +24,7 @@ use crate::counts::{Counts, Executed};
 
 /// Maximum memory for the state of blocks that have begun, bytes.
 const RESIDENT_BYTES: usize = 1 << 30;
-/// How long a helper keeps its thread while another launch waits for one.
+/// Time for which a helper keeps its thread while another launch waits for one.
 const TURN: Duration = Duration::from_millis(5);
 
 /// Number of running launches.
@@ -32,7 +32,7 @@ static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
 /// Blocks that wait for a worker, and the results so far.
 struct Queue {
     order: Order,
-    /// Number of plain loads from global memory of the block that ended last.
+    /// Number of plain loads from global memory by the most recently completed block.
     loads: u32,
     paused: VecDeque<Box<Block>>,
     next: u64,
@@ -83,7 +83,7 @@ impl Shared<'_> {
         q.fault.is_some() || q.finished == self.total
     }
 
-    /// Returns a block to run: new and suspended ones alternate.
+    /// Returns a block to run: a suspended block, or the index of a new one. The two alternate.
     fn take(&self, q: &mut Queue) -> Option<Result<Box<Block>, u64>> {
         if q.fault.is_some() {
             return None;
@@ -100,7 +100,7 @@ impl Shared<'_> {
         q.paused.pop_front().map(Ok)
     }
 
-    /// Works until there are no blocks, or, if `polite`, until another launch needs the thread.
+    /// Runs blocks until none can be taken or, if `polite`, until another launch needs the thread.
     fn work(&self, polite: bool) {
         let mut worker = Worker::new(self.grid);
         let begin = Instant::now();
@@ -175,7 +175,7 @@ fn release(grid: &Grid<'_>, block: Option<Box<Block>>) {
     }
 }
 
-/// Runs all blocks; returns the sums over all workers.
+/// Runs all blocks. Returns the sums over all workers.
 pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let [x, y, z] = grid.cfg.grid.map(u64::from);
     let [bx, by, bz] = grid.cfg.block;
@@ -222,7 +222,7 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
             shared.work(false);
             let mut q = shared.lock();
             while !shared.over(&q) && q.paused.is_empty() && q.next == total {
-                // The other workers finish their blocks or return them.
+                // The other workers complete their blocks or put them back into the queue.
                 q = shared.wake.wait(q).unwrap_or_else(PoisonError::into_inner);
             }
             if shared.over(&q) {

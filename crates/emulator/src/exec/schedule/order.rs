@@ -1,11 +1,12 @@
-//! The order in which blocks begin.
+//! The order in which blocks start.
 
-/// Number of blocks within which the order is shuffled. A block begins when fewer others wait than the
-/// launch can hold, which is this many or all. A block that waits for one with a lower index, as kernels
-/// do that look back at their predecessors, therefore waits for one that has begun or will.
+/// Number of blocks within which the order is shuffled. A launch holds at least this many
+/// unfinished blocks at a time, or all of them. Some kernels wait for blocks with a lower index,
+/// for example to look back at a predecessor's result. Such a block therefore waits for one that
+/// has started or will start.
 pub(super) const WINDOW: u64 = 64;
 
-/// The order of a launch's blocks: shuffled within each window, by the launch's own number.
+/// The order of a launch's blocks. It is shuffled within each window, with the seed of the launch.
 pub(super) struct Order {
     seed: u64,
     total: u64,
@@ -13,9 +14,9 @@ pub(super) struct Order {
     window: [u8; WINDOW as usize],
 }
 
-/// Of this many first blocks of a launch every other one is held.
+/// Number of first blocks of a launch of which about every second one is held.
 const OFTEN: u64 = 32;
-/// Of the later blocks one in this many is held.
+/// Of the later blocks, about one in this many is held.
 const SELDOM: u64 = 64;
 
 /// Returns a pseudo-random number derived from `v`.
@@ -27,12 +28,12 @@ fn mix(mut v: u64) -> u64 {
 }
 
 impl Order {
-    /// Returns the order for `total` blocks; with a seed of 0 the order of their indices.
+    /// Returns the order for `total` blocks. With a seed of 0 it is the order of their indices.
     pub(super) fn new(seed: u64, total: u64) -> Self {
         Self { seed, total, window: [0; WINDOW as usize] }
     }
 
-    /// Returns the index of the block that is `n`th to begin. Must be called in order.
+    /// Returns the index of the `n`th block to start. Must be called with ascending `n`.
     pub(super) fn index(&mut self, n: u64) -> u64 {
         if self.seed == 0 {
             return n;
@@ -50,9 +51,9 @@ impl Order {
         begin + u64::from(self.window[at as usize])
     }
 
-    /// Returns after which of its plain loads block `index` lets others run, if blocks have `loads` of
-    /// them; 0 for none. A block that adds to a number without an atomic can then lose the change of
-    /// another block.
+    /// Returns the number of the plain load after which block `index` lets others run, if blocks
+    /// execute `loads` plain loads; 0 means never. A kernel that adds to a number without an atomic
+    /// can then lose another block's update.
     pub(super) fn hold(&self, index: u64, loads: u32) -> u32 {
         let random = mix(self.seed ^ mix(!index));
         let every = if index < OFTEN { 2 } else { SELDOM };

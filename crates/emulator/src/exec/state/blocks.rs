@@ -1,36 +1,37 @@
-//! Races on global memory between blocks: unordered accesses of different blocks of a launch to one byte,
-//! of which at least one is a non-atomic write.
+//! Races on global memory between blocks: unordered accesses of different blocks of a launch to one
+//! byte, at least one of which is a non-atomic write.
 //!
-//! There is one clock for the launch. Every atomic, and every volatile, relaxed or release store, is a
-//! *release*: it advances the clock, and leaves the time at its words. An atomic that returns the old
-//! value, and a volatile, relaxed or acquire load, is an *acquire*: from then on its block knows
-//! everything that any block did before the time that it finds. That is more than the words imply,
-//! because the block which left the time may not know all of that itself. Every order that a program can
-//! have established is thus recognised, and some races are missed. Fences are not required, as in
-//! [`race`](super::race). The accesses of one block are not compared with each other.
+//! The launch has one clock. Every atomic, and every volatile, relaxed or release store, is a
+//! *release*: it advances the clock and stores the time with its words. An atomic that returns the
+//! old value, and a volatile, relaxed or acquire load, is an *acquire*. After it, the block counts
+//! as ordered after everything that any block did before the stored time. This overestimates the
+//! order, because the block that stored the time may not be ordered after all of that itself. Thus
+//! no order that a program can establish is overlooked, but some races are missed. Fences are not
+//! required, as in [`race`](super::race). The accesses of one block are not compared with each
+//! other.
 //!
-//! Not reported are:
+//! The following are not reported:
 //! - atomics, volatile, relaxed, acquire and release accesses among each other;
 //! - a plain read and an atomic: reading a first guess for a compare-and-swap is common;
 //! - a write that does not change the bytes, such as a flag that many blocks set.
 //!
-//! For each word of memory the last plain write, the last release and two readers are recorded, in pages
-//! that are created when they are first accessed. Beyond [`MOST_PAGES`] of them nothing is recorded, and
-//! an acquire there knows of everything.
+//! For each word of memory, the last plain write, the last release and two reads are recorded, in
+//! pages that are created on first access. Beyond [`MOST_PAGES`] pages nothing is recorded, and an
+//! acquire of such words counts as ordered after everything.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::memory::{Cells, Table};
 
-/// Bytes of memory that a page covers; its own size is eight times that.
+/// Bytes of memory that a page of records covers. The page itself uses eight times as much memory.
 const PAGE: u64 = 64 << 10;
-/// Maximum number of pages of a launch: for 64 MiB of memory, half a GiB.
+/// Maximum number of pages of a launch. They cover 64 MiB of memory and use 512 MiB.
 const MOST_PAGES: usize = 1024;
 /// Maximum number of blocks that an event can distinguish.
 const MOST_BLOCKS: u64 = 1 << 27;
 
-/// Kind of an access in races between blocks.
+/// Kind of an access, for races between blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum Act {
     Read,
@@ -44,14 +45,14 @@ pub(in crate::exec) enum Act {
 /// The other access of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) struct Other {
-    /// Number of its block.
+    /// Index of the block that made it.
     pub(in crate::exec) block: u64,
     /// Description of the access.
     pub(in crate::exec) what: &'static str,
 }
 
-/// An access by a block: its time in the upper half, then the block's number + 1, whether it was an
-/// atomic, and the bytes of the word. 0 is none.
+/// An access by a block. The upper half is its time. The lower half holds the block's index + 1,
+/// whether it was an atomic, and the bytes of the word. 0 means no access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Event(u64);
 
@@ -65,7 +66,7 @@ impl Event {
         (self.0 >> 32) as u32
     }
 
-    /// Returns the number of the block; the largest number for none.
+    /// Returns the index of the block, or the largest number if there is no access.
     fn block(self) -> u32 {
         (self.0 as u32 >> 5).wrapping_sub(1)
     }
@@ -78,13 +79,14 @@ impl Event {
         self.0 as u8 & 15
     }
 
-    /// Returns the event with the bytes of another access by the same block at the same time.
+    /// Returns `other`, merged with this event if both are by the same block at the same time.
     fn joined(self, other: Event) -> Event {
         if self.0 >> 5 == other.0 >> 5 { Event(self.0 | other.0) } else { other }
     }
 }
 
-/// The block that makes an access, its time, and the time before which it knows everything.
+/// The block that makes an access, the time of the access, and the time before which all accesses
+/// are ordered before the block's.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Me {
     pub(in crate::exec) block: u32,
@@ -93,7 +95,7 @@ pub(in crate::exec) struct Me {
 }
 
 impl Me {
-    /// Returns whether the event is of another block, and unknown to this one.
+    /// Returns whether the event is by another block and not ordered before this block's access.
     fn unordered(&self, e: Event) -> bool {
         let known = e.time() < self.known || e.time() == u32::MAX;
         e.0 != 0 && e.block() != self.block && !known
@@ -107,18 +109,19 @@ pub(in crate::exec) struct BlockRaces {
     /// Pages for each region of the table.
     regions: Vec<OnceLock<Pages>>,
     pages: AtomicUsize,
-    /// The time of the next release.
+    /// Time of the next release.
     clock: AtomicU64,
-    /// When memory was last returned to the device's heap.
+    /// Time after the most recent `free` on the device's heap.
     heap: AtomicU64,
     missed: AtomicBool,
-    /// Held while an element is compared with its new value and written: two blocks that write the same
-    /// value at the same time do not race.
+    /// Held while an element is compared with its new value and written, since two blocks that
+    /// write the same value at the same time do not race.
     writing: [Mutex<()>; 64],
 }
 
 impl BlockRaces {
-    /// Returns the record for a launch of `blocks` blocks; `None` if there is only one or too many.
+    /// Returns the record for a launch of `blocks` blocks, or `None` if there is only one or there
+    /// are too many.
     pub(in crate::exec) fn new(table: &Table, blocks: u64) -> Option<Self> {
         (2..MOST_BLOCKS).contains(&blocks).then(|| Self {
             regions: table.regions.iter().map(|_| OnceLock::new()).collect(),
@@ -130,7 +133,7 @@ impl BlockRaces {
         })
     }
 
-    /// Excludes other writes to the element at `va`.
+    /// Locks out other writes to the element at `va`.
     pub(in crate::exec) fn alone(&self, va: u64) -> MutexGuard<'_, ()> {
         let lock = &self.writing[(va / 8 % 64) as usize];
         lock.lock().unwrap_or_else(PoisonError::into_inner)
@@ -141,12 +144,13 @@ impl BlockRaces {
         self.missed.load(Relaxed)
     }
 
-    /// Returns the current time. It stops at its maximum; everything that happens then counts as known.
+    /// Returns the current time. The clock stops at its maximum; all later accesses then count as
+    /// ordered.
     pub(in crate::exec) fn now(&self) -> u32 {
         u32::try_from(self.clock.load(SeqCst)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the time of a release that begins now.
+    /// Advances the clock and returns the time of the release.
     pub(in crate::exec) fn release(&self) -> u32 {
         let time = self.clock.fetch_add(1, SeqCst);
         if time >= u64::from(u32::MAX) {
@@ -155,7 +159,7 @@ impl BlockRaces {
         u32::try_from(time).unwrap_or(u32::MAX)
     }
 
-    /// Returns the time before which a block knows everything done so far.
+    /// Returns a time after everything done so far.
     fn everything(&self) -> u32 {
         self.release().saturating_add(1)
     }
@@ -166,7 +170,8 @@ impl BlockRaces {
         self.heap.fetch_max(u64::from(time) + 1, SeqCst);
     }
 
-    /// Returns the time that a block knows after it got memory of the device's heap.
+    /// Returns the time before which accesses are ordered before a block that has just allocated
+    /// memory of the device's heap.
     pub(in crate::exec) fn allocated(&self) -> u32 {
         u32::try_from(self.heap.load(SeqCst)).unwrap_or(u32::MAX)
     }
@@ -189,8 +194,8 @@ impl BlockRaces {
         page.as_ref()?.at((offset % PAGE / 4) as usize)
     }
 
-    /// Calls `f` with the records of each word of an access and the mask of its bytes. Returns false if
-    /// some words have none.
+    /// Calls `f` with the records of each word of an access and the mask of its bytes. Returns
+    /// false if some words have no records.
     fn each<'s>(
         &'s self,
         table: &Table,
@@ -212,9 +217,9 @@ impl BlockRaces {
         all
     }
 
-    /// Records an access that is about to be made, and returns the access that it races with. An atomic
-    /// or a strong store is a release. It also learns the time that was left at its words before, which
-    /// then need not be kept.
+    /// Records an access that is about to be made, and returns the access that it races with. An
+    /// atomic or a strong store is a release. It also acquires the time stored with its words
+    /// before, which then need not be kept.
     pub(in crate::exec) fn access(
         &self,
         table: &Table,
@@ -235,8 +240,8 @@ impl BlockRaces {
         hit
     }
 
-    /// Leaves the time of a release at a word. The times there only grow, so that a later reader of the
-    /// word finds one that is late enough.
+    /// Stores the time of a release with a word. The stored times only grow, so that a later reader
+    /// of the word finds one that is late enough.
     fn leave(&self, slot: &AtomicU64, mask: u8, me: &mut Me, act: Act) {
         let mut left = slot.load(SeqCst);
         loop {
@@ -261,8 +266,9 @@ impl BlockRaces {
         }
     }
 
-    /// Returns the time that a block knows after it has read these bytes with an atomic or another strong
-    /// access, or, if `plain`, with a plain one; at least `known`.
+    /// Returns the time before which accesses are ordered before the block's, after it has read
+    /// these bytes. The read is a plain one if `plain`, and an atomic or another strong access
+    /// otherwise. The result is at least `known`.
     pub(in crate::exec) fn acquire(
         &self,
         table: &Table,
@@ -278,7 +284,7 @@ impl BlockRaces {
             if me.unordered(left) {
                 after = left.time().saturating_add(1);
             }
-            // A flag that was set by a plain write does not transfer its writer's knowledge.
+            // A plain write stores no time, so the reader counts as ordered after everything.
             if !plain && me.unordered(Event(write.load(SeqCst))) {
                 after = self.everything();
             }

@@ -1,18 +1,18 @@
-//! Order between the warps of a block: a vector clock for each.
+//! Order between the warps of a block: each warp has a vector clock.
 //!
-//! A warp that arrives at an object *releases* its clock to it; a warp that has waited for the object
-//! *acquires* the object's.
+//! A warp that arrives at a synchronisation object *releases* its clock to it. A warp that has
+//! waited for the object *acquires* the object's clock.
 
 use std::collections::HashMap;
 
-/// An object that warps synchronise with.
+/// A synchronisation object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::exec) enum Object {
     /// A barrier of the block.
     Barrier(u8),
-    /// A word of shared memory, by its index.
+    /// A word of shared memory, given by its index.
     Word(u32),
-    /// All words beyond [`MOST_OBJECTS`].
+    /// All words beyond the first [`MOST_OBJECTS`] objects.
     Rest,
     /// All words of global memory, and fences.
     Global,
@@ -28,10 +28,10 @@ struct Sync {
     done: Box<[u32]>,
 }
 
-/// The clocks of a block's warps, and of the objects that they synchronise with.
+/// The clocks of a block's warps and of the synchronisation objects.
 pub(in crate::exec) struct Clocks {
     warps: usize,
-    /// Row `w`: the time of every warp that warp `w` knows.
+    /// Row `w`: for every warp, the time up to which warp `w` is ordered after it.
     rows: Vec<u32>,
     objects: HashMap<Object, Sync>,
 }
@@ -43,7 +43,7 @@ fn join(to: &mut [u32], from: &[u32]) {
 impl Clocks {
     pub(super) fn new(warps: usize) -> Self {
         let mut rows = vec![0; warps * warps];
-        // Each warp's own time begins at 1, which the others do not know.
+        // Each warp's own time begins at 1. The other warps are not ordered after it.
         (0..warps).for_each(|w| rows[w * warps + w] = 1);
         Self { warps, rows, objects: HashMap::new() }
     }
@@ -55,7 +55,8 @@ impl Clocks {
         self.objects.entry(key).or_insert_with(|| Sync { open: zeros(), done: zeros() })
     }
 
-    /// `warp` arrives: warps that wait for the object will know what it has done.
+    /// Records that `warp` arrives at the object. Warps that wait for the object are then ordered
+    /// after it.
     pub(super) fn release(&mut self, object: Object, warp: u32) {
         let (n, w) = (self.warps, warp as usize);
         let mut rows = std::mem::take(&mut self.rows);
@@ -64,7 +65,7 @@ impl Clocks {
         self.rows = rows;
     }
 
-    /// Records that all warps have arrived that the object waited for.
+    /// Records that all warps for which the object waited have arrived.
     pub(super) fn publish(&mut self, object: Object) {
         let sync = self.object(object);
         sync.done.copy_from_slice(&sync.open);
@@ -78,7 +79,7 @@ impl Clocks {
         self.rows = rows;
     }
 
-    /// Records that `warp` learns everything that any warp has done so far.
+    /// Records that `warp` is ordered after everything that any warp has done so far.
     pub(super) fn learn_all(&mut self, warp: u32) {
         let n = self.warps;
         for other in (0..n).filter(|&other| other != warp as usize) {
@@ -92,7 +93,8 @@ impl Clocks {
         self.rows[warp as usize * (self.warps + 1)]
     }
 
-    /// Returns whether `warp` does not know what another warp did at that warp's time `when`.
+    /// Returns whether `warp` is not ordered after the access that warp `other` made at its time
+    /// `when`.
     pub(super) fn are_apart(&self, warp: u32, (other, when): (u32, u32)) -> bool {
         other != warp && when > self.rows[warp as usize * self.warps + other as usize]
     }

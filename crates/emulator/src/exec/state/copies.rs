@@ -1,28 +1,28 @@
-//! Pending copies of `cp.async`, and arrivals at `mbarrier` objects that wait for them.
+//! Pending `cp.async` copies, and arrivals at `mbarrier` objects that wait for them.
 //!
-//! The PTX ISA lets a copy read and write at any time between the instruction and the wait that covers
-//! it. Here both happen at that wait, so that a kernel which waits for too little finds the old data. Of
-//! the copies that one wait covers the newest completes first, because nothing orders them. Groups are
-//! counted separately for each lane, as the ISA does for threads.
+//! The PTX ISA lets a copy read and write at any time between the instruction and the wait that
+//! covers it. Here both happen at that wait, so that a kernel which waits for too few copies finds
+//! the old data. Among the copies that one wait covers, the newest completes first, because nothing
+//! orders them. Groups are counted separately for each lane, as the ISA does for threads.
 
 use std::collections::VecDeque;
 
-/// Maximum number of pending copies of a warp. Beyond that the oldest completes by itself, as it may at
-/// any time.
+/// Maximum number of pending copies of a warp. Beyond that the oldest completes, as the ISA allows
+/// at any time.
 const MOST: usize = 256;
 /// Maximum number of pending arrivals of a block.
 const MOST_ARRIVALS: usize = 4096;
-/// Size of the record for one byte of shared memory, if the sanitiser is on.
+/// Size of the record for one byte of shared memory if the sanitiser is on, bytes.
 pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<u32>();
 
-/// A `cp.async` of a warp.
+/// A `cp.async` instruction of a warp.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Transfer {
     /// Lanes whose copy is pending.
     pub(in crate::exec) lanes: u32,
     /// Number of bytes written.
     pub(in crate::exec) bytes: u8,
-    /// Number of bytes read; the others become zeros.
+    /// Number of bytes read by each lane; the remaining bytes are written as zeros.
     pub(in crate::exec) size: [u8; 32],
     /// Offsets in shared memory.
     pub(in crate::exec) to: [u32; 32],
@@ -30,7 +30,7 @@ pub(in crate::exec) struct Transfer {
     pub(in crate::exec) from: [u64; 32],
     /// The copy's group in each lane.
     group: [u32; 32],
-    /// Number of copies that the block has issued before.
+    /// Number of copies that the block issued before this one.
     number: u64,
 }
 
@@ -40,7 +40,7 @@ pub(in crate::exec) struct Arrival {
     /// Offset of the object in shared memory.
     pub(in crate::exec) object: u64,
     pub(in crate::exec) warp: u32,
-    /// Of these lanes, each names the same object.
+    /// The lanes that arrive. All of them name the same object.
     pub(in crate::exec) lanes: u32,
     /// The arrival waits for copies with lower numbers.
     number: u64,
@@ -61,13 +61,13 @@ pub(in crate::exec) struct Copies {
     queues: Vec<Queue>,
     arrivals: Vec<Arrival>,
     issued: u64,
-    /// For each byte of shared memory the thread + 1 whose copy will write it; empty if there is none, or
-    /// the sanitiser is off.
+    /// For each byte of shared memory, 1 + the thread whose pending copy will write it. Empty if no
+    /// copy was issued or the sanitiser is off.
     marks: Vec<u32>,
 }
 
 impl Copies {
-    /// Removes everything at the end of the block.
+    /// Removes all copies and arrivals at the end of the block.
     pub(in crate::exec) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -80,8 +80,8 @@ impl Copies {
         &mut self.queues[n]
     }
 
-    /// Records a copy. Returns a copy that must complete now because there are too many. `marked` is the
-    /// size of the shared memory whose pending writes to record, or 0.
+    /// Records a copy. Returns a copy that must complete now because too many are pending. `marked`
+    /// is the size of the shared memory for which pending writes are recorded, or 0.
     pub(in crate::exec) fn issue(
         &mut self,
         warp: u32,
@@ -106,7 +106,7 @@ impl Copies {
         oldest
     }
 
-    /// Writes the marks of a copy.
+    /// Sets the marks of the bytes that a copy writes.
     fn mark(&mut self, copy: &Transfer, mark: impl Fn(u32) -> u32) {
         for lane in (0..32).filter(|l| copy.lanes >> l & 1 == 1) {
             let from = copy.to[lane as usize] as usize;
@@ -116,7 +116,7 @@ impl Copies {
         }
     }
 
-    /// Returns the thread whose copy to some of these bytes is pending.
+    /// Returns the thread that has a pending copy to some of these bytes.
     pub(in crate::exec) fn in_flight(&self, at: u64, bytes: u32) -> Option<u32> {
         let marks = self.marks.get(at as usize..at as usize + bytes as usize)?;
         marks.iter().find(|m| **m != 0).map(|m| m - 1)
@@ -130,8 +130,8 @@ impl Copies {
         }
     }
 
-    /// Removes the copies of `lanes` that must complete when at most `keep` of their groups may remain
-    /// pending, newest first; with `None`, all of them.
+    /// Removes and returns the copies of `lanes` that must complete so that at most `keep` of their
+    /// groups stay pending; with `None`, all copies. The newest comes first.
     pub(in crate::exec) fn wait(
         &mut self,
         warp: u32,
@@ -145,8 +145,8 @@ impl Copies {
         })
     }
 
-    /// Registers that `lanes` arrive at the object when their copies issued so far have completed.
-    /// Returns the arrival that must happen now because there are too many.
+    /// Records that `lanes` arrive at the object when their copies issued so far have completed.
+    /// Returns an arrival that must happen now because too many are pending.
     pub(in crate::exec) fn arrive(
         &mut self,
         object: u64,
@@ -158,7 +158,7 @@ impl Copies {
         oldest
     }
 
-    /// Removes the arrivals at an object, oldest first.
+    /// Removes and returns the arrivals at an object, oldest first.
     pub(in crate::exec) fn due(&mut self, object: u64) -> Vec<Arrival> {
         if self.arrivals.is_empty() {
             return Vec::new();
@@ -168,12 +168,12 @@ impl Copies {
         now
     }
 
-    /// Removes the copies that an arrival waits for, newest first.
+    /// Removes and returns the copies that an arrival waits for, newest first.
     pub(in crate::exec) fn before(&mut self, arrival: &Arrival) -> Vec<Transfer> {
         self.take(arrival.warp, arrival.lanes, |copy, _| copy.number < arrival.number)
     }
 
-    /// Removes everything, newest first.
+    /// Removes and returns all copies, newest first.
     pub(in crate::exec) fn all(&mut self) -> Vec<Transfer> {
         let warps = 0..self.queues.len() as u32;
         let mut out: Vec<_> = warps.flat_map(|w| self.take(w, u32::MAX, |_, _| true)).collect();
@@ -181,7 +181,7 @@ impl Copies {
         out
     }
 
-    /// Removes copies of `lanes` for which `lands` is true, newest first.
+    /// Removes and returns the copies of `lanes` for which `lands` is true, newest first.
     fn take(
         &mut self,
         warp: u32,

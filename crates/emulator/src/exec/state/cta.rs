@@ -8,13 +8,14 @@ use super::race::Races;
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::exec) struct Barrier {
     pub(in crate::exec) arrived: u32,
-    /// Number of threads to wait for, if the instruction sets it; 0 for all.
+    /// Number of threads to wait for, if the instruction sets it; 0 means all.
     pub(in crate::exec) expected: u32,
     pub(in crate::exec) generation: u32,
     popc: u32,
     all: bool,
     any: bool,
-    /// Results of the completed generation: count, conjunction, disjunction.
+    /// Results of the completed generation: number of true predicates, whether all were true,
+    /// whether any was.
     pub(in crate::exec) result: (u32, bool, bool),
 }
 
@@ -22,22 +23,22 @@ pub(in crate::exec) struct Barrier {
 pub(in crate::exec) struct Cta {
     pub(in crate::exec) id: [u32; 3],
     pub(in crate::exec) index: u64,
-    /// Shared memory, in words.
+    /// Shared memory, in words of 4 bytes.
     pub(in crate::exec) shared: Vec<u32>,
     pub(in crate::exec) shared_bytes: u32,
     pub(in crate::exec) barriers: [Barrier; 16],
-    /// Threads that have not exited.
+    /// Number of threads that have not exited.
     pub(in crate::exec) alive: u32,
     /// Last accesses to shared and global memory, if races are detected.
     pub(in crate::exec) races: Option<Races>,
     /// Pending copies to shared memory.
     pub(in crate::exec) copies: Copies,
-    /// Time on the launch's clock: accesses of other blocks before it are ordered before this block's. Only with race
-    /// detection between blocks.
+    /// Time on the launch's clock. Accesses of other blocks before it are ordered before this
+    /// block's. Used only if races between blocks are detected.
     pub(in crate::exec) known: u32,
-    /// Plain loads from global memory so far, one for each instruction of a warp.
+    /// Number of plain loads from global memory so far, counted once per warp.
     pub(in crate::exec) loads: u32,
-    /// The plain load after which the block lets others run, once; 0 for none.
+    /// Number of the plain load after which the block lets others run, once; 0 means never.
     pub(in crate::exec) hold: u32,
 }
 
@@ -54,14 +55,15 @@ impl Cta {
         }
     }
 
-    /// Returns whether the block must let others run now, and clears that request.
+    /// Returns whether the block must let others run now, and resets that request.
     pub(in crate::exec) fn held(&mut self) -> bool {
         let held = self.hold == HELD;
         self.hold = if held { 0 } else { self.hold };
         held
     }
 
-    /// Records that `threads` arrive at barrier `id`, of which `yes` have a true predicate.
+    /// Records that `threads` threads arrive at barrier `id`. Of the `lanes` lanes that execute it,
+    /// `yes` have a true predicate.
     pub(in crate::exec) fn arrive(
         &mut self,
         id: u8,
@@ -95,11 +97,11 @@ impl Cta {
         }
     }
 
-    /// Records that `threads` of a warp exit: barriers do not wait for them.
+    /// Records that `threads` threads of a warp exit. Barriers do not wait for them.
     pub(in crate::exec) fn exit(&mut self, warp: u32, threads: u32) {
         self.alive -= threads;
         if let Some(races) = &mut self.races {
-            // The others may continue because these have ended.
+            // Waiting warps may continue because these threads have ended.
             (0..16).for_each(|id| races.release(Object::Barrier(id), warp));
         }
         (0..16).for_each(|id| self.complete(id));

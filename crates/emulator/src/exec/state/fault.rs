@@ -1,14 +1,14 @@
-//! Reports of wrong accesses: which thread made them, where, and how often.
+//! Reports of invalid accesses: the thread, the source position, and the number of occurrences.
 
 use super::grid::Grid;
 use super::warp::Warp;
 use crate::check::Finding;
 use crate::ir::SourceLine;
 
-/// Maximum number of different findings of a launch.
+/// Maximum number of distinct findings of a launch.
 const MAX_FINDINGS: usize = 256;
 
-/// Thread and source position: everything that a message about a thread needs.
+/// Thread and source position: the data that a message about a thread needs.
 pub(in crate::exec) struct Where {
     pub(in crate::exec) block: [u32; 3],
     pub(in crate::exec) thread: [u32; 3],
@@ -57,14 +57,14 @@ fn source(grid: &Grid<'_>, at: SourceLine) -> Option<(String, u32)> {
     Some((file.1.clone(), at.line))
 }
 
-/// Findings by instruction and check: the first occurrence of each, with the number of all.
+/// Findings by instruction and check: the first occurrence of each, with the number of occurrences.
 #[derive(Default)]
 pub(in crate::exec) struct Findings {
     list: Vec<(u32, Finding)>,
 }
 
 impl Findings {
-    /// Counts a further occurrence; returns false for a new finding, which the caller must add.
+    /// Counts another occurrence. Returns false for a new finding, which the caller must add.
     pub(in crate::exec) fn again(&mut self, pc: u32, check: &'static str) -> bool {
         match self.list.iter_mut().find(|(p, f)| *p == pc && f.check == check) {
             Some((_, f)) => {
@@ -75,7 +75,7 @@ impl Findings {
         }
     }
 
-    /// Adds the first occurrence.
+    /// Adds the first occurrence of a finding.
     pub(in crate::exec) fn add(&mut self, pc: u32, first: Finding) {
         self.list.push((pc, first));
     }
@@ -86,7 +86,8 @@ impl Findings {
             match self.list.iter_mut().find(|(p, g)| *p == pc && g.check == f.check) {
                 Some((_, g)) => {
                     let count = g.count + f.count;
-                    // The first block counts, regardless of which worker found it first.
+                    // The lowest block and thread is reported, regardless of which worker found it
+                    // first.
                     if (f.block, f.thread) < (g.block, g.thread) {
                         *g = f;
                     }
@@ -98,7 +99,7 @@ impl Findings {
         }
     }
 
-    /// Returns the findings in the order of the program.
+    /// Returns the findings in program order.
     pub(in crate::exec) fn into_vec(mut self) -> Vec<Finding> {
         self.list.sort_by_key(|(pc, f)| (*pc, f.check));
         self.list.into_iter().map(|(_, f)| f).collect()

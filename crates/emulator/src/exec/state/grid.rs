@@ -14,7 +14,7 @@ use crate::exec::lanes::{self, Alu, Span};
 use crate::ir::Code;
 use crate::memory::{Heap, Memory, Table};
 
-/// Numbers of launches, for `%gridid`.
+/// Number of the next launch, for `%gridid`.
 static GRIDS: AtomicU64 = AtomicU64::new(1);
 
 /// The state that all workers of a launch share.
@@ -40,20 +40,20 @@ pub(in crate::exec) struct Grid<'a> {
     pub(in crate::exec) traffic: Traffic,
     /// Accesses to global memory, if races between blocks are detected.
     pub(in crate::exec) block_races: Option<BlockRaces>,
-    /// Space for the blocks' records of global memory.
+    /// Space for the blocks' race records on global memory.
     pub(in crate::exec) room: Room,
     stop: AtomicBool,
     pub(in crate::exec) stacks: Stacks,
 }
 
 impl Grid<'_> {
-    /// Returns where the shared memory begins that the system reserves: after the block's. On a GPU it is
-    /// in front of it.
+    /// Returns the offset at which the shared memory reserved by the system begins: after the
+    /// block's own. On a GPU it is in front of it.
     pub(in crate::exec) fn reserved_at(&self) -> u32 {
         self.shared_bytes.next_multiple_of(16)
     }
 
-    /// Returns the shared memory that a block takes, bytes.
+    /// Returns the shared memory that a block uses, including the reserved part, bytes.
     pub(in crate::exec) fn shared_room(&self) -> u32 {
         match self.code.shared_reserved {
             0 => self.shared_bytes,
@@ -67,7 +67,7 @@ impl Grid<'_> {
         [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
     }
 
-    /// Makes all workers stop at their next check of the time.
+    /// Makes all workers stop when they next check the time.
     pub(in crate::exec) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ impl Grid<'_> {
 }
 
 impl<'a> Grid<'a> {
-    /// Returns a launch of `code` that has not begun.
+    /// Creates a launch of `code` that has not begun.
     #[expect(clippy::too_many_arguments, reason = "the one place that puts a launch together")]
     pub(in crate::exec) fn new(
         code: &'a Code,

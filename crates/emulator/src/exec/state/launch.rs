@@ -1,4 +1,4 @@
-//! Configuration of a launch, and how it ended.
+//! Configuration and result of a launch.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -19,24 +19,24 @@ pub struct LaunchConfig {
     pub cooperative: bool,
 }
 
-/// Settings of a launch that the kernel's result does not depend on.
+/// Settings of a launch that do not change the result of a correct kernel.
 pub struct LaunchOptions<'a> {
-    /// When to stop the launch.
+    /// Time at which the launch is stopped.
     pub deadline: Option<Instant>,
     /// Another thread sets this to stop the launch early.
     pub cancel: Option<&'a AtomicBool>,
-    /// Receives the text of device-side `printf`, one call for each call in the kernel.
+    /// Receives the text of device-side `printf`. It is called once for each call in the kernel.
     pub printf: &'a (dyn Fn(&[u8]) + Sync),
-    /// Multiprocessors of the device.
+    /// Number of multiprocessors of the device.
     pub sm_count: u32,
     /// Ordinal of the device.
     pub device: u32,
     /// Whether to detect errors that do not stop a kernel.
     pub sanitize: bool,
-    /// Whether to count memory traffic too, which takes time.
+    /// Whether to count memory traffic too, which slows the launch down.
     pub count: bool,
-    /// The order in which blocks begin: 0 for the order of their indices, any other number for a
-    /// different one. The same number gives the same order.
+    /// The order in which blocks start: 0 for the order of their indices, any other number for a
+    /// shuffled order. The same number gives the same order.
     pub order: u64,
 }
 
@@ -51,10 +51,11 @@ pub struct LaunchReport {
     pub unwatched: bool,
 }
 
-/// Why a launch stopped.
+/// Reason why a launch stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An access outside every allocation, or after `free`.
+    /// An access outside every allocation or to freed memory, a write to read-only memory, or an
+    /// invalid `free`.
     IllegalAddress,
     /// An address that is not a multiple of the access size.
     MisalignedAddress,
@@ -64,25 +65,25 @@ pub enum FaultKind {
     Trap,
     /// `assert` failed.
     Assert,
-    /// The deadline passed, or the launch was cancelled.
+    /// The deadline passed, or the launch was cancelled or stopped.
     Timeout,
-    /// Calls that are nested too deeply, or too much local memory.
+    /// Recursion that is too deep, or an `alloca` that is too large.
     StackOverflow,
     /// Every remaining warp waits at a barrier that cannot complete.
     DivergentBarrierDeadlock,
-    /// The launch requires more than the device has.
+    /// The launch requires more than the device supports.
     LaunchResources,
-    /// The kernel requires a feature that a GPU has and the emulator lacks.
+    /// The kernel requires a feature that GPUs have and the emulator does not support.
     Unsupported,
 }
 
-/// A launch that stopped before its end.
+/// Description of a launch that stopped before its end.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct LaunchFault {
-    /// The class of the fault, from which the driver's error code follows.
+    /// The class of the fault, which determines the driver's error code.
     pub kind: FaultKind,
-    /// Description, with position and thread.
+    /// Description with thread and source position.
     pub message: String,
     /// The fault as a finding, if a check of the sanitiser found it.
     pub finding: Option<Finding>,
@@ -93,7 +94,7 @@ pub(in crate::exec) fn fault(kind: FaultKind, message: String) -> Box<LaunchFaul
     Box::new(LaunchFault { kind, message, finding: None })
 }
 
-/// Returns a fault that is one of the sanitiser's checks.
+/// Returns a fault that a check of the sanitiser found.
 pub(in crate::exec) fn found(kind: FaultKind, finding: Finding) -> Box<LaunchFault> {
     Box::new(LaunchFault { kind, message: finding.message.clone(), finding: Some(finding) })
 }

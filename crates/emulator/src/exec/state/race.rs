@@ -1,21 +1,23 @@
-//! Races on shared memory: unordered accesses of different warps to one byte, of which at least one is a
-//! write.
+//! Races on shared memory: unordered accesses of different warps to one byte, at least one of which
+//! is a write.
 //!
-//! A vector clock for each warp ([`Clocks`]) tracks the order of accesses. An arrival at a barrier of the
-//! block or at an `mbarrier`, and an atomic write, *release* the warp's clock to that object; the end of
-//! a wait, and an atomic read, *acquire* the object's. Atomics order as if all of them were `acq_rel`:
-//! code that relies on a fence beside a relaxed one is common, and is not reported.
+//! A vector clock for each warp ([`Clocks`]) tracks the order of accesses. An arrival at a barrier
+//! of the block or at an `mbarrier`, and an atomic write, *release* the warp's clock to that
+//! object. The end of a wait, and an atomic read, *acquire* the object's clock. All atomics order
+//! accesses as if they were `acq_rel`: code that combines relaxed atomics with fences is common,
+//! and is not reported.
 //!
-//! Lanes of one warp are compared where one wrote while the other was elsewhere ([`together`](super::together)). Atomics do not race with each other. Objects in global memory do not order accesses here:
-//! accesses to global memory ([`within`](super::within)) have separate clocks. Warps that write the same
-//! bytes do not race with each other, either: Triton's code has several warps compute and write the same
-//! values.
+//! Two lanes of one warp are compared only if one of them did not execute the other's write
+//! instruction ([`together`](super::together)). Atomics do not race with each other. Objects in
+//! global memory do not order accesses here: accesses to global memory ([`within`](super::within))
+//! have separate clocks. Warps that write the same bytes do not race with each other either: in
+//! Triton's code several warps compute and write the same values.
 
 use super::clocks::{Clocks, Object};
 use super::together::{self, Together};
 use super::within::{Within, Words};
 
-/// Kind of an access in races.
+/// Kind of an access, for races.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum Mode {
     Read,
@@ -28,10 +30,10 @@ pub(in crate::exec) enum Mode {
     AtomicRead,
 }
 
-/// Size of the record for one byte of shared memory.
+/// Size of the record for one byte of shared memory, bytes.
 pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<Last>() + together::BYTES_PER_BYTE;
 
-/// An access: thread + 1 (0 for none) and its warp's own time.
+/// An access: thread + 1 (0 for none) and the time of its warp.
 type Event = (u32, u32);
 
 /// The last accesses to a byte.
@@ -40,11 +42,11 @@ struct Last {
     write: Event,
     atomic: Event,
     read: Event,
-    /// Another reader, of another warp than `read`.
+    /// Another read, by a warp other than that of `read`.
     second: Event,
 }
 
-/// The accesses of a block to its shared memory and to global memory.
+/// The recorded accesses of a block to its shared memory and to global memory.
 pub(in crate::exec) struct Races {
     bytes: Vec<Last>,
     together: Together,
@@ -64,13 +66,14 @@ impl Races {
         }
     }
 
-    /// Records that `warp` arrives: warps that wait for the object will know what it has done.
+    /// Records that `warp` arrives at the object. Warps that wait for the object are then ordered
+    /// after it.
     pub(in crate::exec) fn release(&mut self, object: Object, warp: u32) {
         self.clocks.release(object, warp);
         self.global.release(object, warp);
     }
 
-    /// Records that all warps have arrived that the object waited for.
+    /// Records that all warps for which the object waited have arrived.
     pub(in crate::exec) fn publish(&mut self, object: Object) {
         self.clocks.publish(object);
         self.global.publish(object);
@@ -88,8 +91,8 @@ impl Races {
         self.together.synchronise(warp, lanes);
     }
 
-    /// Records an access by a lane, together with `lanes` of its warp. Returns the thread of the same warp whose write
-    /// it races with.
+    /// Records an access by a lane, executed together with `lanes` of its warp. Returns the thread
+    /// of the same warp whose write it races with.
     pub(in crate::exec) fn access_in_warp(
         &mut self,
         (at, len): (u64, u32),
@@ -107,7 +110,7 @@ impl Races {
         rival
     }
 
-    /// Returns the accesses to global memory, with their order.
+    /// Returns the recorded accesses to global memory and their clocks.
     pub(in crate::exec) fn global(&mut self) -> Within<'_> {
         Within { words: &mut self.words, clocks: &mut self.global }
     }
@@ -117,7 +120,7 @@ impl Races {
         self.words.pages()
     }
 
-    /// Records an access. If it races, returns the other thread and whether that one wrote.
+    /// Records an access. If it races, returns the other thread and whether that thread wrote.
     pub(in crate::exec) fn access(
         &mut self,
         at: u64,
@@ -156,7 +159,7 @@ impl Races {
                 hit = hit.or(Some((r.0 - 1, false)));
             }
             if mode == Mode::Again && unordered(last.write) {
-                // The first writer is kept: a reader must wait for it, and for all others.
+                // The first writer is kept: a reader must be ordered after it and after all others.
                 continue;
             }
             *(if atomic { &mut last.atomic } else { &mut last.write }) = me;

@@ -1,14 +1,14 @@
-//! Memory that calls have taken.
+//! Memory that calls use.
 
 use std::iter::Sum;
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory that calls have taken, bytes.
+/// Memory that calls use, bytes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::exec) struct Stack {
     pub(in crate::exec) all: u64,
-    /// The part taken by functions that were called within themselves.
+    /// The part that recursive calls use.
     pub(in crate::exec) recursive: u64,
 }
 
@@ -27,7 +27,7 @@ impl Sum for Stack {
     }
 }
 
-/// The stacks of all threads of a launch.
+/// Memory that the calls of all threads of a launch use.
 #[derive(Debug, Default)]
 pub(in crate::exec) struct Stacks {
     all: AtomicU64,
@@ -35,7 +35,7 @@ pub(in crate::exec) struct Stacks {
 }
 
 impl Stacks {
-    /// Takes more memory; returns the total.
+    /// Adds `more` to the memory in use. Returns the total.
     pub(in crate::exec) fn take(&self, more: Stack) -> Stack {
         let add = |to: &AtomicU64, more| to.fetch_add(more, Ordering::Relaxed) + more;
         Stack { all: add(&self.all, more.all), recursive: add(&self.recursive, more.recursive) }

@@ -1,34 +1,36 @@
-//! Races on shared memory between lanes of one warp: a lane accesses what another one wrote while it was elsewhere,
-//! and nothing that synchronises lanes lies between.
+//! Races on shared memory between lanes of one warp: a lane accesses bytes that another lane wrote
+//! in an instruction which the first lane did not execute, and no instruction in between
+//! synchronises the two.
 //!
-//! Lanes that executed the writing instruction together are not compared with each other: code that relies on that is
-//! common, and works where lanes do not part. Writes that reads precede are not looked for. What orders warps is taken
-//! to order all lanes of a warp, and of the instructions that synchronise lanes (`bar.warp.sync`, shuffles, votes, …)
-//! it only counts that both lanes took part in one since the write. So some races are missed.
+//! Lanes that executed the writing instruction together are not compared with each other: code that
+//! relies on that is common, and works if the lanes do not diverge. Writes after reads are not
+//! checked. Anything that orders warps counts as ordering all lanes of a warp. For instructions
+//! that synchronise lanes (`bar.warp.sync`, shuffles, votes, …) it is enough that each of the two
+//! lanes has executed one since the write. Therefore some races are missed.
 
-/// Size of the record for one byte of shared memory.
+/// Size of the record for one byte of shared memory, bytes.
 pub(super) const BYTES_PER_BYTE: usize = size_of::<Wrote>();
 
 /// The last plain write to a byte.
 #[derive(Clone, Copy, Default)]
 struct Wrote {
-    /// Thread + 1; 0 for none.
+    /// Thread + 1; 0 means no write.
     thread: u32,
-    /// Lanes of its warp that executed the instruction with it.
+    /// Lanes of its warp that executed the write together with it.
     lanes: u32,
-    /// Number of synchronisations of its warp before it.
+    /// Number of synchronisations of its warp before the write.
     epoch: u32,
 }
 
-/// Synchronisations of a warp's lanes.
+/// Synchronisations of the lanes of a warp.
 #[derive(Clone, Copy)]
 struct Synced {
     epoch: u32,
-    /// The last synchronisation in which each lane took part.
+    /// For each lane, the number of the last synchronisation in which it took part.
     last: [u32; 32],
 }
 
-/// The writes of a block to its shared memory, by the lanes that made them together.
+/// The plain writes of a block to its shared memory.
 pub(super) struct Together {
     bytes: Vec<Wrote>,
     warps: Vec<Synced>,
@@ -51,7 +53,7 @@ impl Together {
         }
     }
 
-    /// Returns the thread whose write a plain access of these bytes races with.
+    /// Returns the thread whose write races with a plain access to these bytes.
     pub(super) fn rival(&self, at: u64, len: u32, warp: u32, lane: u32) -> Option<u32> {
         let synced = self.warps.get(warp as usize)?;
         let bytes = self.bytes.get(at as usize..at as usize + len as usize)?;
@@ -66,7 +68,7 @@ impl Together {
         bytes.iter().find(races).map(|wrote| wrote.thread - 1)
     }
 
-    /// Records a plain write by a lane, made together with `lanes`.
+    /// Records a plain write by a lane, executed together with `lanes`.
     pub(super) fn wrote(&mut self, at: u64, len: u32, warp: u32, lane: u32, lanes: u32) {
         let Some(synced) = self.warps.get(warp as usize) else { return };
         let own = Wrote { thread: warp * 32 + lane + 1, lanes, epoch: synced.epoch };

@@ -1,36 +1,36 @@
 //! Warps: frames, groups of lanes, and the choice of the next group.
 //!
-//! Lanes that are at the same instruction of the same frame run together as a *group*. Where a branch
-//! diverges the group splits; groups merge when they meet. The group deepest in calls, and there the one
-//! furthest behind, runs first, which reunites lanes as early as possible. A group that has been in a
-//! loop for long yields to the others, so that a lane which waits for another lane of its warp does not
-//! wait forever.
+//! Lanes at the same instruction of the same frame run together as a *group*. At a divergent branch
+//! the group splits; groups that meet again merge. The group with the deepest call nesting runs
+//! first, and among those the one with the lowest instruction address. This order reunites lanes as
+//! early as possible. A group that has been in a loop for a long time yields to the others. A lane
+//! that waits for another lane of its warp therefore does not wait forever.
 
 use super::stack::Stack;
 use crate::exec::lanes::Regs;
 use crate::ir::{Code, Row32};
 
-/// No frame.
+/// Index that means no frame.
 pub(in crate::exec) const NONE: u32 = u32::MAX;
 /// Maximum nesting of calls.
 pub(in crate::exec) const MAX_DEPTH: u32 = 2048;
-/// Local memory of a thread besides the kernel's own frame, bytes.
+/// Maximum local memory of a thread in addition to the kernel's own frame, bytes.
 pub(in crate::exec) const STACK: u32 = 64 << 10;
 
-/// Size of a row of local memory, bytes: a word of every lane.
+/// Size of a row of local memory, bytes: one word for each lane.
 const ROW: u64 = 128;
 
-/// A function's registers for the lanes that entered it from one call site.
+/// The registers of a function for the lanes that entered it from one call site.
 pub(in crate::exec) struct Frame {
     pub(in crate::exec) regs: Regs,
     pub(in crate::exec) func: u32,
     pub(in crate::exec) parent: u32,
-    /// The call instruction in the parent.
+    /// Address of the call instruction in the parent.
     pub(in crate::exec) call: u32,
     /// Lanes that have not returned.
     pub(in crate::exec) lanes: u32,
     pub(in crate::exec) depth: u32,
-    /// Where the frame's local memory begins; the next field is where it ends, which `alloca` moves.
+    /// Start of the frame's local memory. The next field is its end, which `alloca` moves.
     pub(in crate::exec) local: u32,
     pub(in crate::exec) top: u32,
 }
@@ -39,12 +39,12 @@ pub(in crate::exec) struct Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum State {
     Ready,
-    /// Waits at barrier `id`, since its generation `since`.
+    /// Waits at barrier `id`, which was in generation `since` on arrival.
     Barrier {
         id: u8,
         since: u32,
     },
-    /// Waits at an instruction that needs lanes which are elsewhere.
+    /// Waits at an instruction for lanes that have not arrived.
     Sync,
 }
 
@@ -55,13 +55,14 @@ pub(in crate::exec) struct Group {
     pub(in crate::exec) frame: u32,
     pub(in crate::exec) mask: u32,
     pub(in crate::exec) state: State,
-    /// Whether it has yielded to the others.
+    /// Whether the group has yielded to the others.
     pub(in crate::exec) yielded: bool,
-    /// Whether it runs its synchronising instruction without the lanes that cannot arrive.
+    /// Whether the group executes its synchronising instruction without the lanes that cannot
+    /// arrive.
     pub(in crate::exec) forced: bool,
 }
 
-/// A warp: 32 threads, or the last ones of a block.
+/// A warp of 32 threads; the last warp of a block may have fewer.
 pub(in crate::exec) struct Warp {
     pub(in crate::exec) id: u32,
     /// Lanes that have not exited.
@@ -69,18 +70,18 @@ pub(in crate::exec) struct Warp {
     pub(in crate::exec) groups: Vec<Group>,
     pub(in crate::exec) frames: Vec<Frame>,
     free: Vec<u32>,
-    /// Local memory: word `n` of all lanes.
+    /// Local memory. Row `n` holds word `n` of all lanes.
     pub(in crate::exec) local: Vec<Row32>,
     pub(in crate::exec) tid: [[u32; 32]; 3],
-    /// Number of instructions that it has executed, which is its clock.
+    /// Number of instructions that the warp has executed; serves as its clock.
     pub(in crate::exec) clock: u64,
-    /// Memory that calls have taken; frames are kept for the next call.
+    /// Memory that calls use. Frames are kept for later calls.
     pub(in crate::exec) stack: Stack,
 }
 
-/// The next work of a warp.
+/// The next action of a warp.
 pub(in crate::exec) enum Pick {
-    /// The group at this index.
+    /// Run the group at this index.
     Run(usize),
     /// All groups that could run have yielded once.
     Spinning,
@@ -107,7 +108,7 @@ impl Warp {
         warp
     }
 
-    /// Puts `lanes` at the beginning of the kernel, with cleared state.
+    /// Places `lanes` at the start of the kernel, with cleared state.
     pub(in crate::exec) fn begin(&mut self, lanes: u32, code: &Code) {
         (self.alive, self.clock) = (lanes, 0);
         self.groups.clear();
@@ -126,8 +127,8 @@ impl Warp {
         });
     }
 
-    /// Creates a frame of `func`, called at `call` of `parent`. Also returns the additional memory that
-    /// it took.
+    /// Creates a frame for `func`, called at `call` of `parent`. Also returns the additional memory
+    /// that it uses.
     pub(in crate::exec) fn new_frame(
         &mut self,
         code: &Code,
@@ -171,7 +172,7 @@ impl Warp {
         (index, grown)
     }
 
-    /// Returns whether a frame is of `func`, or was called within one.
+    /// Returns whether `frame` is a frame of `func`, or was called from one directly or indirectly.
     pub(in crate::exec) fn is_in(&self, func: u32, mut frame: u32) -> bool {
         while frame != NONE && self.frames[frame as usize].func != func {
             frame = self.frames[frame as usize].parent;
@@ -179,7 +180,7 @@ impl Warp {
         frame != NONE
     }
 
-    /// Returns a frame that other lanes of this call site are in.
+    /// Returns the frame that other lanes have entered from the same call site.
     pub(in crate::exec) fn shared_frame(&self, parent: u32, call: u32, func: u32) -> Option<u32> {
         if self.groups.len() == 1 {
             return None;
@@ -257,7 +258,8 @@ impl Warp {
             self.groups.iter_mut().for_each(|g| g.yielded = false);
             return Pick::Spinning;
         }
-        // Lanes that others wait for cannot arrive, so the waiting group continues without them.
+        // The lanes for which others wait cannot arrive, so the waiting group continues without
+        // them.
         let waiting = self.groups.iter().enumerate().filter(|(_, g)| g.state == State::Sync);
         if let Some(i) = waiting.min_by_key(|(_, g)| order(g)).map(|(i, _)| i) {
             self.groups[i].state = State::Ready;
@@ -267,7 +269,7 @@ impl Warp {
         if self.groups.is_empty() { Pick::Done } else { Pick::Blocked }
     }
 
-    /// Returns the nearest instruction ahead of group `i` at which it may meet another.
+    /// Returns the address of the next instruction at which group `i` may meet another group.
     pub(in crate::exec) fn limit(&self, i: usize, pc: u32) -> u32 {
         if self.groups.len() == 1 {
             return u32::MAX;
@@ -279,7 +281,7 @@ impl Warp {
         others.map(|(_, g)| g.pc).min().unwrap_or(u32::MAX)
     }
 
-    /// Returns the size of registers and local memory, for the memory budget.
+    /// Returns the size of a warp's registers and local memory, for the memory budget, bytes.
     pub(in crate::exec) fn estimate(code: &Code) -> usize {
         let f = &code.funcs[0];
         f.n32 as usize * 128 + f.n64 as usize * 256 + f.local as usize * 32

@@ -1,19 +1,20 @@
-//! Races on global memory between the warps of one block: unordered accesses to one byte, of which at
-//! least one is a non-atomic write.
+//! Races on global memory between the warps of one block: unordered accesses to one byte, at least
+//! one of which is a non-atomic write.
 //!
-//! Everything that orders accesses to shared memory also orders these ([`race`](super::race)). Besides,
-//! every atomic, every volatile, relaxed or release store and every fence publishes its warp's knowledge.
-//! Every atomic that returns the old value, and every volatile, relaxed or acquire load, takes over what
-//! any warp of the block has published. That is more than the words imply, since other blocks may have
-//! carried it from one word to another. Every order that a program can have established is thus
-//! recognised, and some races are missed.
+//! Everything that orders accesses to shared memory also orders these ([`race`](super::race)). In
+//! addition, every atomic, every volatile, relaxed or release store and every fence publishes the
+//! clock of its warp. Every atomic that returns the old value, and every volatile, relaxed or
+//! acquire load, acquires what any warp of the block has published. This overestimates the order,
+//! because the words accessed need not be the same; other blocks may have passed the order from one
+//! word to another. Thus no order that a program can establish is overlooked, but some races are
+//! missed.
 //!
-//! The same accesses as between blocks are not reported ([`blocks`](super::blocks)); lanes of one warp
-//! are not compared.
+//! The kinds of accesses that are not reported are those of [`blocks`](super::blocks). Lanes of one
+//! warp are not compared.
 //!
-//! For each word the last plain write, the last release and two readers are recorded, in pages that are
-//! created when they are first accessed. Beyond [`MOST_PAGES`] of them, over all running blocks, nothing
-//! is recorded.
+//! For each word, the last plain write, the last release and two reads are recorded, in pages that
+//! are created on first access. Beyond [`MOST_PAGES`] pages of all running blocks nothing is
+//! recorded.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -21,9 +22,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use super::blocks::Act;
 use super::clocks::{Clocks, Object};
 
-/// Number of words of memory that a page covers; its own size is eight times theirs.
+/// Number of words of memory that a page of records covers. The page itself uses eight times as
+/// much memory.
 const WORDS: usize = 64;
-/// Maximum number of pages of a launch: for 64 MiB of memory, half a GiB.
+/// Maximum number of pages of a launch. They cover 64 MiB of memory and use 512 MiB.
 const MOST_PAGES: usize = 1 << 18;
 
 /// Space for the records of all blocks of a launch.
@@ -54,8 +56,8 @@ impl Room {
     }
 }
 
-/// An access: its warp's own time in the upper half, then thread + 1, whether it was an atomic, and the
-/// bytes of the word. 0 is none.
+/// An access. The upper half is the time of its warp. The lower half holds the thread + 1, whether
+/// it was an atomic, and the bytes of the word. 0 means no access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Event(u64);
 
@@ -81,7 +83,7 @@ impl Event {
         self.0 as u8 & 15
     }
 
-    /// Returns `next`, with the bytes of this event too if it has the same warp and time.
+    /// Returns `next`. The bytes of this event are added if both have the same warp, time and kind.
     fn followed_by(self, next: Event) -> Event {
         let alike = self.0 != 0
             && (self.time(), self.thread() / 32, self.is_atomic())
@@ -89,7 +91,7 @@ impl Event {
         if alike { Event(next.0 | u64::from(self.mask())) } else { next }
     }
 
-    /// Returns whether another warp made the access, and `warp` does not know of it.
+    /// Returns whether another warp made the access, and `warp` is not ordered after it.
     fn is_apart(self, warp: u32, clocks: &Clocks) -> bool {
         self.0 != 0 && clocks.are_apart(warp, (self.thread() / 32, self.time()))
     }
@@ -110,7 +112,7 @@ pub(super) struct Words {
     /// Index in `pages` by page number.
     places: HashMap<u64, usize>,
     pages: Vec<Box<[Notes]>>,
-    /// Number and index of the page that was accessed last.
+    /// Number and index of the most recently accessed page.
     last: Option<(u64, usize)>,
 }
 
@@ -119,7 +121,7 @@ impl Words {
         self.pages.len()
     }
 
-    /// Returns the records of the word at `va`; `None` if there is no space for them.
+    /// Returns the records of the word at `va`, or `None` if there is no space for them.
     fn at(&mut self, va: u64, room: &Room) -> Option<&mut Notes> {
         let (number, word) = (va / 4 / WORDS as u64, (va / 4) as usize % WORDS);
         let place = match self.last.filter(|(last, _)| *last == number) {
@@ -142,7 +144,7 @@ impl Words {
 /// The other access of a race: a thread of the block, and a description.
 pub(in crate::exec) type Rival = (u32, &'static str);
 
-/// The accesses of a block to global memory, with their order.
+/// The recorded accesses of a block to global memory, and their clocks.
 pub(in crate::exec) struct Within<'a> {
     pub(super) words: &'a mut Words,
     pub(super) clocks: &'a mut Clocks,
@@ -161,7 +163,7 @@ impl Within<'_> {
         for (va, mask) in words_of(place) {
             let Some(notes) = self.words.at(va, room) else { continue };
             hit = hit.or(note(notes, mask, thread, self.clocks, act));
-            // This is like an acquire, although the read is plain.
+            // This acts as an acquire although the read is plain.
             released |= act == Act::Read && notes.release.is_apart(thread / 32, self.clocks);
         }
         if released {
@@ -170,19 +172,19 @@ impl Within<'_> {
         hit
     }
 
-    /// Publishes what `warp` knows.
+    /// Publishes the clock of `warp`.
     pub(in crate::exec) fn hand_on(&mut self, warp: u32) {
         self.clocks.release(Object::Global, warp);
         self.clocks.publish(Object::Global);
     }
 
-    /// Makes `warp` take over what others have published.
+    /// Orders `warp` after everything that other warps have published.
     pub(in crate::exec) fn take_over(&mut self, warp: u32) {
         self.clocks.acquire(Object::Global, warp);
     }
 
-    /// Like [`Self::take_over`], by a strong read of these bytes. A flag that was set by a plain write
-    /// does not transfer its writer's knowledge.
+    /// Like [`Self::take_over`], for a strong read of these bytes. If a plain write set them,
+    /// nothing was published with them: `warp` then counts as ordered after everything.
     pub(in crate::exec) fn read_strongly(&mut self, room: &Room, place: (u64, u32), warp: u32) {
         self.take_over(warp);
         let set_plainly = words_of(place).any(|(va, _)| {

@@ -9,11 +9,11 @@ pub(super) enum Kind {
     Read,
     Write,
     Atomic,
-    /// An atomic whose old value is not used. It differs from `Atomic` in the counts only.
+    /// An atomic whose old value is not used. It differs from `Atomic` only in the counts.
     Reduction,
 }
 
-/// Memory that an access reaches after all checks, and thus the meaning of its addresses.
+/// Memory that an access uses after all checks. It determines the meaning of the addresses.
 pub(super) enum Target {
     /// Real addresses, all valid.
     Global,

@@ -1,12 +1,12 @@
-//! The position of a group of lanes, and what to do after its instruction.
+//! The position of a group of lanes, and the action after its instruction.
 
 use crate::exec::state::LaunchFault;
 
-/// What the loop does after an instruction that is not arithmetic.
+/// Action of the loop after an instruction that is not arithmetic.
 pub(super) enum Flow {
     /// Continue with the next instruction.
     Next,
-    /// Choose a group again, because this one has moved, split or stopped.
+    /// Choose a group again, because this group has moved, split or stopped.
     Choose,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct At {
     pub(super) frame: usize,
     pub(super) pc: u32,
     pub(super) mask: u32,
-    /// Lanes whose guard holds.
+    /// Lanes whose guard is true.
     pub(super) active: u32,
 }
 

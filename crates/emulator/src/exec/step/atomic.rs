@@ -20,8 +20,9 @@ fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
     if ftz { float::flush(bits) } else { bits }
 }
 
-/// Adds two f64 numbers. In global memory a NaN is not quieted, and the operand's NaN has precedence. In
-/// shared memory, where the addition is a separate instruction, the NaN in memory has precedence.
+/// Adds two f64 numbers. In global memory a NaN is not quieted, and a NaN operand takes precedence.
+/// In shared memory, where the addition is a separate instruction, the NaN in memory takes
+/// precedence.
 fn add_f64(old: u64, b: u64, global: bool) -> u64 {
     let nan = |v: u64| f64::from_bits(v).is_nan();
     let sum = (f64::from_bits(old) + f64::from_bits(b)).to_bits();
@@ -37,8 +38,8 @@ fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     u32::from(f(a as u16, b as u16)) | u32::from(high) << 16
 }
 
-/// Returns the new value of an element of `width` bytes, in global or shared memory, whose value was
-/// `old`.
+/// Returns the new value of an element of `width` bytes. `old` is its old value; `global`
+/// distinguishes global from shared memory.
 fn apply(rmw: Rmw, width: u8, global: bool, old: u64, b: u64, c: u64) -> u64 {
     let wide = width == 8;
     let s = |v: u64| if wide { v as i64 } else { i64::from(v as i32) };
@@ -95,7 +96,7 @@ fn apply(rmw: Rmw, width: u8, global: bool, old: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// Replaces an element by `f` of it and returns the old value.
+/// Replaces an element by the result of `f` and returns the old value.
 ///
 /// # Safety
 /// `va` is a multiple of `width`, in a mapped region.

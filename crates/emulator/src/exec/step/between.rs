@@ -1,5 +1,5 @@
-//! Looks for races on global memory if the sanitiser is on: between blocks, and between the warps of a
-//! block.
+//! Detects races on global memory if the sanitiser is on: between blocks, and between the warps of
+//! a block.
 
 use super::access::Kind;
 use super::at::At;
@@ -11,11 +11,11 @@ use crate::exec::state::{Cta, FaultKind, Warp, Worker};
 /// Returns the identity and the logical time of the block for an access.
 fn me(races: &BlockRaces, cta: &Cta, releases: bool) -> Me {
     let time = if releases { races.release() } else { races.now() };
-    // The index fits in 32 bits: with more blocks, accesses are not compared.
+    // The index fits in 32 bits: launches with more blocks are not checked.
     Me { block: cta.index as u32, time, known: cta.known }
 }
 
-/// Checks plain reads of global memory and atomics on it for races, before they are performed.
+/// Checks plain reads and atomics on global memory for races, before they are performed.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn reads(
     worker: &mut Worker<'_>,
@@ -38,7 +38,7 @@ pub(super) fn reads(
     let mut me = me(races, cta, atomic);
     for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
         let place = (a[lane as usize], bytes);
-        // No kernel writes to read-only memory, so its reads cannot race.
+        // No kernel writes to read-only memory, so reads of it cannot race.
         if !atomic
             && worker.region(place.0, place.0 + u64::from(bytes)).is_none_or(|r| r.read_only())
         {
@@ -54,8 +54,8 @@ pub(super) fn reads(
     cta.known = me.known;
 }
 
-/// Records what the block knows after strong loads from global memory, and after atomics that return the
-/// old value.
+/// Records which accesses are ordered before the block's, after strong loads from global memory and
+/// after atomics that return the old value.
 pub(super) fn acquires(
     worker: &Worker<'_>,
     cta: &mut Cta,
@@ -77,7 +77,7 @@ pub(super) fn acquires(
     });
 }
 
-/// Checks a write of one element per lane to global memory for races, and performs it if it is plain.
+/// Checks a write of one element per lane to global memory for races. Performs it if it is plain.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn writes(
     worker: &mut Worker<'_>,
@@ -124,7 +124,7 @@ pub(super) fn writes(
     cta.known = me.known;
 }
 
-/// Records that memory is freed on the device's heap or, with `got`, allocated from it.
+/// Records an allocation from the device's heap (`got`), or that memory is freed on it.
 pub(super) fn heap(worker: &Worker<'_>, cta: &mut Cta, warp: &Warp, got: bool) {
     if let Some(races) = &mut cta.races {
         let mut within = races.global();
@@ -151,7 +151,7 @@ fn within_block(
     let mut within = races.global();
     for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
         let va = a[lane as usize] + offset;
-        // No kernel writes to read-only memory, so its reads cannot race.
+        // No kernel writes to read-only memory, so reads of it cannot race.
         let watched = act != Act::Read
             || worker.region(va, va + u64::from(bytes)).is_some_and(|r| !r.read_only());
         let thread = warp.id * 32 + lane;
@@ -215,6 +215,6 @@ fn found(
             (format!("race: {bytes}-byte {me} at {va:#x} of global memory"), beside())
         }),
     };
-    // A race is a finding, never a fault. An exceeded time limit is noticed after the turn.
+    // A race is a finding, never a fault. The time limit is checked again after the turn.
     let _ = report(worker, cta, warp, pc, lane, wrong, true);
 }

@@ -7,7 +7,7 @@ use crate::exec::state::{
 use crate::ir::window::FUNCTION_WINDOW;
 use crate::ir::{Inst, Op, Row32};
 
-/// Bytes of parameters whose copy takes longer than thousands of instructions.
+/// Parameter size above which copying takes longer than thousands of instructions, bytes.
 const LONG: u64 = 4 << 10;
 /// Maximum memory for the calls of all threads that have begun, bytes.
 const MAX_STACKS: u64 = 1 << 30;
@@ -23,9 +23,9 @@ fn copy(warp: &mut Warp, to: u32, from: u32, bytes: u32, mask: u32) {
     }
 }
 
-/// Returns the fault of a call for which there is no room. A GPU has no room for recursion of this depth
-/// either, because its stack is smaller. For other calls, a compiler makes room there, up to the local
-/// memory of a thread.
+/// Returns the fault of a call that exceeds a stack limit. A GPU does not support recursion of this
+/// depth either, because its stack is smaller. For other calls, the GPU's compiler reserves enough,
+/// up to the maximum local memory of a thread.
 fn overflow(
     worker: &Worker<'_>,
     warp: &Warp,
@@ -44,8 +44,8 @@ fn overflow(
     fault(kind, message)
 }
 
-/// Executes `call`: lanes enter a frame of the function. In an indirect call, each function has its own
-/// frame.
+/// Executes `call`: lanes enter a frame of the function. In an indirect call, each function gets a
+/// separate frame.
 pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     let code = worker.grid.code;
     let site = &code.calls[inst.imm as usize];
@@ -73,7 +73,7 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
         };
         if !fits(&site.args, &info.params) || !fits(&site.rets, &info.rets) {
             let message = format!(
-                "PTX line {}: the call does not fit the parameters of `{}`",
+                "PTX line {}: the arguments of the call do not match the parameters of `{}`",
                 code.lines[at.pc as usize].0, info.name
             );
             return Err(fault(FaultKind::IllegalInstruction, message));
@@ -111,7 +111,8 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
                 let (frame, grown) = warp.new_frame(code, func, at.frame as u32, at.pc, same);
                 let taken = worker.grid.stacks.take(grown);
                 if taken.all > MAX_STACKS {
-                    // The thread which makes the last call need not be the one that used the memory.
+                    // The thread that makes the last call is not necessarily the one that used the
+                    // memory.
                     let recursive = taken.recursive > taken.all / 2;
                     let what = format!("more than {MAX_STACKS} bytes in all threads");
                     return Err(overflow(worker, warp, at, recursive, &what));
@@ -130,13 +131,13 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
     Ok(Flow::Choose)
 }
 
-/// Returns the function to which a pointer points.
+/// Returns the function that a pointer refers to.
 fn indirect(worker: &Worker<'_>, va: u64) -> Result<u32, Box<LaunchFault>> {
     let n = va.wrapping_sub(FUNCTION_WINDOW);
     let index = worker.grid.index.iter().find(|(m, _)| *m as u64 * 16 == n);
-    // The kernel itself is function 0, and cannot be called.
+    // Function 0 is the kernel itself, which cannot be called.
     index.map(|(_, f)| *f).filter(|f| *f != 0).ok_or_else(|| {
-        let message = format!("{}: call of {va:#x}, which is no function", worker.grid.kernel);
+        let message = format!("{}: call of {va:#x}, which is not a function", worker.grid.kernel);
         fault(FaultKind::IllegalInstruction, message)
     })
 }
@@ -168,7 +169,7 @@ pub(super) fn ret(worker: &Worker<'_>, warp: &mut Warp, at: &At) -> Flow {
 }
 
 /// Executes `alloca`, `stacksave` and `stackrestore`. All lanes of a frame share its stack, so an
-/// allocation makes room for the lane that needs most.
+/// allocation has the size of the largest request of any lane.
 pub(super) fn stack(
     worker: &Worker<'_>,
     cta: &Cta,
@@ -203,8 +204,8 @@ pub(super) fn stack(
             warp.frames[at.frame].regs.put64(inst.d, &[top.into(); 32], at.active);
         }
         _ => {
-            // Lanes in other groups may still use their memory, so the stack shrinks only when all lanes
-            // are here.
+            // Lanes in other groups may still use their memory, so the stack shrinks only when all
+            // lanes of the frame are here.
             let all = warp.frames[at.frame].lanes == at.active;
             let lane = at.active.trailing_zeros() as usize;
             let to = warp.frames[at.frame].regs.s64(k, inst.a)[lane];

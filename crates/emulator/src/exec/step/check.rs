@@ -1,4 +1,4 @@
-//! Wrong accesses: their description, and whether the kernel stops.
+//! Invalid accesses: their description, and whether the kernel stops.
 
 use super::access::Kind;
 use super::at::At;
@@ -10,7 +10,7 @@ use crate::ir::Op;
 
 type Done = Result<(), Box<LaunchFault>>;
 
-/// One wrong access.
+/// An invalid access.
 pub(super) struct Wrong {
     pub(super) check: &'static str,
     pub(super) kind: FaultKind,
@@ -19,11 +19,11 @@ pub(super) struct Wrong {
     pub(super) text: Text,
 }
 
-/// Creates "out of bounds 4-byte write at 0x…" and the text that follows the thread. The sanitiser skips
-/// wrong accesses, millions in some kernels, and needs only the text of the first ones.
+/// Creates "out of bounds 4-byte write at 0x…" and the text that follows the thread. The sanitiser
+/// skips invalid accesses, millions in some kernels, and needs the text of the first ones only.
 pub(super) type Text = Box<dyn FnOnce() -> (String, String)>;
 
-/// Reports a wrong access: a finding if the kernel goes on, else a fault.
+/// Reports an invalid access, as a finding if `go_on` and as a fault otherwise.
 pub(super) fn report(
     worker: &mut Worker<'_>,
     cta: &Cta,
@@ -68,7 +68,7 @@ pub(super) fn verb(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns what is wrong with one access to global memory, or `None`. Marks written bytes.
+/// Returns the problem of one access to global memory, or `None`. Marks written bytes.
 fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<Wrong> {
     let size = u64::from(bytes);
     let name = verb(kind);
@@ -116,8 +116,8 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
     }
 }
 
-/// Examines the lanes of a global access one by one. Lanes with a wrong access leave the mask, except for
-/// uninitialised reads.
+/// Examines the lanes of a global access one by one. Lanes with an invalid access are removed from
+/// the mask, except for uninitialised reads.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn each_lane(
     worker: &mut Worker<'_>,
@@ -142,7 +142,8 @@ pub(super) fn each_lane(
     Ok(())
 }
 
-/// Reports wrong accesses to a space other than global memory. Their lanes leave the mask.
+/// Reports invalid accesses to a space other than global memory. Their lanes are removed from the
+/// mask.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn windowed(
     worker: &mut Worker<'_>,
@@ -196,8 +197,8 @@ pub(super) fn windowed(
     Ok(())
 }
 
-/// Looks for races on shared memory. The pair is the size of each lane's access in bytes, and whether it
-/// is an atomic of the memory model.
+/// Checks an access to shared memory for races. The pair is the size of each lane's access in
+/// bytes, and whether it is an atomic of the memory model.
 pub(super) fn race(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -241,10 +242,10 @@ pub(super) fn race(
             let (warp, lane) = (other / 32, other % 32);
             format!(", after a {them} by warp {warp} lane {lane} with no barrier between")
         });
-        // A race is a finding, never a fault. An exceeded time limit is noticed after the turn.
+        // A race is a finding, never a fault. The time limit is checked again after the turn.
         let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
     }
-    // The instructions of an `mbarrier` record the order that it establishes themselves.
+    // The instructions of an `mbarrier` themselves record the order that it establishes.
     if atomic && !matches!(worker.grid.code.insts[at.pc as usize].op, Op::Mbar(_)) {
         for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
             races.synchronise(a[lane as usize], warp.id, mode);
@@ -253,17 +254,19 @@ pub(super) fn race(
     cta.races = Some(races);
 }
 
-/// Describes an access to bytes that another lane of the warp wrote while this one was elsewhere.
+/// Describes an access to bytes that another lane of the warp wrote in an instruction which this
+/// lane did not execute.
 fn unsynchronised(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
     shared_race((va, bytes), kind, move || {
         let lane = other % 32;
         format!(
-            ", after a write by lane {lane} of the same warp, which was elsewhere then, with no `__syncwarp()` between"
+            ", after a write by lane {lane} of the same warp, which had taken another path, with no `__syncwarp()` between"
         )
     })
 }
 
-/// Describes an access to shared memory that races with another one, about which `detail` follows the thread.
+/// Describes an access to shared memory that races with another one. `detail` describes the other
+/// access and follows the thread.
 fn shared_race(
     (va, bytes): (u64, u32),
     kind: Kind,
@@ -280,8 +283,8 @@ fn shared_race(
     }
 }
 
-/// Reports lanes that execute an instruction of the whole warp with a mask that does not have them, or that names lanes
-/// which do not come.
+/// Reports lanes that execute a warp-wide instruction whose mask does not include them, or whose
+/// mask names lanes that do not arrive.
 pub(super) fn undefined_mask(
     worker: &mut Worker<'_>,
     cta: &Cta,
@@ -296,9 +299,9 @@ pub(super) fn undefined_mask(
         bytes: 0,
         text: Box::new(move || {
             let detail = if here & !mask != 0 {
-                format!(", which does not have lanes {:#010x} that execute it", here & !mask)
+                format!(", which does not include the executing lanes {:#010x}", here & !mask)
             } else {
-                format!(", of which lanes {absent:#010x} are elsewhere and do not come")
+                format!(", of which lanes {absent:#010x} do not arrive")
             };
             (format!("undefined result: mask {mask:#010x}"), detail)
         }),
@@ -306,18 +309,18 @@ pub(super) fn undefined_mask(
     let _ = report(worker, cta, warp, at.pc, here.trailing_zeros(), wrong, true);
 }
 
-/// Describes an access to bytes that a copy of another instruction has yet to write.
+/// Describes an access to bytes that another instruction's pending copy will write.
 fn unfinished(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
     shared_race((va, bytes), kind, move || {
         let (warp, lane) = (other / 32, other % 32);
         format!(
-            ", to which an asynchronous copy by warp {warp} lane {lane} is on its way that nobody has \
-             waited for"
+            ", to which an asynchronous copy by warp {warp} lane {lane} is on its way without a wait \
+             for it"
         )
     })
 }
 
-/// Reports lanes of one warp at different barrier instructions, or at one while others have exited.
+/// Reports lanes of one warp that wait at different barrier instructions.
 pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp, at: &At, id: u8) {
     let elsewhere = warp.groups.iter().enumerate().find(|(i, g)| {
         let waits = matches!(g.state, State::Barrier { id: other, .. } if other == id);
@@ -342,7 +345,7 @@ pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp,
     let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
 }
 
-/// Returns the fault of a kernel that reads more parameters than the launch has.
+/// Returns the fault of a kernel that reads parameters beyond those of the launch.
 pub(super) fn bad_param(worker: &Worker<'_>, offset: i64, width: u8) -> Box<LaunchFault> {
     let have = worker.grid.params.len();
     let message = format!(

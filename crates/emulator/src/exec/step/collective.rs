@@ -6,7 +6,7 @@ use crate::exec::lanes::Regs;
 use crate::exec::state::{Cta, State, Warp, Worker};
 use crate::ir::{Consts, Inst, Op, Redux, Shfl, Vote};
 
-/// Returns the operand that holds the lanes which must take part.
+/// Returns the operand that holds the mask of the lanes which must take part.
 fn members(regs: &Regs, k: &Consts, inst: &Inst) -> [u32; 32] {
     let n = match inst.op {
         Op::Shfl(_) => inst.s,
@@ -16,7 +16,8 @@ fn members(regs: &Regs, k: &Consts, inst: &Inst) -> [u32; 32] {
     *regs.s32(k, n)
 }
 
-/// Executes the instruction for lanes whose partners are here. The other lanes wait for their partners.
+/// Executes the instruction for lanes whose partners have arrived. The other lanes wait for their
+/// partners.
 pub(super) fn run(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -63,8 +64,8 @@ pub(super) fn run(
     Ok(Flow::Choose)
 }
 
-/// Returns whether missing lanes may still come. Lanes of this very group that the guard has switched off
-/// will not, since they have no other way here.
+/// Returns whether missing lanes may still arrive. Lanes of this group that the guard has disabled
+/// cannot, since they pass the instruction together with it.
 fn waits_for(warp: &Warp, at: &At, lanes: u32) -> bool {
     let here = warp.groups[at.group].mask & !at.active;
     lanes & !here != 0

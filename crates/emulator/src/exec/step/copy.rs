@@ -1,4 +1,4 @@
-//! `cp.async`: copies are recorded when they are issued and performed when a wait needs them.
+//! `cp.async`: copies are recorded when they are issued, and performed when a wait requires them.
 
 use super::access::{Kind, Target};
 use super::at::At;
@@ -62,7 +62,7 @@ pub(super) fn cp_async(
     Ok(())
 }
 
-/// Waits until at most `keep` groups of the lanes are in flight or, with `None`, until no copies are.
+/// Waits until at most `keep` groups of the lanes are pending or, with `None`, until no copies are.
 pub(super) fn wait(cta: &mut Cta, warp: &Warp, at: &At, keep: Option<u32>) {
     for copy in cta.copies.wait(warp.id, at.active, keep) {
         land(cta, &copy);
@@ -75,7 +75,7 @@ pub(super) fn wait(cta: &mut Cta, warp: &Warp, at: &At, keep: Option<u32>) {
     }
 }
 
-/// Completes the copies for which an arrival waits.
+/// Completes the copies that an arrival waits for.
 pub(super) fn end_before(cta: &mut Cta, arrival: &Arrival) {
     for copy in cta.copies.before(arrival) {
         land(cta, &copy);
@@ -89,16 +89,16 @@ pub(in crate::exec) fn settle(cta: &mut Cta) {
     }
 }
 
-/// Copies the bytes. It reads them now and not when the copy was issued. The ISA allows both. A kernel
-/// which changes the source before it waits expects the earlier bytes.
+/// Copies the bytes. They are read now, not when the copy was issued. The ISA allows both. A kernel
+/// that changes the source before it waits may expect the earlier bytes, which is an error.
 fn land(cta: &mut Cta, copy: &Transfer) {
     memory::lanes(copy.lanes, |l| {
         let (to, from) = (u64::from(copy.to[l]), copy.from[l]);
         let width = copy.bytes.min(8);
         if copy.size[l] == copy.bytes {
             for n in (0..u64::from(copy.bytes)).step_by(width.into()) {
-                // SAFETY: `resolve` has checked the lanes that read, and a multiple of all bytes
-                // is one of eight; the launch keeps the region mapped.
+                // SAFETY: `resolve` has checked the lanes that read, and a multiple of the copy's
+                // size is a multiple of `width`; the launch keeps the region mapped.
                 let v = unsafe { memory::global_get(from + n, width) };
                 memory::shared_put(cta, to + n, width, v);
             }

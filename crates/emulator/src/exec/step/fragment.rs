@@ -1,9 +1,9 @@
 //! Memory requests of `wmma` loads and stores.
 //!
-//! The ISA leaves open how a fragment is spread over the lanes. The emulator's own layout is good for
-//! execution but not for counting. This module counts the accesses that `ptxas` makes for sm_80 and
-//! sm_90, whose fragments are those of `mma`: a matrix of 8 × 4 lanes, each with a few elements along the
-//! second dimension.
+//! The ISA does not specify how a fragment is distributed over the lanes. The emulator's layout
+//! suits execution but not counting. This module counts the accesses of the code that `ptxas`
+//! generates for sm_80 and sm_90, whose fragments are those of `mma`: a matrix of 8 × 4 lanes, each
+//! with a few elements along the second dimension.
 
 use super::access::{Kind, Target, access};
 use crate::exec::lanes::ALL;
@@ -11,7 +11,8 @@ use crate::exec::state::Worker;
 use crate::ir::{Wmma, WmmaKind};
 use crate::ptx::Space;
 
-/// Place of a matrix: address of its first element, and elements from one row (or column) to the next.
+/// Position of a matrix: address of its first element, and number of elements from one row (or
+/// column) to the next.
 pub(super) struct Matrix {
     pub(super) origin: u64,
     pub(super) stride: u64,
@@ -19,12 +20,13 @@ pub(super) struct Matrix {
 
 /// The dimensions of a fragment in terms of the lanes.
 struct Layout {
-    /// Elements along the groups of four lanes (`major`), and along the lanes of a group (`minor`).
+    /// Number of elements along the groups of four lanes (`major`), and along the lanes of a group
+    /// (`minor`).
     major: u64,
     minor: u64,
-    /// Number of neighbours along the minor dimension that a lane has.
+    /// Number of adjacent elements of a lane along the minor dimension.
     run: u64,
-    /// Whether those elements are neighbours in memory.
+    /// Whether those elements are adjacent in memory.
     contiguous: bool,
     bytes: u64,
 }
@@ -41,7 +43,7 @@ fn layout(op: Wmma) -> Layout {
     Layout { major, minor, run, contiguous, bytes: bits / 8 }
 }
 
-/// Counts the requests of a fragment's transfer.
+/// Counts the requests of a fragment's load or store.
 pub(super) fn count(worker: &mut Worker<'_>, target: &Target, op: Wmma, matrix: &Matrix) {
     let l = layout(op);
     let operand = matches!(op.kind, WmmaKind::LoadA | WmmaKind::LoadB);
@@ -62,8 +64,8 @@ pub(super) fn count(worker: &mut Worker<'_>, target: &Target, op: Wmma, matrix: 
             if l.contiguous {
                 request(l.run, &|i, j| (a + i, b + j * l.run));
             } else if l.bytes == 2 {
-                // The lanes load the matrix as it lies in memory and then transpose it, or transpose it
-                // before a store.
+                // The lanes load the matrix in its memory order and then transpose it, or transpose
+                // it before a store.
                 request(2, &|i, j| (b + i, a + 2 * j));
             } else {
                 for e in 0..l.run {
@@ -74,8 +76,8 @@ pub(super) fn count(worker: &mut Worker<'_>, target: &Target, op: Wmma, matrix: 
     }
 }
 
-/// Counts operands of 16 bits in shared memory, which `ldmatrix` loads: up to four 8 × 8 matrices at
-/// once.
+/// Counts operands of 16 bits in shared memory. `ldmatrix` loads them, up to four 8 × 8 matrices at
+/// a time.
 fn by_ldmatrix(worker: &mut Worker<'_>, target: &Target, l: &Layout, matrix: &Matrix) {
     let (far, near) = if l.contiguous { (l.major, l.minor) } else { (l.minor, l.major) };
     let tiles: Vec<(u64, u64)> =

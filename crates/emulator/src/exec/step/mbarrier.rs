@@ -10,7 +10,7 @@ use crate::ptx::Space;
 
 type Done = Result<(), Box<LaunchFault>>;
 
-/// The state of an `mbarrier`: phase, expected and pending arrivals of 20 bits each.
+/// The state of an `mbarrier`: the phase, and expected and pending arrivals with 20 bits each.
 struct Object {
     phase: u64,
     expected: u64,
@@ -63,7 +63,7 @@ pub(super) fn mbarrier(
     };
     let mut a = memory::addresses(worker, warp, at, inst, access);
     let mut at = At { ..*at };
-    // A kernel must order the creation of a barrier before its use.
+    // A kernel must order the initialisation of a barrier before its use.
     let plain = matches!(kind, Mbar::Init | Mbar::Inval);
     let (access, as_what) = match plain {
         true => (Access { atomic: false, ..access }, Kind::Write),
@@ -76,7 +76,8 @@ pub(super) fn mbarrier(
             arrive_later(cta, warp, &at, &a, inst.e == 1);
             return Ok(());
         }
-        // A thread that waits also waits for copies, and nothing may arrive at a destroyed barrier.
+        // A thread that waits also waits for copies, and no arrival may follow after a barrier is
+        // destroyed.
         _ => memory::lanes(at.active, |l| end_arrivals(cta, a[l])),
     }
     let regs = &warp.frames[at.frame].regs;
@@ -134,8 +135,8 @@ pub(super) fn mbarrier(
     Ok(())
 }
 
-/// Lets the lanes arrive once their copies so far have landed. With `counts`, the pending count grows by
-/// these arrivals; otherwise the barrier's initial count includes them.
+/// Makes the lanes arrive once their copies so far have completed. With `counts`, the pending count
+/// grows by these arrivals. Otherwise the barrier's initial count includes them.
 fn arrive_later(cta: &mut Cta, warp: &Warp, at: &At, a: &[u64; 32], counts: bool) {
     let mut left = at.active;
     while left != 0 {
@@ -156,7 +157,7 @@ fn arrive_later(cta: &mut Cta, warp: &Warp, at: &At, a: &[u64; 32], counts: bool
     }
 }
 
-/// Completes the copies for which arrivals at an object wait.
+/// Completes the copies that the arrivals at an object wait for.
 fn end_arrivals(cta: &mut Cta, object: u64) {
     for arrival in cta.copies.due(object) {
         end_arrival(cta, &arrival);

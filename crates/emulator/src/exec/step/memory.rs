@@ -1,11 +1,11 @@
 //! Loads and stores.
 //!
-//! The addresses of all lanes are checked together if they lie in one allocation, which is the usual
-//! case, and one by one otherwise. Global memory is shared by all workers. Each element is accessed by a
-//! relaxed atomic of its size, so that races of the kernel are not races of this program. (Kernels
-//! may race with accesses of different sizes on one address. Rust leaves that open, and every processor
-//! that we know does what a GPU would.) Shared and local memory belong to one block, which one worker
-//! runs at a time.
+//! If the addresses of all lanes lie in one allocation, which is the usual case, they are checked
+//! together; otherwise one by one. All workers share global memory. Each element is accessed by a
+//! relaxed atomic of its size, so that races of the kernel are not races of this program. (A kernel
+//! may race on one address with accesses of different sizes. Rust does not define that case; all
+//! known processors behave as a GPU does.) Shared and local memory belong to one block, which runs
+//! on one worker at a time.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -151,7 +151,7 @@ fn data<'c>(worker: &Worker<'c>, inst: &'c Inst, access: Access, load: bool) -> 
     }
 }
 
-/// Returns the lanes of a store whose values are in shared memory already.
+/// Returns the lanes of a store whose values shared memory already contains.
 pub(super) fn again(worker: &Worker<'_>, cta: &Cta, warp: &Warp, at: &At, a: &[u64; 32]) -> u32 {
     let inst = &worker.grid.code.insts[at.pc as usize];
     let Op::St(access) = inst.op else { return 0 };
@@ -170,7 +170,7 @@ pub(super) fn again(worker: &Worker<'_>, cta: &Cta, warp: &Warp, at: &At, a: &[u
     same
 }
 
-/// Splits the lanes of a generic access by the space of their addresses, and calls `f` for the lanes of
+/// Splits the lanes of a generic access by the space of their addresses. Calls `f` for the lanes of
 /// each space.
 pub(super) fn by_space(
     worker: &mut Worker<'_>,
@@ -194,8 +194,9 @@ pub(super) fn by_space(
     Ok(())
 }
 
-/// Finds the space of an access and checks its addresses, which become offsets in their space. A lane
-/// with a wrong access leaves the mask if the sanitiser is on, and is a fault otherwise.
+/// Determines the space of an access and checks its addresses, which become offsets in their space.
+/// An invalid access of a lane removes the lane from the mask if the sanitiser is on, and is a
+/// fault otherwise.
 pub(super) fn resolve(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -265,7 +266,7 @@ pub(super) fn resolve(
     }
 }
 
-/// Reads an element from words of memory.
+/// Reads an element from an array of words.
 #[inline(always)]
 fn word_get(words: &[u32], at: u64, width: u8) -> u64 {
     let i = (at / 4) as usize;
@@ -405,8 +406,8 @@ fn read_in(
     }
 }
 
-/// Loads 32-bit elements from global or shared memory, the most frequent case. Returns false for any
-/// other load.
+/// Loads 32-bit elements from global or shared memory, which is the most frequent case. Returns
+/// false for local memory and parameters.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 #[inline(always)]
 fn load_words(

@@ -31,27 +31,27 @@ use crate::ir::{Bar, Code, Inst, NO_GUARD, Op};
 
 /// Maximum number of instructions in one turn.
 const TURN: u32 = 1 << 16;
-/// Backward branches after which a group yields, if its loop may wait for another thread.
+/// Number of backward branches after which a group yields, if its loop may wait for another thread.
 const SPIN: u32 = 48;
-/// Backward branches after which a group yields in any other loop.
+/// Number of backward branches after which a group yields in any other loop.
 const LONG: u32 = 1 << 15;
 
-/// How a turn ended.
+/// Result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// No lanes are left.
     Done,
     /// All groups wait at barriers.
     Blocked,
-    /// All groups seem to wait for other threads.
+    /// All groups appear to wait for other threads.
     Spinning,
-    /// The turn is over, and instructions remain.
+    /// The turn is over, but instructions remain.
     Expired,
     /// Instructions remain, but other blocks should run first.
     Held,
 }
 
-/// Gives `warp` its turn.
+/// Runs `warp` for one turn.
 pub(super) fn run(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -112,7 +112,8 @@ fn wake(worker: &Worker<'_>, cta: &mut Cta, warp: &mut Warp) {
     }
 }
 
-/// Runs one group until another group must be chosen. Returns whether it seems to wait in a loop.
+/// Runs one group until another group must be chosen. Returns whether the group appears to wait in
+/// a loop.
 fn run_group(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -174,7 +175,7 @@ fn run_group(
     }
 }
 
-/// Whether a loop around the instruction may wait for another thread.
+/// Returns whether a loop around the instruction may wait for another thread.
 fn may_wait(op: &Op) -> bool {
     match op {
         Op::Ld(a) => a.strong,
@@ -184,7 +185,7 @@ fn may_wait(op: &Op) -> bool {
     }
 }
 
-/// Splits a group: the lanes `taken` go to `target`, and the others continue.
+/// Splits a group: the lanes `taken` branch to `target`, and the others continue.
 fn split(warp: &mut Warp, group: usize, target: u32, taken: u32, pc: u32) {
     let mut away = warp.groups[group];
     away.mask = taken;
@@ -287,7 +288,7 @@ fn barrier(
         Bar::Popc | Bar::And | Bar::Or => (regs.sp(inst.c) & at.active).count_ones(),
         _ => 0,
     };
-    // The count of a barrier is in whole warps, so the missing lanes of a partial warp arrive with it.
+    // A barrier counts whole warps, so the missing lanes of a partial warp arrive with it.
     let whole = expected != 0 && at.active == warp.alive;
     let threads = if whole { 32 } else { lanes };
     if kind == Bar::Sync && worker.grid.opts.sanitize {

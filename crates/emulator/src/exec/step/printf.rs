@@ -1,10 +1,11 @@
-//! Formats text as C's `printf` does.
+//! Formats text like C's `printf`.
 
 use super::view::View;
 
 /// Maximum field width and number of digits, so that a format cannot request gigabytes.
 const MAX_FIELD: usize = 4096;
-/// Maximum text of one call, bytes: the size of a GPU's whole buffer. Longer text is cut off.
+/// Maximum length of the text of one call, bytes: the size of a GPU's whole buffer. Longer text is
+/// truncated.
 const MAX_OUTPUT: usize = 1 << 20;
 
 /// The arguments of a call: consecutive values, each aligned to its size.
@@ -19,7 +20,7 @@ impl<'v, 'w> Args<'v, 'w> {
         Self { view, at, count: 0 }
     }
 
-    /// Returns the number of arguments taken so far.
+    /// Returns the number of arguments read so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -219,7 +220,7 @@ fn unsigned(out: &mut Vec<u8>, spec: &Spec, conversion: u8, args: &mut Args<'_, 
     Some(())
 }
 
-/// Formats with an exponent as in C: `1.5e+03` where Rust has `1.5e3`.
+/// Formats with an exponent as in C: `1.5e+03`, for which Rust writes `1.5e3`.
 fn exponent(v: f64, precision: usize) -> String {
     let text = format!("{v:.precision$e}");
     let (digits, exp) = text.split_once('e').unwrap_or((&text, "0"));

@@ -34,7 +34,7 @@ pub(super) fn call(
         let arg = |warp: &Warp, n| argument(warp, at, site, lane, n);
         let value = match builtin {
             Builtin::Vprintf => {
-                // Formatting one text may take as long as thousands of instructions.
+                // Formatting a text may take as long as thousands of instructions.
                 worker.grid.check_time()?;
                 let (fmt, args) = (arg(warp, 0), arg(warp, 1));
                 print(worker, cta, warp, lane, fmt, args).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Special registers, and the spaces of generic addresses.
+//! Special registers, and the address spaces of generic addresses.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,14 +8,14 @@ use crate::ir::window::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 use crate::ir::{Inst, Op, RESERVED_SHARED, Sreg};
 use crate::ptx::Space;
 
-/// Clock cycles per warp instruction in `%clock`.
+/// Clock cycles that `%clock` advances per warp instruction.
 const CYCLES: u64 = 4;
 
-/// Offset in the reserved shared memory where cooperative groups keep the state of groups of several
-/// warps. They expect 288 bytes there.
+/// Offset in the reserved shared memory at which cooperative groups keep the state of groups of
+/// several warps. They expect 288 bytes there.
 const GROUPS_OFFSET: u64 = 512;
 
-/// Returns the space to which a generic address points.
+/// Returns the space that a generic address belongs to.
 pub(super) fn space_of(va: u64) -> Space {
     let within = |window: u64| va.wrapping_sub(window) < WINDOW;
     if within(SHARED_WINDOW) {
@@ -86,7 +86,7 @@ fn lanes(worker: &Worker<'_>, cta: &Cta, warp: &Warp, s: Sreg) -> [u64; 32] {
     let each = |f: &dyn Fn(u32) -> u64| std::array::from_fn(|l| f(l as u32));
     let [bx, by, bz] = grid.cfg.block;
     let sms = u64::from(grid.opts.sm_count.max(1));
-    // The clock of a warp counts its own work, so that it is the same in every run.
+    // The clock of a warp counts the warp's own instructions, so that it is the same in every run.
     let clock = warp.clock * CYCLES;
     let uniform = match s {
         Sreg::TidX => return warp.tid[0].map(u64::from),

@@ -3,7 +3,7 @@
 use crate::exec::lanes::product::{Operand, Spread, Task};
 use crate::ir::{Elem, Mma, Wmma};
 
-/// Returns the number of elements in a register.
+/// Returns the number of elements per register.
 fn per(elem: Elem) -> usize {
     (32 / elem.bits()).max(1) as usize
 }
@@ -23,9 +23,9 @@ fn spread(
 pub(super) fn mma<'a>(op: Mma, a: &'a [u32], b: &'a [u32], c: &'a [u32], d: &'a [u32]) -> Task<'a> {
     let (m, n, k) = (usize::from(op.m), usize::from(op.n), usize::from(op.k));
     let (eight, pa, pb) = (matches!(op.a, Elem::E4m3 | Elem::E5m2), per(op.a), per(op.b));
-    // Depth of an element relative to the lane's first one. Registers of A go through the halves of the
-    // rows first, and then through the depth. With 8-bit floats, a register has two elements in each half
-    // of the depth.
+    // Depth of an element relative to the lane's first one. Successive registers of A cover the
+    // halves of the rows first, and then the depth. With 8-bit floats, a register holds two
+    // elements in each half of the depth.
     let depth = |register: usize, within: usize, per: usize| {
         if eight {
             register * 8 + within / 2 * k / 2 + within % 2
@@ -62,7 +62,8 @@ pub(super) fn mma<'a>(op: Mma, a: &'a [u32], b: &'a [u32], c: &'a [u32], d: &'a 
     }
 }
 
-/// Returns the task of a `wmma`, in which a lane has a piece of the matrix, row by row.
+/// Returns the task of a `wmma`, in which each lane holds a contiguous piece of the matrix in
+/// row-major order.
 pub(super) fn wmma<'a>(
     op: Wmma,
     a: &'a [u32],

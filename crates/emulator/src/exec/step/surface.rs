@@ -1,4 +1,4 @@
-//! Loads from surfaces and stores to them.
+//! Loads from and stores to surfaces.
 
 use super::access::{Kind, Target, access};
 use super::at::At;
@@ -41,7 +41,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Returns the address of each active lane; `None` for a lane that accesses nothing.
+/// Returns the address of each active lane, or `None` for a lane that accesses nothing.
 fn places(
     worker: &Worker<'_>,
     cta: &Cta,
@@ -53,7 +53,8 @@ fn places(
     let bytes = i64::from(surf.width) * i64::from(surf.count);
     let [width, height, depth] = surface.extents.map(|extent| extent as i64);
     let row = width * surface.bytes() as i64;
-    // The last place inside in each dimension. Data that are longer than a row have none in x.
+    // The last valid position in each dimension. Data longer than a row have no valid position in
+    // x.
     let last = [(row - bytes) / bytes * bytes, height - 1, depth - 1];
     let (layers, coordinates) = coordinates.split_at(usize::from(surf.layered));
     let mut found = [None; 32];
@@ -92,7 +93,7 @@ fn places(
         }
         if place[0] % bytes != 0 {
             let what = format!(
-                "{} {bytes} bytes at byte {x} of a row of a surface: the first coordinate is in bytes, and a multiple of \
+                "{} {bytes} bytes at byte {x} of a row of a surface: the first coordinate is in bytes and must be a multiple of \
                  the size of the data",
                 verb(surf)
             );
@@ -108,7 +109,7 @@ fn verb(surf: Surf) -> &'static str {
     if surf.is_store { "stores" } else { "loads" }
 }
 
-/// Moves the data between registers and the places. A load from no place gives zeros.
+/// Moves the data between registers and addresses. A load without an address returns zeros.
 fn transfer(
     worker: &mut Worker<'_>,
     cta: &mut Cta,

@@ -1,4 +1,4 @@
-//! Loads and stores of matrices. `ldmatrix` has the layouts of the PTX ISA.
+//! Loads and stores of matrices. `ldmatrix` uses the layouts of the PTX ISA.
 
 use super::access::{Kind, Target, access};
 use super::at::{At, Flow, Step};
@@ -20,7 +20,7 @@ pub(super) fn run(
     if at.active != ALL {
         let line = worker.grid.code.lines[at.pc as usize].0;
         let message = format!(
-            "{}: a matrix instruction needs all lanes of the warp, but only {:#010x} are here; PTX \
+            "{}: a matrix instruction needs all lanes of the warp, but only lanes {:#010x} execute it; PTX \
              line {line}",
             worker.grid.kernel, at.active
         );
@@ -41,8 +41,9 @@ pub(super) fn run(
     Ok(Flow::Next)
 }
 
-/// Executes `ldmatrix` and `stmatrix`, on 8 × 8 matrices of 16-bit elements. Eight lanes hold the
-/// addresses of a matrix's rows. Lane `t` has elements 2(t mod 4) and the next of row t / 4.
+/// Executes `ldmatrix` and `stmatrix` on 8 × 8 matrices of 16-bit elements. Eight lanes hold the
+/// addresses of a matrix's rows. Lane `t` holds elements 2(t mod 4) and 2(t mod 4) + 1 of row t /
+/// 4.
 fn matrices(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -64,7 +65,7 @@ fn matrices(
     let kind = if load { Kind::Read } else { Kind::Write };
     let target = memory::resolve(worker, cta, warp, &mut rows_at, &mut a, acc, kind)?;
     if !matches!(target, Target::Shared) {
-        let message = format!("{}: a matrix that is not in shared memory", worker.grid.kernel);
+        let message = format!("{}: the matrix is not in shared memory", worker.grid.kernel);
         return Err(fault(FaultKind::IllegalAddress, message));
     }
     worker.count_access(&target, acc, &a, rows_at.active, kind);
@@ -94,7 +95,7 @@ fn matrices(
     Ok(())
 }
 
-/// Loads or stores a `wmma` fragment. Each lane transfers its elements one after the other.
+/// Loads or stores a `wmma` fragment. Each lane transfers its elements one after another.
 fn transfer(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -156,7 +157,7 @@ fn transfer(
             }
         });
         if matches!(target, Target::Local | Target::Param) {
-            let message = format!("{}: a matrix in local memory", worker.grid.kernel);
+            let message = format!("{}: the matrix is in local memory", worker.grid.kernel);
             return Err(fault(FaultKind::IllegalAddress, message));
         }
     }

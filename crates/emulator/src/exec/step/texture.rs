@@ -13,10 +13,11 @@ type Done = Result<(), Box<LaunchFault>>;
 /// Four results of each lane.
 type Results = [[u32; 4]; 32];
 
-/// Values of a register of each lane, for the layer and the coordinates.
+/// Register values of all lanes, for the layer and the coordinates.
 type Coordinates = Vec<[u32; 32]>;
 
-/// One texel of each lane, and its weight; `None` for a texel that is outside, or that no result depends on.
+/// One texel for each lane, and its weight. `None` is a texel that is outside, or on which no
+/// result depends.
 struct Corner {
     texels: [Option<[u64; 3]>; 32],
     weights: [f32; 32],
@@ -64,7 +65,8 @@ pub(super) fn coordinates(worker: &Worker<'_>, warp: &Warp, at: &At, inst: &Inst
     code.lists[inst.imm as usize].iter().map(|reg| *regs.s32(&code.consts, *reg)).collect()
 }
 
-/// Takes the lanes of `left` that name the same object as its first lane, and returns the handle with these lanes.
+/// Removes from `left` the lanes that name the same object as its first lane. Returns the handle
+/// and these lanes.
 pub(super) fn next_object(left: &mut u32, handles: &[u64; 32], at: &At) -> (u64, At) {
     let handle = handles[left.trailing_zeros() as usize];
     let same = (0..32).fold(0, |m, l| m | u32::from(handles[l] == handle) << l) & *left;
@@ -88,7 +90,7 @@ pub(super) fn unknown(
     refused(worker, cta, warp, at, FaultKind::IllegalAddress, &text)
 }
 
-/// Returns why a texture cannot be read so.
+/// Returns why an instruction cannot read a texture, or `None` if it can.
 fn unfit(texture: &Texture, tex: Tex) -> Option<String> {
     let Texels { dims, layered, .. } = texture.texels;
     let fits = (dims, layered) == (tex.dims, tex.layered);
@@ -96,8 +98,8 @@ fn unfit(texture: &Texture, tex: Tex) -> Option<String> {
         return match (fits, tex.integral) {
             (true, true) => None,
             (true, false) => Some(
-                "reads a texture of linear memory by a floating-point coordinate: tex1Dfetch reads it, and tex1D a texture \
-                 in an array"
+                "reads a texture of linear memory by a floating-point coordinate: use tex1Dfetch, or a texture of an array with \
+                 tex1D"
                     .to_owned(),
             ),
             (false, _) => {
@@ -108,7 +110,7 @@ fn unfit(texture: &Texture, tex: Tex) -> Option<String> {
     (!fits).then(|| mismatch("reads a texture", (dims, layered), (tex.dims, tex.layered)))
 }
 
-/// Describes an access with other coordinates than its texture or surface has.
+/// Describes an access whose coordinates do not match those of its texture or surface.
 pub(super) fn mismatch(what: &str, (dims, layered): (u8, bool), used: (u8, bool)) -> String {
     let layers = if layered { " and layers" } else { "" };
     let dimensions = ["one dimension", "two dimensions", "three dimensions"];
@@ -169,8 +171,8 @@ fn sampled(
     Ok(results)
 }
 
-/// Returns one channel of the four texels that linear filtering would read: those at the left and the right of the row
-/// below, then those at the right and the left of the row above.
+/// Returns one channel of the four texels that linear filtering would read, in this order: lower
+/// row left, lower row right, upper row right, upper row left.
 fn gathered(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -195,7 +197,8 @@ fn gathered(
     Ok(results)
 }
 
-/// Returns the texels that the lanes read: one, or with linear filtering two for each dimension.
+/// Returns the texels that the lanes read: one per lane, or with linear filtering two in each
+/// dimension.
 fn corners(texture: &Texture, tex: Tex, at: &At, coordinates: &Coordinates) -> Vec<Corner> {
     let empty = || Corner { texels: [None; 32], weights: [0.0; 32] };
     let (layers, coordinates) = coordinates.split_at(usize::from(tex.layered));
@@ -233,7 +236,7 @@ fn corners(texture: &Texture, tex: Tex, at: &At, coordinates: &Coordinates) -> V
     corners
 }
 
-/// Reads a texel of each lane. What is outside is 0.
+/// Reads one texel per lane. A texel outside the texture is 0.
 fn texels(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -269,7 +272,7 @@ fn texels(
     Ok(results)
 }
 
-/// Returns a channel as its register has it.
+/// Converts a channel to the form in which its register holds it.
 fn converted(texture: &Texture, bits: u32) -> u32 {
     let fraction = |value: f32| value.to_bits();
     match (texture.texels.texel, texture.as_integer) {

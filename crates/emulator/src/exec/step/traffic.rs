@@ -1,4 +1,4 @@
-//! Counts the traffic of an access.
+//! Counts the memory traffic of an access.
 
 use super::access::{Kind, Target};
 use crate::counts::{distinct, turns, wavefronts};
@@ -6,11 +6,11 @@ use crate::exec::state::Worker;
 use crate::ir::Access;
 use crate::ptx::Space;
 
-/// Bytes of a cache sector, and of a cache line.
+/// Size of a cache sector and of a cache line, bytes.
 const SECTOR: u64 = 32;
 const LINE: u64 = 128;
 
-/// Consecutive elements, the usual access of a whole warp.
+/// Consecutive elements: the usual access of a whole warp.
 struct Row {
     sectors: u64,
     lines: u64,
@@ -24,7 +24,8 @@ impl Row {
     }
 }
 
-/// Returns the addresses as a row of elements of `bytes` bytes, or `None` if they are not consecutive.
+/// Returns a row for addresses of consecutive elements of `bytes` bytes, or `None` if they are not
+/// consecutive.
 fn row(addresses: &[u64], bytes: u64) -> Option<Row> {
     let (first, last) = (*addresses.first()?, *addresses.last()?);
     let aligned = first % bytes.max(1) == 0;
@@ -40,7 +41,7 @@ fn row(addresses: &[u64], bytes: u64) -> Option<Row> {
 }
 
 impl Worker<'_> {
-    /// Counts an access of the lanes of a mask, if counting is on.
+    /// Counts an access of the lanes in a mask, if counting is on.
     #[inline]
     pub(super) fn count_access(
         &mut self,
@@ -106,8 +107,8 @@ impl Worker<'_> {
             Target::Local if access.space == Space::Param => {}
             Target::Local => {
                 c.local_bytes += bytes * n as u64;
-                // The words of a thread are not adjacent: next to each is the same word of the next
-                // thread.
+                // The words of a thread are not adjacent: each is followed by the same word of the
+                // next thread.
                 let words = bytes.div_ceil(4);
                 if kind == Kind::Read {
                     c.local_load_requests += words;
@@ -128,7 +129,7 @@ impl Worker<'_> {
         };
         let touched = row.as_ref().map_or(list, Row::addresses);
         let (threads, total) = (list.len() as u64, bytes * list.len() as u64);
-        // Threads which share an address need even fewer sectors.
+        // Threads that share an address may need fewer sectors than that.
         let ideal = sectors.min(total.div_ceil(SECTOR));
         let atomic = matches!(kind, Kind::Atomic | Kind::Reduction);
         let turns = if atomic && row.is_none() { turns(list) } else { sectors };

@@ -18,7 +18,7 @@ pub(super) struct View<'v, 'w> {
 }
 
 impl View<'_, '_> {
-    /// Returns the byte at `va`, or `None` if there is none.
+    /// Returns the byte at `va`, or `None` if it cannot be read.
     fn byte(&mut self, va: u64) -> Option<u8> {
         match space_of(va) {
             Space::Shared => {
@@ -45,7 +45,7 @@ impl View<'_, '_> {
         (0..n).try_fold(0, |v, i| Some(v | u64::from(self.byte(va.checked_add(i)?)?) << (8 * i)))
     }
 
-    /// Reads the bytes from `va` up to a zero.
+    /// Reads the bytes from `va` up to a zero byte, or at most [`MAX_TEXT`] bytes.
     pub(super) fn text(&mut self, va: u64) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         while out.len() < MAX_TEXT {

@@ -1,8 +1,8 @@
 //! Products of matrices, element by element.
 //!
 //! `mma` fragments have the layouts of the PTX ISA. Sums are those of a tensor core ([`dot`]).
-//! [`lanes::product`](crate::exec::lanes::product) computes most products. This module computes the rest,
-//! and tests compare the other module with it.
+//! [`lanes::product`](crate::exec::lanes::product) computes most products. This module computes the
+//! rest. Tests compare the two modules.
 
 use super::at::At;
 use super::spread;
@@ -82,8 +82,8 @@ fn result(elem: Elem, v: f64) -> u64 {
     }
 }
 
-/// Returns row and depth of element `e` of a lane's fragment of A. Registers go through the two halves of
-/// the rows first, and then through the chunks of the depth.
+/// Returns row and depth of element `e` of a lane's fragment of A. Successive registers cover the
+/// two halves of the rows first, and then the chunks of the depth.
 fn place_a(m: Mma, lane: usize, e: usize) -> (usize, usize) {
     let per = if m.a == Elem::F64 { 1 } else { (32 / m.a.bits()) as usize };
     let (reg, within) = (e / per, e % per);
@@ -145,15 +145,15 @@ impl Product {
 
     fn floats(&self, a: Elem, b: Elem, c: Elem, d: Elem) -> Vec<u64> {
         let x: Vec<f64> = self.a.iter().map(|v| number(a, *v)).collect();
-        // B, column by column.
+        // B in column-major order.
         let y = (0..self.n).flat_map(|j| (0..self.k).map(move |k| self.b[k * self.n + j]));
         let y: Vec<f64> = y.map(|v| number(b, v)).collect();
         let mut out = Vec::with_capacity(self.m * self.n);
         for (i, row) in x.chunks(self.k).enumerate() {
             for (j, column) in y.chunks(self.k).enumerate() {
                 let c = number(c, self.c[i * self.n + j]);
-                // For f64 this is the chain of fused operations that the ISA requires. The products of
-                // narrower formats are exact anyway.
+                // For f64 this is the chain of fused operations that the ISA requires. The products
+                // of narrower formats are exact in f64.
                 let chain = || row.iter().zip(column).fold(c, |sum, (x, y)| x.mul_add(*y, sum));
                 let cut = match a {
                     Elem::F16 | Elem::Bf16 | Elem::Tf32 => dot::dot(row, column, c),
@@ -220,14 +220,14 @@ fn mma_by_elements(regs: &mut Regs, consts: &Consts, op: Mma, [rd, ra, rb, rc]: 
     }
 }
 
-/// Returns how many elements a lane's registers hold, and how many of them are distinct.
+/// Returns the number of elements that a lane's registers hold, and how many of them are distinct.
 fn capacity(list: &[u32], elem: Elem, elements: usize) -> (usize, usize) {
     let per = if elem == Elem::F64 { 1 } else { (32 / elem.bits()) as usize };
     (list.len() * per, elements / 32)
 }
 
-/// Reads a `wmma` fragment, whose layout is our choice: lane `l` has the elements from `l × size / 32`,
-/// row by row, as often as they fit.
+/// Reads a `wmma` fragment, whose layout the emulator chooses: lane `l` holds the elements from `l
+/// × size / 32` on, in row-major order, repeated until its registers are full.
 pub(super) fn gather(regs: &Regs, consts: &Consts, list: &[u32], elem: Elem, out: &mut [u64]) {
     let (_, own) = capacity(list, elem, out.len());
     for lane in 0..32 {
