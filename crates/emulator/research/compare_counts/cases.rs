@@ -1,4 +1,5 @@
-//! The launches: kernels of `kernels.cu`, their sizes and their data, always the same.
+//! The launches: kernels of `kernels.cu`, their sizes and their data, which are the same in every
+//! run.
 
 use crate::common::{Plain, Random};
 
@@ -6,7 +7,7 @@ use crate::common::{Plain, Random};
 pub enum Arg {
     /// A buffer that is read.
     In(Vec<u8>),
-    /// A buffer of so many zero bytes that is written.
+    /// A buffer that is written. It has this number of bytes, initially zero.
     Out(usize),
     /// A buffer that is read and written.
     InOut(Vec<u8>),
@@ -22,7 +23,7 @@ pub enum Arg {
 
 /// One launch.
 pub struct Case {
-    /// What the table calls it.
+    /// Name in the table.
     pub label: &'static str,
     pub kernel: &'static str,
     pub grid: (u32, u32, u32),
@@ -42,7 +43,7 @@ fn floats(seed: u64, n: usize) -> Vec<u8> {
     bytes(Random(seed).floats(n))
 }
 
-/// Between 1 and 2: no operation on them leaves its usual path.
+/// Numbers between 1 and 2. No operation on them leaves its usual path.
 fn normal(seed: u64, n: usize) -> Vec<u8> {
     bytes(Random(seed).floats(n).into_iter().map(|value| 1.5 + 0.49 * value))
 }
@@ -51,7 +52,7 @@ fn doubles(seed: u64, n: usize) -> Vec<u8> {
     bytes(Random(seed).floats(n).into_iter().map(|value| 1.5 + 0.49 * f64::from(value)))
 }
 
-/// Bits of f16 (or bf16, of other values) that are not far from 1.
+/// Bits of f16 numbers around 1 (as bf16 they have other values).
 fn halves(seed: u64, n: usize) -> Vec<u8> {
     let mut random = Random(seed);
     bytes((0..n).map(|_| 0x3c00 | (random.next() & 0x83ff) as u16))
@@ -71,7 +72,7 @@ fn plane(label: &'static str, grid: (u32, u32), block: (u32, u32), args: Vec<Arg
     Case { label, kernel: label, grid, block, shared: 0, args }
 }
 
-/// All launches, in their order.
+/// Returns all launches, in order.
 pub fn all() -> Vec<Case> {
     let mut all = examples();
     all.extend(global());
@@ -83,7 +84,8 @@ pub fn all() -> Vec<Case> {
     all
 }
 
-/// The kernels of the project's examples, at sizes that leave edges where the kernels handle them.
+/// The kernels of the project's examples, at sizes that are not multiples of the block size where
+/// the kernels support that.
 fn examples() -> Vec<Case> {
     let n = 1_000_003;
     let count = n as usize;

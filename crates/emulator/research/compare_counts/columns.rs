@@ -1,13 +1,14 @@
-//! What is compared: counts of the emulator, and the metrics of Nsight Compute that are the same.
+//! The compared numbers: counts of the emulator, and the metrics of Nsight Compute that correspond
+//! to them.
 
 /// One number of each launch.
 pub struct Column {
-    /// Columns of a group share one in the table.
+    /// Group of the column. The columns of a group share one column of the table.
     pub group: &'static str,
     pub name: &'static str,
-    /// The emulator's counts that add up to it.
+    /// The emulator's counts whose sum is the number.
     pub counts: &'static [&'static str],
-    /// The metrics that do.
+    /// The metrics whose sum is the number.
     pub metrics: &'static [&'static str],
 }
 
@@ -155,8 +156,8 @@ const fn other(
     column("other", name, counts, metrics)
 }
 
-/// Counters that explain differences between counts; not in the table. Instructions are not compared: those
-/// of the PTX are others than those of the machine code.
+/// Counters that explain differences between counts. They are not in the table. Instructions are
+/// not compared, because the PTX and the machine code have different instructions.
 const MORE: &[&str] = &[
     "smsp__inst_executed.sum",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
@@ -173,13 +174,13 @@ const MORE: &[&str] = &[
     "dram__bytes_write.sum",
 ];
 
-/// All metrics, each once.
+/// Returns all metrics, each once.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().flat_map(|column| column.metrics).chain(MORE).copied()
 }
 
-/// Their names as Nsight Compute's `--metrics` takes them.
+/// Returns the names of the metrics in the form that Nsight Compute's `--metrics` requires.
 pub fn requested() -> String {
-    // Source metrics come with `--section SourceCounters`.
+    // `--section SourceCounters` supplies the source metrics.
     metrics().filter(|name| !name.starts_with("memory_")).collect::<Vec<_>>().join(",")
 }

@@ -1,4 +1,4 @@
-//! A device through cudarc: a GPU's driver, or the emulator opened before it.
+//! A device, accessed through cudarc: the driver of a GPU, or the emulator, loaded in its place.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub type Counts = BTreeMap<String, u64>;
 pub struct Device {
     stream: Arc<CudaStream>,
     module: Arc<CudaModule>,
-    /// Where the emulator leaves its counts.
+    /// The emulator's library, which supplies its counts.
     emulator: Option<Library>,
 }
 
@@ -36,7 +36,7 @@ enum Passed {
 }
 
 impl Device {
-    /// The first device of the emulator at a path, or of the host's driver.
+    /// Opens the first device of the emulator at a path, or of the host's driver.
     pub fn open(emulator: Option<&Path>) -> Result<Self, Failure> {
         let emulator = emulator.map(load_emulator).transpose()?;
         let context = CudaContext::new(0)?;
@@ -44,7 +44,7 @@ impl Device {
         Ok(Self { stream: context.default_stream(), module, emulator })
     }
 
-    /// Launches a case once: a checksum of what it wrote, and the emulator's counts.
+    /// Launches a case once. Returns a checksum of the written buffers, and the emulator's counts.
     pub fn run(&mut self, case: &Case) -> Result<(u64, Option<Counts>), Failure> {
         let function = self.module.load_function(case.kernel)?;
         let args = case.args.iter().map(|arg| self.pass(arg)).collect::<Result<Vec<_>, _>>()?;
@@ -88,20 +88,21 @@ impl Device {
             block_dim: case.block,
             shared_mem_bytes: case.shared,
         };
-        // SAFETY: the arguments are those of the kernel's signature, and every kernel stays within
-        // buffers of the sizes in `cases`.
+        // SAFETY: the arguments match the kernel's signature, and every kernel stays within buffers
+        // of the sizes in `cases`.
         unsafe { launch.launch(config) }?;
         Ok(self.stream.synchronize()?)
     }
 
-    /// The counts of the only launch since the last call, if there was one; nothing on a GPU.
+    /// Returns the counts of the only launch since the last call, if there was one. Returns `None`
+    /// on a GPU.
     fn take(&self) -> Result<Option<Counts>, Failure> {
         let Some(library) = &self.emulator else { return Ok(None) };
-        // SAFETY: the signature is the one the emulator documents.
+        // SAFETY: the signature is the one that the emulator documents.
         let take: libloading::Symbol<'_, unsafe extern "C" fn(*mut u8, usize) -> usize> =
             unsafe { library.get(b"wgEmulatorTakeReport")? };
         let mut text = vec![0u8; 1 << 20];
-        // SAFETY: the buffer has the length that is named.
+        // SAFETY: the buffer has the given length.
         let length = unsafe { take(text.as_mut_ptr(), text.len()) };
         let text = text.get(..length).ok_or("the emulator's report is too long")?;
         let report: serde_json::Value = serde_json::from_slice(text)?;
@@ -116,12 +117,13 @@ impl Device {
     }
 }
 
-/// Opens the emulator under the name by which cudarc looks for a driver.
+/// Opens the emulator under the name that cudarc looks up as the driver.
 fn load_emulator(path: &Path) -> Result<Library, Failure> {
     let directory = tempfile::tempdir()?;
     let alias = directory.path().join("libcuda.so");
     let renamed = warpgauge_device::elf::shorten_soname(&std::fs::read(path)?, "libcuda.so")?;
     std::fs::write(&alias, renamed)?;
-    // SAFETY: loading the emulator runs no code of note; its file may go once it is mapped.
+    // SAFETY: loading the emulator runs no significant code; its file may be deleted once it is
+    // mapped.
     Ok(unsafe { Library::new(alias)? })
 }

@@ -23,7 +23,7 @@ pub struct Cell {
     pub name: &'static str,
     pub ours: u64,
     pub theirs: u64,
-    /// Number of the reason, if the two differ for one that is known.
+    /// Number of the reason, if the two differ for a known reason.
     pub reason: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Cell {
     }
 }
 
-/// All comparisons, launch by launch.
+/// Returns all comparisons, launch by launch.
 pub fn cells(runs: &[Run], profiled: &[Profiled]) -> Result<Vec<Cell>, Failure> {
     if runs.len() != profiled.len() {
         let message = format!("{} launches here, {} in the CSV", runs.len(), profiled.len());
@@ -56,7 +56,8 @@ pub fn cells(runs: &[Run], profiled: &[Profiled]) -> Result<Vec<Cell>, Failure> 
     Ok(out)
 }
 
-/// What is wrong with the reasons: differences that have none, and reasons of no difference.
+/// Returns the problems with the reasons: differences without a reason, and reasons without a
+/// difference.
 pub fn surprises(cells: &[Cell]) -> Vec<String> {
     let unexplained = cells.iter().filter(|cell| !cell.equal() && cell.reason.is_none());
     let mut out: Vec<_> = unexplained
@@ -72,7 +73,7 @@ pub fn surprises(cells: &[Cell]) -> Vec<String> {
                     && cell.reason == Some(reason)
             };
             if !cells.iter().any(found) {
-                let stale = format!("emulator {ours}, ncu {theirs}: has a reason, but is not so");
+                let stale = format!("emulator {ours}, ncu {theirs}: has a reason, but does not occur");
                 out.push(format!("{label}: {group}, {name}: {stale}"));
             }
         }
@@ -80,14 +81,14 @@ pub fn surprises(cells: &[Cell]) -> Vec<String> {
     out
 }
 
-/// Launches of which everything is equal.
+/// Returns the number of launches in which all numbers are equal.
 pub fn all_equal(cells: &[Cell]) -> usize {
     let labels: BTreeSet<_> = cells.iter().map(|cell| cell.label).collect();
     let other: BTreeSet<_> = cells.iter().filter(|c| !c.equal()).map(|c| c.label).collect();
     labels.len() - other.len()
 }
 
-/// The counts of a launch that are not zero.
+/// Lists the counts of a launch that are not zero.
 pub fn listing(run: &Run) -> String {
     let mut out = format!("\n{}\n", run.label);
     for (name, value) in run.counts.iter().filter(|(_, value)| **value != 0) {
@@ -97,7 +98,7 @@ pub fn listing(run: &Run) -> String {
     out
 }
 
-/// A row for each launch and a column for each group, then the reasons.
+/// Returns a table with a row for each launch and a column for each group, followed by the reasons.
 pub fn table(cells: &[Cell]) -> String {
     let mut groups: Vec<&str> = COLUMNS.iter().map(|column| column.group).collect();
     groups.dedup();
@@ -115,7 +116,7 @@ pub fn table(cells: &[Cell]) -> String {
     out
 }
 
-/// The counts that are equal, added up, and both numbers of those that are not.
+/// Returns the sum of the counts that are equal, and both numbers of those that are not.
 fn field<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     let (equal, other): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|cell| cell.equal());
     let sum: u64 = equal.iter().map(|cell| cell.ours).sum();

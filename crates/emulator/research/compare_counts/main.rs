@@ -1,6 +1,6 @@
 //! Compares the emulator's counts with a GPU's hardware counters.
 //!
-//! The same launches are made on both. On a host with an NVIDIA GPU and Nsight Compute:
+//! Both run the same launches. On a host with an NVIDIA GPU and Nsight Compute:
 //!
 //! ```sh
 //! ncu --clock-control none --cache-control all --csv --page raw --print-units base \
@@ -8,11 +8,12 @@
 //!     --log-file ncu.csv compare_counts
 //! ```
 //!
-//! Then, anywhere, `compare_counts --emulator libwarpgauge_emulator.so --ncu ncu.csv` prints the
+//! Then, on any host, `compare_counts --emulator libwarpgauge_emulator.so --ncu ncu.csv` prints the
 //! table of docs/emulator.md (`cargo xtask bench counts --ncu ncu.csv` builds both first). It fails
-//! if a difference is not among those of `reasons`. Without `--ncu` it prints checksums of the
-//! results and the emulator's counts. `compare_counts --extract ncu.csv` prints what the
-//! comparison needs of the CSV: `tests/golden` has it, with the checksums, for `tests/emulator/counts.rs`.
+//! if a difference is not listed in `reasons`. Without `--ncu` it prints checksums of the results
+//! and the emulator's counts. `compare_counts --extract ncu.csv` prints the part of the CSV that
+//! the comparison uses. `tests/golden` contains it, with the checksums, for
+//! `tests/emulator/counts.rs`.
 
 mod cases;
 mod columns;
@@ -25,10 +26,10 @@ mod reasons;
 
 use std::path::PathBuf;
 
-/// What went wrong, for people.
+/// A description of the failure, in plain language.
 type Failure = Box<dyn std::error::Error>;
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Default)]
 struct Options {
     emulator: Option<PathBuf>,

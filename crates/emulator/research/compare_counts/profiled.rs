@@ -13,14 +13,14 @@ pub struct Profiled {
 }
 
 impl Profiled {
-    /// The sum of metrics.
+    /// Returns the sum of metrics.
     pub fn sum(&self, metrics: &[&str]) -> Result<u64, Failure> {
         let value = |name: &&str| self.values.get(*name).ok_or(format!("no metric {name}"));
         Ok(metrics.iter().map(value).sum::<Result<u64, String>>()?)
     }
 }
 
-/// The fields of a line in which every field is quoted, or none.
+/// Returns the fields of a line. Either all fields are quoted or none.
 fn fields(line: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let (mut quoted, mut chars) = (false, line.chars().peekable());
@@ -39,8 +39,8 @@ fn fields(line: &str) -> Vec<String> {
     out
 }
 
-/// Reads the raw page of Nsight Compute as CSV, or what `extract` made of it. Lines before the
-/// header are messages.
+/// Reads the raw page of Nsight Compute as CSV, or the output of `extract`. Lines before the header
+/// are messages.
 pub fn read(path: &Path) -> Result<Vec<Profiled>, Failure> {
     let text = std::fs::read_to_string(path)?;
     let mut lines = text.lines().skip_while(|line| !line.starts_with("\"ID\","));
@@ -52,8 +52,8 @@ pub fn read(path: &Path) -> Result<Vec<Profiled>, Failure> {
         let row = fields(line);
         let name = row.get(kernel).ok_or("a line without a kernel name")?;
         let values = header.iter().zip(&row).filter_map(|(name, value)| {
-            // A group of thousands is set off by a comma in any locale that we ask for. Source
-            // metrics have the sum first, then the values of single instructions in parentheses.
+            // A comma separates thousands in every locale used here. Source metrics begin with the
+            // sum, followed by the values of single instructions in parentheses.
             let value = value.split(' ').next()?.replace(',', "").parse().ok()?;
             Some((name.clone(), value))
         });
@@ -63,7 +63,7 @@ pub fn read(path: &Path) -> Result<Vec<Profiled>, Failure> {
     Ok(out)
 }
 
-/// The metrics that the comparison needs, in the form in which `read` takes them.
+/// Returns the metrics that the comparison uses, in the form that `read` accepts.
 pub fn extract(profiled: &[Profiled]) -> Result<String, Failure> {
     let names: Vec<_> = columns::metrics().collect();
     let line = |id: &str, kernel: &str, fields: &[String]| {

@@ -1,6 +1,6 @@
-//! The differences that are known, and why they are there.
+//! The known differences and their reasons.
 
-/// A difference: launch, group, name, the emulator's number, Nsight Compute's.
+/// A difference: launch, group, name, and the numbers of the emulator and of Nsight Compute.
 pub type Difference = (&'static str, &'static str, &'static str, u64, u64);
 
 /// Reasons, each with the differences that it explains.
@@ -81,7 +81,7 @@ pub const REASONS: &[(&str, &[Difference])] = &[
     ),
 ];
 
-/// Number of the reason of a difference.
+/// Returns the number of the reason for a difference.
 pub fn of(difference: Difference) -> Option<usize> {
     REASONS.iter().position(|(_, differences)| differences.contains(&difference))
 }

@@ -1,4 +1,4 @@
-//! Runs forms through a CUDA driver: NVIDIA's, or the emulator under its name.
+//! Runs forms through a CUDA driver: NVIDIA's driver, or the emulator under its name.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::suite::dump::Record;
 use crate::suite::form::{FILL, Form, PARAM_DATA};
 use crate::suite::module::{Module, kernel, text};
 
-/// Longest time that a kernel may take.
+/// Maximum time of a kernel.
 const LIMIT: Duration = Duration::from_secs(10);
 /// `CUDA_ERROR_NOT_READY`
 const NOT_READY: c_int = 600;
@@ -21,7 +21,7 @@ type Handle = *mut c_void;
 
 macro_rules! functions {
     ($($name:ident: $symbol:literal ($($arg:ty),*);)*) => {
-        /// The functions of the driver that are needed.
+        /// The required functions of the driver.
         struct Api {
             $($name: unsafe extern "C" fn($($arg),*) -> c_int,)*
         }
@@ -60,19 +60,19 @@ functions! {
     error_name: "cuGetErrorName" (c_int, *mut *const c_char);
 }
 
-/// A driver with a context on its first device, and memory for the largest form.
+/// A driver with a context on its first device, and buffers for the largest form.
 pub struct Driver {
     api: Api,
     pub origin: String,
     input: u64,
     output: u64,
-    /// An error after which nothing works any more.
+    /// Whether an error has occurred after which no call succeeds.
     pub broken: bool,
     _library: Library,
 }
 
 impl Driver {
-    /// Opens the library at `path` (or of that name) and prepares the device.
+    /// Opens the library with a path or name, and prepares the device.
     pub fn open(path: &Path, forms: &[Form]) -> Result<Self, String> {
         // SAFETY: loading a CUDA driver runs its initialisers, as any program that uses it does.
         let library = unsafe { Library::new(path) }.map_err(|e| e.to_string())?;
@@ -96,7 +96,7 @@ impl Driver {
         let (mut major, mut minor, mut name) = (0, 0, [0 as c_char; 128]);
         let mut memory = [0u64; 2];
         let api = &self.api;
-        // SAFETY: all pointers are to variables of ours that live through the calls.
+        // SAFETY: all pointers are to local variables that exist until the calls return.
         unsafe {
             self.must("cuInit", (api.init)(0))?;
             self.must("cuDriverGetVersion", (api.version)(&raw mut version))?;
@@ -127,7 +127,7 @@ impl Driver {
             return Ok(());
         }
         let mut name = std::ptr::null();
-        // SAFETY: the driver stores a pointer to a string of its own.
+        // SAFETY: the driver stores a pointer to a string that it owns.
         let name = unsafe {
             (self.api.error_name)(code, &raw mut name);
             if name.is_null() { "?".into() } else { CStr::from_ptr(name).to_string_lossy() }
@@ -135,8 +135,8 @@ impl Driver {
         Err(format!("{what}: {code} {name}"))
     }
 
-    /// Runs the forms of a module for which `wanted` holds, and gives each record to `put`. Stops
-    /// at the first after which the context is broken.
+    /// Runs the forms of a module for which `wanted` returns true, and passes each record to `put`.
+    /// Stops at the first form that breaks the context.
     pub fn run(
         &mut self,
         forms: &[Form],
@@ -157,10 +157,10 @@ impl Driver {
                     return Ok(());
                 }
             }
-            // SAFETY: the module is loaded and nothing of it runs.
+            // SAFETY: the module is loaded, and none of its kernels is running.
             return self.must("cuModuleUnload", unsafe { (self.api.unload)(handle) });
         }
-        // One kernel at a time shows which of them the driver refuses.
+        // Loading one kernel at a time shows which of them the driver rejects.
         for i in which {
             let record = match self.load(&text(forms, &[i])) {
                 Err(log) => Record::Refused(log),
@@ -187,8 +187,8 @@ impl Driver {
         let mut options = LOG_OPTIONS;
         let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the text ends with a zero; the arrays have two elements each and the log the
-        // size that the second value says.
+        // SAFETY: the text ends with a zero; the arrays have two elements each, and the second
+        // value is the size of the log.
         let code = unsafe {
             (self.api.load)(
                 &raw mut handle,
@@ -228,7 +228,7 @@ impl Driver {
         ];
         let [x, y, z] = form.block;
         let none = std::ptr::null_mut();
-        // SAFETY: handles and addresses are live; sizes are those of the buffers, and the memory
+        // SAFETY: handles and addresses are valid; sizes are those of the buffers, and the memory
         // holds the largest form; the parameters are those that every kernel declares.
         unsafe {
             let found = (api.function)(&raw mut function, module, name.as_ptr());

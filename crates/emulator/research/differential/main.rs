@@ -1,11 +1,11 @@
 //! Compares the emulator with a GPU, instruction by instruction.
 //!
 //! - `dump --driver PATH --out FILE` runs all forms through a CUDA driver (`libcuda.so.1`, or the
-//!   emulator's library by its path) and keeps every result.
-//! - `dump --out FILE` does it on the emulator directly.
+//!   emulator's library by its path) and stores every result.
+//! - `dump --out FILE` runs them on the emulator directly.
 //! - `diff GPU EMULATOR` compares two dumps in full and describes the differences.
-//! - `show DUMP NAME` prints operands and results of the forms whose name begins so.
-//! - `golden GPU FILE` makes the golden file for the tests.
+//! - `show DUMP NAME` prints operands and results of the forms whose name begins with NAME.
+//! - `golden GPU FILE` writes the golden file for the tests.
 //! - `ptx DIRECTORY` writes the modules.
 
 #[path = "../../tests/emulator/differential/suite/mod.rs"]
@@ -21,7 +21,7 @@ use suite::dump::{Dump, Record, Writer};
 use suite::form::{self, Class, Form};
 use suite::{emulate, forms, golden, module};
 
-/// Exit status of a run that another process should go on with.
+/// Exit status of a run that another process must continue.
 const AGAIN: u8 = 3;
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn file<T>(path: &Path, result: std::io::Result<T>) -> Result<T, String> {
     result.map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Starts processes until one comes to the end: a form that fails takes its process along.
+/// Starts processes until one completes: a form that fails can break or end its process.
 fn dump(driver: &str, out: &Path) -> Result<ExitCode, String> {
     if out.exists() {
         return Err(format!("{} exists; remove it to begin anew", out.display()));
@@ -122,7 +122,7 @@ fn summary(out: &Path) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads dumps of exactly this suite.
+/// Reads a dump. Fails if it was made with another version of the suite.
 fn read(path: &Path, fingerprint: u64) -> Result<Dump, String> {
     let dump = Dump::read(path)?;
     if dump.fingerprint == fingerprint {

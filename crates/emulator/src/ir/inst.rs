@@ -10,17 +10,18 @@ pub(crate) const NO_GUARD: u32 = u32::MAX;
 /// Bytes of shared memory per block that the system reserves, since compute capability 8.0.
 pub(crate) const RESERVED_SHARED: u32 = 1 << 10;
 
-/// 32 lanes of a 32-bit register.
+/// A 32-bit register: one value for each of 32 lanes.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Row32(pub(crate) [u32; 32]);
 
-/// 32 lanes of a 64-bit register.
+/// A 64-bit register: one value for each of 32 lanes.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Row64(pub(crate) [u64; 32]);
 
-/// One instruction. The operation determines which fields are registers, and in which file.
+/// One instruction. Its operation determines which fields are registers, and of which register
+/// file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inst {
     pub(crate) op: Op,
@@ -49,7 +50,7 @@ pub(crate) enum Class {
     P,
 }
 
-/// Role of an instruction's field during register allocation.
+/// Role of an instruction's field in register allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Not a register.
@@ -84,14 +85,14 @@ pub(crate) struct FuncInfo {
     pub(crate) n32: u32,
     pub(crate) n64: u32,
     pub(crate) np: u32,
-    /// Bytes of local memory per frame, a multiple of 16.
+    /// Local memory per frame, bytes; a multiple of 16.
     pub(crate) local: u32,
-    /// Local offset and size of each parameter and result, both multiples of 4.
+    /// Local offset (a multiple of 4) and size of each parameter and result, bytes.
     pub(crate) params: Vec<(u32, u32)>,
     pub(crate) rets: Vec<(u32, u32)>,
 }
 
-/// A call: the function, and the caller's local offsets of arguments and results.
+/// A call: the function, and the local offsets of arguments and results in the caller.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallSite {
     /// Index of the function. Unused for an indirect call.
@@ -104,18 +105,18 @@ pub(crate) struct CallSite {
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     pub(crate) insts: Vec<Inst>,
-    /// For each instruction: the line in the PTX text, its source line, and 1 if it begins a PTX
-    /// instruction.
+    /// For each instruction: the line in the PTX, the source line, and 1 for the first instruction
+    /// of a PTX instruction.
     pub(crate) lines: Vec<(u32, SourceLine, u8)>,
     pub(crate) consts: Consts,
-    /// Functions. The kernel is the first one.
+    /// The functions; the kernel comes first.
     pub(crate) funcs: Vec<FuncInfo>,
     pub(crate) calls: Vec<CallSite>,
-    /// Registers of vectors, and targets of branch tables.
+    /// Registers of vectors and fragments, and targets of branch tables.
     pub(crate) lists: Vec<Vec<u32>>,
     pub(crate) shared_static: u32,
-    /// Bytes of shared memory after that of the block, for data of the compiler's headers:
-    /// [`RESERVED_SHARED`] if the kernel reads its address, else 0.
+    /// Size of the shared memory after that of the block, for data of the compiler's headers,
+    /// bytes: [`RESERVED_SHARED`] if the kernel reads its address, otherwise 0.
     pub(crate) shared_reserved: u32,
     /// Addresses and sizes of the module's constant variables.
     pub(crate) constants: Vec<(u64, u64)>,

@@ -89,7 +89,7 @@ pub(crate) enum I3 {
     ShfLWrap,
     ShfRClamp,
     ShfRWrap,
-    /// Absolute differences of bytes, and their sum.
+    /// Absolute differences of bytes; the second operation sums them up.
     Absdiff4,
     Absdiff4Add,
     Dp4aSS,
@@ -122,7 +122,7 @@ pub(crate) enum Cmp {
     GeU,
 }
 
-/// Comparisons of floating-point numbers. Those that end in `u` hold for NaN as well.
+/// Comparisons of floating-point numbers. Those whose names end in `u` are also true for NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FCmp {
     Eq,
@@ -212,8 +212,8 @@ pub(crate) enum Sreg {
     DynamicSmem,
     TotalSmem,
     AggrSmem,
-    /// Begin and end of the reserved shared memory, its size, and the begin of the part for cooperative
-    /// groups.
+    /// Start of the reserved shared memory, start of the part for cooperative groups, end, and
+    /// size.
     ReservedBegin,
     ReservedGroups,
     ReservedEnd,
@@ -225,13 +225,13 @@ pub(crate) enum Sreg {
     One,
 }
 
-/// Arithmetic with a carry flag: `e` is the flag out, `s` the flag in. A subtraction is the addition of
-/// the complement, so its flag is the opposite of a borrow. The compiler's own division of 128-bit
-/// integers depends on that: it reads the flag with `addc` after `sub.cc`.
+/// Arithmetic with a carry flag: `e` is the flag out, `s` the flag in. A subtraction adds the
+/// complement, so its flag is the inverse of a borrow. The compiler's division of 128-bit integers
+/// depends on that: it reads the flag with `addc` after `sub.cc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carry {
     Add,
-    /// Takes no flag.
+    /// Reads no flag.
     Sub,
     Subc,
     MadLo,
@@ -263,13 +263,13 @@ pub(crate) enum Rmw {
 }
 
 impl Rmw {
-    /// Whether a form exists that does not return the old value.
+    /// Returns whether the operation has a form that does not return the old value.
     pub(crate) fn reduces(self) -> bool {
         !matches!(self, Self::Exch | Self::Cas)
     }
 }
 
-/// How the lanes of `shfl` exchange values.
+/// Exchange pattern of `shfl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shfl {
     Up,
@@ -278,7 +278,7 @@ pub(crate) enum Shfl {
     Idx,
 }
 
-/// What a vote computes.
+/// Result of a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vote {
     All,
@@ -287,7 +287,7 @@ pub(crate) enum Vote {
     Ballot,
 }
 
-/// What `redux` computes.
+/// Operation of `redux`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Redux {
     Add,
@@ -300,7 +300,7 @@ pub(crate) enum Redux {
     Xor,
 }
 
-/// What a barrier does in addition to waiting.
+/// Action of a barrier in addition to waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bar {
     Sync,

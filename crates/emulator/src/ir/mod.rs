@@ -1,5 +1,5 @@
-//! The intermediate form that runs: flat code with resolved register numbers, constants and branch
-//! targets.
+//! The intermediate representation that the emulator executes: flat code with resolved register
+//! numbers, constants and branch targets.
 
 mod inst;
 mod kinds;

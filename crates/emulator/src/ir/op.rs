@@ -1,4 +1,4 @@
-//! Operations of the intermediate form.
+//! Operations of the intermediate representation.
 //!
 //! An operation defines a computation and its width. Its registers are in the fields of
 //! [`Inst`](super::Inst). Registers of 32 bits hold narrow integers zero-extended.
@@ -17,7 +17,7 @@ pub(crate) struct Mode {
     pub(crate) ftz: bool,
     /// Whether the result is clamped to [0, 1]. NaN becomes 0.
     pub(crate) sat: bool,
-    /// Whether `.relu` applies to negative results and, in `min`/`max`/`fma`, to NaN.
+    /// Whether negative results become zero (`.relu`). NaN stays NaN.
     pub(crate) relu: bool,
 }
 
@@ -38,7 +38,8 @@ pub(crate) struct Access {
     pub(crate) space: Space,
     /// Bytes per element: 1, 2, 4 or 8.
     pub(crate) width: u8,
-    /// Number of elements: 1, 2, 4 or 8. The registers of more than one are in the list at `s`.
+    /// Number of elements: 1, 2, 4 or 8. If there is more than one, their registers are in the list
+    /// at `s`.
     pub(crate) count: u8,
     /// Whether a loaded narrow value is sign-extended.
     pub(crate) sext: bool,
@@ -46,11 +47,12 @@ pub(crate) struct Access {
     pub(crate) wide: bool,
     /// Whether the base register has 64 bits.
     pub(crate) base64: bool,
-    /// Whether it is volatile, relaxed, acquire or release: a loop around it may wait for another thread.
+    /// Whether the access is volatile, relaxed, acquire or release. A loop around it may wait for
+    /// another thread.
     pub(crate) strong: bool,
-    /// Whether it is an atomic access of the memory model: relaxed or stronger, not merely volatile.
+    /// Whether the access is atomic in the memory model: relaxed or stronger, not merely volatile.
     pub(crate) atomic: bool,
-    /// Whether a sign-extended value goes to a register of 16 bits.
+    /// Whether a sign-extended value is written to a 16-bit register.
     pub(crate) to16: bool,
 }
 
@@ -76,12 +78,12 @@ pub(crate) enum Op {
     I16x3(I3),
     I32x3(I3),
     I64x3(I3),
-    /// 64-bit product of two 32-bit factors, plus 64 bits with `add`.
+    /// 64-bit product of two 32-bit factors; with `add`, plus a 64-bit addend.
     MulWide {
         signed: bool,
         add: bool,
     },
-    /// 32-bit product of two 16-bit factors, plus 32 bits with `add`.
+    /// 32-bit product of two 16-bit factors; with `add`, plus a 32-bit addend.
     MulWide16 {
         signed: bool,
         add: bool,
@@ -128,7 +130,7 @@ pub(crate) enum Op {
         class: Testp,
     },
     Cvt(Cvt),
-    /// Converts two f32 (`a` high, `b` low) to a packed pair.
+    /// Converts two f32 values (`a` high, `b` low) to a packed pair.
     CvtPack {
         to: Type,
         mode: Mode,
@@ -168,9 +170,9 @@ pub(crate) enum Op {
         bytes: u8,
         src_size: bool,
     },
-    /// Makes the copies so far a group.
+    /// Closes the group of the copies issued so far.
     CpCommit,
-    /// Waits until at most `imm` groups are in flight or, with `all`, until no copies are.
+    /// Waits until at most `imm` groups are pending or, with `all`, until no copies are.
     CpWait {
         all: bool,
     },
@@ -216,29 +218,30 @@ pub(crate) enum Op {
     Trap,
 }
 
-/// A read of a texture. The object is in `a`, the layer, if any, and the coordinates in the list at `imm`, the four results in
-/// the list at `s`.
+/// A read of a texture. The object is in `a`. The layer, if any, and the coordinates are in the
+/// list at `imm`, the four results in the list at `s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tex {
     /// Number of coordinates: 1 to 3.
     pub(crate) dims: u8,
-    /// Whether a layer comes before the coordinates.
+    /// Whether a layer precedes the coordinates.
     pub(crate) layered: bool,
     /// Whether the coordinates are integers.
     pub(crate) integral: bool,
-    /// The channel of four neighbours that `tld4` reads, and `None` for `tex`.
+    /// The channel that `tld4` reads from four neighbouring texels; `None` for `tex`.
     pub(crate) gathered: Option<u8>,
 }
 
-/// A load from a surface or a store to it. The object is in `a`, the layer, if any, and the coordinates in the list at `imm`,
-/// the data in the list at `s`. The first coordinate is in bytes.
+/// A load from or a store to a surface. The object is in `a`. The layer, if any, and the
+/// coordinates are in the list at `imm`, the data in the list at `s`. The first coordinate is in
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Surf {
     pub(crate) is_store: bool,
     /// Number of coordinates: 1 to 3.
     pub(crate) dims: u8,
     pub(crate) layered: bool,
-    /// Bytes of an element, and number of elements.
+    /// Size of an element in bytes, and number of elements.
     pub(crate) width: u8,
     pub(crate) count: u8,
     /// Whether the data registers have 64 bits.
@@ -246,14 +249,14 @@ pub(crate) struct Surf {
     pub(crate) beyond: Beyond,
 }
 
-/// What a coordinate outside of a surface means.
+/// Meaning of a coordinate outside a surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beyond {
-    /// A fault.
+    /// The access is a fault.
     Trap,
-    /// The nearest place inside.
+    /// The nearest position inside is used.
     Clamp,
-    /// A load of zeros, and no store.
+    /// A load returns zeros, and a store has no effect.
     Zero,
 }
 
@@ -265,7 +268,7 @@ pub(crate) struct Cvt {
     pub(crate) mode: Mode,
     /// Whether the result is rounded to an integral value (`.rni`, `.rzi`, …).
     pub(crate) integral: bool,
-    /// Whether overflow gives the largest finite number. NaN stays NaN.
+    /// Whether an infinite result becomes the largest finite number. NaN stays NaN, except in tf32.
     pub(crate) satfinite: bool,
 }
 
@@ -309,9 +312,9 @@ pub(crate) struct Wmma {
     pub(crate) m: u8,
     pub(crate) n: u8,
     pub(crate) k: u8,
-    /// Whether the matrix in memory is stored row by row.
+    /// Whether the matrix is stored in row-major order.
     pub(crate) row: bool,
-    /// Elements of A and B, or of the matrix in memory.
+    /// Type of the elements of A and B, or of the matrix in memory.
     pub(crate) elem: Elem,
     pub(crate) space: Space,
     pub(crate) d: Elem,
@@ -319,7 +322,7 @@ pub(crate) struct Wmma {
     pub(crate) satfinite: bool,
 }
 
-/// What a `wmma` instruction does.
+/// Action of a `wmma` instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WmmaKind {
     LoadA,

@@ -24,11 +24,11 @@ pub(crate) struct Var<'a> {
     pub(crate) ty: Type,
     /// Alignment in bytes, at least that of the type.
     pub(crate) align: u32,
-    /// Size in bytes, or 0 for an array without a size.
+    /// Size in bytes. 0 for an array without a size.
     pub(crate) bytes: u64,
-    /// Whether it is declared `.extern`, or is an array without a size.
+    /// Whether the variable is declared `.extern`, or is an array without a size and initialiser.
     pub(crate) external: bool,
-    /// Whether it is declared `.attribute(.managed)`, so that the host can access it too.
+    /// Whether the variable is declared `.attribute(.managed)`, so that the host can access it too.
     pub(crate) managed: bool,
     pub(crate) init: Option<Init<'a>>,
     pub(crate) line: u32,
@@ -68,14 +68,14 @@ pub(crate) enum FuncKind {
     Func,
 }
 
-/// A function, or the declaration of one.
+/// A function definition or declaration.
 #[derive(Debug)]
 pub(crate) struct Func<'a> {
     pub(crate) kind: FuncKind,
     pub(crate) name: &'a str,
     pub(crate) rets: Vec<Var<'a>>,
     pub(crate) params: Vec<Var<'a>>,
-    /// Product of `.maxntid` or `.reqntid`.
+    /// Product of the values of `.maxntid` or `.reqntid`.
     pub(crate) max_threads: Option<u32>,
     pub(crate) line: u32,
     /// `None` for a declaration.
@@ -97,7 +97,7 @@ pub(crate) enum StmtKind<'a> {
     /// `}`
     Close,
     Label(&'a str),
-    /// Registers: a name, or a prefix and a count.
+    /// Registers: a single name, or a prefix and a count.
     Reg {
         ty: Type,
         vector: u32,
@@ -133,7 +133,7 @@ pub(crate) struct Instr<'a> {
     pub(crate) guard: Option<(&'a str, bool)>,
     /// The first part of the opcode.
     pub(crate) op: &'a str,
-    /// The other parts, without dots.
+    /// The other parts of the opcode, without dots.
     pub(crate) mods: Vec<&'a str>,
     pub(crate) operands: Vec<Operand<'a>>,
     /// Source text, for messages.

@@ -14,13 +14,13 @@ pub(super) struct Cursor<'a> {
     /// The token after `now`.
     pub(super) then: Token<'a>,
     depth: u32,
-    /// Whether an address may have coordinates of a texture or a surface.
+    /// Whether an address may contain coordinates of a texture or a surface.
     pub(super) samples: bool,
 }
 
 pub(super) type Result<T> = std::result::Result<T, LoadError>;
 
-/// Returns `text` on one line, cut to a limited length.
+/// Returns `text` on one line, truncated to a limited length.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         self.now.kind == Kind::Punct(c)
     }
 
-    /// Whether the next tokens are `.word`.
+    /// Returns whether the next tokens are `.word`.
     pub(super) fn is_dot(&self, word: &str) -> bool {
         self.is(b'.') && self.then.text == word
     }
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Runs `f` one nesting level deeper.
+    /// Runs `f` one nesting level deeper. Fails beyond the maximum depth.
     pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             return self.lacks(format!("nested more than {MAX_DEPTH} levels deep"));

@@ -13,14 +13,15 @@ pub(super) struct Declared {
     pub(super) ty: Type,
     /// Alignment in bytes, at least that of the type.
     pub(super) align: u32,
-    /// Number of elements of the vector type, 1 for a scalar.
+    /// Number of elements of the vector type; 1 for a scalar.
     pub(super) vector: u32,
     /// Whether the attribute `.managed` is present.
     pub(super) managed: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// Parses the part after `.global`, `.shared`, … up to the `;`, which may declare several variables.
+    /// Parses a declaration after `.global`, `.shared`, … up to the `;`. It may declare several
+    /// variables.
     pub(super) fn variables(&mut self, space: Space, external: bool) -> Result<Vec<Var<'a>>> {
         let declared = self.declarator_type()?;
         let mut out = vec![self.variable(space, declared, external)?];
@@ -63,8 +64,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Parses attributes, for example `(.managed, .unified(1, 2))`. Returns whether `.managed` is among
-    /// them.
+    /// Parses attributes, for example `(.managed, .unified(1, 2))`. Returns whether they include
+    /// `.managed`.
     fn attribute(&mut self) -> Result<bool> {
         self.expect(b'(')?;
         let mut managed = false;
@@ -187,7 +188,7 @@ impl<'a> Cursor<'a> {
                 return Ok((InitValue::Symbol(symbol), bytes));
             }
             Operand::Symbol(symbol) => return Ok((InitValue::Symbol(symbol), bytes)),
-            _ => return self.error("not a possible initialiser"),
+            _ => return self.error("not a valid initialiser"),
         };
         Ok((InitValue::Bits(value), bytes))
     }

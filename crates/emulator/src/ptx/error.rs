@@ -1,26 +1,26 @@
-//! The reason for which a PTX text cannot be loaded.
+//! The reason why a PTX text cannot be loaded.
 
-/// A PTX text that could not be loaded.
+/// The error of a PTX text that cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("PTX line {line}: {reason}{}", at(.instruction))]
 pub struct LoadError {
-    /// Line in the PTX text, from 1. 0 if the error concerns no single line.
+    /// Line in the PTX text, counted from 1. 0 if the error does not concern a single line.
     pub line: u32,
-    /// The instruction or directive, cut to a limited length. Empty if there is none.
+    /// The instruction or directive, truncated to a limited length. Empty if there is none.
     pub instruction: String,
     pub reason: String,
-    /// Whether a GPU accepts the code but the emulator does not support it. Otherwise no device accepts
-    /// it.
+    /// Whether GPUs accept the code but the emulator does not support it. Otherwise no device
+    /// accepts it.
     pub gap: bool,
 }
 
 impl LoadError {
-    /// Creates the error of code that no device accepts.
+    /// Creates the error for code that no device accepts.
     pub(crate) fn invalid(line: u32, instruction: String, reason: String) -> Self {
         Self { line, instruction, reason, gap: false }
     }
 
-    /// Creates the error of code that the emulator does not support.
+    /// Creates the error for code that the emulator does not support.
     pub(crate) fn gap(line: u32, instruction: String, reason: String) -> Self {
         Self { line, instruction, reason, gap: true }
     }

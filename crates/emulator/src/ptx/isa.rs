@@ -1,5 +1,5 @@
-//! The vocabulary of PTX beyond what the emulator implements, after PTX ISA 9.0. It distinguishes PTX
-//! that the emulator does not support from text that is not PTX.
+//! The vocabulary of PTX beyond the part that the emulator implements, according to PTX ISA 9.0. It
+//! distinguishes PTX that the emulator does not support from text that is not PTX.
 
 /// Instructions of the ISA.
 const INSTRUCTIONS: &str = "abs activemask add addc alloca and applypriority atom bar barrier bfe \
@@ -13,11 +13,11 @@ const INSTRUCTIONS: &str = "abs activemask add addc alloca and applypriority ato
     vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma \
     wmma xor";
 
-/// Instructions with forms whose operands the parser does not read.
+/// Instructions with forms whose operands the parser cannot read.
 const FOREIGN: &str = "clusterlaunchcontrol cp istypep multimem red suld suq \
     sured sust tcgen05 tensormap tex tld4 txq wgmma";
 
-/// Types of instructions and variables that the emulator does not know.
+/// Types of instructions and variables that the emulator does not support.
 const TYPES: &str = "e2m1 e2m1x2 e2m1x4 e2m3 e2m3x2 e2m3x4 e3m2 e3m2x2 e3m2x4 e4m3 e4m3x4 e5m2 \
     e5m2x4 ue8m0 ue8m0x2 ue4m3 f32x2 s16x2 u16x2 s8x4 u8x4 s8x2 u8x2 s4 u4 s2 u2 b1 b2 b4 b6x16_p32 \
     b4x16_p64 b8x16 b1024 bf16x4 f16x4 s2f6x2 texref samplerref surfref tensormap";
@@ -104,32 +104,32 @@ fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|one| one == word)
 }
 
-/// Whether the ISA has an instruction called `name`.
+/// Returns whether the ISA has an instruction called `name`.
 pub(crate) fn is_instruction(name: &str) -> bool {
     listed(INSTRUCTIONS, name)
 }
 
-/// Whether operands of the instruction may have a form that the parser does not read.
+/// Returns whether operands of the instruction may have a form that the parser cannot read.
 pub(crate) fn has_foreign_operands(name: &str) -> bool {
     listed(FOREIGN, name)
 }
 
-/// Whether `MODIFIERS` lists the words that may follow the instruction.
+/// Returns whether `MODIFIERS` lists the words that may follow the instruction.
 pub(crate) fn has_modifiers(instruction: &str) -> bool {
     MODIFIERS.iter().any(|(names, _)| listed(names, instruction))
 }
 
-/// Whether the ISA has a type called `name` that the emulator does not know.
+/// Returns whether the ISA has a type called `name` that the emulator does not support.
 pub(crate) fn is_foreign_type(name: &str) -> bool {
     listed(TYPES, name)
 }
 
-/// Whether the ISA has a directive called `name`.
+/// Returns whether the ISA has a directive called `name`.
 pub(crate) fn is_directive(name: &str) -> bool {
     listed(DIRECTIVES, name)
 }
 
-/// Whether `word` may follow `instruction` in some form of it.
+/// Returns whether `word` may follow `instruction` in any of its forms.
 pub(crate) fn is_modifier(instruction: &str, word: &str) -> bool {
     let shape = |word: &str| {
         let sized = word.strip_prefix('m').and_then(|rest| rest.split_once('n'));
@@ -157,13 +157,13 @@ pub(crate) fn is_modifier(instruction: &str, word: &str) -> bool {
             true
         }
         (Some((_, words)), _) => listed(words, word),
-        // An instruction without a row takes no words except types, or the emulator has none of its
-        // forms.
+        // An instruction without a row has no modifiers except types, or the emulator supports none
+        // of its forms.
         (None, _) => false,
     }
 }
 
-/// Whether `word` is the number of dimensions of a tensor, `1d` to `5d`.
+/// Returns whether `word` is the number of dimensions of a tensor, `1d` to `5d`.
 fn shape_less(word: &str) -> bool {
     matches!(word, "1d" | "2d" | "3d" | "4d" | "5d")
 }

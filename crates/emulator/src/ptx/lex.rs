@@ -3,7 +3,7 @@
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Letters, digits, `_`, `$`, `%`: identifiers, registers, modifiers and numbers alike.
+    /// Letters, digits, `_`, `$`, `%`: identifiers, registers, modifiers and numbers.
     Word,
     /// The text between double quotes.
     Str,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     End,
 }
 
-/// One token, and its line from 1.
+/// One token, and its line, counted from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind,
@@ -37,7 +37,7 @@ fn word_byte(b: u8) -> bool {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        // A text from a C API may end in zeros; any other zero is a stray character.
+        // A text from a C API may end in zero bytes. Any other zero byte is an invalid character.
         Self { text: text.trim_end_matches('\0'), at: 0, line: 1 }
     }
 
@@ -77,8 +77,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the length of a decimal number with a fraction, which is more than one word, or 0. The
-    /// exponent is optional.
+    /// Returns the length of a decimal number with a fraction, which consists of several words, or
+    /// 0. The exponent is optional.
     fn decimal(&self) -> usize {
         let digits = |mut n: usize| {
             while self.peek(n).is_ascii_digit() {
@@ -117,7 +117,7 @@ impl<'a> Lexer<'a> {
                 n += 1;
             }
             let word = end(self, Kind::Word, at, at + n, at + n);
-            // The one constant that PTX predefines: the threads of a warp.
+            // The only constant that PTX predefines: the number of threads of a warp.
             return if word.text == "WARP_SZ" { Token { text: "32", ..word } } else { word };
         }
         if first == b'"' {
@@ -129,7 +129,7 @@ impl<'a> Lexer<'a> {
             }
             return end(self, Kind::Str, at + 1, close, next);
         }
-        // A character of several bytes is one token, so that no slice cuts it.
+        // A character of several bytes is one token, so that no slice splits it.
         let n = self.text[at..].chars().next().map_or(1, char::len_utf8);
         let kind = Kind::Punct(if n == 1 { first } else { 0 });
         end(self, kind, at, at + n, at + n)

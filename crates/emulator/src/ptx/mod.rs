@@ -1,8 +1,9 @@
 //! Parses PTX text to a syntax tree.
 //!
-//! The parser knows the shape of PTX: directives, declarations, labels, and instructions with guard,
-//! dotted modifiers and operands. The meaning of instructions is the task of lowering (`ir`). The parser
-//! never recurses deeper than [`parse::MAX_DEPTH`], and keeps nothing larger than the text.
+//! The parser handles the structure of PTX: directives, declarations, labels, and instructions with
+//! guard, dotted modifiers and operands. Lowering (`ir`) determines the meaning of instructions.
+//! The recursion depth of the parser is at most [`parse::MAX_DEPTH`], and its memory is bounded by
+//! the length of the text.
 
 mod ast;
 mod cursor;

@@ -60,7 +60,7 @@ fn calculate(operator: u8, a: i128, b: i128) -> Option<i128> {
         b'%' => a.checked_rem(b)?,
         b'+' => a + b,
         b'-' => a - b,
-        // Bits that leave the 64 of a constant are lost.
+        // Bits shifted beyond the 64 of a constant are lost.
         b'<' => i128::from((a as u64) << count()?),
         b'>' => a >> count()?,
         b'&' => a & b,
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
         if self.eat(b'~') {
             return self.nested(|c| match c.term()? {
                 Operand::Int(v) => Ok(Operand::Int(!v)),
-                _ => c.error("`~` is for integers"),
+                _ => c.error("`~` requires an integer"),
             });
         }
         if !self.eat(b'(') {
@@ -108,8 +108,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Parses the part of an expression after the value `left`, while its operators bind at least as
-    /// strongly as `least`.
+    /// Parses the rest of an expression after the value `left`, as long as its operators bind at
+    /// least as strongly as `least`.
     fn expression(&mut self, left: Operand<'a>, least: u8) -> Result<Operand<'a>> {
         let mut left = left;
         while let (Some((operator, strength)), Operand::Int(a)) = (self.operator(), &left) {
@@ -123,17 +123,17 @@ impl<'a> Cursor<'a> {
             }
             let right = self.term()?;
             let Operand::Int(b) = self.nested(|c| c.expression(right, strength + 1))? else {
-                return self.error("an expression is of integers");
+                return self.error("an expression must consist of integers");
             };
             let Some(value) = calculate(operator, a, b) else {
-                return self.error("an expression whose value does not fit 64 bits");
+                return self.error("the value of the expression does not fit in 64 bits");
             };
             left = Operand::Int(value);
         }
         Ok(left)
     }
 
-    /// Returns the next operator, and how strongly it binds.
+    /// Returns the next operator and its precedence.
     fn operator(&self) -> Option<(u8, u8)> {
         let Kind::Punct(c) = self.now.kind else { return None };
         let strength = match c {
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
         match self.number()? {
             Operand::Int(v) => match i64::try_from(v) {
                 Ok(v) => Ok(v),
-                Err(_) => self.error("an offset that does not fit 64 bits"),
+                Err(_) => self.error("the offset does not fit in 64 bits"),
             },
             _ => self.error("an offset must be an integer"),
         }

@@ -1,8 +1,8 @@
-//! Compares the parser with another one that shares no code with it.
+//! Compares the parser with another parser that shares no code with it.
 //!
-//! `research/oracle` wrote `tests/ptx/outlines.txt` with the crate `ptx-syntax`. For every fixture it
-//! lists functions, parameters, and the number and a checksum of the instructions. This parser must give
-//! the same text. To regenerate the file after a change of the fixtures:
+//! `research/oracle` wrote `tests/ptx/outlines.txt` with the crate `ptx-syntax`. For every fixture
+//! it lists functions, parameters, and the number and a checksum of the instructions. This parser
+//! must produce the same text. To regenerate the file after a change of the fixtures:
 //!
 //! ```sh
 //! cd crates/emulator
@@ -14,7 +14,8 @@ use std::path::PathBuf;
 
 use super::{Func, FuncKind, Instr, StmtKind, Var, parse};
 
-/// Returns the line of a function: kind, name, results, parameters, instructions, their checksum.
+/// Returns the outline of a function: kind, name, results, parameters, number of instructions, and
+/// their checksum.
 fn outline(func: &Func<'_>, lines: &[String]) -> String {
     let kind = if func.kind == FuncKind::Entry { "entry" } else { "func" };
     let list = |vars: &[Var<'_>]| vars.iter().map(param).collect::<Vec<_>>().join(" ");
@@ -39,7 +40,7 @@ fn line(instr: &Instr<'_>) -> String {
     format!("{guard}{}{mods} {}", instr.op, instr.operands.len())
 }
 
-/// Returns FNV-1a over the lines, each with its line feed.
+/// Returns the FNV-1a hash of the lines, each with its line feed.
 fn checksum(lines: &[String]) -> u64 {
     let bytes = lines.iter().flat_map(|line| line.bytes().chain([b'\n']));
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
@@ -54,7 +55,7 @@ fn instructions(func: &Func<'_>) -> Option<Vec<String>> {
     Some(instrs.map(line).collect())
 }
 
-/// Returns the oracle's lines for each file.
+/// Returns the expected lines for each file.
 fn wanted(text: &str) -> HashMap<&str, Vec<&str>> {
     let mut out: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut file = "";

@@ -119,8 +119,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Parses the part after `.loc`: `1 4 28[, function_name $x, inlined_at 1 4 28]`. Returns file and
-    /// line.
+    /// Parses the part after `.loc`: `1 4 28[, function_name $x, inlined_at 1 4 28]`. Returns file
+    /// and line.
     fn loc(&mut self) -> Result<(u32, u32)> {
         let position = (self.u32()?, self.u32()?);
         self.u32()?;
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
             "noreturn" | "noinline" => {}
             "unified" => self.skip_past(b')')?,
             "pragma" => self.skip_past(b';')?,
-            // A cluster of one block is the same as the block.
+            // A cluster of one block is equivalent to the block.
             "explicitcluster" => {}
             "reqnctapercluster" => {
                 let mut blocks = self.u32()?;
@@ -227,7 +227,7 @@ impl<'a> Cursor<'a> {
         loop {
             let line = self.now.line;
             if self.at_end() {
-                return self.error("the function has no end");
+                return self.error("the function body is not closed");
             }
             if self.eat(b';') {
                 continue;
@@ -358,7 +358,7 @@ impl<'a> Cursor<'a> {
         }
         self.samples = matches!(op, "tex" | "tld4" | "suld" | "sust");
         let operands = self.operands_of().map_err(|error| {
-            // Instructions on tensors, textures and the like have other forms of operands.
+            // Instructions on tensors, textures and similar objects have other forms of operands.
             let foreign = isa::has_foreign_operands(op);
             let gap = foreign && (error.gap || !isa::has_modifiers(op));
             LoadError { gap, ..error }
@@ -375,7 +375,7 @@ impl Instr<'_> {
         self.mods.iter().filter_map(|m| Type::parse(m))
     }
 
-    /// Whether `name` is among the modifiers.
+    /// Returns whether `name` is among the modifiers.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.mods.contains(&name)
     }

@@ -59,7 +59,7 @@ impl Type {
         })
     }
 
-    /// Returns the size in memory, bytes. A predicate has no size there and counts as 1.
+    /// Returns the size in memory, bytes. A predicate, which cannot be in memory, counts as 1.
     pub(crate) fn bytes(self) -> u32 {
         match self {
             Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
@@ -76,12 +76,12 @@ impl Type {
         self.bytes() * 8
     }
 
-    /// Whether the type is a signed integer.
+    /// Returns whether the type is a signed integer.
     pub(crate) fn signed(self) -> bool {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// Whether the type is a single floating-point number.
+    /// Returns whether the type is a single floating-point number.
     pub(crate) fn float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::Tf32 | Self::F32 | Self::F64)
     }

@@ -27,7 +27,7 @@ const SIGNED: c_uint = 0;
 const UNSIGNED: c_uint = 1;
 const FLOAT: c_uint = 2;
 
-/// Codes of `CUarray_format` with the kind and the bits of a channel.
+/// Codes of `CUarray_format`, with the kind and the number of bits of a channel.
 const FORMATS: [(c_uint, c_uint, c_int); 8] = [
     (0x01, UNSIGNED, 8),
     (0x02, UNSIGNED, 16),
@@ -39,7 +39,7 @@ const FORMATS: [(c_uint, c_uint, c_int); 8] = [
     (0x20, FLOAT, 32),
 ];
 
-/// `cudaChannelFormatDesc`: the bits of up to four channels, and their kind.
+/// `cudaChannelFormatDesc`: the numbers of bits of up to four channels, and their kind.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct ChannelDesc {
@@ -47,21 +47,21 @@ pub struct ChannelDesc {
     kind: c_uint,
 }
 
-/// `cudaResourceDesc`, with the members of its union that linear and pitched memory share. The first of them is the handle of an
-/// array, too.
+/// `cudaResourceDesc`, with the members of its union that linear and pitched memory share. The
+/// first of them is also the handle of an array.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Resource {
     kind: c_uint,
     address: Address,
     channels: ChannelDesc,
-    /// Bytes of linear memory, texels of a row of pitched memory.
+    /// Bytes of linear memory, or texels per row of pitched memory.
     width: usize,
     height: usize,
     pitch: usize,
 }
 
-/// The beginning of `cudaTextureDesc`, up to what is about mipmaps.
+/// The first members of `cudaTextureDesc`, up to those for mipmaps.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Sampling {
@@ -88,7 +88,7 @@ impl ChannelDesc {
         }
     }
 
-    /// Returns the description of the driver's format.
+    /// Returns the channel description for the driver's format.
     fn of(format: c_uint, channels: c_uint) -> Res<Self> {
         let found = FORMATS.iter().find(|(code, ..)| *code == format);
         let (_, kind, bits) = found.ok_or(Code::INVALID_VALUE)?;
@@ -105,9 +105,9 @@ fn create(out: Out<Handle>, channels: In<ChannelDesc>, extent: Extent, flags: c_
     driver!(cuArray3DCreate_v2(out, input(&description)))
 }
 
-/// Returns an input of a driver's function.
+/// Passes a value as an input of a driver function.
 fn input<T: Copy>(value: &T) -> In<T> {
-    // SAFETY: the place exists for the call, and the call does not keep the input.
+    // SAFETY: the value exists until the call returns, and the call does not keep the pointer.
     unsafe { In::from_address(std::ptr::from_ref(value) as usize) }
 }
 
@@ -130,7 +130,7 @@ fn resource(given: &Resource) -> Res<ResourceDesc> {
         flags: 0,
     };
     Ok(match kind {
-        // The other members of the union have no meaning.
+        // The other members of the union are undefined.
         ARRAY => ResourceDesc { width: 0, height: 0, pitch: 0, ..whole },
         LINEAR => ResourceDesc { height: 0, pitch: 0, ..whole },
         _ => whole,
@@ -155,7 +155,7 @@ fn sampling(given: &Sampling) -> Res<TextureDesc> {
     })
 }
 
-/// Returns a description of channels. It needs neither a device nor a context, and cannot fail.
+/// Returns a description of channels. It requires neither a device nor a context, and cannot fail.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaCreateChannelDesc(
     x: c_int,

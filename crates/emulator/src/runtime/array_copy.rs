@@ -11,15 +11,15 @@ use crate::driver::state::copy::{Side, Transfer};
 use crate::driver::state::registry::registry;
 use crate::driver::state::stream::stream as stream_of;
 
-/// Rows of an array, and of memory.
+/// Copied rows of an array and of memory.
 #[derive(Clone, Copy)]
 struct Rows {
     array: Handle,
-    /// Bytes and rows that are left out.
+    /// Offset in the array: bytes and rows.
     at: [usize; 2],
     memory: Address,
     pitch: usize,
-    /// Bytes of a row, and number of rows.
+    /// Number of bytes per row, and number of rows.
     size: [usize; 2],
     kind: c_uint,
     is_to_array: bool,
@@ -40,14 +40,14 @@ impl Rows {
         transfer.submit(&*stream_of(stream)?, wait && self.kind != DEVICE_TO_DEVICE)
     }
 
-    /// Submits a copy of bytes that lie one behind the other in memory, and fill the array row by row.
+    /// Submits a copy of bytes that are contiguous in memory and fill the array row by row.
     fn submit_bytes(mut self, mut bytes: usize, stream: Handle, wait: bool) -> Res {
         let row = registry()?.arrays.get(self.array)?.row_bytes() as usize;
         while bytes > 0 {
             let [x, y] = self.at;
             let whole = if x == 0 { bytes / row } else { 0 };
             self.size = match whole {
-                // The rest of a row; a place beyond its end is refused.
+                // The rest of a row. A position beyond its end is rejected.
                 0 => [bytes.min(row.saturating_sub(x).max(1)), 1],
                 rows => [row, rows],
             };

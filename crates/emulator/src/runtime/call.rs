@@ -1,5 +1,5 @@
-//! The wrapper of every exported function, and the runtime's state of a thread: its last error, and its
-//! device while it has no context.
+//! The wrapper of every exported function, and the state that the runtime keeps for each thread:
+//! its last error, and its device while it has no context.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -19,8 +19,8 @@ use crate::driver::state::registry::{device, initialise, registry};
 pub const DEFAULT_STREAM: Handle = 0;
 pub const OWN_STREAM: Handle = 2;
 
-/// Declares exported functions: C name, C arguments, body returning `Res`. The body runs with a current
-/// context. An error that it returns becomes the thread's last error.
+/// Declares exported functions: C name, C arguments, and a body that returns `Res`. The body runs
+/// with a current context. An error that it returns becomes the thread's last error.
 macro_rules! runtime {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
         $crate::runtime::call::bare! {$(
@@ -34,7 +34,7 @@ macro_rules! runtime {
 }
 pub(super) use runtime;
 
-/// Like `runtime`, for functions that need no context.
+/// Like `runtime`, for functions that do not require a context.
 macro_rules! bare {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -49,8 +49,9 @@ macro_rules! bare {
 }
 pub(super) use bare;
 
-/// Declares functions that take a stream. For each, it also declares the variant that takes 0 for the
-/// thread's own default stream, which programs compiled with `-default-stream per-thread` call.
+/// Declares functions with a stream argument. For each, it also declares the variant for which
+/// stream 0 means the thread's own default stream. Programs compiled with `-default-stream
+/// per-thread` call this variant.
 macro_rules! streamed {
     ($(
         fn $name:ident / $own:ident [$stream:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block
@@ -63,7 +64,8 @@ macro_rules! streamed {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $own($($arg: $ty),*) -> u32 {
                 let $stream = $crate::runtime::call::own($stream);
-                // SAFETY: what the caller promises of its arguments is the same for both.
+                // SAFETY: the caller's guarantees about the arguments are the same for both
+                // functions.
                 unsafe { $name($($arg),*) }
             }
         )*
@@ -71,8 +73,8 @@ macro_rules! streamed {
 }
 pub(super) use streamed;
 
-/// Declares functions that imply a default stream, which is `$stream` in the body. For each, it also
-/// declares the variant that implies the thread's own default stream.
+/// Declares functions that use a default stream, called `$stream` in the body. For each, it also
+/// declares the variant that uses the thread's own default stream.
 macro_rules! defaulted {
     ($(
         fn $name:ident / $own:ident [$stream:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block
@@ -91,11 +93,12 @@ macro_rules! defaulted {
 }
 pub(super) use defaulted;
 
-/// Calls an exported function of the driver, with arguments from a caller or from the runtime itself.
+/// Calls an exported function of the driver, with arguments from a caller or from the runtime
+/// itself.
 macro_rules! driver {
     ($name:ident($($arg:expr),* $(,)?)) => {{
-        // SAFETY: a caller of the runtime promises of its pointers what one of the driver does,
-        // and places of the runtime's own are valid for the call.
+        // SAFETY: callers of the runtime give the same guarantees for their pointers as callers of
+        // the driver, and pointers to the runtime's own variables are valid for the call.
         $crate::runtime::call::result(unsafe { $name($($arg),*) })
     }};
 }
@@ -113,7 +116,7 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 /// Held while `HELD` changes.
 static HOLDING: Mutex<()> = Mutex::new(());
 
-/// Runs the body of an exported function and keeps its error as the thread's last error.
+/// Runs the body of an exported function and stores its error as the thread's last error.
 pub fn answer(name: &str, body: impl FnOnce() -> Res) -> u32 {
     let code = guard(name, body);
     if code != Code::SUCCESS.0 {
@@ -140,24 +143,25 @@ pub fn result(code: u32) -> Res {
 /// Returns the value that a driver function stores through its output argument.
 pub fn told<T: Copy + Default>(ask: impl FnOnce(Out<T>) -> Res) -> Res<T> {
     let mut value = T::default();
-    // SAFETY: the place exists until the call returns, and the call does not keep the output.
+    // SAFETY: the variable exists until the call returns, and the call does not keep the pointer.
     ask(unsafe { Out::from_address(&raw mut value as usize) })?;
     Ok(value)
 }
 
-/// Returns the stream that a program with a default stream per thread means by `stream`.
+/// Returns the stream that `stream` means in a program with a default stream per thread.
 pub fn own(stream: Handle) -> Handle {
     if stream == DEFAULT_STREAM { OWN_STREAM } else { stream }
 }
 
-/// Initialises the driver's state, as `cuInit` does. A failure is reported once.
+/// Initialises the driver's state, as `cuInit` does. All later calls return the result of the
+/// first.
 pub fn begin() -> Res {
     static BEGUN: OnceLock<Res> = OnceLock::new();
     *BEGUN.get_or_init(|| initialise().map_err(|_| Code::NOT_INITIALIZED))
 }
 
-/// Ensures that the thread has a current context: the driver's current one, else the primary context of
-/// the thread's device. That context is created if it does not exist.
+/// Ensures that the thread has a current context: the driver's current one, or otherwise the
+/// primary context of the thread's device, which is created if it does not exist.
 pub fn enter() -> Res {
     begin()?;
     let handle = current_handle();
@@ -171,7 +175,7 @@ pub fn enter() -> Res {
         Err(_) => primary_of(handle)?.ok_or(Code::CONTEXT_IS_DESTROYED)?,
     };
     if HELD.load(Ordering::Acquire) & bit(owner) == 0 {
-        // The program may have retained it, and may release it while the runtime uses it.
+        // The program may have retained the context, and may release it while the runtime uses it.
         hold(owner)?;
     }
     Ok(())
@@ -220,7 +224,7 @@ pub fn own_device() -> Res<&'static DeviceInfo> {
     }
 }
 
-/// `cudaDeviceReset`: the device loses all its state. It remains the thread's device.
+/// `cudaDeviceReset`: discards all state of the device. It remains the thread's device.
 pub fn reset() -> Res {
     let device = own_device()?;
     let _alone = lock(&HOLDING);

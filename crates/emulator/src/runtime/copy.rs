@@ -22,7 +22,7 @@ pub const DEVICE_TO_DEVICE: c_uint = 3;
 /// `cudaMemcpyDefault`: the pointers determine the direction.
 pub const ANY: c_uint = 4;
 
-/// Returns what a kind claims about the destination and about the source.
+/// Returns the kinds of memory that a copy kind implies for destination and source.
 pub fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
     match kind {
         0 | ANY => Ok((Claim::Any, Claim::Any)),
@@ -33,7 +33,7 @@ pub fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
     }
 }
 
-/// Submits a contiguous copy in a stream. `wait` makes it synchronous, except for a copy within device
+/// Submits a contiguous copy in a stream. With `wait` it is synchronous, except within device
 /// memory.
 pub fn flat(
     dst: Address,
@@ -104,8 +104,8 @@ impl Rows {
     }
 }
 
-/// `cudaMemcpy3DParms`. Positions are in elements, rows and layers. An element of memory is a byte. The size is in elements of
-/// an array, if one takes part.
+/// `cudaMemcpy3DParms`. Positions are in elements, rows and layers. An element of memory is a byte.
+/// The size is in elements of an array if an array is involved, and otherwise in bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Copy3D {
@@ -125,7 +125,7 @@ impl Copy3D {
         transfer_3d(&self.described()?)
     }
 
-    /// Returns the driver's description.
+    /// Converts the copy to the driver's structure.
     fn described(&self) -> Res<Memcpy3D> {
         let (to, from) = claims(self.kind)?;
         let (dst_unit, src_unit) = (unit(self.dst_array)?, unit(self.src_array)?);
@@ -169,12 +169,12 @@ impl Copy3D {
     }
 }
 
-/// Returns the size of an element of an array, bytes; 1 where there is none.
+/// Returns the size of an element of an array, or 1 for memory; bytes.
 fn unit(array: Handle) -> Res<usize> {
     Ok(if array == 0 { 1 } else { registry()?.arrays.get(array)?.texels.bytes() as usize })
 }
 
-/// Returns a contiguous copy in the driver's description of a graph node.
+/// Returns a contiguous copy as the driver's structure for a graph node.
 pub fn described(dst: Address, src: Address, bytes: usize, kind: c_uint) -> Res<Memcpy3D> {
     let (to, from) = claims(kind)?;
     Ok(Memcpy3D {

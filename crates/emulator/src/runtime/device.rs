@@ -54,7 +54,7 @@ bare! {
 
     fn cudaChooseDevice(out: Out<c_int>, _properties: *const c_void) {
         begin()?;
-        // All devices are equal.
+        // All devices are alike.
         out.set(0)
     }
 

@@ -1,4 +1,4 @@
-//! Finds functions of the driver by their names.
+//! Finds driver functions by their names.
 
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,32 +1,32 @@
 //! The codes of the runtime API: names, texts, and the thread's last error.
 //!
-//! Most codes are the driver's, with its numbers and texts. The texts of the runtime's own codes are
-//! here.
+//! Most codes are the driver's codes, with the same numbers and texts. This module contains the
+//! texts of the codes that only the runtime has.
 
 use std::ffi::{CStr, c_char};
 
 use super::call::{last_error, take_last_error};
 use crate::driver::c::code::{Code, text};
 
-/// `cudaErrorInvalidConfiguration`: no kernel can have such a grid or such blocks.
+/// `cudaErrorInvalidConfiguration`: grid or block exceed the limits for any kernel.
 pub const INVALID_CONFIGURATION: Code = Code(9);
 /// `cudaErrorInvalidPitchValue`: rows overlap.
 pub const INVALID_PITCH: Code = Code(12);
-/// `cudaErrorInvalidSymbol`: the symbol is no variable of the program.
+/// `cudaErrorInvalidSymbol`: the symbol is not a variable of the program.
 pub const INVALID_SYMBOL: Code = Code(13);
 /// `cudaErrorInvalidMemcpyDirection`: the kind is invalid, or not valid for this copy.
 pub const INVALID_DIRECTION: Code = Code(21);
 /// `cudaErrorMissingConfiguration`: a launch without `<<<>>>`.
 pub const MISSING_CONFIGURATION: Code = Code(52);
-/// `cudaErrorInvalidDeviceFunction`: the symbol is no kernel of the program.
+/// `cudaErrorInvalidDeviceFunction`: the symbol is not a kernel of the program.
 pub const INVALID_FUNCTION: Code = Code(98);
 
-/// Text of a number that is no error code.
+/// Text for a number that is not an error code.
 const UNKNOWN: &CStr = c"unrecognized error code";
 
 macro_rules! codes {
     ($($value:literal $name:literal $($text:literal)?;)*) => {
-        /// `(code, name, text)`, ascending by code. The text is `None` if the driver has it.
+        /// `(code, name, text)`, ascending by code. The text is `None` if it is the driver's.
         static TABLE: &[(u32, &CStr, Option<&CStr>)] = &[
             $(($value, $name, codes!(@text $($text)?)),)*
         ];
@@ -153,13 +153,13 @@ fn row(code: u32) -> Option<&'static (u32, &'static CStr, Option<&'static CStr>)
     TABLE.binary_search_by_key(&code, |row| row.0).ok().map(|index| &TABLE[index])
 }
 
-/// Returns the name of an error (`cudaError…`), a constant.
+/// Returns the name of an error (`cudaError…`). The string is a constant.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGetErrorName(code: u32) -> *const c_char {
     row(code).map_or(UNKNOWN.as_ptr(), |row| row.1.as_ptr())
 }
 
-/// Returns the text of an error, a constant.
+/// Returns the text of an error. The string is a constant.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGetErrorString(code: u32) -> *const c_char {
     let own = row(code).map(|row| row.2.map(CStr::as_ptr));

@@ -1,4 +1,5 @@
-//! The report of a program's kernels, written at exit to the descriptor that the environment names.
+//! The report on a program's kernels. It is written at exit to the file descriptor that the
+//! environment specifies.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -9,10 +10,12 @@ use crate::driver::state::registry::registry;
 /// Environment variable with the number of the descriptor.
 const VARIABLE: &str = "WARPGAUGE_EMULATOR_REPORT_FD";
 
-/// The process that writes the report. A forked child has neither its parent's streams nor its report.
+/// The process that writes the report. A forked child inherits neither its parent's streams nor its
+/// report.
 static WRITER: OnceLock<u32> = OnceLock::new();
 
-/// Arranges that the report is written when the program ends normally. Later calls do nothing.
+/// Registers a handler that writes the report when the program ends normally. Later calls do
+/// nothing.
 pub fn report_at_exit() {
     WRITER.get_or_init(|| {
         // SAFETY: the handler belongs to this library, which stays loaded (`-z nodelete`).
@@ -28,7 +31,8 @@ extern "C" fn write_report() {
         if WRITER.get() != Some(&std::process::id()) {
             return Ok(());
         }
-        // This does not print the kernels' output: a program that waits for no kernel does not see it.
+        // This does not print the kernels' output: a program that does not wait for its kernels
+        // does not see it.
         registry.contexts.all().iter().for_each(|context| context.finish());
         if let Ok(report) = registry.reports.take(usize::MAX) {
             write(descriptor, report.as_bytes());
@@ -37,12 +41,13 @@ extern "C" fn write_report() {
     });
 }
 
-/// Writes as much as the descriptor accepts. The program is ending, so no code can handle an error.
+/// Writes as much as the descriptor accepts. Errors are ignored, because the program is ending.
 fn write(descriptor: c_int, mut bytes: &[u8]) {
-    // SAFETY: a reader that is gone is an error here, and not the end of the program.
+    // SAFETY: the call has no conditions. A closed reader then causes an error and does not kill
+    // the program.
     let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     while !bytes.is_empty() {
-        // SAFETY: the buffer is as long as said; a wrong descriptor is an error.
+        // SAFETY: the buffer has the given length; an invalid descriptor causes an error.
         let written = unsafe { libc::write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(written) {
             Ok(0) => break,

@@ -1,22 +1,23 @@
-//! Fat binaries: the containers in which nvcc puts PTX and machine code into a program.
+//! Fat binaries: the containers in which nvcc embeds PTX and machine code in a program.
 //!
 //! The layout is not documented. The fields read here were checked against fat binaries of nvcc 13.5.
 
 use std::ffi::c_void;
 
-/// Magic numbers of the wrapper that the compiler registers, and of the container to which it points.
+/// Magic numbers of the wrapper that the compiler registers, and of the container that it points
+/// to.
 const WRAPPER: u32 = 0x4662_43b1;
 const CONTAINER: u32 = 0xba55_ed50;
-/// The version of a wrapper around relocatable code.
+/// The version of a wrapper for relocatable code.
 const RELOCATABLE: u32 = 2;
-/// Kind of an entry with PTX.
+/// Kind of an entry that contains PTX.
 const PTX: u16 = 1;
 /// Flag bits of an entry that is compressed, in one of two ways.
 const COMPRESSED: u64 = 0x2000 | 0x8000;
-/// Bytes of a container's header that are read, and minimum size of an entry's header.
+/// Number of header bytes of a container that are read, and minimum size of an entry's header.
 const HEADER: usize = 16;
 const ENTRY_HEADER: usize = 64;
-/// Maximum size of a container, bytes. A larger size means damage.
+/// Maximum size of a container, bytes. A larger size indicates corruption.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The structure that the compiler registers.
@@ -29,11 +30,11 @@ struct Wrapper {
     linked: *const c_void,
 }
 
-/// Returns the PTX of a fat binary for a device of compute capability `sm` (major · 10 + minor), or a
-/// description of the fat binary's fault.
+/// Returns the PTX in a fat binary for a device of compute capability `sm` (major · 10 + minor), or
+/// a description of the problem.
 ///
 /// # Safety
-/// `wrapper` is null or points to a fat binary as nvcc makes it, with its wrapper.
+/// `wrapper` is null or points to the wrapper of a fat binary that nvcc generated.
 pub unsafe fn ptx_at(wrapper: *const c_void, sm: u32) -> Result<String, String> {
     if wrapper.is_null() {
         return Err("the fat binary is null".to_owned());
@@ -56,7 +57,7 @@ pub unsafe fn ptx_at(wrapper: *const c_void, sm: u32) -> Result<String, String> 
     ptx_in(unsafe { std::slice::from_raw_parts(wrapper.container, bytes) }, sm)
 }
 
-/// Returns the length of a container with its header.
+/// Returns the length of a container, including its header.
 fn container_bytes(head: &[u8]) -> Option<usize> {
     if number(head, 0, 4)? != u64::from(CONTAINER) {
         return None;
@@ -73,7 +74,7 @@ struct Entry<'a> {
     payload: &'a [u8],
 }
 
-/// Returns the PTX in a container for the newest architecture that the device can run.
+/// Returns the PTX in a container for the newest architecture that the device supports.
 fn ptx_in(container: &[u8], sm: u32) -> Result<String, String> {
     let entries = entries(container).ok_or("the fat binary is damaged")?;
     let fits = entries.iter().filter(|entry| entry.sm <= sm).max_by_key(|entry| entry.sm);
@@ -97,7 +98,7 @@ fn ptx_in(container: &[u8], sm: u32) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&entry.payload[..end]).into_owned())
 }
 
-/// Returns the entries with PTX, or `None` if the container is damaged.
+/// Returns the entries that contain PTX, or `None` if the container is corrupt.
 fn entries(container: &[u8]) -> Option<Vec<Entry<'_>>> {
     let mut found = Vec::new();
     let mut rest = container.get(number(container, 6, 2)? as usize..)?;

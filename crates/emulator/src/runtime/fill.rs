@@ -9,12 +9,13 @@ use crate::driver::c::abi::{Address, Handle};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::state::stream::stream as stream_of;
 
-/// Fills rows with a byte. As in the driver, no memset waits, whatever its name suggests.
+/// Fills rows with a byte. As in the driver, no memset waits, even those without `Async` in their
+/// name.
 fn set(dst: Address, value: c_int, size: [usize; 2], pitch: usize, stream: Handle) -> Res {
     fill(dst, u32::from(value as u8), 1, size, pitch).submit(&*stream_of(stream)?)
 }
 
-/// Fills layers. Adjacent layers are filled like the rows of one.
+/// Fills layers. Contiguous layers are filled like the rows of a single layer.
 fn set_layers(dst: Pitched, value: c_int, size: Extent, stream: Handle) -> Res {
     if size.height == dst.height || size.depth == 1 {
         let rows = size.height.checked_mul(size.depth).ok_or(Code::INVALID_VALUE)?;

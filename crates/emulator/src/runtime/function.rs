@@ -1,4 +1,5 @@
-//! Properties of kernels: attributes, parameters, and how many blocks a multiprocessor holds.
+//! Properties of kernels: attributes, parameters, and the number of blocks that fit on a
+//! multiprocessor.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -20,15 +21,15 @@ use crate::driver::state::module;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Attributes {
-    /// Bytes of static shared, constant and local memory.
+    /// Static shared, constant and local memory, bytes.
     sizes: [usize; 3],
     /// The other attributes, in the order of `ORDER`.
     numbers: [c_int; 13],
     reserved: [c_int; 16],
 }
 
-/// The driver's numbers (`CUfunction_attribute`) of `sizes` and `numbers`. The cluster scheduling policy
-/// precedes the flag for cluster sizes that not all devices have.
+/// The driver's numbers (`CUfunction_attribute`) of `sizes` and `numbers`. The cluster scheduling
+/// policy (15) precedes the flag for non-portable cluster sizes (14).
 const SIZES: [c_uint; 3] = [1, 2, 3];
 const ORDER: [c_uint; 13] = [0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 14];
 

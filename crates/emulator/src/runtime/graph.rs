@@ -56,7 +56,7 @@ fn lent<T: Copy>(value: &T) -> In<T> {
     unsafe { In::from_address(std::ptr::from_ref(value) as usize) }
 }
 
-/// Place of a new node: output for its handle, graph, and the nodes before it with their number.
+/// Position of a new node: output for its handle, graph, and the nodes before it with their number.
 struct Place(Out<Handle>, Handle, In<Handle>, usize);
 
 fn add_copy(place: Place, copy: &Memcpy3D) -> Res {

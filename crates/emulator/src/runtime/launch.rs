@@ -41,7 +41,7 @@ pub struct Config {
     attribute_count: c_uint,
 }
 
-/// Configuration of a call with `<<<>>>`.
+/// Configuration of a launch with `<<<>>>`.
 #[derive(Clone, Copy)]
 struct Call {
     grid: Dim3,
@@ -50,11 +50,11 @@ struct Call {
     stream: Handle,
 }
 
-/// Maximum depth of calls with `<<<>>>` inside the arguments of such calls.
+/// Maximum nesting of launches with `<<<>>>` in the arguments of such launches.
 const MAX_CALLS: usize = 16;
 
-/// Configurations of calls that have begun. There may be several, because arguments may launch kernels
-/// too.
+/// Configurations of launches that have begun. There may be several, because arguments may launch
+/// kernels too.
 #[derive(Clone, Copy)]
 struct Calls {
     open: [Call; MAX_CALLS],
@@ -62,8 +62,8 @@ struct Calls {
 }
 
 thread_local! {
-    /// Calls of this thread. The value has no destructor, because objects that a program releases at its
-    /// very end may launch kernels.
+    /// Launches of this thread. The value has no destructor, because a program may launch kernels
+    /// after all thread-local destructors have run.
     static CALLS: Cell<Calls> = const { Cell::new(Calls { open: [NO_CALL; MAX_CALLS], count: 0 }) };
 }
 
@@ -91,8 +91,8 @@ impl Calls {
 }
 
 impl Call {
-    /// Returns the size of dynamic shared memory. Fails if no kernel can be launched with this
-    /// configuration.
+    /// Returns the size of dynamic shared memory. Fails if the configuration exceeds the limits for
+    /// any kernel.
     fn check(&self) -> Res<u32> {
         let shared = u32::try_from(self.shared).map_err(|_| Code::INVALID_VALUE)?;
         let config = LaunchConfig {
@@ -173,14 +173,14 @@ streamed! {
     }
 }
 
-/// Launches a kernel with attributes, in a stream that may differ from the configuration's.
+/// Launches a kernel with attributes. `stream` replaces the stream of the configuration.
 fn extended(config: &Config, stream: Handle, symbol: usize, arguments: In<usize>) -> Res {
     let function = unit::function(symbol)?;
     let Config { grid, block, shared, attributes, attribute_count, .. } = *config;
     let shared = Call { grid, block, shared, stream }.check()?;
     let (grid, block) = (grid.sizes(), block.sizes());
     let mut config = LaunchConfigC { grid, block, shared, stream, attributes, attribute_count };
-    // SAFETY: the configuration is there until the call returns.
+    // SAFETY: the configuration exists until the call returns.
     let place = unsafe { In::from_address(&raw mut config as usize) };
     driver!(cuLaunchKernelEx(place, function, arguments, In::null()))
 }

@@ -16,7 +16,7 @@ use crate::driver::state::ledger::Kind;
 use crate::driver::state::registry::registry;
 use crate::memory::AllocKind;
 
-/// Bytes per element of a pitched allocation. Rows are aligned to more than that in any case.
+/// Bytes per element of a pitched allocation. Rows are always aligned to more than that.
 const ELEMENT: c_uint = 4;
 
 /// `cudaPitchedPtr`.
@@ -45,8 +45,8 @@ pub struct Extent {
     pub depth: usize,
 }
 
-/// `cudaPointerAttributes` of CUDA 12. The structure of CUDA 13 is longer, but its other members have no
-/// meaning here.
+/// `cudaPointerAttributes` of CUDA 12. The structure of CUDA 13 is longer, but its other members
+/// are not used here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PointerAttributes {
@@ -96,7 +96,8 @@ fn describe(address: Address) -> Res<PointerAttributes> {
 
 runtime! {
     fn cudaMalloc(out: Out<Address>, bytes: usize) {
-        // The driver has no empty allocations. For them, the runtime returns a null pointer.
+        // The driver does not support empty allocations. For them, the runtime returns a null
+        // pointer.
         if bytes == 0 { out.set(0) } else { driver!(cuMemAlloc_v2(out, bytes)) }
     }
 
@@ -166,8 +167,8 @@ runtime! {
     }
 }
 
-// Hints without effect here. Their later arguments differ between CUDA 12 and CUDA 13, which have the
-// same symbols for them, and are not read.
+// Hints, which have no effect here. Their later arguments are not read, because they differ between
+// CUDA 12 and CUDA 13, which use the same symbols.
 runtime! {
     fn cudaMemPrefetchAsync(address: Address, bytes: usize) {
         hint(address, bytes)

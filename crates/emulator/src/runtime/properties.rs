@@ -1,7 +1,7 @@
 //! `cudaDeviceProp`, in the layouts of CUDA 12 and of CUDA 13.
 //!
-//! Nearly every member is a device attribute. The layouts are therefore one table of members, with the
-//! meaning of each and the versions that have it.
+//! Nearly every member is a device attribute. Both layouts are therefore generated from one table
+//! of members, with the meaning of each and the versions that contain it.
 
 use std::ffi::c_int;
 
@@ -16,10 +16,10 @@ use crate::driver::state::registry::device;
 /// Size of the structure in each version, bytes.
 const BYTES_12: usize = 1032;
 const BYTES_13: usize = 1008;
-/// Bytes of the device's name.
+/// Size of the device's name, bytes.
 const NAME_BYTES: usize = 256;
 
-/// Versions that have a member.
+/// Versions that contain a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum In {
     Both,
@@ -32,17 +32,17 @@ use In::{Both, Only12, Only13};
 enum Member {
     Name,
     Uuid,
-    /// The identifier for Windows with its mask. Its bytes are zeros here.
+    /// The device identifier for Windows, with its mask. Its bytes are zeros here.
     Luid,
     TotalMemory,
-    /// Members of type `int`, one after the other.
+    /// Consecutive members of type `int`.
     Ints(&'static [u32]),
     /// A member of type `size_t`.
     Size(u32),
 }
 use Member::{Ints, Luid, Name, Size, TotalMemory, Uuid};
 
-/// The members, in their order.
+/// The members, in order.
 const MEMBERS: &[(In, Member)] = &[
     (Both, Name),
     (Both, Uuid),
@@ -92,7 +92,7 @@ const MEMBERS: &[(In, Member)] = &[
     (Only13, Ints(&[130, 131, 133, 134, 139, 140, 143])),
 ];
 
-/// Returns the structure of a device, without the members that only the version `other` has.
+/// Returns the structure for a device, without the members that only version `other` contains.
 fn properties<const BYTES: usize>(device: &DeviceInfo, other: In) -> [u8; BYTES] {
     let attribute = |number| attributes::value(device, number).unwrap_or(0);
     let mut out = Vec::with_capacity(BYTES);
@@ -109,7 +109,7 @@ fn properties<const BYTES: usize>(device: &DeviceInfo, other: In) -> [u8; BYTES]
                 let values = numbers.iter().flat_map(|&number| attribute(number).to_le_bytes());
                 out.extend(values);
             }
-            // Sizes are not negative.
+            // Sizes are never negative.
             Size(number) => wide(&mut out, attribute(*number) as u64),
         }
     }

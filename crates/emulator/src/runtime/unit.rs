@@ -1,7 +1,7 @@
-//! The fat binaries, kernels and variables that a program's translation units have registered.
+//! The fat binaries, kernels and variables that the program's translation units have registered.
 //!
-//! A fat binary is a library of the driver, created when some part of it is first needed. Its kernels are
-//! kernels of that library, so `cudaKernel_t` is a handle that the driver knows too.
+//! A fat binary is a library of the driver, created when any part of it is first needed. Its
+//! kernels are kernels of that library, so a `cudaKernel_t` is a valid handle for the driver too.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -24,9 +24,9 @@ pub struct Unit {
     /// library is needed.
     library: Handle,
     loaded: OnceLock<Res>,
-    /// The module that has the program's managed variables.
+    /// The module that contains the managed variables in use.
     bound: Mutex<Option<Handle>>,
-    /// Places where the program keeps the addresses of its managed variables, and their names.
+    /// Locations where the program stores the addresses of its managed variables, and their names.
     managed: Mutex<Vec<(usize, String)>>,
 }
 
@@ -36,16 +36,16 @@ impl Unit {
         Unit { wrapper: wrapper as usize, library: fresh(), loaded, bound, managed }
     }
 
-    /// Creates the driver's library, if it does not exist yet.
+    /// Creates the driver's library if it does not exist yet.
     fn load(&self) -> Res {
         *self.loaded.get_or_init(|| {
             let registry = registry()?;
             let arch = registry.devices.first().ok_or(Code::NO_DEVICE)?.arch;
             let sm = arch.major * 10 + arch.minor;
-            // SAFETY: the compiler registered the wrapper, and unregisters it before it disappears.
+            // SAFETY: the compiler registered the wrapper, and unregisters it before it is removed.
             let text = unsafe { super::fatbin::ptx_at(self.wrapper as *const c_void, sm) };
             let text = text.map_err(|message| {
-                // A user who runs a program by hand sees no report.
+                // A user who runs a program manually does not see the report.
                 eprintln!("warpgauge emulator: {message}");
                 registry.reports.message("module", &message);
                 Code::NO_BINARY_FOR_GPU
@@ -56,7 +56,7 @@ impl Unit {
         })
     }
 
-    /// Returns the unit's module in the current context, which is loaded if necessary.
+    /// Returns the unit's module in the current context. Loads it if necessary.
     pub fn module(&self) -> Res<Handle> {
         let registry = registry()?;
         self.load()?;
@@ -66,8 +66,8 @@ impl Unit {
         Ok(module)
     }
 
-    /// Stores the addresses of the managed variables in the program, unless those of another module that
-    /// still exists are in use.
+    /// Stores the addresses of the managed variables in the program, unless it uses those of
+    /// another module that still exists.
     fn bind(&self, module: Handle) -> Res {
         let registry = registry()?;
         let mut bound = lock(&self.bound);
@@ -75,16 +75,17 @@ impl Unit {
             return Ok(());
         }
         for (place, name) in lock(&self.managed).iter() {
-            // The PTX may lack a variable that no kernel uses.
+            // The PTX may not contain a variable that no kernel uses.
             let Ok((address, _)) = global_of(module, name) else { continue };
-            // SAFETY: the compiler registered the place, which is a pointer variable for this.
+            // SAFETY: the compiler registered the location, which is a pointer variable for this
+            // purpose.
             unsafe { (*place as *mut u64).write_volatile(address) };
         }
         *bound = Some(module);
         Ok(())
     }
 
-    /// Returns address and size of this unit's managed variable at an address, if there is one.
+    /// Returns address and size of this unit's managed variable at an address, or `None`.
     fn managed_at(&self, address: u64) -> Option<(u64, u64)> {
         let module = (*lock(&self.bound))?;
         let managed = lock(&self.managed);
@@ -109,11 +110,11 @@ struct Variable {
 #[derive(Default)]
 struct Program {
     units: Vec<Arc<Unit>>,
-    /// By the address of the function that represents the kernel on the host.
+    /// Kernels by the address of the host function that represents them.
     kernels: HashMap<usize, Arc<ProgramKernel>>,
-    /// By the handle, if the program requested it.
+    /// Kernels by handle, if the program requested it.
     handles: HashMap<Handle, Arc<ProgramKernel>>,
-    /// By the address of the shadow on the host.
+    /// Variables by the address of the shadow on the host.
     variables: HashMap<usize, Arc<Variable>>,
 }
 
@@ -128,7 +129,7 @@ fn write<T>(change: impl FnOnce(&mut Program) -> T) -> T {
     change(&mut program.write().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Adds a fat binary. Returns its key, the address of our object, which callers only pass back.
+/// Adds a fat binary. Returns its key, an address that callers only pass back.
 pub fn add(wrapper: *const c_void) -> usize {
     let unit = Arc::new(Unit::new(wrapper));
     let key = Arc::as_ptr(&unit) as usize;
@@ -136,7 +137,7 @@ pub fn add(wrapper: *const c_void) -> usize {
     key
 }
 
-/// Returns the unit that a caller of a registration function means.
+/// Returns the unit of a key.
 pub fn unit(key: usize) -> Option<Arc<Unit>> {
     read(|program| program.units.iter().find(|unit| Arc::as_ptr(unit) as usize == key).cloned())
 }
@@ -157,7 +158,8 @@ pub fn add_managed(unit: &Unit, place: usize, name: String) {
     lock(&unit.managed).push((place, name));
 }
 
-/// Removes a unit whose code is being unloaded. Its modules stay, because their kernels may still run.
+/// Removes a unit whose code is being unloaded. Its modules stay, because their kernels may still
+/// run.
 pub fn remove(key: usize) {
     let Some(gone) = unit(key) else { return };
     write(|program| {
@@ -168,19 +170,19 @@ pub fn remove(key: usize) {
     });
 }
 
-/// Returns the kernel that a `const void *func` means: the function that represents it on the host, or
-/// its handle.
+/// Returns the kernel for a `const void *func`: the host function that represents it, or its
+/// handle.
 fn program_kernel(symbol: usize) -> Option<Arc<ProgramKernel>> {
     read(|program| program.kernels.get(&symbol).or_else(|| program.handles.get(&symbol)).cloned())
 }
 
-/// Returns the driver's kernel of a `const void *func`. Its fat binary need not be loaded, nor fit the
-/// device.
+/// Returns the driver's kernel for a `const void *func`. Its fat binary may be unloaded, or
+/// unsuitable for the device.
 pub fn kernel(symbol: usize) -> Res<Handle> {
     begin()?;
     let registry = registry()?;
     let Some(kernel) = program_kernel(symbol) else {
-        // This may be a kernel of a library that the program loaded itself.
+        // This may be a kernel of a library that the program has loaded itself.
         return registry.kernels.find(symbol).map(|_| symbol).ok_or(INVALID_FUNCTION);
     };
     let handle = *kernel.handle.get_or_init(|| {
@@ -191,14 +193,15 @@ pub fn kernel(symbol: usize) -> Res<Handle> {
     Ok(handle)
 }
 
-/// Like `kernel`, for a handle that is passed to the driver, which must find the kernel's library.
+/// Like `kernel`, for a handle that is passed to the driver. Loads the kernel's library, which the
+/// driver needs.
 pub fn loaded_kernel(symbol: usize) -> Res<Handle> {
     let handle = kernel(symbol)?;
     program_kernel(symbol).map_or(Ok(()), |kernel| kernel.unit.load())?;
     Ok(handle)
 }
 
-/// Returns the driver's function of a `const void *func`, in the current context.
+/// Returns the driver's function for a `const void *func`, in the current context.
 pub fn function(symbol: usize) -> Res<Handle> {
     if let Some(kernel) = program_kernel(symbol) {
         let module = kernel.unit.module()?;
@@ -216,11 +219,11 @@ pub fn function(symbol: usize) -> Res<Handle> {
     library::function_of(symbol)
 }
 
-/// Returns address and size, in the current context, of the variable that a `const void *symbol` means.
+/// Returns address and size, in the current context, of the variable for a `const void *symbol`.
 pub fn variable(symbol: usize) -> Res<(u64, u64)> {
     let known = read(|program| program.variables.get(&symbol).cloned());
     let Some(variable) = known else {
-        // For a managed variable, the program passes the variable itself.
+        // For a managed variable, the program passes the address of the variable itself.
         let units = read(|program| program.units.clone());
         let found = units.iter().find_map(|unit| unit.managed_at(symbol as u64));
         return found.ok_or(INVALID_SYMBOL);

@@ -1,4 +1,4 @@
-//! PTX with changed tokens, executed.
+//! Executes PTX with changed tokens.
 #![no_main]
 
 use fuzzing::{harness, mutation};

@@ -1,4 +1,4 @@
-//! Any bytes as an image of `cuModuleLoadData`.
+//! Loads arbitrary bytes as an image for `cuModuleLoadData`.
 #![no_main]
 
 use fuzzing::harness;

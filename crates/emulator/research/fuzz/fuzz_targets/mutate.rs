@@ -1,4 +1,4 @@
-//! PTX with changed tokens through parser and lowering.
+//! Parses and lowers PTX with changed tokens.
 #![no_main]
 
 use fuzzing::{harness, mutation};

@@ -1,4 +1,5 @@
-//! One input through the loader, and through the executor: what must hold for any input.
+//! Runs one input through the loader and the executor, and checks properties that hold for any
+//! input.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,30 +9,31 @@ use warpgauge_emulator::{
     AllocKind, Function, LaunchConfig, LaunchOptions, Memory, Module, launch,
 };
 
-/// Longest message that an error may carry, in bytes: messages quote the text.
+/// Maximum length of an error message, bytes. Messages quote the text.
 const MAX_MESSAGE: usize = 1000;
-/// How long one launch may take by its deadline.
+/// Deadline of a launch.
 const DEADLINE: Duration = Duration::from_millis(50);
-/// How much later than its deadline a launch may end; the slowest builds are instrumented ones on
-/// machines with other work.
+/// Time after its deadline by which a launch must end. Instrumented builds on busy machines are the
+/// slowest.
 const GRACE: Duration = Duration::from_secs(4);
-/// Kernels of a module that are run; the rest of a long module would only repeat them.
+/// Maximum number of kernels of a module that are run. More would only repeat the same checks.
 const MOST_KERNELS: usize = 6;
-/// Size of the buffer to which pointer parameters point, in bytes.
+/// Size of the buffer that pointer parameters point to, bytes.
 const BUFFER: u64 = 64 << 10;
-/// Text that one launch may print, in bytes, before it is cancelled by its deadline.
+/// Maximum length of the text that one launch may print before its deadline, bytes.
 const SHOWN: usize = 64 << 20;
 
-/// The text that `cuModuleLoadData` makes of bytes: up to the first zero, invalid UTF-8 replaced.
+/// Converts bytes to text as `cuModuleLoadData` does: up to the first zero, with invalid UTF-8
+/// replaced.
 pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Loads a text, or has it refused with a message of reasonable length.
+/// Loads a text. Checks that a rejection has a message of reasonable length.
 ///
 /// # Panics
-/// What must hold does not.
+/// Panics if a checked property does not hold.
 pub fn load(text: &str, memory: &Arc<Memory>) -> Option<Module> {
     match Module::load(text, memory, 0) {
         Ok(module) => Some(module),
@@ -46,10 +48,10 @@ pub fn load(text: &str, memory: &Arc<Memory>) -> Option<Module> {
     }
 }
 
-/// Loads a text and asks for everything that the driver reports of its functions.
+/// Loads a text and reads all properties of its functions that the driver reports.
 ///
 /// # Panics
-/// What must hold does not.
+/// Panics if a checked property does not hold.
 pub fn load_only(text: &str) -> bool {
     let memory = Arc::new(Memory::new());
     let Some(module) = load(text, &memory) else {
@@ -66,13 +68,13 @@ pub fn load_only(text: &str) -> bool {
     true
 }
 
-/// Loads a text and runs its kernels, plainly and with every check and count.
+/// Loads a text and runs its kernels twice: plainly, and with every check and count.
 ///
 /// # Panics
-/// What must hold does not.
+/// Panics if a checked property does not hold.
 pub fn execute(text: &str) -> bool {
     let memory = Arc::new(Memory::new());
-    // The checks see bytes that no store has written only if their writing is remembered.
+    // The check for uninitialised reads requires that written bytes are recorded.
     memory.track_initialisation(true);
     let Some(module) = load(text, &memory) else {
         return false;
@@ -86,7 +88,7 @@ pub fn execute(text: &str) -> bool {
     true
 }
 
-/// The parameters that make most sense: pointers to a buffer, small numbers.
+/// Returns plausible parameters: pointers to a buffer, and small numbers.
 fn parameters(function: &Function, buffer: u64) -> Vec<u8> {
     let mut out = vec![0; function.param_bytes()];
     for param in function.params() {
@@ -98,7 +100,8 @@ fn parameters(function: &Function, buffer: u64) -> Vec<u8> {
     out
 }
 
-/// One small launch, which must end soon after its deadline and stay in its memory.
+/// Runs one small launch. It must end soon after its deadline and must not write to read-only
+/// memory.
 fn run(function: &Function, memory: &Memory, checks: bool) {
     let place = |bytes| memory.alloc(bytes, AllocKind::Device(0)).expect("some memory");
     let buffer = place(BUFFER);

@@ -1,9 +1,10 @@
-//! Changes to PTX that keep most of it PTX: tokens are taken out, doubled, exchanged and replaced.
+//! Changes to PTX that leave most of it valid: tokens are removed, duplicated, swapped and
+//! replaced.
 //!
-//! Bytes changed at random hardly ever pass the lexer. These changes mostly do, so that they reach
-//! the checks of the lowering, and often the executor.
+//! Random changes of bytes rarely pass the lexer. These changes usually do, so that they reach the
+//! checks of the lowering, and often the executor.
 
-/// Numbers that are on the edge of something.
+/// Numbers at the edge of a range.
 const NUMBERS: [&str; 22] = [
     "0",
     "1",
@@ -28,7 +29,7 @@ const NUMBERS: [&str; 22] = [
     "9223372036854775808",
     "18446744073709551615",
 ];
-/// What may follow a dot.
+/// Words that may follow a dot.
 const SUFFIXES: [&str; 64] = [
     "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32",
     "s64", "f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64", "e4m3x2", "v2", "v4", "global",
@@ -100,7 +101,7 @@ const OPCODES: [&str; 60] = [
     "vote",
     "wmma",
 ];
-/// Whole statements, and beginnings of them.
+/// Whole statements, and beginnings of statements.
 const STATEMENTS: [&str; 14] = [
     "ret;",
     "exit;",
@@ -118,13 +119,13 @@ const STATEMENTS: [&str; 14] = [
     "}",
 ];
 
-/// Pseudo-random numbers, which the seed determines.
+/// Pseudo-random number generator (xorshift). The seed determines the sequence.
 pub struct Random(u64);
 
 impl Random {
-    /// A stream of numbers for this seed.
+    /// Creates a generator for a seed.
     pub fn new(seed: u64) -> Self {
-        // The generator stays at 0 for ever.
+        // The state must not be 0, because the generator would stay there.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -135,7 +136,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// A number below `n`, which is not 0.
+    /// Returns a number below `n`, which must not be 0.
     fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
@@ -145,7 +146,7 @@ impl Random {
     }
 }
 
-/// What a token is, as far as changes go.
+/// Kind of a token, for the choice of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Space,
@@ -165,7 +166,7 @@ fn kind(token: &str) -> Kind {
     }
 }
 
-/// Cuts a text into words, numbers, registers, runs of white space and single other characters.
+/// Splits a text into words, numbers, registers, runs of white space and single other characters.
 fn tokens(text: &str) -> Vec<&str> {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
     let (mut out, mut rest) = (Vec::new(), text);
@@ -184,14 +185,15 @@ fn tokens(text: &str) -> Vec<&str> {
     out
 }
 
-/// A place in `tokens` with a token of a kind, near a random one.
+/// Returns the position of a token of a kind, near a random position.
 fn find(tokens: &[&str], wanted: Kind, random: &mut Random) -> Option<usize> {
     let from = random.below(tokens.len());
     let near = (from..tokens.len()).chain(0..from);
     near.take(4096).find(|at| kind(tokens[*at]) == wanted)
 }
 
-/// First and last token of the statement at `at`, which ends in a semicolon.
+/// Returns the first and last token of the statement at `at`, which ends with a semicolon or a
+/// brace.
 fn statement(tokens: &[&str], at: usize) -> (usize, usize) {
     let end = |token: &&str| matches!(*token, ";" | "{" | "}");
     let from = tokens[..at].iter().rposition(|t| end(&t)).map_or(0, |n| n + 1);
@@ -256,7 +258,7 @@ fn replace<'a>(
     }
 }
 
-/// A text with some changes.
+/// Returns a text with one to five changes.
 pub fn mutate(text: &str, seed: u64) -> String {
     let mut random = Random::new(seed);
     let mut tokens = tokens(text);
@@ -266,8 +268,8 @@ pub fn mutate(text: &str, seed: u64) -> String {
     tokens.concat()
 }
 
-/// [`mutate`] on a fuzzer's buffer: the first `size` bytes hold the input, `max_size` may be used.
-/// Returns the new size.
+/// Applies [`mutate`] to a fuzzer's buffer: the first `size` bytes hold the input, and `max_size`
+/// bytes may be used. Returns the new size.
 pub fn in_place(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let text = String::from_utf8_lossy(&data[..size]);
     let changed = mutate(&text, seed.into());

@@ -1,11 +1,11 @@
-//! Outlines PTX files with `ptx-syntax`, a parser that shares nothing with the emulator's.
+//! Outlines PTX files with `ptx-syntax`, a parser that shares no code with the emulator's parser.
 //!
 //! `warpgauge-emulator-oracle [--full] FILE.ptx…` prints, for every function that has a body, its
-//! kind and name, its parameters (type and bytes), the number of its instructions and a checksum
-//! of their sequence. `--full` prints the sequence too: guard, opcode with modifiers, number of
-//! operands. `crates/emulator/src/ptx/outline.rs` makes the same text with the emulator's parser.
+//! kind and name, its parameters (type and bytes), the number of its instructions and a checksum of
+//! their sequence. `--full` also prints the sequence: guard, opcode with modifiers, number of
+//! operands. `crates/emulator/src/ptx/outline.rs` creates the same text with the emulator's parser.
 //!
-//! Version 0.5.0 does not know all of PTX; see [`UNKNOWN`] and [`known`].
+//! Version 0.5.0 does not support all of PTX; see [`UNKNOWN`] and [`known`].
 
 use std::error::Error;
 use std::fmt::Write;
@@ -17,13 +17,13 @@ use ptx_syntax::r#type::{
 };
 use ptx_syntax::{PtxToken, PtxUnlexer, PtxUnparser, parse_ptx};
 
-/// Instructions that the parser refuses although they are PTX: `mma` of doubles. Each is taken out
-/// of the text before that is parsed, and stands in the outline as it was written, with as many
-/// operands as it has commas outside of brackets, plus one.
+/// Instructions that the parser rejects although they are valid PTX: `mma` of doubles. Each is
+/// removed from the text before it is parsed. The outline contains it as it was written; its number
+/// of operands is the number of commas outside brackets plus one.
 const UNKNOWN: &str = "mma.sync.aligned.m8n8k4.row.col.f64.";
-/// A prototype with a result, which the parser refuses; the outline does not show prototypes.
+/// A prototype with a result, which the parser rejects. The outline does not contain prototypes.
 const PROTOTYPE: &str = ".callprototype (";
-/// How an instruction that was taken out is kept in the text.
+/// Prefix of an instruction that was removed, in the pragma that replaces it.
 const KEPT: &str = "outline ";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,9 +44,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The text without what the parser does not know: [`UNKNOWN`] instructions become pragmas; the
-/// results of [`PROTOTYPE`]s, and the signs and generic addresses among initial values, go, which
-/// the outline does not show.
+/// Returns the text without constructs that the parser does not support. [`UNKNOWN`] instructions
+/// become pragmas. The results of [`PROTOTYPE`]s, and the signs and generic addresses in initial
+/// values, are removed, because the outline does not contain them.
 fn known(text: &str) -> String {
     let mut out = String::new();
     for statement in text.replace("= -", "= ").split_inclusive(';') {
@@ -81,7 +81,7 @@ fn known(text: &str) -> String {
     out
 }
 
-/// The functions of a module that have bodies, in order.
+/// Outlines the functions of a module that have bodies, in order.
 fn outline(module: &Module, full: bool) -> Result<String, Box<dyn Error>> {
     let mut out = String::new();
     for directive in &module.directives {
@@ -108,7 +108,7 @@ fn outline(module: &Module, full: bool) -> Result<String, Box<dyn Error>> {
     Ok(out)
 }
 
-/// A parameter: its type and its size in bytes.
+/// Returns type and size in bytes of a parameter.
 fn param(p: &ParameterDirective) -> Result<String, Box<dyn Error>> {
     let (ty, count) = match p {
         ParameterDirective::Register { ty, .. } => (ty, 1),
@@ -141,7 +141,7 @@ fn statements(list: &[FunctionStatement], out: &mut Vec<String>) -> Result<(), B
     Ok(())
 }
 
-/// Guard, opcode with modifiers, number of operands.
+/// Returns guard, opcode with modifiers, and number of operands.
 fn line(instruction: &Instruction) -> Result<String, Box<dyn Error>> {
     let tokens = instruction.inst.to_tokens_spaced();
     let blank = |t: &PtxToken| matches!(t, PtxToken::Space | PtxToken::Newline);
@@ -166,7 +166,7 @@ fn line(instruction: &Instruction) -> Result<String, Box<dyn Error>> {
     Ok(format!("{guard}{} {operands}", opcode.trim_end_matches(';')))
 }
 
-/// FNV-1a over the lines, each with its line feed.
+/// Returns the FNV-1a hash of the lines, each with its line feed.
 fn checksum(lines: &[String]) -> u64 {
     let bytes = lines.iter().flat_map(|line| line.bytes().chain([b'\n']));
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {

@@ -1,8 +1,9 @@
-//! Register allocation: liveness over the control flow, then linear scan.
+//! Register allocation: liveness analysis over the control flow, then linear scan.
 //!
-//! Compilers name a new register for every value, thousands in an unrolled kernel, and 32 lanes of each
-//! would not fit a cache. Lanes that diverge share the storage of a register. Each lane follows the
-//! control flow, so a value that is dead along every path is dead in every lane.
+//! Compilers use a new register name for every value, thousands in an unrolled kernel. Storage for
+//! 32 lanes of each would not fit in a cache. Lanes that diverge share the storage of a register.
+//! Each lane follows the control flow, so a value that is dead along every path is dead in every
+//! lane.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,10 +11,11 @@ use std::collections::BinaryHeap;
 use super::func::Draft;
 use crate::ir::{Class, K, NO_GUARD, Op, Role};
 
-/// Maximum (basic blocks × registers). Above it, every register keeps its own place.
+/// Maximum product of the numbers of basic blocks and registers. Above it, registers do not share
+/// slots.
 const MAX_BITS: usize = 1 << 28;
-/// Maximum number of words examined on the way to a fixed point, which take a few seconds. Above it,
-/// every register keeps its own place.
+/// Maximum number of words examined in the search for a fixed point, which takes a few seconds.
+/// Above it, registers do not share slots.
 const MAX_WORDS: usize = 1 << 32;
 
 fn file(class: Class) -> usize {
@@ -97,7 +99,7 @@ fn blocks(drafts: &[Draft], lists: &[Vec<u32>]) -> Blocks {
     result
 }
 
-/// Returns the first and last draft at which each register holds a value, over all paths.
+/// Returns the first and last draft at which each register holds a value on any path.
 fn intervals(drafts: &[Draft], lists: &[Vec<u32>], base: &[u32; 3], n: usize) -> Vec<(u32, u32)> {
     let mut spans = vec![(u32::MAX, 0u32); n];
     let extend = |s: &mut (u32, u32), at: usize| {
@@ -166,7 +168,7 @@ fn intervals(drafts: &[Draft], lists: &[Vec<u32>], base: &[u32; 3], n: usize) ->
     spans
 }
 
-/// Turns atomics whose old value is never read into reductions, as `ptxas` does.
+/// Converts atomics whose old value is never read to reductions, as `ptxas` does.
 pub(super) fn drop_unread(drafts: &mut [Draft], lists: &[Vec<u32>], counts: [u32; 3]) {
     let base = [0, counts[0], counts[0] + counts[1]];
     let mut read = vec![false; (base[2] + counts[2]) as usize];
@@ -186,7 +188,8 @@ pub(super) fn drop_unread(drafts: &mut [Draft], lists: &[Vec<u32>], counts: [u32
     }
 }
 
-/// Replaces register names by places in the three files. Returns the number of places in each file.
+/// Replaces register names by slots in the three register files. Returns the number of slots in
+/// each file.
 pub(super) fn allocate(drafts: &mut [Draft], lists: &mut [Vec<u32>], counts: [u32; 3]) -> [u32; 3] {
     let base = [0, counts[0], counts[0] + counts[1]];
     let total = (base[2] + counts[2]) as usize;
@@ -202,8 +205,8 @@ pub(super) fn allocate(drafts: &mut [Draft], lists: &mut [Vec<u32>], counts: [u3
         let mut busy: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
         for r in order {
             let (begin, end) = spans[r];
-            // A register that is last read where another is first written could give up its place to it.
-            // It does not, because the members of a vector are written one after the other.
+            // A register that is last read where another is first written could pass its slot on.
+            // It does not, because the members of a vector are written one after another.
             while busy.peek().is_some_and(|Reverse((e, _))| *e < begin) {
                 if let Some(Reverse((_, p))) = busy.pop() {
                     free.push(Reverse(p));

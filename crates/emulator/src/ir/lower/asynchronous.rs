@@ -26,7 +26,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         if m.take("wait_group") {
             let Operand::Int(keep @ 0..=0x7fff_ffff) = self.arg(i, 0)? else {
-                return Err("the number of groups must be a number".into());
+                return Err("the number of groups must be an integer literal".into());
             };
             self.push(Op::CpWait { all: false }, &[], &[], *keep as i64);
             return Ok(());
@@ -51,7 +51,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let src = self.address(self.arg(i, 1)?, Space::Global)?;
         let bytes = match self.arg(i, 2)? {
             Operand::Int(n @ (4 | 8 | 16)) => *n as u8,
-            _ => return Err("4, 8 or 16 bytes can be copied".into()),
+            _ => return Err("`cp.async` copies 4, 8 or 16 bytes".into()),
         };
         let (to, from) = (self.wide_base(dst.base), self.wide_base(src.base));
         let to = self.offset_base(to, dst.offset);
@@ -69,7 +69,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Returns a base register as a 64-bit register.
+    /// Returns a base register converted to 64 bits.
     pub(super) fn wide_base(&mut self, base: V) -> V {
         if base.0 == Class::W64 {
             return base;
@@ -79,7 +79,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         d
     }
 
-    /// Returns a register with a base register plus a constant.
+    /// Returns a register that holds a base register plus a constant.
     pub(super) fn offset_base(&mut self, base: V, offset: i64) -> V {
         if offset == 0 {
             return base;

@@ -9,7 +9,7 @@ use crate::arith::soft::Round;
 use crate::ir::{Class, Cmp, Cvt, FCmp, Op};
 use crate::ptx::{Instr, Operand, Type};
 
-/// How a predicate is combined with the result of a comparison.
+/// Operation that combines a predicate with the result of a comparison.
 #[derive(Clone, Copy)]
 enum Combine {
     And,
@@ -73,7 +73,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 
     fn compare_op(&self, name: &str, ty: Type, ftz: bool) -> Reason<Op> {
-        let unknown = || format!("comparison `.{name}` is not for this type");
+        let unknown = || format!("comparison `.{name}` is not defined for this type");
         if ty.float() || packed(ty) {
             let cmp = float_cmp(name).ok_or_else(unknown)?;
             return Ok(Op::FCmp { fp: fp(ty)?, cmp, ftz });
@@ -142,7 +142,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let (t, c) = (self.temp(Class::P), self.source(self.arg(i, 3)?, Type::Pred)?);
         self.compare(i, op, ty, &[t])?;
         if let Some(q) = q {
-            // q may name the register of c or of p's operand: compute both results before writing.
+            // q may name the register of c or of p's operand, so both results are computed before
+            // one is written.
             let (n, r) = (self.temp(Class::P), self.temp(Class::P));
             self.push(Op::NotP, &[n], &[t], 0);
             self.combine(how, r, n, c);
@@ -298,8 +299,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.source(operand, ty)
     }
 
-    /// Returns a destination whose register may be wider than its type. For a wider register, it returns
-    /// a temporary, and the register into which to widen it.
+    /// Returns a destination whose register may be wider than its type. For a wider register, it
+    /// returns a temporary register, and the register that receives the widened value.
     pub(super) fn loose_dest(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<(V, Option<V>)> {
         if let Operand::Name(name) = operand
             && let Some((_, v)) = self.register(name)
@@ -311,7 +312,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok((self.dest(operand, ty)?, None))
     }
 
-    /// Extends 32 bits to 64, by sign or with zeros.
+    /// Extends 32 bits to 64, by the sign or with zeros.
     fn widen(&mut self, d: V, a: V, signed: bool) {
         let from = if signed { Type::S32 } else { Type::U32 };
         let to = if signed { Type::S64 } else { Type::U64 };

@@ -16,7 +16,7 @@ pub(super) fn fp(ty: Type) -> Reason<Fp> {
         Type::Bf16x2 => Fp::Bf16x2,
         Type::F32 => Fp::F32,
         Type::F64 => Fp::F64,
-        _ => return Err("it is not for floating-point numbers of this type".into()),
+        _ => return Err("it does not support floating-point numbers of this type".into()),
     })
 }
 
@@ -28,7 +28,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "sub" => self.float2(i, m, F2::Sub, mode),
             "mul" => self.float2(i, m, F2::Mul, mode),
             "div" => {
-                // `.full` is accurate to 2 ulp for all operands. Here the result is rounded once.
+                // `.full` is accurate to 2 ulp for all operands. Here the result is correctly
+                // rounded.
                 m.take("full");
                 let approx = m.take("approx");
                 self.float2(i, m, if approx { F2::DivApprox } else { F2::Div }, mode)
@@ -40,8 +41,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Whether an assembler swaps the first two operands, which decides which of two NaNs the result is.
-    /// A literal can only be the second operand. Zero has a register and becomes the first operand.
+    /// Returns whether an assembler swaps the first two operands, which determines which of two
+    /// NaNs is the result. A literal can only be the second operand. Zero is in a register and
+    /// becomes the first operand.
     fn changes_places(&self, i: &Instr<'a>) -> Reason<bool> {
         let literal = |o: &Operand<'_>| match o {
             Operand::F64(v) => Some(*v == 0),
@@ -133,7 +135,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.float1(i, m, op, mode)
     }
 
-    /// PTX takes the sign of the first operand and the magnitude of the second.
+    /// PTX uses the sign of the first operand and the magnitude of the second.
     fn copysign(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         self.float2(i, m, F2::Copysign, Mode::default())
     }

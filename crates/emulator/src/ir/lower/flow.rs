@@ -106,7 +106,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if func.body.is_none() {
             let Some(b) = builtin(callee) else {
                 return Err(format!(
-                    "function `{callee}` has no body here and is none that the emulator provides"
+                    "function `{callee}` has no body here, and the emulator does not provide it"
                 )
                 .into());
             };
@@ -120,7 +120,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 && have.iter().zip(want).all(|((_, n), v)| u64::from(*n) == v.bytes.max(1))
         };
         if !fits(&site.args, &func.params) || !fits(&site.rets, &func.rets) {
-            return Err(format!("the arguments do not fit the parameters of `{callee}`").into());
+            return Err(format!("the arguments do not match the parameters of `{callee}`").into());
         }
         site.func = self.kernel.function(f);
         self.kernel.code.calls.push(site);
@@ -132,7 +132,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.take("cta");
         m.take("aligned");
         if m.take("cluster") {
-            // A cluster is one block: a wait is a barrier of the block, and an arrival needs nothing.
+            // A cluster has one block: a wait is a barrier of the block, and an arrival has no
+            // effect.
             m.drop_if(|_| true);
             let zero = (Class::W32, self.kernel.k32(0));
             if i.has("wait") {
@@ -202,7 +203,7 @@ fn check_builtin(b: Builtin, site: &CallSite) -> Reason<()> {
         Builtin::Free => (&[8], 0),
     };
     if sizes != args || site.rets.len() > rets {
-        return Err("the arguments do not fit the runtime's function".into());
+        return Err("the arguments do not match those of the runtime function".into());
     }
     Ok(())
 }

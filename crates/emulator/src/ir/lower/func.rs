@@ -12,7 +12,7 @@ use crate::ptx::{Func, FuncKind, Instr, Space, Stmt, StmtKind, Var, isa};
 /// Maximum local memory of one frame, bytes.
 pub(super) const MAX_FRAME: u32 = 512 << 10;
 
-/// An instruction whose registers have no places yet.
+/// An instruction whose registers have no slots yet.
 pub(crate) struct Draft {
     pub(crate) inst: Inst,
     /// Roles of d, e, a, b, c and s.
@@ -21,7 +21,7 @@ pub(crate) struct Draft {
     pub(crate) lists: Vec<(u32, Role)>,
     pub(crate) ptx_line: u32,
     pub(crate) source: SourceLine,
-    /// 1 for the first instruction of a PTX instruction.
+    /// 1 for the first instruction of a PTX instruction, otherwise 0.
     pub(crate) weight: u8,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
 pub(super) struct Lower<'k, 'e, 'u, 'a> {
     pub(super) kernel: &'k mut Kernel<'e, 'u, 'a>,
     pub(super) scopes: Vec<Scope<'a>>,
-    /// Parents of all scopes so far.
+    /// Parent of each scope so far.
     parents: Vec<u32>,
     pub(super) n32: u32,
     pub(super) n64: u32,
@@ -47,7 +47,7 @@ pub(super) struct Lower<'k, 'e, 'u, 'a> {
     line: u32,
     source: SourceLine,
     fresh: bool,
-    /// The carry flag.
+    /// The register of the carry flag.
     pub(super) carry: Option<V>,
 }
 
@@ -105,8 +105,8 @@ pub(super) fn lower<'a>(
 
 pub(super) type Slots = Vec<(u32, u32)>;
 
-/// Returns the problem of an instruction. A form that the emulator lacks is part of the ISA only if all
-/// its words are; otherwise the problem is the unknown word.
+/// Returns the problem of an instruction. An unsupported form is part of the ISA only if all its
+/// modifiers are. Otherwise the problem is the unknown modifier.
 fn known_words(instr: &Instr<'_>, problem: Problem) -> Problem {
     let foreign = |word: &&&str| !isa::is_modifier(instr.op, word);
     let lowered = isa::has_modifiers(instr.op);
@@ -117,7 +117,7 @@ fn known_words(instr: &Instr<'_>, problem: Problem) -> Problem {
 }
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Declares parameters and results. A device function has them at the begin of its frame.
+    /// Declares parameters and results. In a device function they are at the start of its frame.
     fn header(&mut self, func: &Func<'a>) -> Reason<(Slots, Slots)> {
         if let Some(v) = func.params.iter().chain(&func.rets).find(|v| v.space == Space::Reg) {
             return Err(gap(format!("parameter `{}` in a register is not supported", v.name)));
@@ -246,7 +246,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.drafts.len() as u32 - 1
     }
 
-    /// Adds a register list to the code, for the instruction emitted last. Returns its index.
+    /// Adds a register list to the code, for the most recently emitted instruction. Returns its
+    /// index.
     pub(super) fn list(&mut self, regs: &[V], def: bool) -> u32 {
         let index = self.kernel.code.lists.len() as u32;
         self.kernel.code.lists.push(regs.iter().map(|(_, n)| *n).collect());
@@ -258,7 +259,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         index
     }
 
-    /// Returns the instruction emitted last.
+    /// Returns the most recently emitted instruction.
     pub(super) fn last(&mut self) -> Option<&mut Inst> {
         self.drafts.last_mut().map(|d| &mut d.inst)
     }
@@ -309,7 +310,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Assigns places to registers and appends the function to the code.
+    /// Assigns slots to registers and appends the function to the code.
     fn assemble(&mut self) -> crate::ir::FuncInfo {
         let code = &mut self.kernel.code;
         let counts = [self.n32, self.n64, self.np];

@@ -76,7 +76,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Lowers an operation whose result has 32 bits, whatever the width of the operand.
+    /// Lowers an operation whose result has 32 bits, regardless of the width of the operand.
     pub(super) fn count_bits(
         &mut self,
         i: &Instr<'a>,
@@ -207,7 +207,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("hi", true, false) => I3::MadHiS,
             ("hi", false, false) => I3::MadHiU,
             ("hi", true, true) if ty == Type::S32 => I3::MadHiSatS,
-            _ => return Err("`.sat` is only for `mad.hi.s32`".into()),
+            _ => return Err("`.sat` is valid only for `mad.hi.s32`".into()),
         };
         self.plain3(i, ty, op)
     }
@@ -239,7 +239,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Lowers `mad24.hi.sat.s32`, which saturates the sum and not the product.
     fn mad24_sat(&mut self, i: &Instr<'a>, ty: Type, high: bool) -> Reason<()> {
         if !high || ty != Type::S32 {
-            return Err("`.sat` is for `.hi.s32` only".into());
+            return Err("`.sat` is valid only with `.hi.s32`".into());
         }
         self.operands(i, 4)?;
         let [a, b, c]: [V; 3] = self.sources(i, 1, ty)?;
@@ -391,7 +391,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.plain3(i, Type::B32, op)
     }
 
-    /// Lowers `vabsdiff4` as the toolkit's intrinsics use it: on all bytes, unsigned.
+    /// Lowers `vabsdiff4` in the form that the toolkit's intrinsics use: on all bytes, unsigned.
     pub(super) fn differences(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         if [m.ty()?, m.ty()?, m.ty()?] != [Type::U32; 3] {
             return Err(gap("only unsigned bytes are supported"));
@@ -402,7 +402,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn fns(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         let ty = m.ty()?;
         if class(ty) != Class::W32 {
-            return Err("`fns` has 32 bits".into());
+            return Err("`fns` requires a 32-bit type".into());
         }
         self.plain3(i, ty, I3::Fns)
     }

@@ -1,7 +1,7 @@
 //! Matrix instructions.
 //!
 //! Their fragments are lists of registers: the fields `d`, `a`, `b` and `c` of the instruction are
-//! numbers of lists, not of registers.
+//! indices of lists, not registers.
 
 use super::func::Lower;
 use super::mods::Mods;
@@ -53,7 +53,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(shape)
     }
 
-    /// Takes the element types, in their order.
+    /// Takes the element types, in order.
     fn elems(m: &mut Mods<'_>) -> Vec<Elem> {
         let mut out = Vec::new();
         let names: Vec<&str> = m.rest().map(|(_, s)| s).collect();
@@ -111,7 +111,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Emits a product from lists of D, A, B and C. Fails if their lengths do not fit the shape.
+    /// Emits a product from lists of D, A, B and C. Fails if their lengths do not match the shape.
     fn product(&mut self, i: &Instr<'a>, op: Op, elems: [Elem; 4], sizes: [u32; 4]) -> Reason<()> {
         self.operands(i, 4)?;
         let mut regs = Vec::new();
@@ -190,7 +190,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             m.one_of(&[("mma", WmmaKind::Mma)])
         };
         let Some(kind) = kind else {
-            return Err("it is no `wmma` that is known".into());
+            return Err("it is not a known form of `wmma`".into());
         };
         let (rows, cols, depth) = Self::take_shape(m)?;
         let satfinite = m.take("satfinite");
@@ -247,7 +247,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 }
 
 impl Elem {
-    /// Returns the bits of an element in a register.
+    /// Returns the number of bits of an element in a register.
     pub(crate) fn bits(self) -> u32 {
         match self {
             Self::B1Xor | Self::B1And => 1,
@@ -259,7 +259,7 @@ impl Elem {
         }
     }
 
-    /// Whether a product of these elements is an integer product.
+    /// Returns whether a product of these elements is an integer product.
     pub(crate) fn integer(self) -> bool {
         matches!(
             self,
@@ -269,7 +269,7 @@ impl Elem {
 }
 
 impl Wmma {
-    /// Returns rows and columns of the matrix in memory.
+    /// Returns the numbers of rows and columns of the matrix in memory.
     pub(crate) fn extent(&self) -> (u8, u8) {
         match self.kind {
             WmmaKind::LoadA => (self.m, self.k),

@@ -7,7 +7,7 @@ use super::{Reason, gap};
 use crate::ir::{Access, Class, Op, Rmw, Sreg};
 use crate::ptx::{Instr, Operand, Space, Type};
 
-/// A resolved address: the space, the base register if any, and the constant part.
+/// A resolved address: the space, the base register, and the constant offset.
 pub(super) struct Address {
     pub(super) space: Space,
     pub(super) base: V,
@@ -35,7 +35,8 @@ pub(super) fn hint(m: &str) -> bool {
     plain.contains(&m) || m.starts_with("L1::") || m.starts_with("L2::") || m.starts_with("level::")
 }
 
-/// Returns whether other threads can wait for the access, and whether it is atomic.
+/// Returns whether the access is strong (volatile, relaxed, acquire or release), and whether it is
+/// atomic in the memory model.
 fn strong(m: &mut Mods<'_>) -> (bool, bool) {
     let order = ["relaxed", "acquire", "release", "acq_rel"];
     let atomic = order.iter().fold(false, |any, o| m.take(o) | any);
@@ -43,13 +44,13 @@ fn strong(m: &mut Mods<'_>) -> (bool, bool) {
 }
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Returns the space of an instruction, `Generic` if it names none.
+    /// Returns the space of an instruction, or `Generic` if it names none.
     pub(super) fn space(m: &mut Mods<'_>) -> Space {
         m.one_of(&SPACES).unwrap_or(Space::Generic)
     }
 
-    /// Reads the cache policy at operand `at`, which changes no result. Returns its number of operands, 0
-    /// or 1.
+    /// Reads the cache policy at operand `at`, which has no effect on results. Returns its number
+    /// of operands, 0 or 1.
     pub(super) fn cache_policy(&mut self, i: &Instr<'a>, at: usize) -> Reason<usize> {
         if !i.has("L2::cache_hint") {
             return Ok(0);
@@ -66,8 +67,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Resolves an address operand. In the result, `Param` means an offset in the frame, and `Reg` an
-    /// offset in the kernel's parameters.
+    /// Resolves an address operand. In the result, `Param` means an offset in the frame, and `Reg`
+    /// an offset in the kernel's parameters.
     pub(super) fn address(&mut self, operand: &Operand<'a>, space: Space) -> Reason<Address> {
         let Operand::Address { base, offset } = operand else {
             return Err("the operand is not an address".into());
@@ -108,7 +109,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.one_of(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1)
     }
 
-    /// Returns width and number of the elements of an access. A 128-bit element is two of 64 bits.
+    /// Returns width and number of the elements of an access. A 128-bit element counts as two of 64
+    /// bits.
     fn shape(ty: Type, vector: usize) -> Reason<(u8, u8)> {
         match ty {
             Type::Pred => Err("a predicate cannot be in memory".into()),
@@ -118,7 +120,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Returns the registers of a data operand, all in one file.
+    /// Returns the registers of a data operand. All of them are in one register file.
     pub(super) fn data(
         &mut self,
         operand: &Operand<'a>,
@@ -132,7 +134,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             return Err(format!("{} data registers instead of {n}", parts.len()).into());
         }
         let mut out = Vec::new();
-        // The first operand with a name determines the file.
+        // The first operand with a name determines the register file.
         let named = parts.iter().find_map(|p| match p {
             Operand::Name(name) => self.register(name).map(|(_, v)| v.0),
             _ => None,
@@ -155,7 +157,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(out)
     }
 
-    /// Whether the registers of an operand are declared with 16 bits.
+    /// Returns whether the registers of an operand are declared with 16 bits.
     pub(super) fn is_16(&mut self, operand: &Operand<'a>) -> bool {
         match operand {
             Operand::Name(name) => self.register(name).is_some_and(|(t, _)| t.bits() == 16),
@@ -284,7 +286,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("min" | "max", Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2) => {
                 return Err(gap("atomic minimum and maximum of half precision are not supported"));
             }
-            _ => return Err("this atomic operation is not for this type".into()),
+            _ => return Err("this atomic operation is not defined for this type".into()),
         };
         let narrow = matches!(op, Rmw::AddF16 | Rmw::AddBf16)
             || (matches!(op, Rmw::Cas | Rmw::Exch) && ty == Type::B16);
@@ -313,7 +315,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.operands(i, count + policy)?;
         let at = self.address(self.arg(i, first)?, space)?;
         if !matches!(at.space, Space::Generic | Space::Global | Space::Shared) {
-            return Err("atomics are for global and shared memory".into());
+            return Err("atomics require global or shared memory".into());
         }
         let access = Access {
             space: at.space,
@@ -351,7 +353,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     ) -> Reason<()> {
         let values = self.data(self.arg(i, usize::from(result) + 1)?, ty, n, false)?;
         let dests = if result { self.data(self.arg(i, 0)?, ty, n, true)? } else { Vec::new() };
-        // The first destinations must not overwrite what later elements still read.
+        // The first destinations must not overwrite operands that later elements still read.
         let temps: Vec<V> = dests.iter().map(|d| self.temp(d.0)).collect();
         for (k, value) in values.iter().enumerate() {
             let d = temps.get(k).map(std::slice::from_ref).unwrap_or_default();

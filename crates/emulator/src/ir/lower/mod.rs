@@ -1,8 +1,8 @@
 //! Lowering: from the syntax tree to code.
 //!
-//! Every kernel gets its own code with copies of the functions that it can reach, so that the offsets of
-//! shared variables are constants. A module is lowered completely when it is loaded, so that unsupported
-//! code is refused then, with its line.
+//! Every kernel gets separate code, with copies of the functions that it can reach, so that the
+//! offsets of shared variables are constants. A module is lowered completely when it is loaded, so
+//! that unsupported code is rejected then, with its line.
 
 mod alloc;
 mod arith;
@@ -29,7 +29,7 @@ use crate::ir::{Class, Code, FuncInfo, K, ParamLayout, Row32, Row64};
 use crate::ptx::LoadError;
 use crate::ptx::{Func, Space, Unit, Var};
 
-/// Result of lowering one instruction, or the reason for which it cannot be lowered.
+/// Result of lowering, or the reason why the code cannot be lowered.
 pub(crate) type Reason<T> = Result<T, Problem>;
 
 /// Maximum number of functions that one kernel may reach.
@@ -42,7 +42,7 @@ pub(crate) struct Env<'u, 'a> {
     pub(crate) unit: &'u Unit<'a>,
     /// Addresses of variables of module scope in global and constant memory.
     pub(crate) globals: &'u HashMap<&'a str, u64>,
-    /// Functions by name. A function with a body has precedence over declarations.
+    /// Functions by name. A function with a body takes precedence over declarations.
     pub(crate) funcs: &'u HashMap<&'a str, usize>,
 }
 
@@ -52,15 +52,15 @@ struct Kernel<'e, 'u, 'a> {
     code: Code,
     k32: HashMap<u32, u32>,
     k64: HashMap<u64, u32>,
-    /// Index of a function in the module → index in the code.
+    /// Maps the index of a function in the module to its index in the code.
     index: HashMap<usize, u32>,
     /// Functions of the module, in the order of the code.
     order: Vec<usize>,
-    /// Offsets of the shared variables of module scope that have been placed.
+    /// Offsets of the shared variables of module scope that are already allocated.
     shared: HashMap<&'a str, u32>,
     shared_bytes: u64,
     dynamic_align: u32,
-    /// Constants to which the begin of dynamic shared memory must be added.
+    /// Constants to which the start of dynamic shared memory is added at the end.
     patches: Vec<(Class, u32)>,
     indirect: bool,
 }
@@ -68,11 +68,11 @@ struct Kernel<'e, 'u, 'a> {
 /// The code of a kernel, and the indices of the module's functions in it.
 pub(crate) struct Lowered {
     pub(crate) code: Code,
-    /// `(function of the module, function of the code)`.
+    /// Pairs of a function's index in the module and its index in the code.
     pub(crate) index: Vec<(usize, u32)>,
 }
 
-/// Lowers the kernel `entry` (an index into the functions of the module).
+/// Lowers the kernel `entry`, an index into the functions of the module.
 pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadError> {
     let mut kernel = Kernel {
         env,
@@ -110,13 +110,14 @@ fn constants(env: &Env<'_, '_>) -> Vec<(u64, u64)> {
     vars.filter_map(|v| Some((*env.globals.get(v.name)?, v.bytes))).collect()
 }
 
-/// Lowers a device function on its own, to find unsupported code in it.
+/// Lowers a device function separately, to detect unsupported code in it.
 pub(crate) fn check(env: &Env<'_, '_>, func: usize) -> Result<(), LoadError> {
     lower(env, func).map(drop)
 }
 
 impl<'a> Kernel<'_, '_, 'a> {
-    /// Returns the index of a module's function in the code. The function is queued for lowering.
+    /// Returns the index of a module's function in the code. Queues the function for lowering if it
+    /// is new.
     fn function(&mut self, module_index: usize) -> u32 {
         if let Some(&i) = self.index.get(&module_index) {
             return i;
@@ -153,7 +154,7 @@ impl<'a> Kernel<'_, '_, 'a> {
         })
     }
 
-    /// Returns a constant which becomes the begin of dynamic shared memory plus `offset`.
+    /// Returns a constant that will be the start of dynamic shared memory plus `offset`.
     fn dynamic_shared(&mut self, class: Class, offset: i64) -> u32 {
         let index = if class == Class::W64 {
             self.code.consts.k64.push(Row64([offset as u64; 32]));
@@ -166,7 +167,7 @@ impl<'a> Kernel<'_, '_, 'a> {
         K | index as u32
     }
 
-    /// Places a shared variable and returns its offset.
+    /// Allocates a shared variable and returns its offset.
     fn place_shared(&mut self, var: &Var<'_>) -> Reason<u32> {
         let align = u64::from(var.align.max(1));
         let at = self.shared_bytes.next_multiple_of(align);
@@ -179,7 +180,7 @@ impl<'a> Kernel<'_, '_, 'a> {
 
     fn finish(mut self) -> Result<Lowered, LoadError> {
         let base = (self.shared_bytes as u32).next_multiple_of(self.dynamic_align);
-        // Only dynamic variables need the alignment.
+        // Only dynamic variables require the alignment.
         let used = if self.patches.is_empty() { self.shared_bytes as u32 } else { base };
         self.code.shared_static = used;
         for (class, i) in &self.patches {

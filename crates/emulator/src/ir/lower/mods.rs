@@ -1,11 +1,12 @@
-//! Modifiers of an instruction, which the lowering takes one by one.
+//! Modifiers of an instruction. The lowering takes them one by one.
 
 use super::{Reason, gap};
 use crate::arith::soft::Round;
 use crate::ir::Mode;
 use crate::ptx::{Type, isa};
 
-/// The dotted parts of an opcode after the first. A modifier that the lowering does not take is an error.
+/// The dotted parts of an opcode after the first. A modifier that the lowering does not take is an
+/// error.
 pub(super) struct Mods<'a> {
     list: &'a [&'a str],
     taken: u64,
@@ -19,7 +20,7 @@ impl<'a> Mods<'a> {
         Ok(Self { list, taken: 0 })
     }
 
-    /// Returns the modifiers that are not taken yet.
+    /// Returns the modifiers that are not yet taken.
     pub(super) fn rest(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
         let taken = self.taken;
         self.list.iter().copied().enumerate().filter(move |(i, _)| taken >> i & 1 == 0)
@@ -33,12 +34,12 @@ impl<'a> Mods<'a> {
         found.is_some()
     }
 
-    /// Takes the first of `names` that is present.
+    /// Takes the first of `names` that is present, and returns its value.
     pub(super) fn one_of<T: Copy>(&mut self, names: &[(&str, T)]) -> Option<T> {
         names.iter().find(|(n, _)| self.take(n)).map(|(_, v)| *v)
     }
 
-    /// Takes all modifiers for which `f` holds.
+    /// Takes all modifiers for which `f` returns true.
     pub(super) fn drop_if(&mut self, f: impl Fn(&str) -> bool) {
         let hits: Vec<usize> = self.rest().filter(|(_, m)| f(m)).map(|(i, _)| i).collect();
         for i in hits {
@@ -63,7 +64,7 @@ impl<'a> Mods<'a> {
         }
     }
 
-    /// Takes the rounding of floating-point results.
+    /// Takes the rounding mode of floating-point results.
     pub(super) fn round(&mut self) -> Option<Round> {
         self.one_of(&[
             ("rn", Round::Rn),

@@ -21,7 +21,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 Ok(())
             }
             (to, Operand::Name("%is_explicit_cluster")) if ty == Type::Pred => {
-                // Always false, because a launch with clusters is refused.
+                // Always false, because a launch with clusters is rejected.
                 let (zero, d) = ((Class::W32, self.kernel.k32(0)), self.dest(to, ty)?);
                 self.push(Op::Cmp32(Cmp::Ne), &[d], &[zero, zero], 0);
                 Ok(())
@@ -50,14 +50,14 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Err("it is not a 128-bit register".into())
     }
 
-    /// Returns the type of one of `n` parts of a `ty`.
+    /// Returns the type of each of `n` parts of a `ty`.
     fn part_type(ty: Type, n: usize) -> Reason<Type> {
         Ok(match (ty.bits(), n) {
             (128, 2) => Type::B64,
             (128, 4) | (64, 2) => Type::B32,
             (64, 4) | (32, 2) => Type::B16,
             (32, 4) | (16, 2) => Type::B8,
-            (bits, n) => return Err(format!("{bits} bits have no {n} parts").into()),
+            (bits, n) => return Err(format!("{bits} bits cannot be split into {n} parts").into()),
         })
     }
 
@@ -96,7 +96,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Splits a 32-bit register into parts, through temporaries, since a part may be the register itself.
+    /// Splits a 32-bit register into parts. Uses temporaries, since a destination may be the
+    /// register itself.
     fn split32(&mut self, to: &[Operand<'a>], a: V, part: Type) -> Reason<()> {
         let mut parts = Vec::new();
         for n in 0..to.len() as u32 {
@@ -152,7 +153,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Joins parts in 32 bits, the first lowest.
+    /// Joins parts to 32 bits. The first part has the lowest bits.
     fn join(&mut self, parts: &[V], part: Type) -> V {
         let mut acc = parts[0];
         for (n, p) in parts.iter().enumerate().skip(1) {

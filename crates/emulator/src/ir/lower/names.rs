@@ -11,7 +11,7 @@ use crate::ptx::{Operand, Type, Var};
 /// A register operand: its file and number.
 pub(super) type V = (Class, u32);
 
-/// What a name refers to.
+/// The object that a name refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
     /// A real address in global or constant memory.
@@ -27,7 +27,7 @@ pub(super) enum Place {
     Function(usize),
 }
 
-/// A declared register, or several that share a prefix.
+/// A declared register, or several registers with a common prefix.
 pub(super) struct Range {
     ty: Type,
     vector: u32,
@@ -37,8 +37,8 @@ pub(super) struct Range {
 /// One scope, `{ … }`.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
-    /// Registers by name, and whether the name is a prefix. `a` and `a<2>` (which is `a0` and `a1`) are
-    /// different registers, and Triton's conversions from 8-bit floats declare both.
+    /// Registers by name, and whether the name is a prefix. `a` and `a<2>` (registers `a0` and
+    /// `a1`) are different declarations, and Triton's conversions from 8-bit floats contain both.
     pub(super) ranges: HashMap<(&'a str, bool), Range>,
     pub(super) known: HashMap<&'a str, (Type, u32)>,
     pub(super) places: HashMap<&'a str, Place>,
@@ -85,7 +85,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         (class, *counter - 1)
     }
 
-    /// Returns the register called `name` and its declared type. A 128-bit register is two of 64 bits.
+    /// Returns the register called `name` and its declared type. A 128-bit register consists of two
+    /// 64-bit registers.
     pub(super) fn register(&mut self, name: &'a str) -> Option<(Type, V)> {
         for i in (0..self.scopes.len()).rev() {
             if let Some((ty, number)) = self.scopes[i].known.get(name) {
@@ -104,7 +105,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         None
     }
 
-    /// Returns what `name` refers to, if it is not a register.
+    /// Returns the object that `name` refers to, if it is not a register.
     pub(super) fn place(&mut self, name: &'a str) -> Option<Place> {
         if let Some(place) = self.scopes.iter().rev().find_map(|s| s.places.get(name)) {
             return Some(*place);
@@ -118,7 +119,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.kernel.env.funcs.get(name).map(|f| Place::Function(*f))
     }
 
-    /// Finds a shared variable of module scope, and places it on its first use.
+    /// Finds a shared variable of module scope. Its first use in a kernel allocates it.
     pub(super) fn module_shared(&mut self, name: &'a str) -> Reason<Option<Place>> {
         let unit = self.kernel.env.unit;
         let Some(var) = unit.vars.iter().find(|v| v.name == name) else {
@@ -136,7 +137,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(Some(Place::Shared(at)))
     }
 
-    /// Returns a place of any kind, or an error with the name.
+    /// Returns the object that a name refers to. Fails if the name is not declared.
     pub(super) fn find_place(&mut self, name: &'a str) -> Reason<Place> {
         if let Some(p) = self.place(name) {
             return Ok(p);
@@ -147,7 +148,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Reserves room in the frame for a variable.
+    /// Reserves space in the frame for a variable.
     pub(super) fn place_frame(&mut self, var: &Var<'_>) -> Reason<Place> {
         let at = self.frame.next_multiple_of(var.align.max(4));
         let bytes = u32::try_from(var.bytes).unwrap_or(u32::MAX).max(1);
@@ -196,8 +197,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(low)
     }
 
-    /// Returns an operand as a value of type `ty`, which determines its register file and the bits of a
-    /// literal.
+    /// Returns an operand as a value of type `ty`. The type determines the register file and the
+    /// bits of a literal.
     pub(super) fn source(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<V> {
         let want = class(ty);
         let bits = match operand {
@@ -254,7 +255,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         })
     }
 
-    /// Returns a register to write to. For `_` it is a new register that is never read.
+    /// Returns a register to write to. For `_` this is a new register that is never read.
     pub(super) fn dest(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<V> {
         match operand {
             Operand::Name(name) => match self.register(name) {
@@ -282,7 +283,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "%ntid" => axis(Sreg::NtidX, Sreg::NtidY, Sreg::NtidZ),
             "%ctaid" => axis(Sreg::CtaidX, Sreg::CtaidY, Sreg::CtaidZ),
             "%nctaid" => axis(Sreg::NctaidX, Sreg::NctaidY, Sreg::NctaidZ),
-            // A grid without clusters is a grid of clusters with one block each.
+            // Without clusters, every block is a cluster of one block.
             "%cluster_ctaid" => axis(Sreg::Zero, Sreg::Zero, Sreg::Zero),
             "%cluster_nctaid" => axis(Sreg::One, Sreg::One, Sreg::One),
             "%clusterid" => axis(Sreg::CtaidX, Sreg::CtaidY, Sreg::CtaidZ),
@@ -335,14 +336,14 @@ fn plain_special(name: &str) -> Option<Sreg> {
         // Cooperative groups read the address of the grid's workspace here.
         "%envreg1" => Sreg::WorkspaceHigh,
         "%envreg2" => Sreg::WorkspaceLow,
-        // Registers of the driver, and performance counters that are not set up.
+        // Registers that the driver sets, and performance counters, which are not configured.
         _ if numbered(name, "%envreg", 32) => Sreg::Zero,
         _ if numbered(name.trim_end_matches("_64"), "%pm", 8) => Sreg::Zero,
         _ => return None,
     })
 }
 
-/// Whether `name` is `prefix` and a number below `count`.
+/// Returns whether `name` is `prefix` followed by a number below `count`.
 fn numbered(name: &str, prefix: &str, count: u32) -> bool {
     let number = name.strip_prefix(prefix).and_then(|digits| digits.parse::<u32>().ok());
     number.is_some_and(|number| number < count)
@@ -357,7 +358,7 @@ fn same_file(name: &str, v: V, want: Class) -> Reason<V> {
         Class::W32 => "32 bits or less",
         Class::W64 => "64 bits",
     };
-    Err(format!("`{name}` has {}, but {} are needed", bits(v.0), bits(want)).into())
+    Err(format!("`{name}` holds {}, but {} are needed", bits(v.0), bits(want)).into())
 }
 
 impl Scope<'_> {

@@ -1,12 +1,12 @@
-//! The reason for which code cannot be lowered.
+//! The reason why code cannot be lowered.
 
-/// A reason, and whether the PTX or the emulator causes it.
+/// A reason, and whether the PTX or the emulator is its cause.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// Description for people.
+    /// Description in plain language.
     pub(crate) text: String,
-    /// Whether a GPU accepts the PTX but the emulator does not support it. Otherwise no device accepts
-    /// it.
+    /// Whether GPUs accept the PTX but the emulator does not support it. Otherwise no device
+    /// accepts it.
     pub(crate) gap: bool,
 }
 
@@ -22,7 +22,7 @@ impl From<&str> for Problem {
     }
 }
 
-/// Returns the problem of PTX which a GPU accepts and the emulator does not support.
+/// Returns the problem of PTX that GPUs accept but the emulator does not support.
 pub(super) fn gap(text: impl Into<String>) -> Problem {
     Problem { text: text.into(), gap: true }
 }

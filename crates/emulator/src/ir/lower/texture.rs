@@ -8,7 +8,7 @@ use super::{Reason, gap};
 use crate::ir::{Beyond, Class, Op, Surf, Tex};
 use crate::ptx::{Instr, Operand, Type};
 
-/// Names of geometries with the number of coordinates, and whether a layer comes before these.
+/// Names of geometries, with the number of coordinates and whether a layer precedes them.
 const GEOMETRIES: [(&str, (u8, bool)); 5] = [
     ("1d", (1, false)),
     ("2d", (2, false)),
@@ -17,16 +17,17 @@ const GEOMETRIES: [(&str, (u8, bool)); 5] = [
     ("a2d", (2, true)),
 ];
 
-/// Most bytes of a load from a surface or a store to it.
+/// Maximum size of a load from or a store to a surface, bytes.
 const MAX_SURFACE_BYTES: u32 = 16;
 
 impl<'a> Lower<'_, '_, '_, 'a> {
     /// Lowers `tex` with a texture object.
     pub(super) fn texture(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         let Some((dims, layered)) = m.one_of(&GEOMETRIES) else {
-            return Err(gap("textures of cubes and of samples are not supported by the emulator"));
+            return Err(gap("cube and multisample textures are not supported by the emulator"));
         };
-        // A texture has the base level alone, at which each of these reads: as on a device, a level is clamped.
+        // A texture has only the base level. All of these forms read it: as on a GPU, the level is
+        // clamped.
         let more = match (m.take("level"), m.take("grad"), m.take("base")) {
             (true, ..) => 1,
             (_, true, _) => 2,
@@ -38,7 +39,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let (result, coordinate) = (m.ty()?, m.ty()?);
         let is_result = matches!(result, Type::F32 | Type::S32 | Type::U32);
         if !is_result || !matches!(coordinate, Type::F32 | Type::S32) {
-            return Err(gap("this type of a texture is not supported by the emulator"));
+            return Err(gap("textures of this type are not supported by the emulator"));
         }
         self.operands(i, 2 + more)?;
         for operand in &i.operands[2..] {
@@ -54,7 +55,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let channel = m.one_of(&channels).ok_or("it needs a channel: `.r`, `.g`, `.b` or `.a`")?;
         if m.one_of(&GEOMETRIES) != Some((2, false)) {
             return Err(gap(
-                "reads of four neighbours of layers and of cubes are not supported by the emulator",
+                "gathers from layered and cube textures are not supported by the emulator",
             ));
         }
         if !m.take("v4") {
@@ -63,11 +64,11 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let (result, coordinate) = (m.ty()?, m.ty()?);
         let is_result = matches!(result, Type::F32 | Type::S32 | Type::U32);
         if !is_result || coordinate != Type::F32 {
-            return Err(gap("this type of a texture is not supported by the emulator"));
+            return Err(gap("textures of this type are not supported by the emulator"));
         }
         if i.operands.len() > 2 {
             return Err(gap(
-                "offsets of reads of four neighbours of a texture are not supported by the emulator",
+                "offsets of texture gathers are not supported by the emulator",
             ));
         }
         self.operands(i, 2)?;
@@ -75,7 +76,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.sample(i, tex, (result, coordinate))
     }
 
-    /// Adds a read with four results: those of the first operand, at the texel of the second.
+    /// Emits a read with four results. The first operand holds the results, the second the texel.
     fn sample(
         &mut self,
         i: &Instr<'a>,
@@ -83,7 +84,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         (result, coordinate): (Type, Type),
     ) -> Reason<()> {
         let Operand::Vector(results) = self.arg(i, 0)? else {
-            return Err("the results are no vector".into());
+            return Err("the results are not a vector".into());
         };
         if results.len() != 4 {
             return Err(format!("{} results instead of 4", results.len()).into());
@@ -127,10 +128,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let count = Self::vector(m);
         let ty = m.ty()?;
         let beyond = [("trap", Beyond::Trap), ("clamp", Beyond::Clamp), ("zero", Beyond::Zero)];
-        let beyond = m.one_of(&beyond).ok_or("it needs one of `.trap`, `.clamp` and `.zero`")?;
+        let beyond = m.one_of(&beyond).ok_or("it needs `.trap`, `.clamp` or `.zero`")?;
         let is_plain = matches!(ty, Type::B8 | Type::B16 | Type::B32 | Type::B64);
         if !is_plain || ty.bytes() * count as u32 > MAX_SURFACE_BYTES {
-            return Err("no surface has data of this type".into());
+            return Err("surfaces do not support data of this type".into());
         }
         self.operands(i, 2)?;
         let (texel, data) = if is_store { (0, 1) } else { (1, 0) };
@@ -144,7 +145,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Returns the object of an operand, and the layer, if any, with the coordinates.
+    /// Returns the object of an operand, and its coordinates, preceded by the layer if there is
+    /// one.
     fn texel(
         &mut self,
         operand: &Operand<'a>,
@@ -152,7 +154,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         ty: Type,
     ) -> Reason<(V, Vec<V>)> {
         let Operand::Texel { object, coordinates } = operand else {
-            return Err("the operand is no texture or surface with coordinates".into());
+            return Err("the operand is not a texture or surface with coordinates".into());
         };
         let count = usize::from(dims) + usize::from(layered);
         if coordinates.len() < count {
@@ -167,7 +169,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok((object, all))
     }
 
-    /// Adds the coordinates and the data to the last instruction.
+    /// Adds the coordinates and the data to the most recent instruction.
     fn texel_lists(&mut self, coordinates: &[V], data: &[V], is_result: bool) {
         let coordinates = self.list(coordinates, false);
         let data = self.list(data, is_result);

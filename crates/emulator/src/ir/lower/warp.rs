@@ -8,8 +8,8 @@ use crate::ir::{Class, Op, Redux, Shfl, Vote};
 use crate::ptx::{Instr, Operand, Type};
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Returns the destinations of `d` or `d|p`. Without `p`, the second is a register that is never
-    /// read.
+    /// Returns the destinations of `d` or `d|p`. Without `p`, the second is a register that is
+    /// never read.
     fn dest_pair(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<[V; 2]> {
         match operand {
             Operand::Pair(d, p) => {
@@ -42,7 +42,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Returns operand `n`, or the mask of active lanes for old forms without that operand.
+    /// Returns operand `n`, or the mask of active lanes for older forms without that operand.
     fn member_mask(&mut self, i: &Instr<'a>, n: usize, sync: bool) -> Reason<V> {
         if sync {
             return self.source(self.arg(i, n)?, Type::B32);
@@ -109,7 +109,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("min" | "max", Type::F32) => {
                 return Err(gap("`redux` of floating-point numbers is not supported"));
             }
-            _ => return Err("this `redux` is not for this type".into()),
+            _ => return Err("this `redux` is not defined for this type".into()),
         };
         self.operands(i, 3)?;
         let a = self.source(self.arg(i, 1)?, ty)?;
