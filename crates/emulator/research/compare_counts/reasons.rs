@@ -6,8 +6,8 @@ pub type Difference = (&'static str, &'static str, &'static str, u64, u64);
 /// Reasons, each with the differences that it explains.
 pub const REASONS: &[(&str, &[Difference])] = &[
     (
-        "A constant is put into a register by `HFMA2.MMA R, -RZ, RZ, …`, which the counter \
-         takes for arithmetic.",
+        "The compiler loads a constant into a register with `HFMA2.MMA R, -RZ, RZ, …`, which \
+         the counter counts as arithmetic.",
         &[
             ("saxpy", "f16", "hfma", 0, 250_003),
             ("matmul_naive", "f16", "hfma", 0, 24_000),
@@ -33,8 +33,8 @@ pub const REASONS: &[(&str, &[Difference])] = &[
         ],
     ),
     (
-        "Of the last step of a sum over a warp only lane 0 needs the result. `ptxas` moves \
-         the addition after the branch that only this lane takes: 31 additions less for each \
+        "Only lane 0 needs the result of the last step of a sum over a warp. `ptxas` moves \
+         the addition after the branch that only this lane takes: 31 fewer additions for each \
          such sum (in `reduce_sum` 0.6 % of all).",
         &[
             ("reduce_sum", "f32", "fadd", 1_368_643, 1_360_707),

@@ -254,7 +254,7 @@ impl Driver {
             loop {
                 match (api.query)(none) {
                     NOT_READY if begin.elapsed() > LIMIT => {
-                        return Err(format!("it runs for more than {} s", LIMIT.as_secs()));
+                        return Err(format!("the kernel runs for more than {} s", LIMIT.as_secs()));
                     }
                     NOT_READY => std::thread::yield_now(),
                     code => break self.must("the kernel", code)?,

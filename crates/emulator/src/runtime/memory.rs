@@ -25,7 +25,7 @@ const ELEMENT: c_uint = 4;
 pub struct Pitched {
     /// First address.
     pub at: Address,
-    /// Bytes from one row to the next.
+    /// Distance between rows, bytes.
     pub pitch: usize,
     /// Bytes per row.
     pub width: usize,

@@ -20,8 +20,8 @@ use crate::driver::state::registry::{fresh, registry};
 pub struct Unit {
     /// Address of the compiler's wrapper.
     wrapper: usize,
-    /// Handle of the driver's library, which is known before the library exists. `loaded` is set once the
-    /// library is needed.
+    /// Handle of the driver's library. The handle exists before the library does. `loaded` is set
+    /// once the library is needed.
     library: Handle,
     loaded: OnceLock<Res>,
     /// The module that contains the managed variables in use.
