@@ -73,7 +73,8 @@ pub fn surprises(cells: &[Cell]) -> Vec<String> {
                     && cell.reason == Some(reason)
             };
             if !cells.iter().any(found) {
-                let stale = format!("emulator {ours}, ncu {theirs}: has a reason, but does not occur");
+                let stale =
+                    format!("emulator {ours}, ncu {theirs}: has a reason, but does not occur");
                 out.push(format!("{label}: {group}, {name}: {stale}"));
             }
         }

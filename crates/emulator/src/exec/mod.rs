@@ -36,11 +36,16 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
         return Err(format!("{name}: a block of {x} × {y} × {z} threads is not possible"));
     }
     if threads > f.max_threads().into() {
-        return Err(format!("{name}: {threads} threads per block; it is compiled for at most {}", f.max_threads()));
+        return Err(format!(
+            "{name}: {threads} threads per block; it is compiled for at most {}",
+            f.max_threads()
+        ));
     }
     let shared = u64::from(f.static_shared_bytes()) + u64::from(cfg.dynamic_shared_bytes);
     if shared > MAX_SHARED {
-        return Err(format!("{name}: {shared} bytes of shared memory; the maximum is {MAX_SHARED}"));
+        return Err(format!(
+            "{name}: {shared} bytes of shared memory; the maximum is {MAX_SHARED}"
+        ));
     }
     if params.len() < f.param_bytes() {
         let (have, want) = (params.len(), f.param_bytes());

@@ -42,7 +42,10 @@ pub unsafe fn ptx_at(wrapper: *const c_void, sm: u32) -> Result<String, String> 
     // SAFETY: it is not null, so it is a wrapper by this function's contract.
     let wrapper = unsafe { wrapper.cast::<Wrapper>().read_unaligned() };
     if wrapper.magic != WRAPPER {
-        return Err(format!("the fat binary begins with {:#010x}, which is not the magic number of a wrapper", wrapper.magic));
+        return Err(format!(
+            "the fat binary begins with {:#010x}, which is not the magic number of a wrapper",
+            wrapper.magic
+        ));
     }
     if wrapper.version == RELOCATABLE {
         return Err("the program has relocatable device code, which the emulator cannot link: \

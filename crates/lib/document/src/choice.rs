@@ -10,7 +10,7 @@ use crate::document::{Document, DocumentFormat, Value};
 use crate::read::{Reader, mismatch};
 use crate::{DocumentError, PathSegment};
 
-/// A variant of an enum with its content.
+/// A variant of an enum, with its content.
 pub(crate) struct Choice<'de> {
     variant: Document<'de>,
     content: Option<Document<'de>>,
@@ -29,8 +29,8 @@ pub(crate) fn choice(reader: Reader<'_>) -> Result<Choice<'_>, DocumentError> {
         Value::Text(_) | Value::Bytes(_) | Value::Scalar(_) => {
             Ok(Choice { variant: Document { value, place }, content: None, format })
         }
-        // A number is not a variant, since its meaning would depend on the order of the variants in
-        // the program.
+        // A number is not accepted as a variant: its meaning would depend on the order of the
+        // variants in the program.
         other => Err(mismatch(&other, &"string or map")),
     }
 }
@@ -49,7 +49,7 @@ impl<'de> EnumAccess<'de> for Choice<'de> {
     }
 }
 
-/// Content of a variant.
+/// The content of a variant.
 pub(crate) struct Held<'de> {
     name: Option<Cow<'de, str>>,
     content: Option<Document<'de>>,

@@ -1,4 +1,4 @@
-//! Tree of the values of a document. The main type is [`Document`].
+//! The tree of values of a document. The main type is [`Document`].
 
 use std::borrow::Cow;
 
@@ -8,34 +8,34 @@ use serde_json::Value as Json;
 use crate::DocumentError;
 use crate::read::Reader;
 
-/// Format of the input, which determines how types are read from the tree.
+/// The format of the input, which determines how types are read from the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentFormat {
-    /// JSON: a key that is a number is written as text.
+    /// JSON. A numeric key is written as text.
     Json,
-    /// YAML: a scalar without a tag takes the requested type.
+    /// YAML. A scalar without a tag takes the requested type.
     Yaml,
-    /// MessagePack: types with a text form and a compact form use the compact one.
+    /// MessagePack. Types that have both a text form and a compact form use the compact one.
     MsgPack,
 }
 
-/// Line and column, from 1.
+/// A line and a column, numbered from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineColumn {
-    /// Line in the text.
+    /// The line in the text.
     pub line: u32,
-    /// Character in the line.
+    /// The character in the line.
     pub column: u32,
 }
 
-/// A value of a document, with all values inside it.
+/// A value of a document, including all values inside it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document<'de> {
     pub(crate) value: Value<'de>,
     pub(crate) place: Option<LineColumn>,
 }
 
-/// Content of a [`Document`].
+/// The content of a [`Document`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value<'de> {
     Null,
@@ -46,20 +46,20 @@ pub(crate) enum Value<'de> {
     Text(Cow<'de, str>),
     Bytes(Cow<'de, [u8]>),
     List(Vec<Document<'de>>),
-    /// Entries in the order of the document; a key may occur twice.
+    /// The entries in document order. A key may occur more than once.
     Map(Vec<(Document<'de>, Document<'de>)>),
     /// A YAML scalar that is not text.
     Scalar(Box<Scalar<'de>>),
 }
 
-/// A YAML scalar, which a type may also read as text.
+/// A YAML scalar, which may also be read as text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scalar<'de> {
-    /// Value for types that do not request text.
+    /// The value for types that do not request text.
     pub(crate) value: Value<'de>,
-    /// Text in the document.
+    /// The text in the document.
     pub(crate) text: &'de str,
-    /// Offsets of the first byte and of the byte after the last in the document.
+    /// The offset of the first byte in the document, and the offset after the last byte.
     pub(crate) span: (usize, usize),
 }
 
@@ -94,7 +94,7 @@ impl From<Json> for Document<'_> {
             Json::Number(number) => match (number.as_u64(), number.as_i64()) {
                 (Some(value), _) => Value::Unsigned(value),
                 (_, Some(value)) => Value::Signed(value),
-                // Without arbitrary precision, a number of serde_json is a u64, an i64 or an f64.
+                // Without arbitrary precision, a serde_json number is a u64, an i64 or an f64.
                 _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(text) => Value::Text(Cow::Owned(text)),

@@ -34,27 +34,27 @@ impl<'de> Document<'de> {
         matches!(self.value, Value::Map(_))
     }
 
-    /// Returns the names of a map's entries that are text.
+    /// Returns the names of a map's entries whose names are text.
     pub fn names(&self) -> Vec<String> {
         let Value::Map(entries) = &self.value else { return Vec::new() };
         entries.iter().filter_map(|(name, _)| name.text()).map(Cow::into_owned).collect()
     }
 
-    /// Returns the value of a map's first entry with this name, unless it is null.
+    /// Returns the value of the first entry of a map with this name, unless the value is null.
     pub fn entry(&self, name: &str) -> Option<&Document<'de>> {
         let Value::Map(entries) = &self.value else { return None };
         let found = entries.iter().find(|(key, _)| is_named(key, name));
         found.map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    /// As [`Self::entry`], to change the value.
+    /// Like [`Self::entry`], but returns a mutable reference.
     pub fn entry_mut(&mut self, name: &str) -> Option<&mut Document<'de>> {
         let Value::Map(entries) = &mut self.value else { return None };
         let found = entries.iter_mut().find(|(key, _)| is_named(key, name));
         found.map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    /// Removes all entries with this name from a map; returns the value of the first.
+    /// Removes all entries with this name from a map and returns the value of the first.
     pub fn remove(&mut self, name: &str) -> Option<Document<'de>> {
         let Value::Map(entries) = &mut self.value else { return None };
         let mut removed = entries.extract_if(.., |(key, _)| is_named(key, name));
@@ -63,7 +63,7 @@ impl<'de> Document<'de> {
         first
     }
 
-    /// Adds an entry to a map, in place of nulls with this name.
+    /// Adds an entry to a map. Null entries with the same name are removed.
     pub fn insert(&mut self, name: &'static str, value: impl Into<Document<'de>>) {
         if let Value::Map(entries) = &mut self.value {
             entries.retain(|(key, value)| !is_named(key, name) || !value.is_null());
@@ -71,7 +71,7 @@ impl<'de> Document<'de> {
         }
     }
 
-    /// Returns the elements of a list.
+    /// Returns the elements of a list, or nothing for other values.
     pub fn elements_mut(&mut self) -> &mut [Document<'de>] {
         match &mut self.value {
             Value::List(elements) => elements,
@@ -79,7 +79,8 @@ impl<'de> Document<'de> {
         }
     }
 
-    /// Removes the elements of a list for which `is_removed` holds. Returns their indices.
+    /// Removes the elements of a list for which `is_removed` returns true, and returns their
+    /// indices.
     pub fn remove_elements(
         &mut self,
         mut is_removed: impl FnMut(&Document<'de>) -> bool,
@@ -97,7 +98,8 @@ impl<'de> Document<'de> {
         removed
     }
 
-    /// Replaces a text that is a number, and a whole number that is written as a fraction such as `5.0`.
+    /// Converts text that contains a number to that number, and a whole number written as a
+    /// fraction, such as `5.0`, to an integer.
     pub fn settle_number(&mut self) {
         const EXACT: f64 = (1u64 << 53) as f64;
         let number = match &self.value {

@@ -1,4 +1,4 @@
-//! Errors with the path to the invalid value. The main type is [`DocumentError`].
+//! Errors that contain the path to the invalid value. The main type is [`DocumentError`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,14 @@ use serde::de::{self, Unexpected};
 
 use crate::LineColumn;
 
-/// One step from a value to a value inside it.
+/// A step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathSegment {
-    /// Value of a field, or content of an enum variant.
+    /// The value of a field, or the content of an enum variant.
     Field(String),
-    /// Element of a list, from 0.
+    /// An element of a list, numbered from 0.
     Element(usize),
-    /// Field whose name is not text.
+    /// A field whose name is not text.
     Unnamed,
 }
 
@@ -25,20 +25,20 @@ impl PathSegment {
     }
 }
 
-/// Error for a value that does not match a type.
+/// An error about a value that does not match a type.
 #[derive(Debug)]
 pub struct DocumentError(Box<Content>);
 
 #[derive(Debug)]
 struct Content {
     message: String,
-    /// Steps of the path, the innermost first.
+    /// The steps of the path, innermost first.
     path: Vec<PathSegment>,
     place: Option<LineColumn>,
 }
 
 impl DocumentError {
-    /// Creates the error of the value at this path, outermost step first.
+    /// Creates an error about the value at this path, which starts with the outermost step.
     pub fn at_path(message: impl fmt::Display, path: &[PathSegment]) -> Self {
         Self::new(message).with_path(path.iter().rev().cloned().collect())
     }
@@ -52,19 +52,20 @@ impl DocumentError {
         self
     }
 
-    /// Adds a step to the path, from the value around.
+    /// Adds the step from the enclosing value to the path.
     pub(crate) fn under(mut self, segment: PathSegment) -> Self {
         self.0.path.push(segment);
         self
     }
 
-    /// Adds a location unless the error has one.
+    /// Adds a location unless the error already has one.
     pub(crate) fn at(mut self, place: Option<LineColumn>) -> Self {
         self.0.place = self.0.place.or(place);
         self
     }
 
-    /// Returns the expected and the found value, without path and location.
+    /// Returns a description of the expected and the found value, without the path and the
+    /// location.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -117,7 +118,7 @@ impl de::Error for DocumentError {
     }
 }
 
-/// Describes an expected value in terms of documents, and not by the name of a Rust type.
+/// Describes an expected value in terms of documents instead of Rust types.
 fn wanted(expected: &dyn de::Expected) -> String {
     let text = expected.to_string();
     let words = match text.as_str() {
@@ -139,22 +140,22 @@ fn wanted(expected: &dyn de::Expected) -> String {
     words.to_owned()
 }
 
-/// A found value, described in terms of documents.
+/// A value that was found, described in terms of documents.
 struct Found<'a>(Unexpected<'a>);
 
 impl fmt::Display for Found<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Unexpected::Unit => f.write_str("null"),
-            // Without an exponent the number may have 300 digits.
+            // Without an exponent, the number could have 300 digits.
             Unexpected::Float(value) => write!(f, "floating point `{value:?}`"),
             other => other.fmt(f),
         }
     }
 }
 
-/// Formats a path in the notation of JavaScript, e.g. `kernel.io.args[0].tensor_spec`. The path of
-/// the whole document is empty.
+/// Formats a path in JavaScript notation, e.g. `kernel.io.args[0].tensor_spec`. The path of the
+/// whole document is empty.
 pub fn path_text(path: &[PathSegment]) -> String {
     let mut text = String::new();
     for segment in path {

@@ -1,13 +1,13 @@
 //! Reads typed values from JSON, YAML and MessagePack through a common tree.
 //!
-//! The parser of each format fills a [`Document`], and one deserialiser reads every type from the
-//! tree. The compiler therefore generates the code that reads a type once, not once per format;
-//! that code used to be two fifths of the program. A tree borrows long texts from the input. It
-//! takes some 50 bytes per value, so callers bound the number of values.
+//! The parser of each format builds a [`Document`], and a single deserialiser reads every type from
+//! this tree. The compiler therefore generates the code that reads a type once, rather than once
+//! per format. That code used to make up two fifths of the program. The tree borrows long texts
+//! from the input. It uses about 50 bytes per value, so callers limit the number of values.
 //!
-//! - [`Document::parse`] fills a tree, or returns the error of the parser with its path
-//! - [`Document::read`] returns a typed value, or an error with its path
-//! - [`from_json`] and [`from_msgpack`] do both, for documents that the program itself wrote
+//! - [`Document::parse`] builds a tree, or returns the parser's error and its path
+//! - [`Document::read`] returns a typed value, or an error and its path
+//! - [`from_json`] and [`from_msgpack`] do both, for documents that the program wrote itself
 
 #![forbid(unsafe_code)]
 
@@ -26,8 +26,8 @@ pub use error::{DocumentError, PathSegment, path_text};
 pub use parse::Unparsed;
 pub use yaml::MAX_YAML_DEPTH;
 
-/// Deepest nesting of MessagePack that fits the stack of a thread. A value from a JSON request has
-/// at most 128 levels.
+/// The deepest nesting of MessagePack for which the stack of a thread is large enough. A value from
+/// a JSON request has at most 128 levels.
 const MAX_MSGPACK_DEPTH: usize = 384;
 
 /// Reads a typed value from JSON.
@@ -38,10 +38,11 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DocumentError> 
     json(bytes, u64::MAX)?.read(DocumentFormat::Json)
 }
 
-/// Reads like [`from_json`], but at most `max_values` values, for input of another program.
+/// Like [`from_json`], but accepts at most `max_values` values. It is for input from other
+/// programs.
 ///
 /// # Errors
-/// As [`from_json`], or there are more values.
+/// The errors of [`from_json`], or too many values.
 pub fn from_json_within<T: DeserializeOwned>(
     max_values: u64,
     bytes: &[u8],
@@ -65,10 +66,11 @@ pub fn from_msgpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DocumentErro
     msgpack(bytes, u64::MAX)?.read(DocumentFormat::MsgPack)
 }
 
-/// Reads like [`from_msgpack`], but at most `max_values` values, for input of another process.
+/// Like [`from_msgpack`], but accepts at most `max_values` values. It is for input from other
+/// processes.
 ///
 /// # Errors
-/// As [`from_msgpack`], or there are more values.
+/// The errors of [`from_msgpack`], or too many values.
 pub fn from_msgpack_within<T: DeserializeOwned>(
     max_values: u64,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Construction of a tree by the parser of a format.
+//! Builds a tree with the parser of a format.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -10,15 +10,15 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use crate::document::{Document, Value};
 use crate::{DocumentError, PathSegment};
 
-/// Most values for which memory is reserved before they are read.
+/// The maximum number of values for which memory is reserved before they are read.
 const RESERVED: usize = 1024;
 
-/// Error of a parser with its path.
+/// An error of a parser, with its path.
 #[derive(Debug)]
 pub struct Unparsed<E> {
-    /// Error of the parser.
+    /// The parser's error.
     pub error: E,
-    /// Steps from the whole document to the position of the error.
+    /// The steps from the whole document to the position of the error.
     pub path: Vec<PathSegment>,
 }
 
@@ -29,14 +29,14 @@ impl<E: fmt::Display> Unparsed<E> {
 }
 
 thread_local! {
-    /// Steps to the value that could not be parsed, innermost first. They are in a variable, since
-    /// a parser passes only its own error type from a value to the one around it.
+    /// The steps to the value that could not be parsed, innermost first. They are in a variable
+    /// because a parser passes only its own error type from a value to the enclosing value.
     static PATH: RefCell<Vec<PathSegment>> = const { RefCell::new(Vec::new()) };
-    /// Number of values that the tree may still have.
+    /// The number of values that the tree may still receive.
     static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Runs a parser for at most `max_values` values, and adds the path to its error.
+/// Runs a parser that accepts at most `max_values` values, and adds the path to its error.
 pub(crate) fn with_path<T, E>(
     max_values: u64,
     parse: impl FnOnce() -> Result<T, E>,
@@ -59,15 +59,16 @@ impl<'de> Document<'de> {
     /// Parses a document with the parser of a format.
     ///
     /// # Errors
-    /// Errors of the parser, with the path to the value.
+    /// The parser's error, with the path to the value.
     pub fn parse<D: Deserializer<'de>>(parser: D) -> Result<Self, Box<Unparsed<D::Error>>> {
         Self::parse_within(u64::MAX, parser)
     }
 
-    /// Parses like [`Document::parse`], but at most `max_values` values, for untrusted input.
+    /// Like [`Document::parse`], but accepts at most `max_values` values. It is for untrusted
+    /// input.
     ///
     /// # Errors
-    /// Errors of the parser, with the path to the value; or there are more values.
+    /// The parser's error, with the path to the value, or too many values.
     pub fn parse_within<D: Deserializer<'de>>(
         max_values: u64,
         parser: D,
@@ -84,7 +85,7 @@ impl<'de> Deserialize<'de> for Document<'de> {
     }
 }
 
-/// Visitor that builds a value from children of type `C`.
+/// A visitor that builds a value from children of type `C`.
 pub(crate) struct Builder<C>(pub(crate) PhantomData<C>);
 
 impl<'de, C: Deserialize<'de> + Into<Document<'de>>> Visitor<'de> for Builder<C> {

@@ -1,6 +1,6 @@
-//! Deserialiser that reads a type from a tree. The main type is [`Reader`].
+//! The deserialiser that reads a type from a tree. The main type is [`Reader`].
 //!
-//! Large types are compiled for this deserialiser only, so its methods pass as little as possible
+//! Large types are compiled only for this deserialiser, so its methods pass as little as possible
 //! to generic code.
 
 use std::borrow::Cow;
@@ -14,12 +14,12 @@ use crate::choice::choice;
 use crate::document::{Document, DocumentFormat, LineColumn, Value};
 use crate::{DocumentError, PathSegment};
 
-/// Tree from which a type is read.
+/// The tree from which a type is read.
 pub(crate) struct Reader<'de> {
     pub(crate) value: Value<'de>,
     pub(crate) place: Option<LineColumn>,
     pub(crate) format: DocumentFormat,
-    /// Whether the tree is the key of a field. A numeric key is text in JSON.
+    /// Whether the tree is the key of a field. In JSON, a numeric key is text.
     key: bool,
 }
 
@@ -52,7 +52,7 @@ impl<'de> Reader<'de> {
     }
 
     /// Returns the value for a type that requests a number or a boolean. Text is parsed if the
-    /// format has no other form for such a value, or does not distinguish them.
+    /// format can write such a value only as text, or does not distinguish the two.
     fn into_number(self, parse: fn(&str) -> Option<Value<'de>>) -> Value<'de> {
         let lenient =
             self.format == DocumentFormat::Yaml || self.key && self.format == DocumentFormat::Json;
@@ -81,14 +81,14 @@ fn real(text: &str) -> Option<Value<'static>> {
         ".inf" | "+.inf" => Some(f64::INFINITY),
         "-.inf" => Some(f64::NEG_INFINITY),
         ".nan" => Some(f64::NAN),
-        // Rust's names of non-finite numbers are not numbers in YAML.
+        // Rust's names for non-finite numbers are not numbers in YAML.
         _ if text.contains(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')) => None,
         _ => text.parse().ok(),
     }
     .map(Value::Float)
 }
 
-/// Returns the YAML form of a number that is not finite.
+/// Returns the YAML notation of a non-finite number.
 fn non_finite(value: f64) -> &'static str {
     match value {
         f64::INFINITY => ".inf",
@@ -191,7 +191,7 @@ fn visit_map<'de, V: Visitor<'de>>(
     }
 }
 
-/// Defines methods that differ only in their name.
+/// Defines methods that differ only in their names.
 macro_rules! as_numbers {
     ($($method:ident)*) => {
         $(
@@ -212,7 +212,8 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let (place, format) = (self.place, self.format);
         match if self.key { self.into_text() } else { self.inferred() } {
-            // JSON has no such numbers, and types that accept any value accept what JSON has.
+            // JSON has no such numbers, and types that accept any value accept only what JSON can
+            // express.
             Value::Float(value) if format == DocumentFormat::Yaml && !value.is_finite() => {
                 visitor.visit_str(non_finite(value))
             }
@@ -333,7 +334,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         let (place, format) = (self.place, self.format);
         match self.inferred() {
             Value::List(list) => visit_list(list, format, visitor),
-            // A YAML field without a value is an empty list.
+            // A YAML field without a value is read as an empty list.
             Value::Null if format == DocumentFormat::Yaml => {
                 visit_list(Vec::new(), format, visitor)
             }
@@ -450,7 +451,7 @@ impl<'de> SeqAccess<'de> for &mut Elements<'de> {
 /// The fields of a map.
 struct Fields<'de> {
     map: vec::IntoIter<(Document<'de>, Document<'de>)>,
-    /// Value of the last key, with the text of that key.
+    /// The value that belongs to the last key, with the text of that key.
     value: Option<(Option<Cow<'de, str>>, Document<'de>)>,
     format: DocumentFormat,
 }
@@ -472,7 +473,7 @@ impl<'de> MapAccess<'de> for &mut Fields<'de> {
         seed: V,
     ) -> Result<V::Value, DocumentError> {
         let Some((name, value)) = self.value.take() else {
-            return Err(DocumentError::new("the value of a field is read before its name"));
+            return Err(DocumentError::new("the value of a field was read before its name"));
         };
         seed.deserialize(Reader::new(value, self.format))
             .map_err(|error| error.under(PathSegment::named(name)))

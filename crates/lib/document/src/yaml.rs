@@ -1,4 +1,4 @@
-//! Construction of a tree from YAML, whose parser reports the location of each value.
+//! Builds a tree from YAML, whose parser reports the location of each value.
 
 use std::marker::PhantomData;
 
@@ -8,29 +8,29 @@ use serde_saphyr::{Error, Location, NonFiniteFloatPolicy, Options, Spanned};
 use crate::document::{Document, LineColumn, Scalar, Value};
 use crate::parse::{Builder, Unparsed, with_path};
 
-/// Deepest nesting that fits the stack.
+/// The deepest nesting for which the stack is large enough.
 pub const MAX_YAML_DEPTH: usize = 64;
 
-/// Stack for that depth, with a margin: 64 levels take some 3 MB without optimisation.
+/// The stack size for that depth, with a margin. 64 levels use about 3 MB in unoptimised code.
 const STACK_BYTES: usize = 16 << 20;
 
 impl<'de> Document<'de> {
-    /// Parses YAML text of at most [`MAX_YAML_DEPTH`] levels, which the options must enforce.
-    /// Numbers that are not finite are accepted, whatever the options say.
+    /// Parses YAML text of at most [`MAX_YAML_DEPTH`] levels, a limit that the options must set.
+    /// Non-finite numbers are accepted regardless of the options.
     ///
     /// # Errors
-    /// Errors of the parser, with the path to the value.
+    /// The parser's error, with the path to the value.
     ///
     /// # Panics
-    /// The system has no thread left.
+    /// The system cannot start a thread.
     pub fn parse_yaml(
         text: &'de str,
         options: impl FnOnce() -> Options + Send,
     ) -> Result<Self, Box<Unparsed<Error>>> {
-        // A level takes some 20 nested calls of the parser, too many for the stack of a caller.
+        // Each level takes about 20 nested calls of the parser, too many for the caller's stack.
         let parse = || {
             let mut options = options();
-            // Text may look like a number that is too large, e.g. the hash `7e12345`.
+            // Text may look like an excessively large number, e.g. the hash `7e12345`.
             options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
             let parsed = with_path(u64::MAX, || {
                 serde_saphyr::with_deserializer_from_str_with_options(text, options, |parser| {
@@ -100,7 +100,7 @@ fn bytes_of(location: &Location) -> (usize, usize) {
     (start, start.saturating_add(number(span.byte_len())))
 }
 
-/// Adds the text of each scalar that is not text, since a type may request it.
+/// Adds the text of each scalar that is not text, because a type may request it.
 fn add_texts<'de>(node: &mut Document<'de>, text: &'de str) {
     match &mut node.value {
         Value::Scalar(scalar) => {

@@ -1,8 +1,8 @@
-//! Directories and files that only this user may access, whatever the umask.
+//! Directories and files that only the current user may access, regardless of the umask.
 //!
-//! The data directory contains requests of other people, their results and, in the compile cache,
-//! code that runs without being compiled again. A user with write access could plant code there; a
-//! user with read access could read the kernels of others.
+//! The data directory contains other people's requests, their results and, in the compile cache,
+//! code that runs without being compiled again. A user with write access could insert code, and a
+//! user with read access could read other users' kernels.
 
 #![forbid(unsafe_code)]
 
@@ -16,17 +16,17 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Mode of a private directory.
+/// The mode of a private directory.
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// Mode of a private file.
+/// The mode of a private file.
 const FILE_MODE: u32 = 0o600;
 
-/// Mode bits that grant access to other users, and those of them that grant write access.
+/// The mode bits that grant any access to other users, and those that grant write access.
 const OPEN: u32 = 0o077;
 const WRITABLE: u32 = 0o022;
 
-/// Entries that a file system creates by itself.
+/// Entries that a file system creates itself.
 const NOBODYS: [&str; 1] = ["lost+found"];
 
 /// Reasons why a directory or file cannot be private.
@@ -35,28 +35,28 @@ pub enum PrivateError {
     /// A system call failed.
     #[error("could not {operation} {}", path.display())]
     System {
-        /// Attempted operation.
+        /// The attempted operation.
         operation: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// It belongs to another user, who could change its content.
+    /// The path belongs to another user, who could change its content.
     #[error(
-        "{} belongs to user {owner}, and this program runs as user {user}: who owns it can change what \
-         is in it; name another directory, or give this one over (`chown -R {user}`)",
+        "{} belongs to user {owner}, but this program runs as user {user}: the owner can change its \
+         content; use another directory, or change its owner (`chown -R {user}`)",
         path.display()
     )]
     Anothers {
         path: PathBuf,
-        /// Id of the owner.
+        /// The id of the owner.
         owner: u32,
-        /// Id of the user of this process.
+        /// The id of the user that runs this process.
         user: u32,
     },
     /// Other users may write to the directory, and it contains entries of other programs.
     #[error(
-        "others may write to {}, and `{found}` in it is not warpgauge's: name a directory of its own, \
-         or take the rights of others away (`chmod go-w`)",
+        "other users may write to {}, and it contains `{found}`, which is not warpgauge's: use a \
+         separate directory, or remove their permissions (`chmod go-w`)",
         path.display()
     )]
     Shared {
@@ -64,9 +64,9 @@ pub enum PrivateError {
         /// One of the other entries.
         found: String,
     },
-    /// Other users may write to it, and this process may not change its mode.
+    /// Other users may write to the path, and this process may not change its mode.
     #[error(
-        "others may write to {}: take their rights away (`chmod go-w`), or name another directory",
+        "other users may write to {}: remove their permissions (`chmod go-w`), or use another directory",
         path.display()
     )]
     Writable { path: PathBuf },
@@ -89,28 +89,29 @@ fn system<'p>(
     move |source| PrivateError::System { operation, path: path.to_owned(), source }
 }
 
-/// Creates a directory that only this user may access, with its parents. An existing directory is
-/// closed to other users.
+/// Creates a directory that only the current user may access, including its parents. If the
+/// directory exists, the access of other users is removed.
 ///
 /// # Errors
-/// The directory cannot be created or closed, or belongs to another user.
+/// The directory cannot be created, the access of other users cannot be removed, or the directory
+/// belongs to another user.
 pub fn directory(path: &Path) -> Result<(), PrivateError> {
     make(path)?;
-    let metadata = path.metadata().map_err(system("look at", path))?;
+    let metadata = path.metadata().map_err(system("read the owner of", path))?;
     owned(path, &metadata)?;
     close(path, &metadata)
 }
 
-/// Creates a private directory like [`directory`], at a path that the operator named. The directory
-/// may exist already and serve other purposes. `ours` contains the names of warpgauge's entries. A
-/// directory with other entries stays readable for other users, and is refused if they may write to
-/// it.
+/// Creates a private directory like [`directory`], at a path that the operator chose. The directory
+/// may already exist and serve other purposes. `ours` contains the names of warpgauge's entries. A
+/// directory with other entries remains readable for other users, and is refused if they may write
+/// to it.
 ///
 /// # Errors
-/// As [`directory`]; or other users may write to a directory with other entries.
+/// The errors of [`directory`], or a directory with other entries to which other users may write.
 pub fn named_directory(path: &Path, ours: &[&str]) -> Result<(), PrivateError> {
     make(path)?;
-    let metadata = path.metadata().map_err(system("look at", path))?;
+    let metadata = path.metadata().map_err(system("read the owner of", path))?;
     owned(path, &metadata)?;
     if metadata.mode() & OPEN == 0 {
         return Ok(());
@@ -123,7 +124,7 @@ pub fn named_directory(path: &Path, ours: &[&str]) -> Result<(), PrivateError> {
         Some(found) => {
             let path = path.display();
             tracing::warn!(
-                %path, found, "others may look into the data directory, which holds more than ours"
+                %path, found, "other users may read the data directory, which also contains other files"
             );
             Ok(())
         }
@@ -138,8 +139,7 @@ fn make(path: &Path) -> Result<(), PrivateError> {
     made.map_err(system("create", path))
 }
 
-/// Refuses files and directories of another user. Those of root are accepted, since root has access
-/// anyway.
+/// Refuses files and directories of other users, except root, which has access anyway.
 fn owned(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
     if owner != user && owner != 0 {
@@ -161,14 +161,14 @@ fn close(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
             tracing::info!(%path, before, "closed to other users");
             Ok(())
         }
-        // Root owns the directory and grants access to a group of this user. Root decides on the
-        // members of the group.
+        // Root owns the directory and grants access to a group that includes the current user. Root
+        // decides who belongs to the group.
         Err(error)
             if error.kind() == io::ErrorKind::PermissionDenied
                 && metadata.uid() == 0
                 && mode & 0o002 == 0 =>
         {
-            tracing::warn!(path = %path.display(), "open to a group, by root");
+            tracing::warn!(path = %path.display(), "root lets a group access this path");
             Ok(())
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && mode & WRITABLE != 0 => {
@@ -179,7 +179,7 @@ fn close(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
 }
 
 /// Returns an entry that belongs neither to warpgauge nor to the system. Names that start with a
-/// dot belong to a user account.
+/// dot are accepted, since they belong to user accounts.
 fn foreign_entry(path: &Path, ours: &[&str]) -> Result<Option<String>, PrivateError> {
     for entry in std::fs::read_dir(path).map_err(system("list", path))? {
         let name = entry.map_err(system("list", path))?.file_name();
@@ -192,10 +192,12 @@ fn foreign_entry(path: &Path, ours: &[&str]) -> Result<Option<String>, PrivateEr
     Ok(None)
 }
 
-/// Creates an empty file that only this user may access, or closes an existing file.
+/// Creates an empty file that only the current user may access. If the file exists, the access of
+/// other users is removed.
 ///
 /// # Errors
-/// The file cannot be created or closed, or belongs to another user.
+/// The file cannot be created, the access of other users cannot be removed, or the file belongs to
+/// another user.
 pub fn file(path: &Path) -> Result<(), PrivateError> {
     match options().create_new(true).open(path) {
         Ok(_) => Ok(()),
@@ -204,10 +206,10 @@ pub fn file(path: &Path) -> Result<(), PrivateError> {
     }
 }
 
-/// Closes a file to other users, if it exists.
+/// Removes the access of other users to a file, if it exists.
 ///
 /// # Errors
-/// The file cannot be closed, or belongs to another user.
+/// The access cannot be removed, or the file belongs to another user.
 pub fn existing_file(path: &Path) -> Result<(), PrivateError> {
     match path.metadata() {
         Ok(metadata) => {
@@ -215,11 +217,11 @@ pub fn existing_file(path: &Path) -> Result<(), PrivateError> {
             close(path, &metadata)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(system("look at", path)(error)),
+        Err(error) => Err(system("read the owner of", path)(error)),
     }
 }
 
-/// Creates a new file that only this user may access.
+/// Creates a new file that only the current user may access.
 ///
 /// # Errors
 /// The file exists or cannot be created.

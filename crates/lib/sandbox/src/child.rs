@@ -1,8 +1,10 @@
-//! Running children: observed, ended as a group, and reaped. The main type is [`Child`].
+//! Running children: their observation, their end as a group, and their reaping. The main type is
+//! [`Child`].
 //!
-//! A child leads its own process group. Its process id stays reserved until it is reaped, and while
-//! its group has members. Therefore the group is killed immediately after reaping and never later:
-//! the system assigns ids in sequence, so an id that has just become free is not yet used again.
+//! A child leads its own process group. Its process id remains reserved until the child is reaped
+//! and its group has no members. Therefore the group is killed immediately after reaping, never
+//! later: the system assigns ids in sequence, so an id that has just become free is not yet used
+//! again.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -14,14 +16,14 @@ use tokio::time::timeout;
 
 use super::program::ChildProgram;
 
-/// Standard streams of a child.
+/// The standard streams of a child.
 #[derive(Debug)]
 pub struct Streams {
-    /// Standard input.
+    /// The standard input.
     pub stdin: Stdio,
-    /// Standard output.
+    /// The standard output.
     pub stdout: Stdio,
-    /// Standard error.
+    /// The standard error.
     pub stderr: Stdio,
 }
 
@@ -32,7 +34,7 @@ impl Streams {
     }
 }
 
-/// A child that is ready to start. The thread that starts it counts as its parent.
+/// A child that is ready to start. The thread that starts it becomes its parent.
 #[derive(Debug)]
 pub struct PreparedChild(Command);
 
@@ -44,7 +46,7 @@ impl PreparedChild {
         Self(command)
     }
 
-    /// Starts the child. It must be called within a runtime.
+    /// Starts the child. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// The child cannot be started.
@@ -55,36 +57,36 @@ impl PreparedChild {
     }
 }
 
-/// A child with all processes in its group. Dropping it ends them.
+/// A child and all processes in its group. Dropping it ends them.
 #[derive(Debug)]
 pub struct Child {
     child: tokio::process::Child,
-    /// Its process group, until the group was killed.
+    /// The process group, until the group is killed.
     group: Option<Pid>,
 }
 
 impl Child {
-    /// Returns its standard input once, if that is a pipe.
+    /// Returns the child's standard input if it is a pipe and has not been taken yet.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// Returns its standard output once, if that is a pipe.
+    /// Returns the child's standard output if it is a pipe and has not been taken yet.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Returns its standard error once, if that is a pipe.
+    /// Returns the child's standard error if it is a pipe and has not been taken yet.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// Returns its process id, until it was waited for.
+    /// Returns the process id, until the child has been reaped.
     pub fn id(&self) -> Option<Pid> {
         self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()))
     }
 
-    /// Returns whether it runs. If it has ended, its group is killed too.
+    /// Returns whether the child is running. If it has ended, its group is killed too.
     pub fn is_running(&mut self) -> bool {
         let running = matches!(self.child.try_wait(), Ok(None));
         if !running {
@@ -93,7 +95,7 @@ impl Child {
         running
     }
 
-    /// Waits for its end, and then kills its group. The wait may be cancelled.
+    /// Waits until the child ends, and then kills its group. The wait may be cancelled.
     ///
     /// # Errors
     /// The system does not report the status.
@@ -103,15 +105,16 @@ impl Child {
         Ok(status)
     }
 
-    /// Waits for its end up to a limit. Returns `None` if it still runs, or if waiting fails.
+    /// Waits until the child ends or the time limit expires. Returns `None` if the child is still
+    /// running or if waiting fails.
     pub async fn ended_within(&mut self, limit: Duration) -> Option<ExitStatus> {
         timeout(limit, self.wait()).await.ok()?.ok()
     }
 
-    /// Kills it with its group, once.
+    /// Kills the child and its group. Later calls have no effect.
     pub fn kill(&mut self) {
         if let Some(group) = self.group.take() {
-            // If the process has already ended, there is nothing to kill, and its status stays
+            // If the process has already ended, there is nothing to kill, and its status remains
             // valid.
             let _ = kill_process_group(group, Signal::KILL);
         }

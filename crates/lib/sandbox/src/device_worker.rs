@@ -1,10 +1,10 @@
-//! Confinement of processes that run submitted kernels on a device. The main type is
+//! The confinement of processes that run submitted kernels on a device. The main type is
 //! [`Confinement`].
 //!
-//! The driver decides which files it opens, and NVIDIA publishes no list. The list here was found
-//! by trial on an H200 (driver 580, CUDA 13). It is wider where other versions are known to need
-//! more; see docs/security.md. It contains no user data: no home directory, and of the data
-//! directories only the run directory of this server.
+//! The driver decides which files it opens, and NVIDIA publishes no list. This list was found by
+//! trial on an H200 (driver 580, CUDA 13). It is wider where other versions are known to need more;
+//! see docs/security.md. It contains no user data: no home directory, and of the data directories
+//! only the run directory of this server.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::enforcement::{Enforcement, FileAccess, close_file_system};
 use super::proc_files::{self, OWN_THREADS};
 use super::shared_events;
 
-/// Readable paths: libraries, and descriptions of the machine.
+/// Paths for reading: libraries, and descriptions of the machine.
 const READ: [&str; 13] = [
     "/usr",
     "/lib",
@@ -33,16 +33,16 @@ const READ: [&str; 13] = [
     "/dev/random",
 ];
 
-/// Readable and writable devices of the kernel itself.
+/// Devices of the kernel itself, for reading and writing.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/zero"];
 
-/// Prefix of entries in `/dev` that belong to GPUs.
+/// The prefix of the entries in `/dev` that belong to GPUs.
 const GPU: &str = "nvidia";
 
-/// Default directory of the multi-process service.
+/// The default directory of the multi-process service.
 const MPS: &str = "/tmp/nvidia-mps";
 
-/// Confinement of a process.
+/// The confinement of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// Files, TCP and signals, by landlock.
@@ -52,7 +52,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Creates the state without confinement, with the reason.
+    /// Creates the state without confinement, for this reason.
     pub fn none(reason: &str) -> Self {
         let none = Enforcement::None { reason: reason.to_owned() };
         Self { files: none.clone(), calls: none }
@@ -72,36 +72,36 @@ impl std::fmt::Display for Confinement {
     }
 }
 
-/// Confines this process before it starts other threads. `run_dir` becomes writable; `libraries`
-/// become readable, with all files beside them.
+/// Confines this process before it starts other threads. `run_dir` becomes writable. `libraries`
+/// become readable, together with all files in their directories.
 pub fn confine(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     confined(access(run_dir, libraries), ChildKind::Device)
 }
 
-/// Confines a judge, which runs no submitted kernels and stops the processes that do.
+/// Confines a judge, which runs no submitted kernels and stops the processes that run them.
 pub fn confine_judge(run_dir: &Path) -> Confinement {
-    // The judge reads in /proc whether they are stopped.
+    // The judge reads in /proc whether these processes have stopped.
     let mut access = FileAccess { signals: true, ..access(run_dir, &[]) };
     access.read.push("/proc".into());
     confined(access, ChildKind::DeviceJudge)
 }
 
-/// Confines a holder process, which runs no kernels and shares memory and events of a GPU with
-/// others.
+/// Confines a holder process, which runs no kernels, and shares GPU memory and events with other
+/// processes.
 pub fn confine_holder(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     let mut access = access(run_dir, libraries);
     access.write.extend(Some(PathBuf::from(shared_events::DIRECTORY)).filter(|path| path.exists()));
     confined(access, ChildKind::Device)
 }
 
-/// Confines only the system calls of this process, since a tool in it writes files.
+/// Confines only the system calls of this process, because a tool inside it writes files.
 pub fn confine_watched() -> Confinement {
-    let reason = "a tool that watches this process keeps files".to_owned();
+    let reason = "a tool that observes this process writes files".to_owned();
     Confinement { files: Enforcement::None { reason }, calls: allow_only(ChildKind::WatchedDevice) }
 }
 
-/// Returns the files that a driver reads and writes in any process, except the names of its
-/// threads.
+/// Returns the files that a driver reads and writes in any process. The files with the names of its
+/// threads are not included.
 pub fn files_of_driver() -> FileAccess {
     let mut access = access(Path::new("/"), &[]);
     access.label.clear();
@@ -109,8 +109,8 @@ pub fn files_of_driver() -> FileAccess {
 }
 
 fn confined(mut access: FileAccess, kind: ChildKind) -> Confinement {
-    // In /proc, the user of a non-dumpable process can only write the names of its threads. So the
-    // process cannot lower its out-of-memory score.
+    // If a process is not dumpable, its user can write only the names of its threads in /proc. The
+    // process therefore cannot lower its out-of-memory score.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     access.read.extend(proc_files::own());
     let files = close_file_system(&access)
@@ -125,7 +125,7 @@ fn gpus() -> Vec<PathBuf> {
     gpus.map(|entry| entry.path()).collect()
 }
 
-/// Returns whether NVIDIA's driver is present, which names its threads ([`OWN_THREADS`]).
+/// Returns whether NVIDIA's driver is present. The driver names its threads in [`OWN_THREADS`].
 pub(crate) fn has_driver() -> bool {
     !gpus().is_empty()
 }

@@ -1,5 +1,5 @@
-//! Restrictions of child processes: files by landlock, resources by limits. The main function is
-//! [`close_file_system`].
+//! Restrictions for child processes: file access through landlock, and resource limits. The main
+//! function is [`close_file_system`].
 //!
 //! A child calls [`close_file_system`] before it reads untrusted input. The rules apply to the
 //! calling thread and to all processes that it starts, and cannot be undone.
@@ -14,20 +14,22 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Newest landlock interface that the rules use; older kernels enforce the part that they support.
+/// The newest landlock interface that the rules use. Older kernels enforce the part that they
+/// support.
 const ABI_WRITTEN_FOR: ABI = ABI::V6;
 
-/// Extent to which the kernel enforces the rules.
+/// The extent to which the kernel enforces the rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
     /// The kernel enforces all rules.
     Full,
-    /// The kernel is older: it enforces rules for files, but not newer ones (network, signals).
+    /// The kernel is older. It enforces the rules for files, but not all newer ones (network,
+    /// signals).
     Partial,
-    /// The kernel enforces nothing, since it has no landlock or landlock is disabled.
+    /// The kernel enforces nothing, because it has no landlock or landlock is disabled.
     None {
-        /// Reason, with a remedy.
+        /// The reason, with a remedy.
         reason: String,
     },
 }
@@ -54,32 +56,32 @@ impl std::fmt::Display for Enforcement {
     }
 }
 
-/// Parts of the file system that a child may access. The rest is closed.
+/// The parts of the file system that a child may access. All others are closed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileAccess {
     /// Files and directory trees for reading.
     pub read: Vec<PathBuf>,
     /// Files and directory trees for reading and executing.
     pub execute: Vec<PathBuf>,
-    /// Files, devices and directory trees with existing files, for reading and writing.
+    /// Files, devices and directory trees for reading existing files and writing to them.
     #[serde(default)]
     pub modify: Vec<PathBuf>,
-    /// Directory trees for reading, writing, creating and deleting; single files for reading and
-    /// writing.
+    /// Directory trees for reading, writing, creating and deleting files, and single files for
+    /// reading and writing.
     pub write: Vec<PathBuf>,
-    /// Directory trees for reading, writing and creating, without deleting.
+    /// Directory trees for reading, writing and creating files, but not deleting them.
     #[serde(default)]
     pub create: Vec<PathBuf>,
-    /// Directory trees for listing; their files stay closed.
+    /// Directory trees for listing. Their files cannot be opened.
     #[serde(default)]
     pub list: Vec<PathBuf>,
-    /// Directory trees for listing; their files may be written but not read.
+    /// Directory trees for listing. Their files may be written but not read.
     #[serde(default)]
     pub label: Vec<PathBuf>,
     /// Whether signals may be sent to processes outside the confinement.
     #[serde(default)]
     pub signals: bool,
-    /// TCP ports to which connections are allowed.
+    /// The TCP ports to which connections are allowed.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
@@ -102,9 +104,9 @@ pub enum SandboxError {
     /// A resource limit could not be set.
     #[error("cannot set the limit of {what} to {value}")]
     Limit {
-        /// Name of the limit.
+        /// The name of the limit.
         what: &'static str,
-        /// Requested value.
+        /// The requested value.
         value: u64,
         source: io::Error,
     },
@@ -120,10 +122,10 @@ impl SandboxError {
     }
 }
 
-/// Closes the file system, TCP and, unless granted, signals to other processes. This applies to the
-/// calling thread and all processes that it starts.
+/// Closes the file system, TCP and, unless they are granted, signals to other processes. This
+/// applies to the calling thread and to all processes that it starts.
 ///
-/// A path that does not exist is an error, since a missing rule would cause a confusing failure
+/// A path that does not exist is an error, because a missing rule would cause a confusing failure
 /// later.
 pub fn close_file_system(access: &FileAccess) -> Result<Enforcement, SandboxError> {
     let mut scopes = Scope::from_all(ABI_WRITTEN_FOR);
@@ -188,25 +190,25 @@ fn grant(
 ) -> Result<RulesetCreated, SandboxError> {
     let fd =
         PathFd::new(path).map_err(|source| SandboxError::Path { path: path.into(), source })?;
-    // A rule for a file that contains directory rights would be an error.
+    // A rule that grants directory rights for a file would be an error.
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(ABI_WRITTEN_FOR) };
     Ok(rules.add_rule(PathBeneath::new(fd, access))?)
 }
 
-/// Limits of the resources of a child.
+/// Limits for the resources of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// Address space, in bytes.
+    /// The address space, in bytes.
     pub address_space: u64,
-    /// Processor time, in seconds; the process is killed after it.
+    /// The processor time, in seconds. The process is killed when it has used this time.
     pub cpu_seconds: u64,
-    /// Largest file that it may write, in bytes.
+    /// The size of the largest file that the child may write, in bytes.
     pub file_size: u64,
-    /// Number of open files.
+    /// The number of open files.
     pub open_files: u64,
 }
 
-/// Applies `limits` to this process and all processes that it starts. Core dumps are disabled.
+/// Applies `limits` to this process and to all processes that it starts. Core dumps are disabled.
 pub fn limit_resources(limits: &ResourceLimits) -> Result<(), SandboxError> {
     let wanted = [
         ("address space", Resource::As, limits.address_space),
@@ -218,12 +220,12 @@ pub fn limit_resources(limits: &ResourceLimits) -> Result<(), SandboxError> {
     limit(&wanted)
 }
 
-/// Applies limits to this process and all processes that it starts. Each limit has a name, a
-/// resource and a value.
+/// Applies limits to this process and to all processes that it starts. Each limit consists of a
+/// name, a resource and a value.
 pub(crate) fn limit(wanted: &[(&'static str, Resource, u64)]) -> Result<(), SandboxError> {
     for &(what, resource, value) in wanted {
         let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        // The limit never exceeds the current hard limit, since raising it needs a privilege.
+        // The limit never exceeds the current hard limit, since raising that needs a privilege.
         let limit = Some(value.min(hard));
         setrlimit(resource, Rlimit { current: limit, maximum: limit })
             .map_err(|e| SandboxError::Limit { what, value, source: e.into() })?;
@@ -237,8 +239,8 @@ pub fn yield_to_others() {
     let _ = rustix::process::nice(5);
 }
 
-/// Returns `bytes`, limited to three quarters of the machine's memory. With such a limit an
-/// allocation fails before the memory runs out.
+/// Returns `bytes`, but at most three quarters of the machine's memory. With such a limit, an
+/// allocation fails before the machine's memory runs out.
 pub fn within_memory(bytes: u64) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total =
@@ -247,20 +249,20 @@ pub fn within_memory(bytes: u64) -> u64 {
     total.map_or(bytes, |total| bytes.min(total / 4 * 3))
 }
 
-/// Score of processes that run submitted host code, for [`end_before_others`].
+/// The score of processes that run submitted host code, for [`end_before_others`].
 pub const STRANGERS: u16 = 800;
 
-/// Score of compilers, which read submitted code.
+/// The score of compilers, which read submitted code.
 pub const COMPILERS: u16 = 700;
 
-/// Score of processes without submitted host code, which hold the data of submitted kernels.
+/// The score of processes without submitted host code that hold the data of submitted kernels.
 pub const WORKERS: u16 = 500;
 
-/// Makes the kernel end this process, and the program that it becomes, before the server if memory
-/// runs out. Among such processes, the one with the highest score ends first. If the system refuses
-/// the score, the kernel chooses by size alone.
+/// If memory runs out, makes the kernel end this process, and the program that it becomes, before
+/// the server. Among such processes, the one with the highest score usually ends first. If the
+/// system refuses the score, the kernel chooses by size alone.
 ///
-/// With `CAP_SYS_RESOURCE` this also sets the least score to which children can return.
+/// With `CAP_SYS_RESOURCE`, this also sets the lowest score to which children can return.
 pub fn end_before_others(score: u16) {
     const FILE: &str = "/proc/self/oom_score_adj";
     let current =
@@ -272,13 +274,13 @@ pub fn end_before_others(score: u16) {
 
 /// Makes the kernel kill this process when the thread that started it ends.
 ///
-/// The parent must start it from a thread that lives as long as the child should.
+/// The parent must start the process from a thread that lives as long as the child should.
 pub fn die_with_parent() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     Ok(())
 }
 
-/// Returns what [`close_file_system`] would enforce on this machine, without applying anything.
+/// Returns what [`close_file_system`] would enforce on this machine, without enforcing it.
 pub fn probe() -> Enforcement {
     let creates = |abi: ABI| {
         let mut rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);

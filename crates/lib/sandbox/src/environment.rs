@@ -1,13 +1,13 @@
-//! Environment of children: the variables that CUDA and the loader need, and no others. The main
-//! constant is [`INHERITED`].
+//! The environment of children: the variables that CUDA and the loader need, and no others. The
+//! main constant is [`INHERITED`].
 //!
-//! The server's environment contains keys, the address of its database and other private data. A
-//! child that runs submitted machine code or a third-party tool gets the variables of [`INHERITED`]
-//! and those that its caller adds.
+//! The server's environment contains keys, its database address and other private data. A child
+//! that runs submitted machine code or a third-party tool receives only the variables in
+//! [`INHERITED`] and those that its caller adds.
 
 use std::ffi::OsString;
 
-/// Variables that children inherit if they are set. docs/security.md contains the same table.
+/// The variables that children inherit if they are set. docs/security.md contains the same table.
 pub const INHERITED: &[&str] = &[
     // Locations of programs, libraries and temporary files. The driver caches compiled code below
     // HOME.
@@ -62,8 +62,8 @@ pub const INHERITED: &[&str] = &[
     "RUST_LIB_BACKTRACE",
 ];
 
-/// Variables of warpgauge that contain secrets. Programs of the user that need most of the
-/// environment (git, pip) run without them.
+/// The variables of warpgauge that contain secrets. The user's programs that need most of the
+/// environment (git, pip) run without these variables.
 pub const SECRET: [&str; 8] = [
     "WARPGAUGE_API_KEY",
     "WARPGAUGE_API_KEYS",
@@ -75,11 +75,11 @@ pub const SECRET: [&str; 8] = [
     "WARPGAUGE_DATABASE_URL",
 ];
 
-/// Default search path for programs.
+/// The default search path for programs.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Returns the whole environment of a child: the inherited variables, and the C locale, which
-/// writes numbers without separators.
+/// formats numbers without separators.
 pub fn of_child() -> impl Iterator<Item = (&'static str, OsString)> {
     chosen(|name| std::env::var_os(name))
 }

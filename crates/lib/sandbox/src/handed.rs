@@ -1,4 +1,4 @@
-//! Passing of file descriptors through a socket. Each message is one byte with its descriptors.
+//! Passes file descriptors through a socket. Each message is one byte with its descriptors.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,13 +10,13 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Most descriptors per byte.
+/// The maximum number of descriptors per byte.
 pub const MOST: usize = 8;
 
 /// Sends at most [`MOST`] descriptors, with a byte that identifies them.
 ///
 /// # Errors
-/// The connection broke, or a non-blocking socket has no room.
+/// The connection broke, a non-blocking socket has no room, or there are too many descriptors.
 pub fn send(stream: impl AsFd, byte: u8, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -31,7 +31,7 @@ pub fn send(stream: impl AsFd, byte: u8, descriptors: &[BorrowedFd<'_>]) -> io::
 /// Receives exactly `COUNT` descriptors with the byte `wanted`.
 ///
 /// # Errors
-/// The connection broke, or something else arrived.
+/// The connection broke, or another message arrived.
 pub fn receive<const COUNT: usize>(
     stream: &UnixStream,
     wanted: u8,
@@ -40,10 +40,10 @@ pub fn receive<const COUNT: usize>(
     <[OwnedFd; COUNT]>::try_from(all).map_err(|_| other_came())
 }
 
-/// Receives one descriptor with the byte `wanted`, or the byte alone.
+/// Receives the byte `wanted`, with one descriptor or without any.
 ///
 /// # Errors
-/// The connection broke, or something else arrived.
+/// The connection broke, or another message arrived.
 pub fn receive_some(stream: &UnixStream, wanted: u8) -> io::Result<Option<OwnedFd>> {
     let mut all = received(stream, wanted)?;
     let one = all.pop();
@@ -51,7 +51,7 @@ pub fn receive_some(stream: &UnixStream, wanted: u8) -> io::Result<Option<OwnedF
 }
 
 fn other_came() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "other descriptors than were wanted")
+    io::Error::new(io::ErrorKind::InvalidData, "unexpected byte or number of descriptors")
 }
 
 fn received(stream: &UnixStream, wanted: u8) -> io::Result<Vec<OwnedFd>> {

@@ -1,10 +1,11 @@
-//! Root directory with only the paths granted to a child. The main function is [`confine`].
+//! A root directory that contains only the paths granted to a child. The main function is
+//! [`confine`].
 //!
-//! Landlock closes the contents of files, but `stat` still reveals names, sizes and times, and a
-//! compiler answers `__has_include` from them. A child that runs or reads untrusted input therefore
-//! enters a separate user namespace and mount namespace, where paths that are not granted do not
-//! exist. If the system refuses such namespaces, the child continues without, and
-//! [`visible_because`] returns the reason.
+//! Landlock closes the contents of files, but `stat` still reveals their names, sizes and times,
+//! and a compiler uses these to answer `__has_include`. Therefore a child that runs or reads
+//! untrusted input enters a separate user namespace and mount namespace, in which paths that are
+//! not granted do not exist. If the system refuses such namespaces, the child continues without
+//! them, and [`visible_because`] returns the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -29,29 +30,31 @@ use super::enforcement::{Enforcement, FileAccess, SandboxError, close_file_syste
 use super::privileges::{KeptCapabilities, drop_all};
 use super::program::{ChildProgram, Environment};
 
-/// Directory in which the new root is built. All needed files of the old root are open by then.
+/// The directory in which the new root is built. By then, all needed files of the old root are
+/// open.
 const BASE: &str = "/proc";
 
-/// Directory of links on the way to granted files, which lead from one granted tree to another.
+/// The directory that contains links on the way to granted files. They lead from one granted tree
+/// to another.
 const ALTERNATIVES: &str = "/etc/alternatives";
 
-/// Most links on the way to one path, as in the kernel.
+/// The maximum number of links on the way to one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// Processes that the child sees in `/proc`.
+/// The processes that the child sees in `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processes {
-    /// All processes, since it starts others that read their entries there.
+    /// All processes, because the child starts others that read their own entries there.
     All,
-    /// Only the process itself, also after it becomes another program.
+    /// Only the process itself, even after it becomes another program.
     Own,
 }
 
-/// Reason why a child sees the paths of the whole system.
+/// The reason why a child can see the paths of the whole system.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}")]
 pub struct NotHidden {
-    /// Step that the system refused.
+    /// The step that the system refused.
     step: &'static str,
     source: io::Error,
 }
@@ -64,11 +67,11 @@ fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Resu
 /// Whether [`begin`] has created the namespaces of this process.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Creates the namespaces of this process, which must have one thread. The process has all
-/// capabilities over them until [`drop_all`], and none outside.
+/// Creates the namespaces of this process, which must be single-threaded. The process has all
+/// capabilities over them until [`drop_all`], and no additional ones outside.
 ///
 /// # Errors
-/// The system grants this process no user namespace or mount namespace.
+/// The system does not allow this process to create a user namespace or a mount namespace.
 pub fn begin() -> Result<(), NotHidden> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     #[expect(
@@ -76,37 +79,40 @@ pub fn begin() -> Result<(), NotHidden> {
         reason = "only a table of files that is not shared makes `unshare` unsafe"
     )]
     let unshared = rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS);
-    step("cannot make a user namespace", unshared)?;
+    step("cannot create the namespaces", unshared)?;
     // A user may map its group only after giving up the right to change groups. Mapping root's id
-    // requires CAP_SETFCAP outside, so capabilities are dropped after this.
-    step("cannot give up groups", fs::write("/proc/self/setgroups", "deny"))?;
-    step("cannot keep its user", fs::write("/proc/self/uid_map", format!("{user} {user} 1")))?;
-    step("cannot keep its group", fs::write("/proc/self/gid_map", format!("{group} {group} 1")))?;
+    // requires CAP_SETFCAP outside, so capabilities are dropped only after this.
+    step("cannot give up changing groups", fs::write("/proc/self/setgroups", "deny"))?;
+    step("cannot keep the user id", fs::write("/proc/self/uid_map", format!("{user} {user} 1")))?;
+    step(
+        "cannot keep the group id",
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1")),
+    )?;
     BEGUN.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// Closes all files except those of `access`, for this process and all processes that it starts.
-/// After [`begin`] it first moves to a root directory without other paths, and drops the
-/// capabilities needed for that.
+/// Closes all files except those in `access`, for this process and all processes that it starts.
+/// After [`begin`], it first moves to a root directory without other paths, and drops the
+/// capabilities that this needs.
 ///
 /// # Errors
-/// The capabilities cannot be dropped, or [`close_file_system`] fails. A refused root directory is
-/// not an error: [`visible_because`] returns the reason.
+/// The capabilities cannot be dropped, or [`close_file_system`] fails. If the system refuses the
+/// root directory, this is not an error: [`visible_because`] returns the reason.
 pub fn confine(access: &FileAccess, processes: Processes) -> Result<Enforcement, SandboxError> {
     let _ = enter(access, processes);
     drop_all(KeptCapabilities::Nothing).map_err(|source| SandboxError::Capabilities { source })?;
     close_file_system(access)
 }
 
-/// Moves this process to a separate root directory with the paths of `access`.
+/// Moves this process to a separate root directory with the paths in `access`.
 ///
 /// # Errors
 /// There are no namespaces, or the system refuses mounts in them. The process then sees the same
 /// paths as before.
 fn enter(access: &FileAccess, processes: Processes) -> Result<(), NotHidden> {
     if !BEGUN.swap(false, Ordering::Relaxed) {
-        return step("it has no namespaces of its own", Err(io::ErrorKind::Unsupported));
+        return step("the process has no separate namespaces", Err(io::ErrorKind::Unsupported));
     }
     let directory = std::env::current_dir();
     change_root(&Plan::of(access, processes))?;
@@ -116,30 +122,33 @@ fn enter(access: &FileAccess, processes: Processes) -> Result<(), NotHidden> {
 
 fn change_root(plan: &Plan) -> Result<(), NotHidden> {
     let private = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-    step("cannot separate its mounts", mount_change("/", private))?;
-    let trees = step("cannot open what it is granted", plan.open())?;
+    step("cannot separate the mounts", mount_change("/", private))?;
+    let trees = step("cannot open the granted paths", plan.open())?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    step("cannot mount", mount("tmpfs", BASE, "tmpfs", flags, Some(c"mode=0755,size=1m")))?;
+    step(
+        "cannot mount the new root",
+        mount("tmpfs", BASE, "tmpfs", flags, Some(c"mode=0755,size=1m")),
+    )?;
     let filled = plan.fill(Path::new(BASE), trees).and_then(|()| {
         let read_only = mount_remount(BASE, flags | MountFlags::RDONLY, "");
-        step("cannot close the new root", read_only)?;
+        step("cannot make the new root read-only", read_only)?;
         step("cannot enter the new root", chdir(BASE))?;
         step("cannot change the root", pivot_root(".", "."))
     });
     if let Err(error) = filled {
-        step("cannot undo what it began", unmount(BASE, UnmountFlags::DETACH))?;
+        step("cannot remove the incomplete root", unmount(BASE, UnmountFlags::DETACH))?;
         return Err(error);
     }
     // The old root is now mounted over the new one.
     step("cannot leave the old root", unmount(".", UnmountFlags::DETACH))
 }
 
-/// Content of the new root, by path below `/`.
+/// The content of the new root, by path below `/`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     /// Files and directory trees of the old root.
     trees: BTreeSet<PathBuf>,
-    /// Symbolic links on the way to them.
+    /// Symbolic links on the way to these trees.
     links: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -149,7 +158,7 @@ impl Plan {
         let mut plan = Self::default();
         let granted = [read, execute, modify, write, create, list, label].into_iter().flatten();
         for path in granted {
-            // The process finds its entries through a link, which must not be resolved here.
+            // The process finds its entries through a link that must not be resolved here.
             if !path.starts_with("/proc/self") && path != Path::new("/proc") {
                 plan.add(path);
             }
@@ -172,7 +181,7 @@ impl Plan {
         plan
     }
 
-    /// Adds a path and the links that lead to it. A path that does not exist adds nothing.
+    /// Adds a path and the links that lead to it. Adds nothing if the path does not exist.
     fn add(&mut self, path: &Path) {
         let mut rest: Vec<PathBuf> = parts(path).rev().collect();
         let (mut at, mut links) = (PathBuf::from("/"), Vec::new());
@@ -202,7 +211,7 @@ impl Plan {
         }
     }
 
-    /// Returns copies of the trees, with everything mounted below them.
+    /// Returns copies of the trees, with everything that is mounted below them.
     fn open(&self) -> rustix::io::Result<Vec<(&Path, OwnedFd)>> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -224,14 +233,14 @@ impl Plan {
                     File::create(&place).map(drop)
                 }
             });
-            step("cannot make a place in the new root", made)?;
+            step("cannot create a mount point in the new root", made)?;
             let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-            step("cannot put a tree into the new root", move_mount(tree, "", CWD, &place, flags))?;
+            step("cannot mount a tree in the new root", move_mount(tree, "", CWD, &place, flags))?;
         }
         for (path, target) in &self.links {
             let place = below(path);
             let made = directory(&place).and_then(|()| symlink(target, &place));
-            step("cannot make a link in the new root", made)?;
+            step("cannot create a link in the new root", made)?;
         }
         Ok(())
     }
@@ -245,7 +254,8 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = PathBuf> + '_ {
     })
 }
 
-/// First argument of the child process that tests whether a separate root directory is possible.
+/// The first argument of the child process that tests whether a separate root directory is
+/// possible.
 pub const COMMAND: &str = "__own-root";
 
 /// Runs the test, and prints the reason if a separate root directory is impossible. `begun` is the
@@ -257,8 +267,8 @@ pub fn child(begun: Result<(), NotHidden>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the reason why children see the paths of the whole system, or `None` if they do not. The
-/// first call starts a process and waits for it.
+/// Returns the reason why children can see the paths of the whole system, or `None` if they cannot.
+/// The first call starts a process and waits for it.
 pub fn visible_because() -> Option<&'static str> {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
     REASON.get_or_init(attempt).as_deref()
@@ -272,8 +282,8 @@ fn attempt() -> Option<String> {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
-        Ok(output) => format!("the trial ended with {}", output.status),
-        Err(error) => format!("the trial did not start: {error}"),
+        Ok(output) => format!("the test process ended with {}", output.status),
+        Err(error) => format!("the test process did not start: {error}"),
     };
     Some(reason).filter(|reason| !reason.is_empty())
 }

@@ -1,8 +1,9 @@
-//! Capabilities: children of a server that runs as root have none. The main function is
+//! Capabilities. Children of a server that runs as root have none. The main function is
 //! [`drop_all`].
 //!
-//! A child drops them before anything else, and the processes that it starts cannot regain them.
-//! The bounding set is empty, and no program gains privileges through its owner or its file.
+//! A child drops its capabilities before it does anything else, and the processes that it starts
+//! cannot regain them. The bounding set is empty, and no program gains privileges through its owner
+//! or its file.
 
 use std::io;
 
@@ -12,24 +13,24 @@ use rustix::thread::{
     set_no_new_privs,
 };
 
-/// Capabilities that a process keeps.
+/// The capabilities that a process keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptCapabilities {
     Nothing,
     /// `CAP_SYS_ADMIN`, if NVIDIA's driver restricts hardware counters to administrators. It is for
     /// a process that reads counters and runs no submitted host code.
     Counters,
-    /// Capabilities for changing the mounts of the process's own namespaces and for dropping these
-    /// capabilities later. The process keeps them until it has its [root
+    /// The capabilities for changing the mounts of the process's own namespaces, and for dropping
+    /// these capabilities later. The process keeps them until it has moved to its [root
     /// directory](super::own_root::confine).
     OwnRoot,
 }
 
-/// Drops the capabilities of this process and of all processes that it starts. It must be called
-/// while the process has one thread.
+/// Drops the capabilities of this process and of all processes that it starts. Must be called while
+/// the process is single-threaded.
 ///
 /// # Errors
-/// The kernel refuses it.
+/// The kernel refuses a step.
 pub fn drop_all(keep: KeptCapabilities) -> io::Result<()> {
     let kept = match keep {
         KeptCapabilities::Counters if counters_are_for_administrators() => {
@@ -40,10 +41,9 @@ pub fn drop_all(keep: KeptCapabilities) -> io::Result<()> {
     };
     set_no_new_privs(true)?;
     let current = capabilities(None)?;
-    // A process needs this capability to gain others, and to empty the bounding set.
+    // A process needs this capability to gain other capabilities and to empty the bounding set.
     if current.effective.contains(CapabilitySet::SETPCAP) {
-        // A kernel knows the first few capabilities, and reports for other numbers that there is
-        // none.
+        // A kernel knows only the first few capabilities, and reports an error for other numbers.
         for number in 0..u64::BITS {
             let capability = CapabilitySet::from_bits_retain(1 << number);
             if !kept.contains(capability)
@@ -65,8 +65,8 @@ fn counters_are_for_administrators() -> bool {
     parameters.lines().any(|line| line.trim() == "RmProfilingAdminOnly: 1")
 }
 
-/// Returns whether this process runs as root. Its children would then have capabilities without
-/// [`drop_all`].
+/// Returns whether this process runs as root. Without [`drop_all`], its children would then have
+/// capabilities.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -1,14 +1,14 @@
-//! Files of `/proc` that a child may read: facts about the machine, and some files about the
+//! The files in `/proc` that a child may read: facts about the machine, and some files about the
 //! process itself.
 //!
-//! The directory of a process contains more: the sockets of the whole machine (`net`), mounts, and,
-//! if all of `/proc` is granted, the command lines of other processes. The files here were found by
+//! The directory of a process contains more: the sockets of the whole machine (`net`) and mounts.
+//! All of `/proc` would also reveal the command lines of other processes. These files were found by
 //! trial with NVIDIA's driver 580.159, PyTorch and NVIDIA's tools.
 
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 
-/// Files that describe the machine.
+/// The files that describe the machine.
 const MACHINE: [&str; 13] = [
     "/proc/cgroups",
     "/proc/cmdline",
@@ -25,7 +25,7 @@ const MACHINE: [&str; 13] = [
     "/proc/version",
 ];
 
-/// Files about the process itself: memory map, state and limits.
+/// The files about the process itself: its memory map, state and limits.
 pub const OWN: [&str; 10] = [
     "/proc/self/auxv",
     "/proc/self/cgroup",
@@ -39,11 +39,11 @@ pub const OWN: [&str; 10] = [
     "/proc/self/status",
 ];
 
-/// Directory in which the driver writes the name of each thread to `comm`. The driver does not
-/// start if it cannot (580.159: `cuInit` fails with 304). Nothing may be read there, since the
-/// machine's sockets are visible below each thread. The other writable files there belong to this
-/// process: its memory, and its out-of-memory score. The system closes the score if the process is
-/// not dumpable; otherwise root's capabilities have set its least value before.
+/// The directory in which the driver writes the name of each thread to `comm`. The driver does not
+/// start if it cannot do so (580.159: `cuInit` fails with 304). Nothing may be read there, since
+/// the machine's sockets are visible below each thread. The other writable files in it belong to
+/// this process: its memory, and its out-of-memory score. The system closes the score if the
+/// process is not dumpable. Otherwise root's capabilities have set its minimum before.
 pub const OWN_THREADS: &str = "/proc/self/task";
 
 /// Returns the paths that exist.
@@ -56,9 +56,9 @@ pub fn machine() -> Vec<PathBuf> {
     there(&MACHINE)
 }
 
-/// Returns the files about this process. A rule applies to the entry of `/proc` that existed when
-/// the rule was made, and the system forgets entries that no process has open. Therefore each entry
-/// stays open here, and in a program that this process becomes.
+/// Returns the files about this process. A rule applies to the entry in `/proc` that existed when
+/// the rule was created, and the system discards entries that no process has open. Therefore each
+/// entry stays open, both here and in a program that this process becomes.
 pub fn own() -> Vec<PathBuf> {
     let own = there(&OWN);
     own.iter().chain([&PathBuf::from(OWN_THREADS)]).for_each(|path| keep_open(path));

@@ -1,8 +1,9 @@
-//! Programs to start: path, arguments and environment. The main type is [`ChildProgram`].
+//! Programs to start, with their paths, arguments and environments. The main type is
+//! [`ChildProgram`].
 //!
-//! Every child is started through this module, so one place decides what a child gets. From the
-//! server's environment it gets only an [`Environment`], and it has no standard input unless it is
-//! given one.
+//! Every child is started through this module, so a single place decides what a child receives.
+//! From the server's environment it receives only an [`Environment`]. It has no standard input
+//! unless one is provided.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,33 +11,34 @@ use std::process::Stdio;
 
 use super::environment;
 
-/// Part of this process's environment that a child gets.
+/// The part of this process's environment that a child receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// Only `LC_ALL` and the variables given explicitly, for compilers and their subprocesses.
+    /// Only `LC_ALL` and explicitly given variables, for compilers and their subprocesses.
     Empty,
     /// [`environment::INHERITED`], for programs that use a GPU.
     Cuda,
-    /// The whole environment, for a child whose own environment is already restricted.
+    /// The whole environment, for a child of a process whose environment is already restricted.
     Own,
-    /// All except [`environment::SECRET`], for programs of the user with settings and credentials
-    /// in the environment. It must not be used for programs that process untrusted input.
+    /// All variables except [`environment::SECRET`], for the user's programs, whose settings and
+    /// credentials are in the environment. Must not be used for programs that process untrusted
+    /// input.
     Users,
 }
 
 /// A program to start.
 #[derive(Debug, Clone)]
 pub struct ChildProgram {
-    /// A path, or a name to search in `PATH`.
+    /// The path, or a name to search for in `PATH`.
     pub path: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Part of this process's environment that it gets.
+    /// The part of this process's environment that the program receives.
     pub environment: Environment,
     /// Additional variables.
     pub variables: Vec<(OsString, OsString)>,
-    /// Variables of this process's environment that it does not get.
+    /// The variables of this process's environment that the program does not receive.
     pub withheld: Vec<OsString>,
-    /// Working directory; `None` for that of this process.
+    /// The working directory, or `None` for that of this process.
     pub directory: Option<PathBuf>,
 }
 
@@ -74,28 +76,28 @@ impl ChildProgram {
         self
     }
 
-    /// Adds a variable, unless this process's environment has it.
+    /// Adds a variable, unless this process's environment contains it.
     #[must_use]
     pub fn unless_set(self, name: &str, value: &str) -> Self {
         if std::env::var_os(name).is_some() { self } else { self.variable(name, value) }
     }
 
-    /// Withholds these variables of this process's environment.
+    /// Withholds these variables of this process's environment from the program.
     #[must_use]
     pub fn without(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.withheld.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the working directory, which is also used for temporary files.
+    /// Sets the directory that is used as the working directory and for temporary files.
     #[must_use]
     pub fn within(self, directory: &Path) -> Self {
         let this = self.variable("TMPDIR", directory);
         Self { directory: Some(directory.to_owned()), ..this }
     }
 
-    /// Starts it by another program: `wrapper` followed by this program and its arguments. An empty
-    /// wrapper changes nothing.
+    /// Starts the program through another program: `wrapper` followed by this program and its
+    /// arguments. An empty wrapper changes nothing.
     #[must_use]
     pub fn under(mut self, wrapper: &[OsString]) -> Self {
         if let Some((outer, arguments)) = wrapper.split_first() {
@@ -106,15 +108,15 @@ impl ChildProgram {
         self
     }
 
-    /// Returns a command for use within a runtime. The child gets its own process group and is
-    /// killed on drop.
+    /// Returns a command for use within a tokio runtime. The child gets a separate process group
+    /// and is killed on drop.
     pub(crate) fn to_command(&self) -> tokio::process::Command {
         let mut command = tokio::process::Command::from(self.to_blocking());
         command.process_group(0).kill_on_drop(true);
         command
     }
 
-    /// Returns a command for blocking code whose duration is bounded elsewhere: within a compile
+    /// Returns a command for blocking code whose duration is limited elsewhere: within a compile
     /// child, or at the user's terminal.
     pub fn to_blocking(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.path);
@@ -143,7 +145,7 @@ impl ChildProgram {
         command
     }
 
-    /// Returns its path, for messages.
+    /// Returns the path, for messages.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         OsStr::to_string_lossy(self.path.as_os_str())
     }

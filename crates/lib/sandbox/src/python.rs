@@ -1,4 +1,4 @@
-//! Start of Python interpreters that confine themselves before they run submitted code. The main
+//! Starts Python interpreters that confine themselves before they run submitted code. The main
 //! function is [`interpreter`].
 
 use std::io;
@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use super::program::{ChildProgram, Environment};
 
-/// Common beginning of all sources: frames, and `allow_only`, which installs the filters of
+/// The common beginning of all sources: frames, and `allow_only`, which installs the filters from
 /// [`encoded_with_asking`](super::calls::encoded_with_asking).
 const PRELUDE: &str = include_str!("prelude.py");
 
-/// Script that joins the arguments after the settings into one source and runs it.
+/// A script that joins the arguments after the settings into one source and runs it.
 const JOIN: &str = "import sys\nparts = sys.argv[2:]\ndel sys.argv[2:]\n\
                     exec(compile(''.join(parts), '<string>', 'exec'))";
 
-/// Longest argument, in bytes; the system allows at most 128 KiB.
+/// The maximum length of an argument, in bytes. The system allows at most 128 KiB.
 const PART_BYTES: usize = 64 << 10;
 
 /// Prepares an interpreter that runs `source` after the prelude, with `settings` as JSON in its
-/// first argument. It gets nothing from this process's environment, finds only packages at
+/// first argument. It receives nothing from this process's environment, finds packages only at
 /// locations in the settings, and writes no bytecode files.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub fn interpreter(
         .arg(serde_json::to_string(settings)?)
         .args(parts(&format!("{PRELUDE}\n{source}")))
         .variable("PATH", "/usr/bin:/bin")
-        // The same source gives the same code, independent of the order of sets.
+        // The same source gives the same code, regardless of the order of sets.
         .variable("PYTHONHASHSEED", "0")
         .variable("PYTHONDONTWRITEBYTECODE", "1")
         .variable("PYTHONUTF8", "1")
@@ -46,7 +46,7 @@ pub fn interpreter(
     Ok(program)
 }
 
-/// Splits text into parts that fit into arguments.
+/// Splits text into parts that are short enough for arguments.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = text;

@@ -1,15 +1,15 @@
-//! Files of NVIDIA's driver for events that processes share. Each process that creates such an
-//! event has a file `/dev/shm/cuda.shm.UID.PID.N`, in hexadecimal. A killed process leaves it
-//! behind.
+//! The files of NVIDIA's driver for events that processes share. Each process that creates such an
+//! event has a file `/dev/shm/cuda.shm.UID.PID.N`, with hexadecimal numbers. A process that is
+//! killed does not remove its file.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Directory of the files.
+/// The directory that contains these files.
 pub(crate) const DIRECTORY: &str = "/dev/shm";
 
-/// Removes the files of a process of this user that has ended or is about to. A process that has
-/// opened one of its events keeps the file.
+/// Removes the files of a process of this user that has ended or is about to end. Processes that
+/// have opened its events keep the files open.
 pub fn remove(process: u32) {
     remove_in(Path::new(DIRECTORY), process);
 }
@@ -20,14 +20,14 @@ fn remove_in(directory: &Path, process: u32) {
     for entry in entries.flatten() {
         let owned = entry.metadata().is_ok_and(|found| found.is_file() && found.uid() == own);
         if owned && entry.file_name().to_str().and_then(maker) == Some(process) {
-            // A remaining file would only occupy 80 KiB of memory.
+            // A file that could not be removed only occupies 80 KiB of memory.
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// Returns the process that created a file with this name, or `None` if the file is not the
-/// driver's.
+/// Returns the process that created a file with this name, or `None` if the file does not belong to
+/// the driver.
 fn maker(name: &str) -> Option<u32> {
     let numbers = name.strip_prefix("cuda.shm.")?.split('.');
     let mut numbers = numbers.map(|part| u32::from_str_radix(part, 16).ok());

@@ -1,8 +1,8 @@
-//! Confinement of a submitted program to its own file, libraries, a GPU and its own memory. The
+//! The confinement of a submitted program to its own file, libraries, a GPU and its own memory. The
 //! main function is [`confine`].
 //!
-//! The program writes no files and starts no processes; it can only print. A process applies the
-//! confinement and then becomes the program, so no code of the program has run before.
+//! The program cannot write files or start processes; it can only print. A process applies the
+//! confinement and then becomes the program, so no code of the program runs before that.
 
 use std::path::{Path, PathBuf};
 
@@ -15,49 +15,49 @@ use super::enforcement::{FileAccess, SandboxError, limit};
 use super::own_root::{self, Processes};
 use super::proc_files::{self, OWN_THREADS};
 
-/// Dynamic loaders, if they exist; the system starts them in place of the program.
+/// The dynamic loaders, if they exist. The system starts them in place of the program.
 const LOADERS: [&str; 3] =
     ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib64/ld64.so.2"];
 
-/// Limits of the resources of a program.
+/// Limits for the resources of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramLimits {
-    /// Private memory, in bytes. The address space is unlimited, since a driver reserves addresses
-    /// for the whole device.
+    /// The private memory, in bytes. The address space is unlimited, since a driver reserves
+    /// addresses for the whole device.
     pub data_bytes: u64,
-    /// Number of open files.
+    /// The number of open files.
     pub open_files: u64,
-    /// Largest size of a file that it received open for writing, in bytes.
+    /// The maximum size of a file that the program received open for writing, in bytes.
     pub file_bytes: u64,
 }
 
-/// Paths that a program may read beside those of every program that uses a GPU.
+/// The paths that a program may read, in addition to those for every program that uses a GPU.
 #[derive(Debug, Clone)]
 pub struct ProgramGrants<'a> {
     /// The program, for reading and executing.
     pub program: &'a Path,
-    /// Working directory, for reading only.
+    /// The working directory, for reading only.
     pub directory: &'a Path,
-    /// Libraries that it loads, as files or directories.
+    /// The libraries that the program loads, as files or directories.
     pub libraries: &'a [PathBuf],
-    /// Tool that observes the program, if any.
+    /// The tool that observes the program, if any.
     pub tool: Option<AttachedTool<'a>>,
 }
 
 /// A tool that observes a program.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachedTool<'a> {
-    /// Directory for its files.
+    /// The directory for the tool's files.
     pub directory: &'a Path,
-    /// TCP ports on which it listens for the code that it injects into the program.
+    /// The TCP ports to which the code that the tool injects into the program may connect.
     pub ports: &'a [u16],
 }
 
-/// Confines this process, which is about to become the program. It must be called while the process
-/// has one thread.
+/// Confines this process, which is about to become the program. Must be called while the process is
+/// single-threaded.
 ///
 /// # Errors
-/// A limit cannot be set, or a path does not exist.
+/// A limit cannot be set, a path does not exist, or the rules or capabilities cannot be changed.
 pub fn confine(
     granted: &ProgramGrants<'_>,
     bounds: ProgramLimits,
@@ -88,7 +88,7 @@ fn access(granted: &ProgramGrants<'_>) -> FileAccess {
     let loaders = LOADERS.iter().map(PathBuf::from).filter(|path| path.exists());
     access.execute = loaders.chain([granted.program.to_owned()]).collect();
     if let Some(tool) = granted.tool {
-        // The code that the tool injects communicates with it, and writes files there.
+        // The code that the tool injects communicates with the tool and writes files there.
         access.create.push(tool.directory.to_owned());
         access.ports = tool.ports.to_vec();
     }

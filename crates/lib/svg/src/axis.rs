@@ -1,17 +1,17 @@
-//! Axes: ticks with lines and labels around a plot. The main type is [`Axis`].
+//! Axes, drawn as ticks with lines and labels around a plot. The main type is [`Axis`].
 
 use crate::drawing::Drawing;
 use crate::element::{Anchor, SvgElement};
 
-/// Distances between the plot and the labels beside, above and below it, in pixels. The last two
-/// extend to the baseline of the text.
+/// The distances from the plot to the labels on its left, above and below it, in pixels. The last
+/// two extend to the baseline of the text.
 const BESIDE: f64 = 8.0;
 const ABOVE: f64 = 8.0;
 const BELOW: f64 = 16.0;
-/// Distance from the middle of a line of text down to its baseline.
+/// The distance from the middle of a line of text down to its baseline.
 const HALF_LETTER: f64 = 4.0;
 
-/// The part of a drawing for values, given by its edges in pixels.
+/// The part of a drawing that shows values, described by its edges in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plot {
     pub left: f64,
@@ -38,25 +38,25 @@ impl Plot {
     }
 }
 
-/// Side of the plot with the labels of an axis.
+/// The side of the plot on which the labels of an axis are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Left of the plot, with ticks from top to bottom.
+    /// Left of the plot, for positions along the vertical axis.
     Left,
-    /// Above the plot, with ticks from left to right.
+    /// Above the plot, for positions along the horizontal axis.
     Top,
-    /// Below the plot, with ticks from left to right.
+    /// Below the plot, for positions along the horizontal axis.
     Bottom,
 }
 
 /// A labelled value of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick<'a> {
-    /// Position along the axis, in pixels of the drawing.
+    /// The position along the axis, in pixels of the drawing.
     pub at: f64,
-    /// Text of the label.
+    /// The text of the label.
     pub label: String,
-    /// Class of its line through the plot, if it has a line.
+    /// The class of the line through the plot, if there is one.
     pub line: Option<&'a str>,
 }
 
@@ -64,12 +64,12 @@ pub struct Tick<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axis<'a> {
     pub side: Side,
-    /// Class of the labels.
+    /// The class of the labels.
     pub label: &'a str,
 }
 
 impl Axis<'_> {
-    /// Draws the line and the label of each tick.
+    /// Draws the label of each tick, and its line if it has one.
     pub fn draw<'t>(
         &self,
         drawing: &mut Drawing,

@@ -18,8 +18,8 @@ impl Drawing {
         drawing
     }
 
-    /// Creates a drawing like [`Drawing::new`], also with a description. It must be a separate
-    /// document, since title and description have fixed ids.
+    /// Like [`Drawing::new`], but also with a description. The drawing must be a separate document,
+    /// because the title and the description have fixed ids.
     pub fn described(size: [f64; 2], title: &str, description: &str) -> Self {
         let mut drawing = Self::open(size, " aria-labelledby=\"t d\"");
         let (title, description) = (described(title), described(description));
@@ -40,7 +40,7 @@ impl Drawing {
         Self { out }
     }
 
-    /// Adds a style sheet, which is written unchanged.
+    /// Adds a style sheet without changing it.
     pub fn style(&mut self, css: &'static str) {
         let _ = writeln!(self.out, "<style>{css}</style>");
     }

@@ -4,23 +4,24 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::xml;
 
-/// Longest text in a drawing, in characters. Names of templates have no limit, and a line of a
-/// drawing has little more room.
+/// The maximum length of a text in a drawing, in characters. The names of templates have no limit,
+/// and a line of a drawing has little more room than this.
 const MAX_TEXT: usize = 120;
-/// Longest title and longest description, in characters, which have more room than the drawing.
+/// The maximum length of a title and of a description, in characters. They have more room than the
+/// texts in the drawing.
 const MAX_TITLE: usize = 400;
 
-/// Distance from the upper left corner in pixels, to the right and down.
+/// The distance from the upper left corner in pixels, to the right and down.
 pub type Point = [f64; 2];
 
-/// Part of a text that is at its point.
+/// The part of a text that is placed at its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Middle,
     End,
 }
 
-/// An element with its children. Style sheets of the drawing or of the page refer to its class; an
+/// An element with its children. Style sheets of the drawing or of the page refer to its class. An
 /// empty class is omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SvgElement {
@@ -38,7 +39,7 @@ impl SvgElement {
         Self { tag, attributes, content: String::new() }
     }
 
-    /// Adds a numeric attribute, rounded to a tenth of a pixel.
+    /// Adds a numeric attribute, rounded to a tenth.
     fn number(mut self, name: &str, value: f64) -> Self {
         let _ = write!(self.attributes, " {name}=\"{value:.1}\"");
         self
@@ -64,26 +65,26 @@ impl SvgElement {
             .number("r", radius)
     }
 
-    /// Creates a path; `data` is in SVG's notation.
+    /// Creates a path. `data` is in SVG notation.
     pub fn path(class: &str, data: &str) -> Self {
         let mut path = Self::new("path", class);
         let _ = write!(path.attributes, " d=\"{}\"", xml::escape(data));
         path
     }
 
-    /// Creates one line of text that begins at a point.
+    /// Creates one line of text that starts at a point.
     pub fn text(class: &str, at: Point, text: &str) -> Self {
         let mut element = Self::new("text", class).number("x", at[0]).number("y", at[1]);
         element.content = shown(text, MAX_TEXT);
         element
     }
 
-    /// Creates a group without elements.
+    /// Creates an empty group.
     pub fn group(class: &str) -> Self {
         Self::new("g", class)
     }
 
-    /// Sets the part of the text that is at its point.
+    /// Sets the part of the text that is placed at its point.
     pub fn anchored(mut self, anchor: Anchor) -> Self {
         self.attributes.push_str(match anchor {
             Anchor::Middle => " text-anchor=\"middle\"",
@@ -92,7 +93,7 @@ impl SvgElement {
         self
     }
 
-    /// Adds a title, which browsers show under the pointer.
+    /// Adds a title, which browsers show when the pointer is over the element.
     pub fn titled(mut self, title: &str) -> Self {
         let _ = write!(self.content, "<title>{}</title>", described(title));
         self
@@ -115,7 +116,7 @@ impl Display for SvgElement {
     }
 }
 
-/// Cuts a text to at most `most` characters; a cut text ends in `…`.
+/// Shortens a text to at most `most` characters. A shortened text ends in `…`.
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().nth(most).is_none() {
         return text.to_owned();
@@ -128,8 +129,8 @@ pub(crate) fn described(text: &str) -> String {
     shown(text, MAX_TITLE)
 }
 
-/// Prepares text for an element: it escapes markup and replaces characters that XML 1.0 does not
-/// allow.
+/// Prepares text for an element. Shortens it, escapes markup, and replaces control characters and
+/// characters that change the writing direction.
 fn shown(text: &str, most: usize) -> String {
     let shown = shortened(text, most).chars().map(plain).collect::<String>();
     xml::escape(&shown)
@@ -137,7 +138,7 @@ fn shown(text: &str, most: usize) -> String {
 
 fn plain(c: char) -> char {
     match c {
-        // Overrides of the writing direction could make a name look like another one.
+        // Characters that change the writing direction could make a name look like another one.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             '\u{fffd}'
         }

@@ -1,8 +1,9 @@
-//! Drawings as SVG, and text in XML and HTML.
+//! Drawings as SVG, and text for XML and HTML.
 //!
-//! A [`Drawing`] is a self-contained document without scripts and external resources. Equal calls
-//! give equal bytes. Its texts come from kernels and their users. Therefore [`SvgElement`]s escape
-//! every text, bound its length, and replace characters that would make it look like another text.
+//! A [`Drawing`] is a self-contained document without scripts or external resources. Equal calls
+//! produce equal bytes. Its texts come from kernels and their users. Therefore [`SvgElement`]s
+//! escape every text, limit its length, and replace characters that could make it look like another
+//! text.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
-//! Numbers in drawings, formatted for people.
+//! Formats numbers in drawings for people.
 
-/// Formats a power of ten such as `10⁻³` without markup; small powers become plain numbers.
+/// Formats a power of ten, such as `10⁻³`, without markup. Powers from 0.01 to 1000 are written as
+/// plain numbers.
 pub fn power_of_ten(exponent: i32) -> String {
     match exponent {
         -2 => "0.01".to_owned(),
@@ -20,7 +21,7 @@ pub fn power_of_ten(exponent: i32) -> String {
 pub fn si(value: f64, unit: &str) -> String {
     const PREFIXES: [(f64, &str); 6] =
         [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")];
-    // The last entry matches all remaining values.
+    // The last entry matches all remaining values that are not negative.
     let (scale, prefix) =
         PREFIXES.into_iter().find(|(from, _)| value >= *from).unwrap_or((0.0, ""));
     let shown = if scale > 0.0 { value / scale } else { value };

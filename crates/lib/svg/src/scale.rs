@@ -1,10 +1,11 @@
-//! Scales, which map values to positions on an axis. The main types are [`Linear`] and
+//! Scales, which convert values to positions on an axis. The main types are [`Linear`] and
 //! [`Logarithmic`].
 
-/// Most decades of an axis, since hostile counts could extend it further.
+/// The maximum number of decades of an axis, since hostile counts could otherwise extend it
+/// further.
 const MAX_DECADES: i32 = 24;
 
-/// Linear scale.
+/// A linear scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linear {
     values: (f64, f64),
@@ -17,8 +18,8 @@ impl Linear {
         Self { values, places }
     }
 
-    /// Returns the position of a value. Values outside the range are at the edge; an empty range
-    /// maps to the middle.
+    /// Returns the position of a value. Values outside the range are placed at the edge. If the
+    /// range is empty, its value is placed in the middle.
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = self.values;
         let part = (value - low) / (high - low);
@@ -26,7 +27,8 @@ impl Linear {
         self.places.0 + part * (self.places.1 - self.places.0)
     }
 
-    /// Returns `count` values at equal distances, including both ends, with their positions.
+    /// Returns `count` equally spaced values, including both ends of the range, with their
+    /// positions.
     pub fn ticks(&self, count: u32) -> impl Iterator<Item = (f64, f64)> + '_ {
         let (low, high) = self.values;
         let value = move |n: u32| low + f64::from(n) / f64::from(count.max(2) - 1) * (high - low);
@@ -34,7 +36,7 @@ impl Linear {
     }
 }
 
-/// Logarithmic scale between two powers of ten.
+/// A logarithmic scale between two powers of ten.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Logarithmic {
     low: i32,
@@ -43,15 +45,15 @@ pub struct Logarithmic {
 }
 
 impl Logarithmic {
-    /// Creates a scale for the positive numbers in `values`, between two positions. Returns `None`
+    /// Creates a scale between two positions for the positive numbers in `values`. Returns `None`
     /// if there are none.
     pub fn new(values: &[f64], places: (f64, f64)) -> Option<Self> {
         let positive = || values.iter().copied().filter(|v| v.is_finite() && *v > 0.0);
         let least = positive().min_by(f64::total_cmp)?;
         let most = positive().max_by(f64::total_cmp)?;
         let high = most.log10().ceil() as i32;
-        // A value on a power of ten gets a further decade, so that it is not on the edge of the
-        // plot.
+        // If the largest value is a power of ten, a decade is added, so that the value is not on
+        // the edge of the plot.
         let high = if most.log10() == f64::from(high) { high + 1 } else { high };
         let low = (least.log10().floor() as i32).max(high - MAX_DECADES);
         let low = if least.log10() == f64::from(low) { low - 1 } else { low };
@@ -66,7 +68,7 @@ impl Logarithmic {
         10f64.powi(self.high)
     }
 
-    /// Returns the position of a value. Values outside the range are at the edge.
+    /// Returns the position of a value. Values outside the range are placed at the edge.
     pub fn at(&self, value: f64) -> f64 {
         Linear::new((self.low.into(), self.high.into()), self.places).at(value.log10())
     }

@@ -1,7 +1,8 @@
 //! Text in XML and HTML. The main function is [`escape`].
 
-/// Escapes text for an XML attribute or for the content of an element. Characters that XML 1.0 does
-/// not allow are replaced; tabs and line ends stay.
+/// Escapes text for an XML attribute or for the content of an element. Tabs and line feeds are
+/// kept. Other characters below U+0020, U+FFFE and U+FFFF are replaced, because XML 1.0 does not
+/// allow most of them.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Kinds of counted events, and their counters. The main trait is [`LabelKind`].
+//! The kinds of events that are counted, and their counters. The main trait is [`LabelKind`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,9 +15,9 @@ impl Counter {
     }
 }
 
-/// Kinds of events that a label can name.
+/// The kinds of events that a label can name.
 pub trait LabelKind: Copy + 'static {
-    /// All kinds; the position of a kind is its index.
+    /// All kinds. The position of a kind is its index.
     const ALL: &'static [Self];
 
     /// Returns the text of the label.
@@ -48,71 +48,71 @@ macro_rules! named {
 }
 
 named! {
-    /// Stages of an evaluation.
+    /// The stages of an evaluation.
     Stage {
         /// Waiting for a device.
         Queue = "queue",
         /// Compiling, or finding the image in a cache.
         Compile = "compile",
-        /// Work of the worker: buffers, launches, copies and checks.
+        /// The work of the worker: buffers, launches, copies and checks.
         Worker = "worker",
-        /// Part of the worker's time: warm-up and timed launches.
+        /// A part of the worker's time: warm-up and timed launches.
         Measure = "measure",
-        /// Part of the worker's time: checking outputs.
+        /// A part of the worker's time: checking outputs.
         Validate = "validate",
         /// Device metrics and timelines.
         Profile = "profile",
-        /// Whole jobs, from acceptance to the end.
+        /// Whole jobs, from acceptance to their end.
         Total = "total",
     }
 }
 
 named! {
-    /// Outcome of an evaluation.
+    /// The outcome of an evaluation.
     EvaluationOutcome {
         /// The outputs are correct.
         Correct = "correct",
         /// The kernel ran, but nothing was checked.
         NotChecked = "not_checked",
-        /// The kernel passed, but a useless kernel would pass too.
+        /// The kernel passed, but a kernel that does nothing useful would also pass.
         Weak = "weak",
         /// An output is incorrect.
         Wrong = "wrong",
         /// The kernel does not compile.
         NotCompiled = "not_compiled",
-        /// The kernel crashed, hung or used too much, by its own fault.
+        /// The kernel crashed, hung or exceeded a limit through its own fault.
         KernelFailed = "kernel_failed",
-        /// The evaluation did not end, without a fault of the kernel.
+        /// The evaluation did not finish, through no fault of the kernel.
         Error = "error",
     }
 }
 
 named! {
-    /// Source of an image.
+    /// The source of an image.
     CacheResult {
-        /// Memory cache.
+        /// The memory cache.
         Memory = "memory",
-        /// Disk cache.
+        /// The disk cache.
         Disk = "disk",
-        /// A compilation in progress for another request.
+        /// A compilation that is in progress for another request.
         Shared = "shared",
         /// A new compilation.
         Miss = "miss",
         /// The request itself, which contained the image.
         Brought = "brought",
-        /// No image, since compilation failed.
+        /// No image, because compilation failed.
         Failed = "failed",
     }
 }
 
 named! {
-    /// Reason for refusing a request.
+    /// The reason for refusing a request.
     Reject {
         /// The queue for devices is full.
         QueueFull = "queue_full",
-        /// The caller has the most jobs allowed.
+        /// The caller already has the maximum number of jobs.
         Quota = "quota_exceeded",
-        /// There are too many large bodies for the memory.
+        /// There are too many large bodies for the available memory.
         LargeBodies = "too_many_large_bodies",
         /// There are too many event streams.
         Watchers = "too_many_watchers",
@@ -134,7 +134,7 @@ named! {
 }
 
 named! {
-    /// State in which a job ended.
+    /// The state in which a job ended.
     EndState {
         /// The job ended with a report.
         Completed = "completed",
@@ -148,9 +148,9 @@ named! {
 }
 
 named! {
-    /// Result of an attempt to deliver a webhook.
+    /// The result of an attempt to deliver a webhook.
     DeliveryResult {
-        /// The receiver accepted it.
+        /// The receiver accepted the webhook.
         Delivered = "delivered",
         /// The attempt failed and will be repeated.
         Retried = "retried",

@@ -1,15 +1,15 @@
-//! Lock-free histogram of durations. The main type is [`Histogram`].
+//! A lock-free histogram of durations. The main type is [`Histogram`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the buckets in seconds, from a cached compilation to the longest evaluation.
+/// The upper bounds of the buckets in seconds, from a cached compilation to the longest evaluation.
 pub const BOUNDS: [f64; 19] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0, 300.0, 600.0,
 ];
 
-/// Number of buckets: those of [`BOUNDS`], and one for longer durations.
+/// The number of buckets: those of [`BOUNDS`], and one for longer durations.
 const BUCKETS: usize = BOUNDS.len() + 1;
 
 /// Durations by bucket, with their sum, minimum and maximum.
@@ -21,18 +21,18 @@ pub struct Histogram {
     max_ns: AtomicU64,
 }
 
-/// Snapshot of a histogram. Its count is that of its buckets; the sum may already include a
+/// A snapshot of a histogram. Its count is the sum of its buckets. `sum_s` may already include a
 /// duration that is being added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// Number of durations in each bucket of [`BOUNDS`], not cumulative; the last bucket has no
-    /// bound.
+    /// The number of durations in each bucket of [`BOUNDS`], not cumulative. The last bucket has no
+    /// upper bound.
     pub buckets: [u64; BUCKETS],
-    /// Sum, in seconds.
+    /// The sum, in seconds.
     pub sum_s: f64,
-    /// Minimum, in seconds; 0 without durations.
+    /// The minimum, in seconds, or 0 if there are no durations.
     pub min_s: f64,
-    /// Maximum, in seconds.
+    /// The maximum, in seconds.
     pub max_s: f64,
 }
 
@@ -63,7 +63,7 @@ impl Histogram {
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds one duration given in milliseconds, as in reports. Invalid durations are ignored.
+    /// Adds a duration in milliseconds, as in reports. Invalid durations are ignored.
     pub fn observe_ms(&self, ms: f64) {
         if let Ok(duration) = Duration::try_from_secs_f64(ms * 1e-3) {
             self.observe(duration);
@@ -86,7 +86,7 @@ impl Observed {
         self.buckets.iter().sum()
     }
 
-    /// Returns the mean in seconds, or 0 without durations.
+    /// Returns the mean in seconds, or 0 if there are no durations.
     pub fn mean_s(&self) -> f64 {
         let count = self.count();
         if count == 0 { 0.0 } else { self.sum_s / count as f64 }

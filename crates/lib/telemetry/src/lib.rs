@@ -1,9 +1,9 @@
-//! Counters of the activity of the service, for `GET /metrics` and `GET /stats`. The main type is
+//! Counters for the activity of the service, for `GET /metrics` and `GET /stats`. The main type is
 //! [`Telemetry`].
 //!
-//! The counters are those of this process, so there is one [`Telemetry`] per process. Each
-//! component records its own events, e.g. `telemetry().leased(…)`. Recording only changes atomics.
-//! All series come from a fixed list, so requests cannot add any.
+//! The counters belong to this process, so there is one [`Telemetry`] per process. Each component
+//! records its own events, e.g. `telemetry().leased(…)`. Recording only changes atomics. All series
+//! come from a fixed list, so requests cannot add any.
 
 #![forbid(unsafe_code)]
 

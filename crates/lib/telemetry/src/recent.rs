@@ -1,15 +1,16 @@
-//! Number of recent events. The main type is [`Recent`].
+//! Counts recent events. The main type is [`Recent`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Length of one slot, in seconds.
+/// The length of a slot, in seconds.
 const SLOT_S: u64 = 5;
 
-/// Number of slots in the window.
+/// The number of slots in the window.
 const SLOTS: usize = 60;
 
-/// Events of the last five minutes, in slots of five seconds. A slot contains the number of its
-/// interval (upper half) and the count (lower half), so that one atomic exchange can restart it.
+/// The events of the last five minutes, in slots of five seconds. A slot contains the number of its
+/// interval (upper half) and the count (lower half), so that a single atomic exchange can restart
+/// it.
 #[derive(Debug)]
 pub struct Recent {
     slots: [AtomicU64; SLOTS],
@@ -22,7 +23,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Length of the window, in minutes.
+    /// The length of the window, in minutes.
     pub const MINUTES: f64 = (SLOT_S * SLOTS as u64) as f64 / 60.0;
 
     pub fn add(&self, now_s: u64) {
@@ -36,7 +37,8 @@ impl Recent {
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     }
 
-    /// Returns the number of events in the five minutes before `now_s`.
+    /// Returns the number of events in the five minutes before `now_s`, to within the length of a
+    /// slot.
     pub fn count(&self, now_s: u64) -> u64 {
         let now = stretch(now_s);
         let slots = self.slots.iter().map(|slot| slot.load(Ordering::Relaxed));
@@ -48,7 +50,7 @@ impl Recent {
     }
 }
 
-/// Returns the number of the interval, from 1, so that an empty slot belongs to no interval.
+/// Returns the number of the interval, starting at 1, so that an empty slot belongs to no interval.
 fn stretch(now_s: u64) -> u64 {
     now_s / SLOT_S + 1
 }

@@ -1,4 +1,4 @@
-//! Counters of this process. The main type is [`Telemetry`].
+//! The counters of this process. The main type is [`Telemetry`].
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use super::counters::{
 use super::histogram::{Histogram, Observed};
 use super::recent::Recent;
 
-/// Number of devices with separate counters, by ordinal; further devices share the last.
+/// The number of devices with separate counters, by ordinal. All other devices share the last.
 const DEVICES: usize = 64;
 
-/// All counters. The methods that record events describe their meaning.
+/// All counters. The methods that record events describe what they count.
 #[derive(Debug)]
 pub struct Telemetry {
     started: Instant,
@@ -35,35 +35,35 @@ pub struct Telemetry {
     deliveries: Counters<DeliveryResult>,
 }
 
-/// Time for which a device was in use.
+/// The time for which a device was in use.
 #[derive(Debug)]
 struct Device {
     busy_ns: AtomicU64,
-    /// Start of the current lease, in nanoseconds after the start of the process plus one; 0
+    /// The start of the current lease, in nanoseconds after the start of the process plus one, or 0
     /// without a lease.
     since_ns: AtomicU64,
     run_ns: AtomicU64,
 }
 
-/// Runs on devices, by result.
+/// The runs on devices, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
-    /// Number of all runs.
+    /// The number of all runs.
     pub all: u64,
-    /// Number of runs that did not complete.
+    /// The number of runs that did not complete.
     pub failed: u64,
-    /// Number of runs with correct outputs.
+    /// The number of runs with correct outputs.
     pub correct: u64,
-    /// Number of runs with incorrect outputs.
+    /// The number of runs with incorrect outputs.
     pub wrong: u64,
 }
 
-/// Times for which a device was in use, in seconds.
+/// The times for which a device was in use, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceOccupancy {
-    /// Time under lease or in cleanup after a lease, up to now.
+    /// The time for which the device was leased, including cleanup and the current lease.
     pub busy_s: f64,
-    /// Part of that time in which evaluations ran that have ended.
+    /// The running time of evaluations that have ended.
     pub run_s: f64,
     /// Whether the device is leased now.
     pub leased: bool,
@@ -102,8 +102,8 @@ impl Telemetry {
         }
     }
 
-    /// Records the duration of a stage, in milliseconds as in reports. The methods below record
-    /// queue, compile and total.
+    /// Records the duration of a stage, in milliseconds as in reports. The methods below record the
+    /// stages queue, compile and total.
     pub fn stage(&self, stage: Stage, ms: f64) {
         self.stages[stage.index()].observe_ms(ms);
     }
@@ -113,7 +113,7 @@ impl Telemetry {
         self.outcomes.add(outcome);
     }
 
-    /// Records a compilation that took `took`, with the source of its image or its failure.
+    /// Records a compilation that took `took`, with the source of its image, or its failure.
     pub fn compiled(&self, image: CacheResult, took: Duration) {
         self.images.add(image);
         if image == CacheResult::Failed {
@@ -122,8 +122,8 @@ impl Telemetry {
         self.stages[Stage::Compile.index()].observe(took);
     }
 
-    /// Records that a kernel ran on a device for `ms`. `ended` says whether it completed; `correct`
-    /// says whether the outputs were correct, and is `None` if they were not checked.
+    /// Records that a kernel ran on a device for `ms`. `ended` is whether it completed. `correct`
+    /// is whether the outputs were correct, or `None` if they were not checked.
     pub fn ran(&self, device: u32, ms: f64, ended: bool, correct: Option<bool>) {
         self.runs.add();
         if !ended {
@@ -134,7 +134,7 @@ impl Telemetry {
             Some(false) => self.wrong.add(),
             None => {}
         }
-        // The cast turns an invalid number of milliseconds into zero.
+        // The cast converts an invalid number of milliseconds to zero.
         self.device(device).run_ns.fetch_add((ms * 1e6) as u64, Ordering::Relaxed);
     }
 
@@ -161,7 +161,7 @@ impl Telemetry {
         self.submitted_lately.add(self.started.elapsed().as_secs());
     }
 
-    /// Records that a job ended, with the time since it was accepted.
+    /// Records that a job ended, with the time since its acceptance.
     pub fn job_ended(&self, state: EndState, took: Duration) {
         self.ended.add(state);
         self.stages[Stage::Total.index()].observe(took);
@@ -177,8 +177,8 @@ impl Telemetry {
         self.deliveries.add(how);
     }
 
-    /// Returns the seconds since the first use of the counters, which is about the uptime of the
-    /// process.
+    /// Returns the number of seconds since the counters were first used, which is approximately the
+    /// uptime of the process.
     pub fn uptime_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
@@ -231,13 +231,13 @@ impl Telemetry {
         }
     }
 
-    /// Returns the number of accepted jobs: all, and in the last five minutes.
+    /// Returns the number of accepted jobs, in total and in the last five minutes.
     pub fn submissions(&self) -> (u64, u64) {
         let lately = self.submitted_lately.count(self.started.elapsed().as_secs());
         (self.submitted.get(), lately)
     }
 
-    /// Returns the number of ended jobs by state.
+    /// Returns the number of ended jobs, by state.
     pub fn endings(&self) -> Vec<(&'static str, u64)> {
         self.ended.all()
     }
@@ -247,7 +247,7 @@ impl Telemetry {
         self.ended.get(state)
     }
 
-    /// Returns the number of refused requests by reason.
+    /// Returns the number of refused requests, by reason.
     pub fn rejects(&self) -> Vec<(&'static str, u64)> {
         self.rejects.all()
     }

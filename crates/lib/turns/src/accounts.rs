@@ -1,29 +1,29 @@
-//! Accounts of the permits that each owner holds and held, which determine the order of owners. The
-//! main type is [`OwnerAccounts`].
+//! Accounts of the permits that each owner holds and has held, which determine the order of the
+//! owners. The main type is [`OwnerAccounts`].
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::Owner;
 
-/// Rank of an owner; the least is next.
+/// The rank of an owner. The owner with the lowest rank is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnerRank {
-    /// Number of permits that it holds.
+    /// The number of permits that the owner holds.
     pub held: usize,
-    /// Time for which it held permits, summed over permits.
+    /// The time for which the owner has held permits, added up over all permits.
     pub served: Duration,
 }
 
-/// Accounts of all owners that hold a permit, wait for one, or recently had more time than others.
-/// Callers pass the current time.
+/// The accounts of all owners that hold a permit, wait for one, or recently had more time than
+/// others. Callers pass the current time.
 ///
-/// An owner that returns without a permit gets at least the time of the owner that was served last
-/// (start-time fair queueing), so that idleness earns no credit.
+/// When an owner without a permit or a waiting request returns, it is assigned at least the time of
+/// the owner that was served last (start-time fair queueing). Idleness therefore earns no credit.
 #[derive(Debug, Default)]
 pub struct OwnerAccounts {
     accounts: HashMap<Owner, Account>,
-    /// Time of the owner that was served last.
+    /// The time of the owner that was served last.
     clock: Duration,
 }
 
@@ -32,7 +32,7 @@ struct Account {
     held: usize,
     waiting: usize,
     served: Duration,
-    /// Time up to which held permits are included in `served`.
+    /// The time until which held permits are included in `served`.
     counted: Instant,
 }
 
@@ -72,12 +72,12 @@ impl OwnerAccounts {
         self.accounts.get(&owner).map_or(0, |account| account.waiting)
     }
 
-    /// Records that a request of an owner starts to wait.
+    /// Records that a request from an owner starts to wait.
     pub fn wait(&mut self, owner: Owner, now: Instant) {
         self.account(owner, now).waiting += 1;
     }
 
-    /// Records that a request of an owner stops waiting.
+    /// Records that a request from an owner stops waiting.
     pub fn leave(&mut self, owner: Owner) {
         if let Some(account) = self.accounts.get_mut(&owner) {
             account.waiting = account.waiting.saturating_sub(1);
@@ -85,14 +85,14 @@ impl OwnerAccounts {
         self.forget(owner);
     }
 
-    /// Records that an owner gets `places` permits.
+    /// Records that an owner receives `places` permits.
     pub fn begin(&mut self, owner: Owner, places: usize, now: Instant) {
         let account = self.account(owner, now);
         account.count(now);
         account.held += places;
         let served = account.served;
         self.clock = self.clock.max(served);
-        // Idle owners that are no longer ahead of the others are forgotten.
+        // Idle owners that are not ahead of the clock are removed.
         let clock = self.clock;
         self.accounts.retain(|_, account| !account.is_idle() || account.served > clock);
     }

@@ -1,9 +1,9 @@
-//! Identities of owners. The main type is [`Owner`].
+//! The identities of owners. The main type is [`Owner`].
 
 use serde::{Deserialize, Serialize};
 
-/// Opaque identity of the owner of a piece of work. Equal identities belong to one owner. The
-/// default is the server itself.
+/// The opaque identity of the owner of a piece of work. Equal identities belong to the same owner.
+/// The default is the server itself.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -14,7 +14,7 @@ impl Owner {
     /// The server itself, for work on behalf of all owners.
     pub const SERVER: Self = Self([0; 16]);
 
-    /// Returns the owner with this name, which is the same in every process (BLAKE3, 128 bits).
+    /// Returns the owner with this name. It is the same in every process (BLAKE3, 128 bits).
     pub fn named(name: &str) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("warpgauge owner");
         hasher.update(name.as_bytes());

@@ -8,35 +8,35 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{Owner, OwnerAccounts};
 
-/// Limits of a pool.
+/// The limits of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolBounds {
-    /// Number of permits.
+    /// The number of permits.
     pub places: usize,
-    /// Number of extra permits: while all others are taken, an owner without a permit gets one of
-    /// these.
+    /// The number of extra permits. An owner without a permit gets one of them if all others are
+    /// taken.
     pub extra: usize,
-    /// Most waiting requests.
+    /// The maximum number of waiting requests.
     pub waiting: usize,
     /// Whether there may be more than one owner. If so, an owner may take with [`Pool::try_take`]
-    /// at most as many permits as it leaves. The same holds for its waiting requests.
+    /// at most as many permits as it leaves for others. The same applies to its waiting requests.
     pub shared: bool,
-    /// Number of permits that an owner may take in any case, while they are free.
+    /// The number of permits that an owner may take in any case, if they are free.
     pub least: usize,
 }
 
-/// Reasons why no permit is available.
+/// Reasons why no permit is available, with the number of permits or of waiting requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PoolFull {
-    /// All permits are taken.
-    #[error("all {0} are taken")]
+    /// All permits are taken, or the maximum number of requests is waiting.
+    #[error("all {0} places are taken")]
     All(usize),
-    /// The owner has its share.
-    #[error("this caller has {0}, which is its share while others may come")]
+    /// The owner has taken its share.
+    #[error("this caller has {0} places, its share while other callers may arrive")]
     Share(usize),
 }
 
-/// A pool of permits. Clones are the same pool.
+/// A pool of permits. Clones refer to the same pool.
 #[derive(Debug, Clone)]
 pub struct Pool(Arc<Inner>);
 
@@ -62,7 +62,7 @@ struct Waiter {
     answer: oneshot::Sender<PoolPermit>,
 }
 
-/// Permits of an owner, which are returned on drop.
+/// The permits of an owner, which are returned on drop.
 #[derive(Debug)]
 pub struct PoolPermit {
     pool: Option<Pool>,
@@ -78,17 +78,17 @@ struct Waiting {
 }
 
 impl Pool {
-    /// Creates a pool with all permits free.
+    /// Creates a pool in which all permits are free.
     pub fn new(bounds: PoolBounds) -> Self {
         let (state, begun_to_wait) = (Mutex::default(), Notify::new());
         Self(Arc::new(Inner { bounds, state, begun_to_wait }))
     }
 
-    /// Waits for a permit. Owners are served by their rank, and the requests of one owner in order
-    /// of arrival. Dropping the future leaves the queue.
+    /// Waits for a permit. Owners are served in order of their rank, and the requests of an owner
+    /// in order of arrival. Dropping the future removes the request from the queue.
     ///
     /// # Errors
-    /// Too many requests wait, of all owners or of this one.
+    /// Too many requests are waiting, of all owners or of this owner.
     pub async fn take(&self, owner: Owner) -> Result<PoolPermit, PoolFull> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = Waiting { pool: self.clone(), owner, answer };
@@ -102,7 +102,7 @@ impl Pool {
     /// Takes `places` permits, if they are free and within the owner's share.
     ///
     /// # Errors
-    /// They are not free, or exceed the share.
+    /// The permits are not free, or exceed the owner's share.
     pub fn try_take(&self, owner: Owner, places: usize) -> Result<PoolPermit, PoolFull> {
         let bounds = self.0.bounds;
         let mut state = self.lock();
@@ -115,7 +115,7 @@ impl Pool {
         Ok(self.granted(&mut state, owner, places, Instant::now()))
     }
 
-    /// Returns the number of permits that are held, including extra ones.
+    /// Returns the number of permits that are held, including extra permits.
     pub fn held(&self) -> usize {
         self.lock().held
     }
@@ -140,7 +140,7 @@ impl Pool {
         self.lock().waiting
     }
 
-    /// Waits until a request waits.
+    /// Waits until at least one request is waiting.
     pub async fn wanted(&self) {
         let begun = self.0.begun_to_wait.notified();
         tokio::pin!(begun);
@@ -151,8 +151,7 @@ impl Pool {
         }
     }
 
-    /// Adds a request to its queue and hands out free permits. Returns whether the request must
-    /// wait.
+    /// Adds a request to its queue and grants free permits. Returns whether the request must wait.
     fn enqueue(&self, owner: Owner, answer: oneshot::Sender<PoolPermit>) -> Result<bool, PoolFull> {
         let (bounds, now) = (self.0.bounds, Instant::now());
         let mut state = self.lock();
@@ -176,7 +175,7 @@ impl Pool {
         Err(refused)
     }
 
-    /// Hands out free permits to waiting requests, in order.
+    /// Grants free permits to waiting requests, in order.
     fn hand_out(&self, state: &mut State, now: Instant) {
         while let Some(owner) = state.next(now) {
             let all = self.0.bounds.places;
@@ -188,7 +187,7 @@ impl Pool {
             let turn = self.granted(state, owner, 1, now);
             state.accounts.leave(owner);
             if let Err(mut turn) = waiter.answer.send(turn) {
-                // The request was dropped. The permit must not return itself on drop, since this
+                // The request was dropped. The permit must not return itself on drop, because this
                 // function holds the lock.
                 turn.pool = None;
                 state.given_back(owner, 1, now);
@@ -208,7 +207,7 @@ impl Pool {
 }
 
 impl State {
-    /// Returns the next owner among those with waiting requests.
+    /// Returns the next owner with waiting requests.
     fn next(&self, now: Instant) -> Option<Owner> {
         let first = |(owner, queue): (&Owner, &VecDeque<Waiter>)| {
             let arrival = queue.front()?.arrival;
@@ -217,8 +216,8 @@ impl State {
         self.queues.iter().filter_map(first).min().map(|(_, _, owner)| owner)
     }
 
-    /// Removes the first waiting request of an owner. Its account still counts the request as
-    /// waiting.
+    /// Removes the first waiting request of an owner. The owner's account still counts the request
+    /// as waiting.
     fn pop(&mut self, owner: Owner) -> Option<Waiter> {
         let queue = self.queues.get_mut(&owner)?;
         let waiter = queue.pop_front()?;

@@ -29,11 +29,14 @@ fn cooperative(attributes: &[LaunchAttribute]) -> Res<bool> {
             // Cluster and preferred cluster dimensions.
             4 | 11 if value[..3] != [1, 1, 1] => {
                 let [x, y, z, ..] = value;
-                let text = format!("thread block clusters of {x} × {y} × {z} blocks are not supported");
+                let text =
+                    format!("thread block clusters of {x} × {y} × {z} blocks are not supported");
                 return Err(lacks(&text));
             }
             // Events that fire within a launch, and device-side graph updates.
-            7 | 12 | 13 => return Err(lacks(&format!("launch attribute {} is not supported", attribute.id))),
+            7 | 12 | 13 => {
+                return Err(lacks(&format!("launch attribute {} is not supported", attribute.id)));
+            }
             // Hints, which do not change any result: access policy, synchronisation policy, cluster
             // scheduling, overlap with the previous kernel, priority, memory domains, carveout.
             0 | 1 | 3..=6 | 8..=11 | 14 | 16 => {}

@@ -93,7 +93,8 @@ pub fn set_attribute(entry: &FunctionEntry, which: c_uint, value: c_int) -> Res 
         }
         14 if value == 0 => Ok(()),
         10..=15 => {
-            let text = format!("{}: thread block clusters are not supported", entry.function.name());
+            let text =
+                format!("{}: thread block clusters are not supported", entry.function.name());
             registry()?.reports.message("launch", &text);
             Err(Code::NOT_SUPPORTED)
         }

@@ -67,9 +67,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             return Err(gap("textures of this type are not supported by the emulator"));
         }
         if i.operands.len() > 2 {
-            return Err(gap(
-                "offsets of texture gathers are not supported by the emulator",
-            ));
+            return Err(gap("offsets of texture gathers are not supported by the emulator"));
         }
         self.operands(i, 2)?;
         let tex = Tex { dims: 2, layered: false, integral: false, gathered: Some(channel) };

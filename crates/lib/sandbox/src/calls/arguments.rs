@@ -1,43 +1,44 @@
-//! System calls that are allowed with certain arguments only. With other arguments they fail like
+//! System calls that are allowed only with certain arguments. With other arguments they fail like
 //! calls that are on no list. The main type is [`Rules`].
 
 use std::collections::BTreeMap;
 
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-/// Rules by system call number. A call without rules is allowed with any arguments.
+/// The rules for each system call number. A call without rules is allowed with any arguments.
 pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 type Result<T> = std::result::Result<T, BackendError>;
 
-/// Ways to open files. Landlock decides in each case which files.
+/// Ways of opening files. Landlock decides which files can be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
     Read,
-    /// Existing files, for reading, or for reading and writing, as devices need. A file that
-    /// landlock allows only to write, such as `/proc/self/task/*/oom_score_adj`, cannot be opened.
+    /// Existing files, for reading, or for reading and writing, as devices require. Files that
+    /// landlock allows only to be written, such as `/proc/self/task/*/oom_score_adj`, cannot be
+    /// opened.
     Device,
-    /// For reading, writing, and creating under a name.
+    /// For reading and writing, and for creating named files.
     Write,
 }
 
-/// Kinds of sockets that a process may create.
+/// The kinds of sockets that a process may create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
     /// Sockets of NVIDIA's driver: `AF_UNIX`, `SOCK_SEQPACKET`.
     Driver,
-    /// Also streams, since the code that NVIDIA's tools inject listens on one.
+    /// Also stream sockets, because the code that NVIDIA's tools inject listens on one.
     Streams,
-    /// Also TCP over IPv4, with ports restricted by landlock.
+    /// Also TCP over IPv4. Landlock restricts the ports.
     Tcp,
 }
 
-/// Options of `prctl` that a process may use.
+/// The options of `prctl` that a process may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Control {
-    /// Names of threads, and queries.
+    /// Thread names, and queries.
     Itself,
-    /// Also the parent death signal and filters, for a process that confines itself later.
+    /// Also the parent death signal and filters, for a process that confines itself further.
     Confining,
 }
 
@@ -46,12 +47,12 @@ fn condition(argument: u8, operation: SeccompCmpOp, value: i32) -> Result<Seccom
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
 }
 
-/// Creates the condition that an argument has this value.
+/// Creates the condition that an argument equals this value.
 fn is(argument: u8, value: i32) -> Result<SeccompCondition> {
     condition(argument, SeccompCmpOp::Eq, value)
 }
 
-/// Creates the condition that an argument has this value under a mask.
+/// Creates the condition that an argument equals this value after a mask is applied.
 fn masked(argument: u8, mask: i32, value: i32) -> Result<SeccompCondition> {
     condition(argument, SeccompCmpOp::MaskedEq(u64::from(mask.cast_unsigned())), value)
 }
@@ -60,19 +61,20 @@ fn one_of(argument: u8, values: &[i32]) -> Result<Vec<SeccompRule>> {
     values.iter().map(|value| SeccompRule::new(vec![is(argument, *value)?])).collect()
 }
 
-/// Adds the rules of every child: calls with arguments that affect only the process itself.
+/// Adds the rules that apply to every child: calls whose arguments affect only the process itself.
 pub(super) fn every(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_fcntl, one_of(1, &FCNTL)?);
-    // With `O_ASYNC`, `F_SETFL` makes the kernel send signals, which would wake a stopped process.
+    // If `F_SETFL` sets `O_ASYNC`, the kernel sends signals, which would wake a stopped process.
     let without_signals =
         SeccompRule::new(vec![is(1, libc::F_SETFL)?, masked(2, libc::O_ASYNC, 0)?])?;
     rules.entry(libc::SYS_fcntl).or_default().push(without_signals);
     rules.insert(libc::SYS_ioctl, one_of(1, &IOCTL)?);
-    // Limits of the process itself, which it can only lower without a capability.
+    // The limits of the process itself, which it can only lower without a capability.
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(0, 0)?])?]);
-    // `abort` sends the signal that ends a broken process. A process sends itself no other signal.
+    // `abort` sends the signal that ends a broken process. A process sends itself no other signal
+    // with this call.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(2, libc::SIGABRT)?])?]);
-    // Queries about the process itself, by id 0.
+    // Queries about the process itself, which has id 0 here.
     let of_itself = [
         libc::SYS_getpgid,
         libc::SYS_getsid,
@@ -89,7 +91,7 @@ pub(super) fn every(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Commands of `fcntl` except `F_SETFL`.
+/// The commands of `fcntl` except `F_SETFL`.
 const FCNTL: [i32; 7] = [
     libc::F_DUPFD,
     libc::F_DUPFD_CLOEXEC,
@@ -100,7 +102,7 @@ const FCNTL: [i32; 7] = [
     libc::F_GET_SEALS,
 ];
 
-/// Requests of `ioctl` on any descriptor: whether it is a terminal, and how it is read.
+/// The `ioctl` requests for any descriptor: whether it is a terminal, and how it is read.
 const IOCTL: [i32; 7] = [
     cast(libc::TCGETS),
     // TCGETS2, which newer C libraries use.
@@ -112,13 +114,13 @@ const IOCTL: [i32; 7] = [
     cast(libc::FIONCLEX),
 ];
 
-/// Converts a request to 32 bits, as the kernel takes it.
+/// Converts a request to the 32 bits that the kernel uses.
 const fn cast(request: libc::c_ulong) -> i32 {
     request as u32 as i32
 }
 
-/// Allows threads but no processes: exactly the flags that create a thread, and flags that affect
-/// only its own memory.
+/// Allows threads but not processes: a call must have exactly the flags that create a thread, and
+/// may add flags that affect only the process's own memory.
 pub(super) fn threads(rules: &mut Rules) -> Result<()> {
     let needed = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
     // CLONE_DETACHED has no effect, but some C libraries set it.
@@ -134,7 +136,7 @@ pub(super) fn threads(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Allows threads and processes, in the namespaces of their parent.
+/// Allows threads and processes in the namespaces of their parent.
 pub(super) fn processes(rules: &mut Rules) -> Result<()> {
     let spaces = libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
@@ -149,10 +151,10 @@ pub(super) fn processes(rules: &mut Rules) -> Result<()> {
 }
 
 pub(super) fn opening(rules: &mut Rules, opening: Opening) -> Result<()> {
-    // A file without a name would be in no directory, so its size would not be counted.
+    // An unnamed file is in no directory, so its size would not be counted.
     let nameless = libc::O_TMPFILE & !libc::O_DIRECTORY;
     let changing = libc::O_CREAT | libc::O_TRUNC | nameless;
-    // Relevant flags, and their allowed values.
+    // The relevant flags, and their allowed values.
     let (mask, values): (i32, &[i32]) = match opening {
         Opening::Read => (libc::O_ACCMODE | changing, &[libc::O_RDONLY]),
         Opening::Device => (libc::O_ACCMODE | changing, &[libc::O_RDONLY, libc::O_RDWR]),
@@ -190,14 +192,14 @@ pub(super) fn control(rules: &mut Rules, control: Control) -> Result<()> {
     Ok(())
 }
 
-/// Allows requests to NVIDIA's driver, and the locks with which workers of the emulated device
-/// share a file.
+/// Allows requests to NVIDIA's driver, and the locks that workers of the emulated device use on a
+/// shared file.
 pub(super) fn devices(rules: &mut Rules) -> Result<()> {
     let ioctl = rules.entry(libc::SYS_ioctl).or_default();
-    // Requests to the devices: type 'F' of Linux's scheme (`NV_IOCTL_MAGIC`).
+    // Requests to the devices, of type 'F' in Linux's scheme (`NV_IOCTL_MAGIC`).
     ioctl.push(SeccompRule::new(vec![masked(1, 0xff00, 0x4600)?])?);
-    // Requests to /dev/nvidia-uvm: bare numbers (`UVM_IOCTL_BASE`), and those that initialise and
-    // finish.
+    // Requests to /dev/nvidia-uvm: plain numbers (`UVM_IOCTL_BASE`), and the requests that
+    // initialise and deinitialise it.
     ioctl.push(SeccompRule::new(vec![masked(1, !0xff, 0)?])?);
     ioctl.push(SeccompRule::new(vec![masked(1, !0x3, 0x3000_0000)?])?);
     rules
@@ -207,22 +209,22 @@ pub(super) fn devices(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Allows answers to the kernel's requests about processes whose threads are counted: type '!' of
-/// Linux's scheme.
+/// Allows receiving the kernel's notifications about processes whose threads are counted, and
+/// answering them. The requests are of type '!' in Linux's scheme.
 pub(super) fn supervision(rules: &mut Rules) -> Result<()> {
     let requests = [libc::SECCOMP_IOCTL_NOTIF_RECV, libc::SECCOMP_IOCTL_NOTIF_SEND].map(cast);
     rules.entry(libc::SYS_ioctl).or_default().extend(one_of(1, &requests)?);
     Ok(())
 }
 
-/// Allows locks on open files: Nsight Compute waits for one before it measures a launch.
+/// Allows locks on open files. Nsight Compute waits for one before it measures a launch.
 pub(super) fn locks(rules: &mut Rules) -> Result<()> {
     let commands = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW];
     rules.entry(libc::SYS_fcntl).or_default().extend(one_of(1, &commands)?);
     Ok(())
 }
 
-/// Allows locks on whole files: NVRTC takes one while it unpacks its headers (since 13.5).
+/// Allows locks on whole files. NVRTC takes one while it unpacks its headers (since 13.5).
 pub(super) fn file_locks(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_flock, one_of(1, &[libc::LOCK_EX, libc::LOCK_UN])?);
     Ok(())
@@ -242,10 +244,10 @@ pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
                 vec![is(0, libc::AF_INET)?, masked(1, KIND, libc::SOCK_STREAM)?, is(2, protocol)?];
             allowed.push(SeccompRule::new(tcp)?);
         }
-        // An IPv4 address has 16 bytes. The file name of the socket of a service does not fit.
+        // An IPv4 address has 16 bytes, which is too short for the socket file of a service.
         let connect = SeccompRule::new(vec![is(2, 16)?])?;
         rules.insert(libc::SYS_connect, vec![connect]);
-        // Sending can also connect a socket, with this flag.
+        // With this flag, sending can also connect a socket.
         for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2)] {
             rules
                 .insert(call, vec![SeccompRule::new(vec![masked(flags, libc::MSG_FASTOPEN, 0)?])?]);
@@ -255,10 +257,10 @@ pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
     Ok(())
 }
 
-/// Mask for the kind of a socket, without the flags combined with it.
+/// The mask for the kind of a socket, without the flags that are combined with it.
 const KIND: i32 = !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
 
-/// Allows pairs of connected sockets, except datagram sockets, which could send to another address.
+/// Allows pairs of connected sockets, except datagram sockets, which could send to other addresses.
 pub(super) fn pairs(rules: &mut Rules) -> Result<()> {
     let pair = |kind| -> Result<SeccompRule> {
         SeccompRule::new(vec![is(0, libc::AF_UNIX)?, masked(1, KIND, kind)?, is(2, 0)?])
@@ -267,7 +269,7 @@ pub(super) fn pairs(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Allows the signal with which this process ends itself without exit handlers, which could wait
+/// Allows the signal that this process uses to end itself without exit handlers, which could wait
 /// for a device.
 pub(super) fn own_end(rules: &mut Rules) -> Result<()> {
     let own = std::process::id().cast_signed();
@@ -275,7 +277,7 @@ pub(super) fn own_end(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Allows setting the cores of the calling thread.
+/// Allows the calling thread to set its own cores.
 pub(super) fn own_cores(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_sched_setaffinity, vec![SeccompRule::new(vec![is(0, 0)?])?]);
     Ok(())

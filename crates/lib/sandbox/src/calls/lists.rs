@@ -1,17 +1,17 @@
-//! System calls that children may make with any arguments, in groups with reasons. The main type is
-//! [`SyscallGroup`].
+//! System calls that children may make with any arguments. Each group has a reason. The main type
+//! is [`SyscallGroup`].
 //!
-//! A call in no group of a child's kind is refused, also if a newer kernel adds it. Calls with
-//! relevant arguments are in [`arguments`](super::arguments).
+//! A call is refused if it is in no group for the child's kind, even if a newer kernel adds it.
+//! Calls whose arguments matter are in [`arguments`](super::arguments).
 
-/// System calls that are allowed with any arguments, for one reason.
+/// System calls that are allowed with any arguments, for the same reason.
 #[derive(Debug)]
 pub struct SyscallGroup {
-    /// Short name in the documentation.
+    /// The short name in the documentation.
     pub name: &'static str,
-    /// Reason why a process needs them, and why they do not affect other processes.
+    /// The reason why a process needs the calls, and why they do not affect other processes.
     pub reason: &'static str,
-    /// Names (`SYS_…`) and numbers.
+    /// The names (`SYS_…`) and numbers.
     pub calls: &'static [(&'static str, i64)],
 }
 
@@ -19,10 +19,10 @@ macro_rules! calls {
     ($($call:ident),* $(,)?) => { &[$((stringify!($call), libc::$call)),*] };
 }
 
-/// Memory of the process itself.
+/// The memory of the process itself.
 pub const MEMORY: SyscallGroup = SyscallGroup {
     name: "memory",
-    reason: "the process maps and releases its own memory; limits bound how much",
+    reason: "the process maps and releases its own memory; limits bound the amount",
     calls: calls![
         SYS_brk,
         SYS_mmap,
@@ -40,10 +40,11 @@ pub const MEMORY: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Threads of the process itself.
+/// The threads of the process itself.
 pub const THREADS: SyscallGroup = SyscallGroup {
     name: "threads",
-    reason: "threads start with `clone`, wait for each other, and end; nothing names another process",
+    reason: "threads start with `clone`, wait for each other, and end; no call refers to another \
+        process",
     calls: calls![
         SYS_futex,
         SYS_futex_waitv,
@@ -68,11 +69,11 @@ pub const THREADS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Reading clocks and waiting.
+/// Reading clocks, and waiting.
 pub const TIME: SyscallGroup = SyscallGroup {
     name: "time",
-    reason: "clocks are read, and a thread waits; the timers send signals to the process alone, and no \
-             SIGCONT",
+    reason: "threads read clocks and wait; the timers send signals only to the process itself, and \
+        never SIGCONT",
     calls: calls![
         SYS_clock_gettime,
         SYS_clock_getres,
@@ -86,10 +87,10 @@ pub const TIME: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Open files, and files that landlock allows to open for reading.
+/// Open files, and files that landlock allows to be opened for reading.
 pub const FILES: SyscallGroup = SyscallGroup {
     name: "files",
-    reason: "landlock decides what opens; the process reads and writes what it has open",
+    reason: "landlock decides which files can be opened; the process reads and writes open files",
     calls: calls![
         SYS_read,
         SYS_readv,
@@ -123,7 +124,8 @@ pub const FILES: SyscallGroup = SyscallGroup {
 /// Waiting for descriptors.
 pub const EVENTS: SyscallGroup = SyscallGroup {
     name: "events",
-    reason: "the process waits for descriptors, with descriptors that it shares with no other process",
+    reason: "the process waits for descriptors; those that it creates for this are shared with no \
+        other process",
     calls: calls![
         SYS_ppoll,
         SYS_pselect6,
@@ -138,11 +140,11 @@ pub const EVENTS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Sockets that the process has.
+/// Sockets that the process already has.
 pub const CHANNELS: SyscallGroup = SyscallGroup {
     name: "channels",
-    reason: "the process talks on the connected sockets that it was given; it has no others that take an \
-             address",
+    reason: "the process communicates on the connected sockets that it was given; it has no other \
+        sockets that accept an address",
     calls: calls![
         SYS_recvfrom,
         SYS_recvmsg,
@@ -156,10 +158,11 @@ pub const CHANNELS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Identity and environment of the process.
+/// The identity and environment of the process.
 pub const IDENTITY: SyscallGroup = SyscallGroup {
     name: "identity",
-    reason: "the process reads its own numbers and limits, the machine's name and size, and random bytes",
+    reason: "the process reads its own ids and limits, the machine's name and size, and random \
+        bytes",
     calls: calls![
         SYS_getpid,
         SYS_getppid,
@@ -177,11 +180,11 @@ pub const IDENTITY: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// The calls above by names that newer architectures do not have.
+/// The calls above, under names that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 pub const OLDER_NAMES: SyscallGroup = SyscallGroup {
     name: "older names",
-    reason: "the same as the calls above, by the names that x86-64 has beside them",
+    reason: "the same as the calls above, under additional names on x86-64",
     calls: calls![
         SYS_poll,
         SYS_select,
@@ -207,15 +210,15 @@ pub const OLDER_NAMES: SyscallGroup = SyscallGroup {
 pub const OLDER_NAMES: SyscallGroup =
     SyscallGroup { name: "older names", reason: "this architecture has none", calls: &[] };
 
-/// Groups of every child.
+/// The groups that apply to every child.
 pub const EVERY: [&SyscallGroup; 8] =
     [&MEMORY, &THREADS, &TIME, &FILES, &EVENTS, &CHANNELS, &IDENTITY, &OLDER_NAMES];
 
-/// Calls of NVIDIA's driver at start (traced with driver 580.159 and CUDA 13.0).
+/// The calls that NVIDIA's driver makes when it starts (traced with driver 580.159 and CUDA 13.0).
 pub const DRIVER: SyscallGroup = SyscallGroup {
     name: "driver",
-    reason: "the driver does not start without a socket that listens under an abstract name, nor without \
-             removing links below /dev, of which landlock lets it remove none",
+    reason: "the driver starts only if it may listen on a socket with an abstract name and call \
+        `unlink` for links below /dev; landlock prevents the removal",
     #[cfg(target_arch = "x86_64")]
     calls: calls![SYS_bind, SYS_listen, SYS_unlink],
     #[cfg(not(target_arch = "x86_64"))]
@@ -225,8 +228,8 @@ pub const DRIVER: SyscallGroup = SyscallGroup {
 /// Creating, changing and removing files.
 pub const FILE_CHANGES: SyscallGroup = SyscallGroup {
     name: "file changes",
-    reason: "the process keeps files in its own directory, and landlock closes all others; owners, modes, \
-             times and attributes stay as they are",
+    reason: "the process writes files in its own directory, and landlock denies access to all \
+        others; owners, modes, times and attributes cannot be changed",
     calls: calls![
         SYS_unlinkat,
         SYS_renameat,
@@ -237,29 +240,29 @@ pub const FILE_CHANGES: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// The same by older names.
+/// The calls above, under older names.
 #[cfg(target_arch = "x86_64")]
 pub const OLDER_FILE_CHANGES: SyscallGroup = SyscallGroup {
     name: "older file changes",
-    reason: "the same as the calls above, by the names that x86-64 has beside them",
+    reason: "the same as the calls above, under additional names on x86-64",
     calls: calls![SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir],
 };
 #[cfg(not(target_arch = "x86_64"))]
 pub const OLDER_FILE_CHANGES: SyscallGroup =
     SyscallGroup { name: "older file changes", reason: "this architecture has none", calls: &[] };
 
-/// Replacing one program by another.
+/// Replacing the program of a process.
 pub const BECOMING: SyscallGroup = SyscallGroup {
     name: "becoming",
     reason: "the child becomes the program that it confines; landlock decides which files execute",
     calls: calls![SYS_execve],
 };
 
-/// Starting processes and waiting for them.
+/// Starting processes, and waiting for them.
 pub const PROCESSES: SyscallGroup = SyscallGroup {
     name: "processes",
-    reason: "compilers consist of several programs, and a zygote forks; all of them are confined as their \
-             parent is, and landlock keeps signals among them",
+    reason: "compilers consist of several programs, and a zygote forks; all of them are confined \
+        like their parent, and landlock allows signals only between them",
     #[cfg(target_arch = "x86_64")]
     calls: calls![SYS_fork, SYS_vfork, SYS_wait4, SYS_waitid, SYS_kill, SYS_setpgid],
     #[cfg(not(target_arch = "x86_64"))]
@@ -269,7 +272,7 @@ pub const PROCESSES: SyscallGroup = SyscallGroup {
 /// Confining the process and its children further.
 pub const CONFINING: SyscallGroup = SyscallGroup {
     name: "confining",
-    reason: "an interpreter gives up more once it is warm; what is given up does not come back",
+    reason: "an interpreter drops further rights once it is warm, and cannot regain them",
     calls: calls![
         SYS_seccomp,
         SYS_landlock_create_ruleset,
@@ -281,20 +284,21 @@ pub const CONFINING: SyscallGroup = SyscallGroup {
 /// Handles of processes that a zygote forks.
 pub const HANDLES: SyscallGroup = SyscallGroup {
     name: "handles",
-    reason: "the zygote makes handles of its forks for their judges",
+    reason: "the zygote creates handles of its forks for their judges",
     calls: calls![SYS_pidfd_open],
 };
 
 /// Sending signals through handles.
 pub const STOPPING: SyscallGroup = SyscallGroup {
     name: "stopping",
-    reason: "a judge stops, continues and ends the runners whose handles it was given",
+    reason: "a judge stops, continues and kills the runners whose handles it was given",
     calls: calls![SYS_pidfd_send_signal],
 };
 
 /// Accepting connections.
 pub const ACCEPTING: SyscallGroup = SyscallGroup {
     name: "accepting",
-    reason: "Nsight Compute connects to what it puts into a program, under an abstract name",
+    reason: "Nsight Compute connects to the code that it injects into a program, under an abstract \
+        socket name",
     calls: calls![SYS_accept, SYS_accept4],
 };

@@ -1,10 +1,10 @@
-//! Allow lists of system calls for each kind of child, enforced by seccomp. The main type is
+//! Lists of the system calls allowed for each kind of child, enforced by seccomp. The main type is
 //! [`ChildKind`].
 //!
-//! A call on no list fails with `EPERM`, whatever it means to a newer kernel. Earlier deny lists
-//! left calls open that they did not name (`fchmodat2`, System V shared memory, `fcntl(F_SETSIG)`).
-//! The allow lists come from traces of compilers, PyTorch, Triton and NVIDIA's driver.
-//! docs/security.md shows them, and a test compares that page with this code.
+//! A call that is on no list fails with `EPERM`, even if a newer kernel adds it. Deny lists, used
+//! earlier, allowed calls that they did not mention (`fchmodat2`, System V shared memory,
+//! `fcntl(F_SETSIG)`). The lists come from traces of compilers, PyTorch, Triton and NVIDIA's
+//! driver. docs/security.md shows them, and a test compares that page with this code.
 
 mod arguments;
 mod lists;
@@ -26,33 +26,35 @@ use lists::{
     PROCESSES, STOPPING,
 };
 
-/// Purpose of a child, which determines its system calls.
+/// The purpose of a child, which determines the system calls it may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildKind {
-    /// Interpreter that runs submitted Python on the CPU: for Triton, torch kernels and functions.
+    /// An interpreter that runs submitted Python on the CPU, for Triton, torch kernels and
+    /// functions.
     Interpreter,
-    /// Interpreter that runs submitted Python with a GPU, after the driver has created the context.
+    /// An interpreter that runs submitted Python with a GPU, after the driver has created the
+    /// context.
     DeviceInterpreter,
-    /// Interpreter under a tool of NVIDIA, once it is warm. Before, it is confined as
+    /// A warm interpreter under an NVIDIA tool. Until it is warm, it is confined as
     /// [`ChildKind::WatchedProgram`].
     WatchedInterpreter,
-    /// Submitted program, from before its start.
+    /// A submitted program, from before its start.
     Program,
-    /// Submitted program with Nsight Compute in it.
+    /// A submitted program with Nsight Compute in it.
     WatchedProgram,
-    /// Submitted program with Nsight Systems in it, which connects to its agent by TCP.
+    /// A submitted program with Nsight Systems in it, which connects to its agent by TCP.
     TracedProgram,
-    /// Process that runs kernels or holds tensors on a device, without submitted host code.
+    /// A process that runs kernels or holds tensors on a device, without submitted host code.
     Device,
-    /// Device process with a tool of NVIDIA in it.
+    /// A device process with an NVIDIA tool in it.
     WatchedDevice,
-    /// Judge of torch kernels on a device.
+    /// A judge of torch kernels on a device.
     DeviceJudge,
-    /// Judge of torch kernels on the CPU.
+    /// A judge of torch kernels on the CPU.
     Judge,
-    /// Interpreter that forks for each submission, and runs none itself.
+    /// An interpreter that forks for each submission, and runs no submission itself.
     Zygote,
-    /// Compiler in the process that was started for it (NVRTC).
+    /// A compiler that runs in the process started for it (NVRTC).
     Compiler,
     /// Compilers that consist of several programs (nvcc, g++, Triton's).
     Compilers,
@@ -76,7 +78,7 @@ impl ChildKind {
         Self::Compilers,
     ];
 
-    /// Returns whether the child runs under a tool of NVIDIA, such as Nsight Compute.
+    /// Returns whether the child runs under an NVIDIA tool, such as Nsight Compute.
     fn is_watched(self) -> bool {
         matches!(
             self,
@@ -87,7 +89,7 @@ impl ChildKind {
         )
     }
 
-    /// Returns a description of the child, as in the documentation.
+    /// Returns a description of the child for the documentation.
     pub fn description(self) -> &'static str {
         match self {
             Self::Interpreter => "interpreter of submitted Python, on the CPU",
@@ -97,7 +99,7 @@ impl ChildKind {
             Self::WatchedProgram => "submitted program or interpreter under Nsight Compute",
             Self::TracedProgram => "submitted program under Nsight Systems",
             Self::Device => "device worker, judge of its launches, holder of tensors",
-            Self::WatchedDevice => "device worker under a tool of NVIDIA's",
+            Self::WatchedDevice => "device worker under an NVIDIA tool",
             Self::DeviceJudge => "judge of torch kernels, with a GPU",
             Self::Judge => "judge of torch kernels, on the CPU",
             Self::Zygote => "zygote",
@@ -106,7 +108,7 @@ impl ChildKind {
         }
     }
 
-    /// Returns the groups of calls beside those of every kind.
+    /// Returns the groups of calls in addition to those for every kind.
     fn own_groups(self) -> &'static [&'static SyscallGroup] {
         match self {
             Self::Interpreter | Self::DeviceInterpreter => &[],
@@ -134,7 +136,7 @@ impl ChildKind {
     }
 }
 
-/// Returns the rules of a kind, by system call number.
+/// Returns the rules for a kind of child, by system call number.
 fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     let calls = kind.groups().flat_map(|group| group.calls);
     let mut rules: Rules = calls.map(|&(_, number)| (number, Vec::new())).collect();
@@ -148,7 +150,7 @@ fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     }
     let opening = match kind {
         ChildKind::Interpreter | ChildKind::Judge => Opening::Read,
-        // CUPTI opens devices when tracing starts, after the creation of the context.
+        // CUPTI opens devices when tracing starts, after the context has been created.
         ChildKind::DeviceInterpreter => Opening::Device,
         _ => Opening::Write,
     };
@@ -196,9 +198,9 @@ fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// Returns the calls that the second filter answers with `ENOSYS`. The arguments of `clone3` are in
-/// memory, which a filter cannot read. A C library that gets this error starts threads with
-/// `clone`.
+/// Returns the calls that the extra filter answers with `ENOSYS`. The arguments of `clone3` are in
+/// memory, which a filter cannot read. A C library that receives this error starts threads with
+/// `clone` instead.
 fn no_clone3() -> Rules {
     BTreeMap::from([(libc::SYS_clone3, Vec::new())])
 }
@@ -212,8 +214,8 @@ fn compiled(
     BpfProgram::try_from(SeccompFilter::new(rules, others, listed, arch)?)
 }
 
-/// Returns the filters of a kind in the order of installation. The last one refuses further
-/// filters.
+/// Returns the filters for a kind of child, in the order of installation. After the last one, most
+/// kinds of child cannot install further filters.
 fn programs(kind: ChildKind) -> Result<[BpfProgram; 2], BackendError> {
     let errno = |errno: i32| SeccompAction::Errno(errno.cast_unsigned());
     Ok([
@@ -222,8 +224,8 @@ fn programs(kind: ChildKind) -> Result<[BpfProgram; 2], BackendError> {
     ])
 }
 
-/// Makes the kernel refuse all calls outside the lists of the kind, for all threads of this process
-/// and all processes that it starts. This cannot be undone.
+/// Makes the kernel refuse all calls outside the lists for this kind of child, for all threads of
+/// this process and all processes that it starts. This cannot be undone.
 pub fn allow_only(kind: ChildKind) -> Enforcement {
     let applied = programs(kind)
         .map_err(seccompiler::Error::from)
@@ -236,12 +238,12 @@ pub fn allow_only(kind: ChildKind) -> Enforcement {
     }
 }
 
-/// Returns a filter with which the kernel asks a supervisor before a thread starts, as instructions
-/// for the kernel (`struct sock_filter`, eight bytes each). It must be installed before the others,
-/// which refuse further filters.
+/// Returns a filter that makes the kernel ask a supervisor before a thread starts, as instructions
+/// for the kernel (`struct sock_filter`, eight bytes each). It must be installed before the other
+/// filters, after which most kinds of child cannot install any.
 pub fn asking() -> Vec<u8> {
-    // Offsets in the data of a filter (`struct seccomp_data`): the call number, and the first
-    // argument.
+    // The offsets of the call number and of the first argument in a filter's data (`struct
+    // seccomp_data`).
     const CALL: u32 = 0;
     const FIRST_ARGUMENT: u32 = 16;
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -249,7 +251,7 @@ pub fn asking() -> Vec<u8> {
     const IF_SET: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
     let call = u32::try_from(libc::SYS_clone).unwrap_or(u32::MAX);
-    // The other filters check the architecture that the number belongs to.
+    // The other filters check the architecture to which the number belongs.
     let instructions: [(u32, u8, u8, u32); 6] = [
         (LOAD, 0, 0, CALL),
         (IF_EQUAL, 0, 3, call),
@@ -267,19 +269,19 @@ pub fn asking() -> Vec<u8> {
     bytes.collect()
 }
 
-/// Returns the filters of a kind in base64, with [`asking`] as the first. An interpreter installs
-/// them itself before it reads submitted code, with `allow_only` of the prelude of
+/// Returns the filters for a kind of child in base64, starting with [`asking`]. An interpreter
+/// installs them itself before it reads submitted code, with `allow_only` from the prelude of
 /// [`python`](super::python).
 ///
 /// # Errors
-/// There is no filter for this machine's architecture.
+/// No filter exists for this machine's architecture.
 pub fn encoded_with_asking(kind: ChildKind) -> Result<Vec<String>, BackendError> {
     let asking = base64::engine::general_purpose::STANDARD.encode(asking());
     Ok(std::iter::once(asking).chain(encoded(kind)?).collect())
 }
 
-/// Returns the filters of a kind as the kernel takes them (consecutive `struct sock_filter`), in
-/// base64.
+/// Returns the filters for a kind of child in the kernel's format (consecutive `struct
+/// sock_filter`), in base64.
 fn encoded(kind: ChildKind) -> Result<Vec<String>, BackendError> {
     let encode = |program: &BpfProgram| {
         let mut bytes = Vec::with_capacity(8 * program.len());

@@ -1,23 +1,24 @@
-//! Capture of the beginning and the end of a program's output. The main type is [`CapturedText`].
+//! Captures the beginning and the end of a program's output. The main type is [`CapturedText`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes kept from the end of output that is too long.
+/// The number of bytes kept from the end of excessively long output.
 const TAIL_BYTES: usize = 64 << 10;
 
-/// Output of a program.
+/// The output of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CapturedText {
-    /// The kept output, converted to UTF-8 with replacement characters.
+    /// The captured output, converted to UTF-8 with replacement characters.
     pub text: String,
-    /// Number of bytes omitted between beginning and end.
+    /// The number of bytes omitted between the beginning and the end.
     pub left_out: u64,
 }
 
-/// Buffer up to a bound. It keeps reading beyond the bound, so that the program does not block.
+/// A buffer of limited size. Reading continues beyond the limit, so that the program does not
+/// block.
 #[derive(Clone)]
 pub(super) struct Capture {
     state: Arc<Mutex<State>>,

@@ -1,4 +1,4 @@
-//! Starting a program, and waiting for its end. The main type is [`ContainedProcess`].
+//! Starts a program and waits for it to end. The main type is [`ContainedProcess`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use super::tree::{self, MARK_VARIABLE};
 use crate::child::{Child, PreparedChild, Streams};
 use crate::program::{ChildProgram, Environment};
 
-/// Bytes kept from a program's standard error.
+/// The maximum number of bytes kept from the beginning of a program's standard error.
 const STDERR_BYTES: usize = 1 << 20;
 
-/// Longest wait for remaining output after a tree was ended.
+/// The maximum wait for remaining output after a tree has ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A program to run.
 #[derive(Debug, Clone)]
 pub struct ProcessLaunch {
     pub program: ChildProgram,
-    /// Content of its standard input, which is closed if this is empty.
+    /// The content of the standard input. If it is empty, the program has no input.
     pub input: Vec<u8>,
-    /// Most bytes of its output that are kept.
+    /// The maximum number of bytes kept from the beginning of the output.
     pub stdout_bytes: usize,
-    /// Largest file that it may write, in bytes.
+    /// The size of the largest file that the program may write, in bytes.
     pub file_bytes: u64,
 }
 
@@ -39,29 +39,29 @@ pub struct ContainedProcess {
     mark: String,
     stdout: Capture,
     stderr: Capture,
-    /// Tasks that write and read its streams.
+    /// The tasks that write and read the program's streams.
     streams: Vec<JoinHandle<()>>,
     started: Instant,
 }
 
-/// Result of a program.
+/// The result of a program.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessEnd {
-    /// Exit status; `None` if it was ended.
+    /// The exit status, or `None` if the program was stopped.
     pub status: Option<ExitStatus>,
     pub stdout: CapturedText,
     pub stderr: CapturedText,
-    /// Duration of the run.
+    /// The duration of the run.
     pub wall: Duration,
 }
 
 impl ProcessEnd {
-    /// Returns whether it ended by itself and successfully.
+    /// Returns whether the program ended by itself and was successful.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// Describes the end.
+    /// Describes how the program ended.
     pub fn description(&self) -> String {
         match self.status {
             Some(status) => status.to_string(),
@@ -71,7 +71,7 @@ impl ProcessEnd {
 }
 
 impl ContainedProcess {
-    /// Starts a program. It must be called within a runtime.
+    /// Starts a program. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -80,7 +80,7 @@ impl ContainedProcess {
         Self::start_with(launch, if reads { Stdio::piped() } else { Stdio::null() })
     }
 
-    /// Starts a program with the given standard input instead of the launch's.
+    /// Starts a program with the given standard input instead of the launch's input.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -114,14 +114,14 @@ impl ContainedProcess {
         let _ = self.child.wait().await;
     }
 
-    /// Waits for the program to end, ends the processes that it left running, and returns its
-    /// result. At `deadline` the program is ended with its whole tree.
+    /// Waits for the program to end, ends the processes that it left running, and returns the
+    /// result. At `deadline`, the program is stopped with its whole tree.
     pub async fn finish(mut self, deadline: Instant) -> ProcessEnd {
         let status = timeout_at(deadline, self.child.wait()).await;
         self.end(status.ok().and_then(Result::ok)).await
     }
 
-    /// Ends the program with its whole tree.
+    /// Stops the program with its whole tree.
     pub async fn stop(self) -> ProcessEnd {
         self.end(None).await
     }
@@ -147,15 +147,15 @@ impl Drop for ContainedProcess {
     }
 }
 
-/// Limits the file sizes of a process and of the processes that it starts afterwards. The process
-/// has only just started.
+/// Limits the file sizes of a process that has just started, and of the processes that it starts
+/// later.
 fn bound(process: Pid, file_bytes: u64) {
     let limit = |bytes| Rlimit { current: Some(bytes), maximum: Some(bytes) };
     let _ = prlimit(Some(process), Resource::Fsize, limit(file_bytes));
     let _ = prlimit(Some(process), Resource::Core, limit(0));
 }
 
-/// Runs a program to its end.
+/// Runs a program until it ends.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -164,9 +164,9 @@ pub async fn run(launch: &ProcessLaunch, time_limit: Duration) -> io::Result<Pro
 }
 
 impl ProcessLaunch {
-    /// Default for the bytes of output that are kept: 16 MiB.
+    /// The default number of bytes of output to keep: 16 MiB.
     pub const STDOUT_BYTES: usize = 16 << 20;
-    /// Default for the largest file: 2 GiB.
+    /// The default size of the largest file: 2 GiB.
     pub const FILE_BYTES: u64 = 2 << 30;
 
     /// Creates a launch with the default limits.
@@ -180,8 +180,9 @@ impl ProcessLaunch {
     }
 }
 
-/// Prepares a tool of NVIDIA or a similar program. It gets the environment for CUDA. `directory`
-/// must exist; the tool runs there, and it is its home and its directory for temporary files.
+/// Prepares an NVIDIA tool or a similar program. It receives the environment for CUDA. `directory`
+/// must exist. It becomes the tool's working directory, home directory, and directory for temporary
+/// files.
 pub fn tool(path: impl Into<PathBuf>, directory: &Path) -> ChildProgram {
     let homes = ["HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
     let program = ChildProgram::new(path, Environment::Cuda).within(directory);

@@ -1,4 +1,4 @@
-//! Finding and ending all processes of a tree, even outside its process group. The main function is
+//! Finds and ends all processes of a tree, even outside its process group. The main function is
 //! [`end_marked`].
 
 use std::fs;
@@ -7,17 +7,17 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Environment variable with the mark.
+/// The environment variable that contains the mark.
 pub(super) const MARK_VARIABLE: &str = "WARPGAUGE_TREE";
 
-/// Number of searches for processes. A process that starts another during a search is found, and so
-/// is its child in the next search.
+/// The maximum number of searches for processes. A process that starts another one during a search
+/// is found by that search, and the new process by the next.
 const ROUNDS: usize = 16;
 
-/// Longest environment that is read, in bytes.
+/// The maximum number of bytes of an environment that are read.
 const ENVIRONMENT_BYTES: u64 = 1 << 20;
 
-/// Ends every process with the mark, and returns their number.
+/// Ends every process that has the mark, and returns how many there were.
 pub(super) fn end_marked(mark: &str) -> usize {
     let mut ended = 0;
     for _ in 0..ROUNDS {
@@ -34,8 +34,8 @@ pub(super) fn end_marked(mark: &str) -> usize {
     ended
 }
 
-/// Returns the ids of other processes with the mark of this process, or none if this process has no
-/// mark.
+/// Returns the ids of other processes that have the same mark as this process, or nothing if this
+/// process has no mark.
 pub fn others_of_own_tree() -> Vec<u32> {
     let Ok(mark) = std::env::var(MARK_VARIABLE) else { return Vec::new() };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -44,17 +44,17 @@ pub fn others_of_own_tree() -> Vec<u32> {
     own.map(i32::cast_unsigned).filter(|number| *number != std::process::id()).collect()
 }
 
-/// Presence of the mark in a process.
+/// Whether a process has the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Carried,
     Absent,
-    /// The process is being replaced by another program and has no environment at this moment, or
-    /// it was started without one.
+    /// The process has no environment: another program is replacing it at this moment, or it was
+    /// started without an environment.
     Unclear,
 }
 
-/// Returns the living processes with the mark, and whether other processes may have it.
+/// Returns the living processes that have the mark, and whether other processes may have it.
 fn marked(mark: &str) -> (Vec<OwnedFd>, bool) {
     let Ok(entries) = fs::read_dir("/proc") else { return (Vec::new(), false) };
     let (mut found, mut unclear) = (Vec::new(), false);
@@ -87,7 +87,7 @@ fn look(process: i32, mark: &str) -> Mark {
     if environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()) {
         return Mark::Carried;
     }
-    // A process that has ended has no program either, nor has a kernel thread.
+    // Kernel threads and ended processes have no program either.
     let runs = environment.is_empty() && fs::read_link(format!("/proc/{process}/exe")).is_ok();
     if runs { Mark::Unclear } else { Mark::Absent }
 }

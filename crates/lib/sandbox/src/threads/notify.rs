@@ -1,16 +1,16 @@
-//! Seccomp notifications (`seccomp_unotify(2)`), with which the kernel asks a supervisor. No
+//! Seccomp notifications (`seccomp_unotify(2)`), through which the kernel asks a supervisor. No
 //! library has a safe interface for them. The main function is [`ask`].
 
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Installs a filter in this process, which must have one thread. Returns the descriptor on which
-/// the kernel asks about the calls that the filter leaves open. `program` contains instructions for
-/// the kernel, eight bytes each.
+/// Installs a filter in this process, which must be single-threaded. Returns the descriptor on
+/// which the kernel asks about the calls for which the filter requests a notification. `program`
+/// contains instructions for the kernel, eight bytes each.
 ///
 /// # Errors
-/// The kernel does not support notifications (Linux before 5.5), or another filter of this process
+/// The kernel does not support notifications (Linux before 5.0), or another filter of this process
 /// already has a supervisor.
 pub fn ask(program: &[u8]) -> io::Result<OwnedFd> {
     let instructions: Vec<libc::sock_filter> = program
@@ -41,30 +41,30 @@ pub fn ask(program: &[u8]) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has created this descriptor, and nothing else owns it.
+    // SAFETY: the call created this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Answer to a pending call.
+/// The answer to a pending call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The kernel carries out the call.
+    /// The kernel executes the call.
     GoOn,
     /// The call fails with `EAGAIN`.
     Fail,
 }
 
-/// A call that waits for an answer.
+/// A call that is waiting for an answer.
 pub(crate) struct Question {
     id: u64,
     thread: u32,
 }
 
 impl Question {
-    /// Receives the next call. The function blocks.
+    /// Waits for the next call and receives it.
     pub(crate) fn next(listener: BorrowedFd<'_>) -> io::Result<Self> {
-        // SAFETY: zero bits are a valid value of this structure of numbers, and the value that the
-        // kernel requires.
+        // SAFETY: zero bits are a valid value of this structure of numbers, and the kernel requires
+        // them.
         let mut notification: libc::seccomp_notif = unsafe { zeroed() };
         // SAFETY: the descriptor is open while it is borrowed, and the kernel writes one such
         // structure.
