@@ -81,7 +81,7 @@ fn a_directory_that_is_shared_is_refused() {
     command.env("WARPGAUGE_DATA_DIR", data.path());
     let (code, _, error) = outcome(command.output().unwrap());
     assert_eq!(code, 1, "{error}");
-    assert!(error.contains("thesis.tex") && error.contains("directory of its own"), "{error}");
+    assert!(error.contains("thesis.tex") && error.contains("separate directory"), "{error}");
     assert_eq!(data.path().metadata().unwrap().mode() & 0o7777, 0o1777);
 }
 

@@ -250,7 +250,7 @@ fn textures_that_cannot_be_are_reported_by_name() {
     contract["kernel"]["source_code"] = json!(cube);
     let report = server.evaluate(&contract);
     assert_eq!(report["failure"]["code"], "not_supported", "{report:#}");
-    assert!(report["failure"]["message"].to_string().contains("cubes"), "{report:#}");
+    assert!(report["failure"]["message"].to_string().contains("cube"), "{report:#}");
 }
 
 /// Reads four neighbours of a point of each texel, and beyond the edges.

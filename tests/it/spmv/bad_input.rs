@@ -20,7 +20,7 @@ fn matrices_that_are_none_are_refused_with_the_place() {
     let server = Server::start();
     let (good, _) = readme_request();
     let cases: [(&str, Value, &str); 11] = [
-        ("/row_ptr/7", json!(1), "never fall"),
+        ("/row_ptr/7", json!(1), "must not decrease"),
         ("/row_ptr/1000", json!(5001), "there are 5000 non-zeros"),
         ("/row_ptr", json!([0]), "1001 are needed"),
         ("/row_ptr/0", json!(-1), "begin at 0"),
@@ -45,7 +45,7 @@ fn matrices_that_are_none_are_refused_with_the_place() {
     assert!(refused(&server, &unknown).1.contains("unknown field"));
     let mut wrong = good.clone();
     wrong["options"]["args"] = json!(["x", "y", "spam"]);
-    assert!(refused(&server, &wrong).1.contains("there are num_rows"));
+    assert!(refused(&server, &wrong).1.contains("the parts are num_rows"));
     assert_eq!(server.get("/jobs").json["jobs"], json!([]), "nothing was accepted");
 }
 

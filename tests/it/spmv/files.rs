@@ -84,14 +84,14 @@ fn a_spasm_file_that_lies_is_refused_and_changes_nothing() {
         (changed(8, &[0xff, 0xff, 0xff, 0x7f]), "are accepted"),
         (changed(36, &[0xff; 4]), "announces"),
         (changed(40, &[3]), "3 positions have 12 values"),
-        (changed(48, &[0, 0]), "has not 4 cells"),
+        (changed(48, &[0, 0]), "does not have 4 cells"),
         (changed(52, &[0xff, 0x1f]), "of its tile, which has 256 × 256"),
         (changed(52, &[1]), "outside the matrix"),
-        (changed(55, &[0x20]), "template 2, and there are 2"),
-        (changed(60, &f32::NAN.to_le_bytes()), "no finite number"),
+        (changed(55, &[0x20]), "template 2, but there are 2"),
+        (changed(60, &f32::NAN.to_le_bytes()), "not a finite number"),
         (cut, "cut off"),
-        (more, "more was put behind it"),
-        (b"SPAS".to_vec(), "ends within its head"),
+        (more, "data was added after it"),
+        (b"SPAS".to_vec(), "ends within its header"),
     ];
     for (file, message) in cases {
         let answer = put(&server, "a.spasm", &file);
@@ -155,7 +155,7 @@ fn what_a_name_of_a_product_stands_for_has_a_bound() {
     let large = "%%MatrixMarket matrix coordinate real general\n1 2 2\n1 1 2e38\n1 2 2e38\n";
     assert_eq!(upload(&server, "large.mtx", large, None).status, 200);
     let refused = product(&server, "large.mtx");
-    assert!(refused["error"].as_str().unwrap().contains("not as a finite number"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("not finite in float32"), "{refused}");
 }
 
 #[test]

@@ -109,7 +109,11 @@ pub fn uploads_that_are_no_matrix_change_nothing() {
     for name in ["../x", "/etc/passwd", "..", "a/b", "", "a\u{0}"] {
         let answer = upload(&server, name, GENERAL, None);
         assert_eq!(answer.status, 400, "{name:?}");
-        assert!(answer.json["error"].as_str().unwrap().contains("is no name"), "{}", answer.json);
+        assert!(
+            answer.json["error"].as_str().unwrap().contains("is not a valid matrix name"),
+            "{}",
+            answer.json
+        );
     }
     let traversal = server.post("/upload_mtx", &[FORM], &form("../../x.mtx", GENERAL));
     assert_eq!(traversal.status, 400, "{}", traversal.json);

@@ -307,7 +307,7 @@ fn what_does_not_fit_is_refused_where_it_stands() {
     assert_eq!(refused(&server, "/evaluate", &both).0, "expected.y");
     let mut both = contract("s.mtx");
     both["kernel"]["io"]["args"][1]["tensor_spec"]["data"]["data_b64"] = json!("AAAA");
-    assert!(refused(&server, "/evaluate", &both).1.contains("stand alone"));
+    assert!(refused(&server, "/evaluate", &both).1.contains("cannot be combined"));
     let mut neither = contract("s.mtx");
     neither["kernel"]["io"]["args"][1]["tensor_spec"] = json!({"dtype": "float32"});
     assert!(refused(&server, "/evaluate", &neither).1.contains("`shape`"));

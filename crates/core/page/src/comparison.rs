@@ -12,15 +12,15 @@ use crate::document::{Content, Links};
 use crate::parts::{self, Scope, Section, Tone};
 use crate::{chart, evaluation, text};
 
-/// Most rows of a list.
+/// The maximum number of rows in a list.
 const MAX_ROWS: usize = 48;
 
-/// The page of a comparison with the reference of this name.
+/// Creates the page of a comparison with the reference of this name.
 pub(crate) fn content(report: &CompareResponse, reference: &str, links: &Links) -> Content {
     let single = report.candidates.len() == 1;
     let title = report.candidates.first().map_or_else(String::new, |first| {
         let (_, word, _) = outcome(first, reference);
-        format!("{}: {} beside {reference}", word.to_lowercase(), first.name)
+        format!("{}: {} compared with {reference}", word.to_lowercase(), first.name)
     });
     Content {
         title,
@@ -47,7 +47,7 @@ pub(crate) fn content(report: &CompareResponse, reference: &str, links: &Links) 
     }
 }
 
-/// How a candidate fared, in a word and a sentence.
+/// Returns the result of a candidate, as a word and a sentence.
 fn outcome(candidate: &CandidateReport, reference: &str) -> (Tone, String, String) {
     let evaluation = &candidate.evaluation;
     let verdict = evaluation.kernel_verdict();
@@ -70,9 +70,10 @@ fn outcome(candidate: &CandidateReport, reference: &str) -> (Tone, String, Strin
 
 fn headline(index: usize, candidate: &CandidateReport, reference: &str) -> Markup {
     let (tone, word, sentence) = outcome(candidate, reference);
-    let heading = html! { (text::code(&candidate.name)) " beside " (text::code(reference)) };
+    let heading = html! { (text::code(&candidate.name)) " compared with " (text::code(reference)) };
     let clock = candidate.comparison.as_ref().is_some_and(|comparison| comparison.clock_induced);
-    let clock = clock.then(|| html! { "The clock made the difference in time, not the kernel." });
+    let clock = clock
+        .then(|| html! { "The difference in time comes from the clock, not from the kernel." });
     let sentences = [Some(html! { (text::message(&sentence)) }), clock];
     let sentences = sentences.into_iter().flatten().collect::<Vec<_>>();
     match index {
@@ -81,11 +82,12 @@ fn headline(index: usize, candidate: &CandidateReport, reference: &str) -> Marku
     }
 }
 
-/// All kernels with their own times, and their speed-up where they were compared by time.
+/// Returns the table of all kernels with their times, and the speed-ups of those that were compared
+/// by time.
 fn kernels(report: &CompareResponse, reference: &str) -> Markup {
     let compared = report.candidates.iter().any(|one| one.comparison.is_some());
     let own = [("kernel", false), ("verdict", false), ("median", true), ("95\u{202f}% CI", true)];
-    let beside = [("speed-up", true), ("its interval", true)];
+    let beside = [("speed-up", true), ("confidence interval", true)];
     let head = own.into_iter().chain(beside.into_iter().filter(|_| compared)).collect::<Vec<_>>();
     let first = (reference, &report.reference, None);
     let others = report.candidates.iter();
@@ -111,7 +113,7 @@ fn kernels(report: &CompareResponse, reference: &str) -> Markup {
     let emulated = device == Some(DeviceKind::Emulator);
     Section::new("kernels", "Kernels").open(true).with(html! {
         (parts::table("Kernels", &head, rows))
-        @if emulated { p.small.dim { "The times are those of the emulation, and are not compared." } }
+        @if emulated { p.small.dim { "These are the times of the emulation. They are not compared." } }
     })
 }
 
@@ -121,7 +123,7 @@ fn ranking(report: &CompareResponse, reference: &str) -> Markup {
         0 => reference,
         index => report.candidates.get(index as usize - 1).map_or("?", |one| one.name.as_str()),
     };
-    let head = [("rank", true), ("kernel", false), ("time over the reference's", true)];
+    let head = [("rank", true), ("kernel", false), ("time relative to the reference", true)];
     let rows = ranking.candidates.iter().map(|one| {
         html! { tr {
             td.num { (one.rank) }
@@ -131,11 +133,11 @@ fn ranking(report: &CompareResponse, reference: &str) -> Markup {
     });
     Section::new("ranking", "Ranking").open(true).with(html! {
         (parts::table("Ranking", &head, rows))
-        p.small.dim { "Kernels whose order could not be shown share a rank." }
+        p.small.dim { "Kernels whose order could not be determined share a rank." }
     })
 }
 
-/// What a verdict rests on: blocks, counts, and the difference of the code.
+/// Returns what a verdict is based on: blocks, counts, and the difference in the code.
 fn details(index: usize, candidate: &CandidateReport, single: bool) -> Markup {
     let number = index + 1;
     let of = if single {
@@ -168,13 +170,13 @@ fn blocks(comparison: &PairedComparison) -> Markup {
             rows.push((name, html! { span.num { (ratio) } }));
         }
     }
-    rows.push(("level of the interval", html! { (text::percent(comparison.confidence)) }));
+    rows.push(("confidence level", html! { (text::percent(comparison.confidence)) }));
     rows.push((
         "margin",
-        html! { (text::percent(comparison.margin)) " are not called a difference" },
+        html! { (text::percent(comparison.margin)) "; smaller differences do not count" },
     ));
     if let Some(effect) = comparison.minimum_detectable_effect {
-        rows.push(("could be seen", html! { "a difference of " (text::percent(effect)) }));
+        rows.push(("detectable", html! { "a difference of at least " (text::percent(effect)) }));
     }
     for drop in &comparison.dropped {
         rows.push((
@@ -185,8 +187,8 @@ fn blocks(comparison: &PairedComparison) -> Markup {
     html! {
         @if let Some(svg) = chart::ratios(comparison) {
             (parts::figure(svg, html! {
-                "Time of the candidate over time of the reference, by block; below the line the candidate is faster. "
-                "The grey band is the margin, the coloured one the confidence interval."
+                "Time of the candidate divided by the time of the reference, by block; below the line the candidate is faster. "
+                "The grey band is the margin, the coloured band the confidence interval."
             }))
         }
         @if !comparison.reasons.is_empty() {
@@ -208,7 +210,7 @@ fn counts(number: usize, candidate: &CandidateReport, of: &Markup) -> Markup {
         } }
     });
     Section::new(format!("counts-{number}"), "Counts")
-        .note(html! { (of) " exact, and no times" })
+        .note(html! { (of) " exact counts, not times" })
         .with(html! {
             (parts::table("Counts", &head, rows))
             (parts::more(candidate.counts.len(), MAX_ROWS, "counts"))
@@ -236,14 +238,15 @@ fn code(number: usize, diff: &CodeDiff, of: &Markup) -> Markup {
             td.num { (text::grouped(one.candidate)) }
         } }
     });
-    Section::new(format!("code-{number}"), "Difference of the code").note(note).with(html! {
+    Section::new(format!("code-{number}"), "Code difference").note(note).with(html! {
         @if !diff.opcodes.is_empty() { (parts::table("Opcodes", &head, rows)) }
         @if !diff.unified.is_empty() { (unified(&diff.unified)) }
         @if diff.truncated { p.small.dim { "The code is long: not all of it was compared." } }
     })
 }
 
-/// A unified difference, line by line. The signs at the beginning say what the colours say.
+/// Shows a unified difference line by line. The sign at the start of a line has the same meaning as
+/// its colour.
 fn unified(diff: &str) -> Markup {
     let text = text::shown(diff, text::LOG);
     html! {
@@ -260,7 +263,7 @@ fn unified(diff: &str) -> Markup {
     }
 }
 
-/// The own evaluation of a kernel. What speaks against it is open.
+/// Shows the complete evaluation of a kernel. It is expanded if the kernel's verdict is not good.
 fn whole(scope: Scope<'_>, name: &str, report: &EvaluateResponse, links: &Links) -> Markup {
     let verdict = report.kernel_verdict();
     let note = html! {

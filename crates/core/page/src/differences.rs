@@ -1,4 +1,5 @@
-//! What differs between two evaluations: code, toolchain, device, clocks, conditions and results.
+//! The differences between two evaluations: code, toolchain, device, clocks, conditions and
+//! results.
 
 use maud::{Markup, html};
 use warpgauge_job_views::JobView;
@@ -9,16 +10,16 @@ use crate::document::{Content, Links};
 use crate::parts::{self, Section, Tone};
 use crate::text;
 
-/// Most characters of a value in the table.
+/// The maximum number of characters of a value in the table.
 const VALUE: usize = 120;
 
-/// A fact of both evaluations; absent where a report does not have it.
+/// A fact about both evaluations. A value is `None` if its report does not contain it.
 struct Fact {
     name: &'static str,
     values: [Option<String>; 2],
 }
 
-/// The page of two jobs beside each other. `None`: one of them has no report of an evaluation.
+/// Creates the page that compares two jobs. Returns `None` if one of them has no evaluation report.
 pub(crate) fn content(jobs: [&JobView; 2], links: &Links) -> Option<Content> {
     let [first, second] = jobs;
     let reports = [first.result.as_ref()?, second.result.as_ref()?];
@@ -41,7 +42,7 @@ pub(crate) fn content(jobs: [&JobView; 2], links: &Links) -> Option<Content> {
     let sentence = html! {
         (text::counted(differ, "fact")) " of the two reports "
         @if differ == 1 { "differs" } @else { "differ" }
-        ". Times of two jobs are not a comparison: " code { "warpgauge compare" } " runs both side by side."
+        ". Times of separate jobs cannot be compared: " code { "warpgauge compare" } " runs both side by side."
     };
     Some(Content {
         title: format!("{word}: {}, {}", names[0], names[1]),
@@ -134,7 +135,7 @@ fn code(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
             let settings = configuration.iter().map(|(name, value)| format!("{name}={value}"));
             Some(settings.collect::<Vec<_>>().join(" "))
         }),
-        Fact::of("outputs, by hash", reports, |it| {
+        Fact::of("output hashes", reports, |it| {
             let hashes = it.outputs.iter();
             let hashes =
                 hashes.map(|(name, output)| format!("{name} {}", text::shown(&output.blake3, 12)));
@@ -167,14 +168,14 @@ fn conditions(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
         Fact::of("L2", reports, |it| Some(text::word(&it.measurement.as_ref()?.cache))),
         Fact::of("regime", reports, |it| Some(text::word(&it.measurement.as_ref()?.regime))),
         Fact::of("inputs", reports, |it| Some(text::word(&it.measurement.as_ref()?.inputs))),
-        Fact::of("blocks of a launch", reports, |it| {
+        Fact::of("blocks per launch", reports, |it| {
             Some(text::grouped(it.measurement.as_ref()?.grid_blocks?))
         }),
         Fact::of("clock", reports, |it| Some(text::tight(&si(mean(it)?, "Hz")))),
         Fact::of("power limit", reports, |it| {
             Some(format!("{:.0}\u{202f}W", it.measurement.as_ref()?.gpu.as_ref()?.power_limit_w?))
         }),
-        Fact::of("below the largest clock", reports, |it| {
+        Fact::of("clock throttling", reports, |it| {
             let gpu = it.measurement.as_ref()?.gpu.as_ref()?;
             let reasons = gpu.throttle_reasons.iter().map(text::word).collect::<Vec<_>>();
             Some(if reasons.is_empty() { "no".to_owned() } else { reasons.join(", ") })

@@ -1,20 +1,21 @@
-//! What every page has around its content. The main type is [`Content`].
+//! The parts of a page that surround its content. The main type is [`Content`].
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::{style, text};
 
-/// Where a page's links lead. Paths belong to the server that shows the page.
+/// The targets of a page's links. Paths belong to the server that shows the page.
 #[derive(Debug, Clone, Default)]
 pub struct Links {
-    /// The way from the page to the root of the server, such as `../`: a server may be behind a path that it does not
-    /// know. Without it the page is a file, with the style sheet in it.
+    /// The relative path from the page to the root of the server, such as `../`, because a server
+    /// may be below a path that it does not know. Without it, the page is a file that contains the
+    /// style sheet.
     pub root: Option<&'static str>,
-    /// Artifacts of the job that can be fetched.
+    /// Artifacts of the job that can be downloaded.
     pub artifacts: Vec<ArtifactLink>,
     /// Pages of the code, one for each kernel whose code is known.
     pub code: Vec<ArtifactLink>,
-    /// Why the artifacts are not known.
+    /// The reason why the artifacts are unknown.
     pub no_artifacts: Option<String>,
 }
 
@@ -22,24 +23,24 @@ pub struct Links {
 #[derive(Debug, Clone)]
 pub struct ArtifactLink {
     pub name: String,
-    /// `kernel`, or in a comparison `reference` or the name of a candidate.
+    /// `kernel`. In a comparison: `reference` or the name of a candidate.
     pub kernel: String,
-    /// Path and query from the root of the server on.
+    /// The path and query, relative to the root of the server.
     pub url: String,
 }
 
 impl Links {
-    /// For a page that is a file alone.
+    /// Returns the links for a page in a separate file.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The address of a path from the root of the server on.
+    /// Returns the address of a path that is relative to the root of the server.
     pub(crate) fn to(&self, path: &str) -> String {
         format!("{}{}", self.root.unwrap_or("./"), path.trim_start_matches('/'))
     }
 
-    /// The artifacts of one kernel of a comparison.
+    /// Returns the artifacts of one kernel of a comparison.
     pub(crate) fn of_kernel(&self, kernel: &str) -> Self {
         let own = |links: &[ArtifactLink]| -> Vec<ArtifactLink> {
             links.iter().filter(|one| one.kernel == kernel).cloned().collect()
@@ -50,13 +51,13 @@ impl Links {
 
 /// The content of a page.
 pub(crate) struct Content {
-    /// Title of the window, as plain text.
+    /// The title of the window, as plain text.
     pub title: String,
-    /// What kind of report it is, and its id.
+    /// The kind of report, and its id.
     pub about: Markup,
-    /// Seconds after which a browser asks again.
+    /// The number of seconds after which a browser reloads the page.
     pub refresh_s: Option<u32>,
-    /// The page.
+    /// The content between header and footer.
     pub main: Markup,
 }
 
@@ -79,7 +80,8 @@ impl Content {
                         }
                         None => {
                             meta http-equiv="Content-Security-Policy" content=(style::inline_policy());
-                            // The text of a style element is not escaped in HTML, and the sheet is a constant.
+                            // HTML does not escape the text of a style element, and the sheet is a
+                            // constant.
                             style { (PreEscaped(style::CSS)) }
                         }
                     }

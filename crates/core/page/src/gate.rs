@@ -1,4 +1,4 @@
-//! The page of a run of the gate.
+//! The page of a gate run.
 
 use maud::{Markup, PreEscaped, html};
 use warpgauge_gate::report::{CaseReport, GateReport, case_change, case_reason, intervals};
@@ -8,7 +8,7 @@ use crate::document::Content;
 use crate::parts::{self, Section, Tone};
 use crate::text;
 
-/// The page of a run of the gate.
+/// Creates the page of a gate run.
 pub(crate) fn content(report: &GateReport) -> Content {
     let (tone, word) = match report.verdict {
         SuiteVerdict::Pass => (Tone::Good, "pass"),
@@ -46,7 +46,7 @@ fn tone(outcome: GateOutcome) -> Tone {
     }
 }
 
-/// All cases, the worst first. The gate bounds their number.
+/// Shows all cases, the worst first. The gate limits their number.
 fn cases(report: &GateReport) -> Markup {
     let mut cases = report.cases.iter().collect::<Vec<&CaseReport>>();
     cases.sort_by_key(|case| (std::cmp::Reverse(case.outcome), std::cmp::Reverse(case.blocking)));
@@ -75,9 +75,9 @@ fn cases(report: &GateReport) -> Markup {
         .with(html! {
             @if let Some(drawn) = intervals(&report.cases) {
                 figure.chart tabindex="0" {
-                    // Elements of the kit escape their texts.
+                    // Elements of the drawing library escape their texts.
                     (PreEscaped(drawn.svg))
-                    figcaption { "Change of each case with its interval. " (drawn.caption) }
+                    figcaption { "The change of each case, with its interval. " (drawn.caption) }
                 }
             }
             (parts::table("Cases", &head, rows))

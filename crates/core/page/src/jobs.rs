@@ -1,4 +1,4 @@
-//! Pages of jobs: one job, the list of jobs, and pages without a report.
+//! Pages about jobs: one job, the list of jobs, and pages without a report.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,13 +11,14 @@ use crate::document::{Content, Links};
 use crate::parts::{self, Section, Tone};
 use crate::{comparison, evaluation, gate, sweep, text};
 
-/// Seconds after which a browser asks again for a job that has not ended, or for the list.
+/// The number of seconds after which a browser reloads the page of a job that has not ended, or the
+/// list.
 const REFRESH_S: u32 = 3;
 
-/// Characters of an id in the list.
+/// The number of characters of an id that the list shows.
 const ID_SHOWN: usize = 8;
 
-/// Writes the page of a job: its report, or where it stands.
+/// Writes the page of a job: its report, or its state.
 pub fn job(view: &JobView, links: &Links) -> String {
     content(view, links).whole(links)
 }
@@ -38,7 +39,7 @@ pub(crate) fn content(view: &JobView, links: &Links) -> Content {
     }
 }
 
-/// A job without a report: it has not ended, or ended without one.
+/// Shows a job without a report: it has not ended, or ended without one.
 fn state(view: &JobView, links: &Links) -> Content {
     let word = view.state.name().replace('_', " ");
     let heading = html! {
@@ -54,7 +55,7 @@ fn state(view: &JobView, links: &Links) -> Content {
     let progress = (!view.state.is_end()).then(|| {
         html! {
             (progress(view))
-            @if links.root.is_some() { " The page asks again every " (REFRESH_S) "\u{202f}s." }
+            @if links.root.is_some() { " This page reloads every " (REFRESH_S) "\u{202f}s." }
         }
     });
     let sentences = [error, progress].into_iter().flatten().collect::<Vec<_>>();
@@ -64,7 +65,7 @@ fn state(view: &JobView, links: &Links) -> Content {
             "ended",
             html! { @match view.finished_at { Some(at) => (moment(at)), None => "not yet" } },
         ),
-        ("begun", html! { (text::counted(view.attempt as usize, "time")) }),
+        ("started", html! { (text::counted(view.attempt as usize, "time")) }),
     ]);
     Content {
         title: format!("{word}: {}", view.kind.name()),
@@ -97,16 +98,16 @@ fn progress(view: &JobView) -> String {
             text::grouped(sweep.points_done as u64),
             text::counted(sweep.points, "point")
         ),
-        (None, 0) => "No launch is timed yet.".to_owned(),
+        (None, 0) => "No launch has been timed yet.".to_owned(),
         (None, done) => format!("{} timed.", text::counted(done as usize, "launch")),
     }
 }
 
-/// A moment, given in seconds since the Unix epoch, as RFC 3339 in UTC.
+/// Formats a time, given in seconds since the Unix epoch, in UTC.
 fn moment(seconds: f64) -> Markup {
     let at =
         Duration::try_from_secs_f64(seconds).ok().and_then(|since| UNIX_EPOCH.checked_add(since));
-    // Later years than 9999 have no form in RFC 3339.
+    // RFC 3339 cannot represent years after 9999.
     let at = at.filter(|_| seconds < 253_402_300_800.0);
     html! {
         @match at.map(|at| humantime::format_rfc3339_seconds(at).to_string()) {
@@ -120,11 +121,11 @@ fn moment(seconds: f64) -> Markup {
 #[derive(Debug, Clone, Copy)]
 pub struct Listed<'a> {
     pub jobs: &'a JobList,
-    /// Whether the caller asked for a later page than the first one.
+    /// Whether the caller requested a page after the first.
     pub is_later: bool,
 }
 
-/// Writes the list of jobs, the youngest first.
+/// Writes the list of jobs, the newest first.
 pub fn list(listed: Listed<'_>, links: &Links) -> String {
     let jobs = &listed.jobs.jobs;
     let running = jobs.iter().filter(|job| !job.state.is_end()).count();
@@ -132,7 +133,7 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
         ("verdict", false),
         ("kernel", false),
         ("median", true),
-        ("what", false),
+        ("kind", false),
         ("label", false),
         ("accepted", false),
         ("job", false),
@@ -147,14 +148,14 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
                 section.sheet { (parts::table("Jobs", &head, jobs.iter().map(|job| row(job, links)))) }
             }
             p {
-                @if listed.is_later { a href=(links.to("")) { "Youngest jobs" } " " }
+                @if listed.is_later { a href=(links.to("")) { "Newest jobs" } " " }
                 @if let Some(cursor) = &listed.jobs.next_cursor {
                     a href={ (links.to("?cursor=")) (cursor) } rel="next" { "Older jobs" }
                 }
             }
             p.small.dim {
-                "Jobs are sent over the " a href=(links.to("docs")) { "HTTP API" }
-                ", by the command line, the Python package, or an agent at " code { "/mcp" } "."
+                "Jobs are submitted through the " a href=(links.to("docs")) { "HTTP API" }
+                ", the command line, the Python package, or an agent at " code { "/mcp" } "."
             }
         },
     };
@@ -165,7 +166,7 @@ fn nothing(is_later: bool) -> Markup {
     html! {
         section.sheet {
             @if is_later { p { "There are no older jobs." } } @else {
-                p { "There are no jobs yet. Send the first one:" }
+                p { "There are no jobs yet. Submit the first one:" }
                 pre { code { "warpgauge eval kernel.cu --server http://HOST:PORT" } }
             }
         }
@@ -178,7 +179,7 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
         Some(verdict) => (Tone::of_verdict(verdict), verdict.words().to_lowercase()),
         None => (tone(job.state), job.state.name().replace('_', " ")),
     };
-    // Ids of jobs that were accepted together differ at their ends.
+    // The ids of jobs that were accepted together differ only at their ends.
     let skipped = job.job_id.chars().count().saturating_sub(ID_SHOWN);
     let short = job.job_id.chars().skip(skipped).collect::<String>();
     html! { tr {
@@ -199,12 +200,12 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
 /// A page without a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Notice<'a> {
-    /// What happened, in a word.
+    /// A word that says what happened.
     pub word: &'a str,
     pub heading: &'a str,
-    /// What happened, and what to do.
+    /// A sentence that says what happened and what to do.
     pub sentence: &'a str,
-    /// Commands that help, a line each.
+    /// Commands that help, one per line.
     pub commands: &'a str,
 }
 

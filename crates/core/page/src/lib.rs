@@ -1,16 +1,16 @@
-//! Reports as HTML. The main functions are [`file`] and [`job`].
+//! Writes reports as HTML. The main functions are [`file`] and [`job`].
 //!
-//! A page is readable without a script and without any request beside its style sheet. All texts come from kernels
-//! and their users: `maud` escapes every text, and [`text`] bounds its length and replaces characters that would
-//! steer the writing direction. Drawings are those of `warpgauge-svg`, whose elements escape their texts as well.
-//! Equal calls give equal bytes. The crate does no I/O.
+//! A page is readable without scripts, and loads nothing except its style sheet. All texts come
+//! from kernels and their users. `maud` escapes every text, and [`text`] limits its length and
+//! replaces characters that change the writing direction. `warpgauge-svg` makes the drawings and
+//! also escapes their texts. Equal calls produce equal bytes. The crate does no I/O.
 //!
 //! - `style`: the style sheet, with all sizes and colours
-//! - `document`: what every page has around its content
-//! - `parts`: pieces that several pages consist of
+//! - `document`: the parts of a page that surround its content
+//! - `parts`: elements that several pages share
 //! - `chart`: drawings
 //! - `code`: the source of a kernel beside its PTX and SASS
-//! - `differences`: two evaluations beside each other
+//! - `differences`: the differences between two evaluations
 //! - `evaluation`, `comparison`, `sweep`, `gate`: one kind of report each
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
 
@@ -39,7 +39,7 @@ pub use code::code;
 pub use document::{ArtifactLink, Links};
 pub use jobs::{Listed, Notice, job, list, notice};
 
-/// A report that [`file`] writes.
+/// A report for [`file`].
 #[derive(Debug, Clone, Copy)]
 pub enum PageOf<'a> {
     /// An evaluation, with or without device metrics.
@@ -48,11 +48,12 @@ pub enum PageOf<'a> {
     Comparison(&'a CompareResponse, &'a str),
     /// A sweep.
     Sweep(&'a SweepResponse),
-    /// A job: its report, or where it stands.
+    /// A job: its report, or its state.
     Job(&'a JobView),
 }
 
-/// Writes a report as one HTML file, with its style sheet in it: it loads nothing, and can be mailed.
+/// Writes a report as a single HTML file. It contains its style sheet and loads nothing, so it can
+/// be sent by email.
 pub fn file(page: PageOf<'_>) -> String {
     let links = Links::none();
     let content = match page {
@@ -64,7 +65,8 @@ pub fn file(page: PageOf<'_>) -> String {
     content.whole(&links)
 }
 
-/// Writes what differs between the evaluations of two jobs. `None`: one of them has no report of an evaluation.
+/// Writes the differences between the evaluations of two jobs. Returns `None` if one of them has no
+/// evaluation report.
 pub fn differences(jobs: [&JobView; 2], links: &Links) -> Option<String> {
     differences::content(jobs, links).map(|content| content.whole(links))
 }

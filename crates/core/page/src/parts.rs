@@ -1,10 +1,10 @@
-//! Pieces that several pages consist of.
+//! Elements that several pages share.
 
 use maud::{Markup, PreEscaped, html};
 pub(crate) use warpgauge_report::readable::Tone;
 
-/// Returns the class of elements that sound so. A tone always stands beside a word and a sign, since colours alone say
-/// nothing to many readers.
+/// Returns the class of elements with this tone. A tone is always shown with a word and a sign,
+/// since many readers cannot rely on colours alone.
 pub(crate) fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Good => "good",
@@ -14,7 +14,8 @@ pub(crate) fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Path of the sign in a box of 20 by 20: a tick, an exclamation mark, a cross, a dot.
+/// Returns the path of the sign in a box of 20 by 20: a tick, an exclamation mark, a cross or a
+/// dot.
 fn sign(tone: Tone) -> &'static str {
     match tone {
         Tone::Good => "M5 10.5l3.5 3.5L15 6.5",
@@ -24,12 +25,12 @@ fn sign(tone: Tone) -> &'static str {
     }
 }
 
-/// The opening of a page: a verdict in a word, what it is about, and a sentence.
+/// Creates the beginning of a page: a verdict in a word, its subject, and sentences.
 pub(crate) fn verdict(tone: Tone, word: &str, heading: Markup, sentences: &[Markup]) -> Markup {
     verdict_with(tone, word, html! { h1 { (heading) } }, sentences)
 }
 
-/// A further verdict on the same page, whose heading is not the page's.
+/// Creates a further verdict on the same page. Its heading is not the heading of the page.
 pub(crate) fn further_verdict(
     tone: Tone,
     word: &str,
@@ -56,7 +57,7 @@ fn verdict_with(tone: Tone, word: &str, heading: Markup, sentences: &[Markup]) -
     }
 }
 
-/// A verdict within a table or a list.
+/// Creates a verdict within a table or a list.
 pub(crate) fn tag(tone: Tone, word: &str) -> Markup {
     html! { span.tag.(class(tone)) { (word) } }
 }
@@ -74,7 +75,7 @@ pub(crate) enum Value {
     Words(String),
 }
 
-/// The figures, side by side where there is room.
+/// Shows the figures, side by side if there is enough room.
 pub(crate) fn figures(figures: &[Figure]) -> Markup {
     html! {
         div.figures {
@@ -92,7 +93,7 @@ pub(crate) fn figures(figures: &[Figure]) -> Markup {
     }
 }
 
-/// Where in a page a report stands: ids of its sections begin with the scope, since a page may have several reports.
+/// A prefix for the ids of the sections of one report, since a page may contain several reports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'a>(pub &'a str);
 
@@ -108,12 +109,12 @@ impl Scope<'_> {
     }
 }
 
-/// A part of a report that folds.
+/// A section of a report that can be collapsed.
 pub(crate) struct Section<'a> {
-    /// Id within the page, for links to it.
+    /// The id within the page, for links to the section.
     pub id: String,
     pub title: &'a str,
-    /// What the folded part says.
+    /// The text that is shown when the section is collapsed.
     pub note: Markup,
     pub is_open: bool,
     pub tone: Tone,
@@ -146,7 +147,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Names with values.
+/// Shows names with values.
 pub(crate) fn facts(rows: Vec<(&str, Markup)>) -> Markup {
     html! {
         @if !rows.is_empty() {
@@ -157,8 +158,8 @@ pub(crate) fn facts(rows: Vec<(&str, Markup)>) -> Markup {
     }
 }
 
-/// A table that scrolls within the page where it is too wide. `head` has the names of the columns and whether they
-/// hold numbers.
+/// Creates a table that scrolls within the page if it is too wide. `head` contains the names of the
+/// columns, and whether each contains numbers.
 pub(crate) fn table(
     label: &str,
     head: &[(&str, bool)],
@@ -169,7 +170,7 @@ pub(crate) fn table(
             table {
                 thead { tr {
                     @for (name, is_number) in head {
-                        // A column of bars needs no name: the numbers stand beside it.
+                        // A column of bars needs no name, because the numbers are next to it.
                         @if name.is_empty() { td {} } @else { th.num[*is_number] scope="col" { (name) } }
                     }
                 } }
@@ -179,7 +180,7 @@ pub(crate) fn table(
     }
 }
 
-/// Says how many entries a list leaves out.
+/// Says how many entries a list omits.
 pub(crate) fn more(all: usize, shown: usize, what: &str) -> Markup {
     html! {
         @if all > shown {
@@ -188,19 +189,19 @@ pub(crate) fn more(all: usize, shown: usize, what: &str) -> Markup {
     }
 }
 
-/// A drawing with a caption.
+/// Shows a drawing with a caption.
 pub(crate) fn figure(svg: String, caption: Markup) -> Markup {
     html! {
         figure.chart tabindex="0" {
-            // Elements of the kit escape their texts.
+            // Elements of the drawing library escape their texts.
             (PreEscaped(svg))
             figcaption { (caption) }
         }
     }
 }
 
-/// A bar of `part` of the whole width, from `from` on; both are shares, which are cut to 0 to 1. The number stands
-/// beside it as text.
+/// Creates a bar that starts at `from` and has the length `part`. Both are fractions of the whole
+/// width and are limited to the range from 0 to 1. The number is shown next to the bar as text.
 pub(crate) fn bar(from: f64, part: f64) -> Markup {
     let cut = |share: f64| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let (from, part) = (cut(from), cut(part));

@@ -6,13 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// Sizes, spacings and colours of all pages, as variables. They come before every style sheet.
+/// The sizes, spacings and colours of all pages, as variables. They come before every style sheet.
 pub const TOKENS: &str = include_str!("tokens.css");
 
 /// The style sheet.
 pub const CSS: &str = concat!(include_str!("tokens.css"), include_str!("page.css"));
 
-/// Hexadecimal digits of the hash in the name of the file.
+/// The number of hexadecimal digits of the hash in the file name.
 const NAME_DIGITS: usize = 16;
 
 static DIGEST: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(CSS).into());
@@ -22,13 +22,14 @@ static NAME: LazyLock<String> = LazyLock::new(|| {
     format!("page-{}.css", &hex[..NAME_DIGITS])
 });
 
-/// Returns the path of the style sheet from the root of a server on. It contains a hash of the content, so that browsers
-/// may keep the file for ever.
+/// Returns the path of the style sheet, relative to the root of a server. It contains a hash of the
+/// content, so browsers may cache the file indefinitely.
 pub fn path() -> String {
     format!("assets/{}", *NAME)
 }
 
-/// Returns the content security policy of a page with the style sheet in it: nothing is loaded, nothing runs.
+/// Returns the content security policy of a page that contains its style sheet: the page may load
+/// and run nothing.
 pub(crate) fn inline_policy() -> String {
     let digest = STANDARD.encode(*DIGEST);
     format!("default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'")

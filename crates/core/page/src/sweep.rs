@@ -12,10 +12,10 @@ use crate::document::Content;
 use crate::parts::{self, Figure, Section, Tone, Value};
 use crate::text;
 
-/// Most points in the table.
+/// The maximum number of points in the table.
 const MAX_POINTS: usize = 500;
 
-/// The page of a sweep.
+/// Creates the page of a sweep.
 pub(crate) fn content(report: &SweepResponse) -> Content {
     let word = report.verdict.map_or("error", |verdict| verdict.words());
     let names = report.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -56,7 +56,7 @@ fn headline(report: &SweepResponse, word: &str, names: &str) -> Markup {
     parts::verdict(tone, word, html! { "Sweep over " (text::code(names)) }, &[sentence, devices])
 }
 
-/// The best points by measure.
+/// Returns the best point for each measure.
 fn best(report: &SweepResponse) -> Vec<Figure> {
     let best = &report.best;
     let figure = |title, point: Option<&BestPoint>, value: fn(f64) -> String| {
@@ -83,7 +83,7 @@ fn best(report: &SweepResponse) -> Vec<Figure> {
     .flatten()
     .collect();
     if let Some(why) = &best.not_ranked {
-        let value = Value::Words("No order by time".to_owned());
+        let value = Value::Words("Not ranked by time".to_owned());
         figures.push(Figure { title: "Times", value, below: html! { p { (text::message(why)) } } });
     }
     figures
@@ -104,7 +104,8 @@ fn plain(value: &serde_json::Value) -> String {
     }
 }
 
-/// A measure of a point: its median on a GPU, its instructions on the emulated device.
+/// Returns the measure of a point: its median on a GPU, or its warp instructions on the emulated
+/// device.
 fn measure(report: &SweepResponse, point: &SweepPoint) -> Option<(f64, String)> {
     let emulated = report.devices.iter().any(|device| device.kind == DeviceKind::Emulator);
     if emulated {
@@ -115,7 +116,7 @@ fn measure(report: &SweepResponse, point: &SweepPoint) -> Option<(f64, String)> 
     Some((median, text::time(median)))
 }
 
-/// Two axes as a heat map; one axis as bars in the table.
+/// Shows a heat map if there are two axes. Otherwise the table shows bars.
 fn map(report: &SweepResponse) -> Markup {
     let [rows, columns] = &*report.axes else { return html! {} };
     let labels = |axis: &SweepAxis| {
@@ -141,7 +142,7 @@ fn map(report: &SweepResponse) -> Markup {
         @if let Some(svg) = drawn {
             (Section::new("map", "Map").open(true)
                 .note(html! { (text::code(&rows.name)) " down, " (text::code(&columns.name)) " across" })
-                .with(parts::figure(svg, html! { (what) "; darker is more, grey has no value." })))
+                .with(parts::figure(svg, html! { (what) "; darker means more, grey means no value." })))
         }
     }
 }
@@ -162,7 +163,7 @@ fn points(report: &SweepResponse) -> Markup {
         (counted, ("warp instructions", true)),
         (true, ("", false)),
     ];
-    // A measure that no point has is no column.
+    // A measure without values has no column.
     let measures = measures.into_iter().filter(|(has, _)| *has).map(|(_, column)| column);
     let head = axes.chain(measures).collect::<Vec<_>>();
     let rows = report.points.iter().take(MAX_POINTS).map(|point| {
@@ -200,13 +201,13 @@ fn tone(point: &SweepPoint) -> Tone {
     }
 }
 
-/// What speaks against points.
+/// Shows the problems of each point.
 fn reasons(report: &SweepResponse) -> Markup {
     let with = || report.points.iter().filter(|point| !point.reasons.is_empty());
     let count = with().count();
     html! {
         @if count > 0 {
-            (Section::new("reasons", "What speaks against points").tone(Tone::Bad).open(true)
+            (Section::new("reasons", "Problems by point").tone(Tone::Bad).open(true)
                 .note(html! { (text::counted(count, "point")) })
                 .with(html! {
                     @for point in with().take(50) {

@@ -1,17 +1,18 @@
-//! Texts and numbers for pages.
+//! Formats texts and numbers for pages.
 
 use maud::{Markup, html};
 use warpgauge_model::is_hidden;
 
-/// Most characters of a name.
+/// The maximum number of characters of a name.
 pub(crate) const NAME: usize = 200;
-/// Most characters of a message.
+/// The maximum number of characters of a message.
 pub(crate) const MESSAGE: usize = 4_000;
-/// Most characters of a log, a listing or of what a kernel printed.
+/// The maximum number of characters of a log, a listing or a kernel's printed output.
 pub(crate) const LOG: usize = 32_000;
 
-/// Cuts a text to at most `most` characters and replaces those that would steer the writing direction. Line ends and
-/// tabs stay. A text that is cut ends in `…`.
+/// Shortens a text to at most `most` characters. Replaces control characters and characters that
+/// change the writing direction, except tabs and line feeds; carriage returns are removed. A
+/// shortened text ends in `…`.
 pub(crate) fn shown(text: &str, most: usize) -> String {
     let plain = |c: char| if is_hidden(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
     let is_cut = text.chars().nth(most).is_some();
@@ -23,21 +24,22 @@ pub(crate) fn shown(text: &str, most: usize) -> String {
     shown
 }
 
-/// A name from a kernel or a user, apart from the text round it whatever its script is.
+/// Shows a name from a kernel or a user. Its writing direction does not affect the surrounding
+/// text.
 pub(crate) fn name(text: &str) -> Markup {
     html! { bdi { (shown(&text.replace('\n', " "), NAME)) } }
 }
 
-/// A name in the letters of code.
+/// Shows a name in a monospaced font.
 pub(crate) fn code(text: &str) -> Markup {
     html! { code { (name(text)) } }
 }
 
-/// A message. What stands between backquotes is code.
+/// Shows a message. Text between backquotes is shown as code.
 pub(crate) fn message(text: &str) -> Markup {
     let text = shown(text, MESSAGE);
     let parts = text.split('`').collect::<Vec<_>>();
-    // A backquote without a second one is a character like others.
+    // An unpaired backquote is an ordinary character.
     let is_paired = parts.len() % 2 == 1;
     html! {
         bdi {
@@ -50,7 +52,7 @@ pub(crate) fn message(text: &str) -> Markup {
     }
 }
 
-/// A text with line ends, as it was written; a note says how much of it is left out.
+/// Shows a text with its line breaks. If it is shortened, a note says by how much.
 pub(crate) fn block(text: &str, class: &str) -> Markup {
     let characters = text.chars().count();
     html! {
@@ -61,22 +63,22 @@ pub(crate) fn block(text: &str, class: &str) -> Markup {
     }
 }
 
-/// A number with its unit, which no line break and only a narrow space separates.
+/// Joins a number and its unit with a narrow space that does not break.
 pub(crate) fn tight(text: &str) -> String {
     text.replace(' ', "\u{202f}")
 }
 
-/// A time given in milliseconds.
+/// Formats a time in milliseconds.
 pub(crate) fn time(ms: f64) -> String {
     tight(&warpgauge_report::readable::duration_ms(ms))
 }
 
-/// A share as a percentage.
+/// Formats a fraction as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     tight(&warpgauge_report::readable::percent(share))
 }
 
-/// A whole number in groups of three digits.
+/// Formats a whole number in groups of three digits.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -89,7 +91,8 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A value of a metric: whole numbers in groups, others with four significant digits.
+/// Formats the value of a metric: whole numbers in groups of digits, others with at least three
+/// significant digits.
 pub(crate) fn number(value: f64) -> String {
     match value {
         _ if value.fract() == 0.0 && value.abs() < 1e15 => {
@@ -101,12 +104,12 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// The name of a value on the wire, with spaces.
+/// Returns the serialised name of a value, with spaces instead of underscores.
 pub(crate) fn word(value: &impl serde::Serialize) -> String {
     warpgauge_report::readable::word(value).replace('_', " ")
 }
 
-/// `1 point`, `2 points`, `2 launches`.
+/// Formats a number with a noun: `1 point`, `2 points`, `2 launches`.
 pub(crate) fn counted(number: usize, one: &str) -> String {
     let ending = match number {
         1 => "",

@@ -1,10 +1,10 @@
-//! Compressed sparse rows with checked arrays. The main type is [`Csr`].
+//! Matrices in compressed sparse row (CSR) form with checked arrays. The main type is [`Csr`].
 
-/// Maximum number of rows, columns and non-zeros, since kernels index with signed 32-bit integers.
+/// The maximum number of rows, columns and non-zeros, since kernels use signed 32-bit indices.
 pub const MAX_EXTENT: u64 = i32::MAX as u64;
 
-/// A matrix as compressed sparse rows: the non-zeros of row `i` are those from `row_ptr[i]` up to
-/// `row_ptr[i + 1]`. The arrays are checked when the matrix is created.
+/// A matrix in compressed sparse row form. The non-zeros of row `i` are those from `row_ptr[i]` up
+/// to but not including `row_ptr[i + 1]`. The arrays are checked when the matrix is created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csr {
     cols: u32,
@@ -17,70 +17,70 @@ pub struct Csr {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CsrError {
     /// There are more rows, columns or non-zeros than kernels can index.
-    #[error("{what} is {came}; at most {MAX_EXTENT} can be indexed with 32 bits")]
+    #[error("{what} is {came}; 32-bit indices allow at most {MAX_EXTENT}")]
     TooLarge {
-        /// Name of the number.
+        /// The name of the number.
         what: &'static str,
         came: u64,
     },
     /// An array has an incorrect length.
-    #[error("`{array}` has {came} elements, and {wanted} are needed: {why}")]
+    #[error("`{array}` has {came} elements, but {wanted} are needed: {why}")]
     Length {
-        /// Name of the array.
+        /// The name of the array.
         array: &'static str,
-        /// Its length.
+        /// The length of the array.
         came: u64,
-        /// Required length.
+        /// The required length.
         wanted: u64,
-        /// Explanation of the required length.
+        /// An explanation of the required length.
         why: &'static str,
     },
-    /// Row pointers do not begin at 0.
+    /// The row pointers do not begin at 0.
     #[error("`row_ptr[0]` is {came}; row pointers begin at 0")]
     FirstPointer {
-        /// First row pointer.
+        /// The first row pointer.
         came: i64,
     },
-    /// Row pointers decrease.
+    /// The row pointers decrease.
     #[error(
         "`row_ptr[{index}]` is {came}, less than `row_ptr[{before}]`, which is {previous}: row \
-         pointers never fall", before = index - 1
+         pointers must not decrease", before = index - 1
     )]
     Falls {
-        /// Index of the smaller pointer.
+        /// The index of the smaller pointer.
         index: u64,
         /// The smaller pointer.
         came: i64,
         /// The pointer before it.
         previous: i64,
     },
-    /// The last row pointer is not the number of non-zeros.
+    /// The last row pointer is not equal to the number of non-zeros.
     #[error(
         "the last row pointer, `row_ptr[{index}]`, is {came}, but there are {nnz} non-zeros: it must \
-         be their number"
+         be equal to their number"
     )]
     LastPointer {
-        /// Index of the last pointer.
+        /// The index of the last pointer.
         index: u64,
         /// The last pointer.
         came: i64,
-        /// Number of non-zeros.
+        /// The number of non-zeros.
         nnz: u64,
     },
     /// A column index is outside the matrix.
     #[error("`col_indices[{index}]` is {came}; the matrix has columns 0 to {last}", last = *cols as i64 - 1)]
     Column {
-        /// Index in the array.
+        /// The index in the array.
         index: u64,
         /// The column index.
         came: i64,
-        /// Number of columns of the matrix.
+        /// The number of columns of the matrix.
         cols: u32,
     },
 }
 
 impl CsrError {
-    /// Returns the invalid array or number, by its name in requests.
+    /// Returns the name, as in requests, of the invalid array or number.
     pub fn field(&self) -> String {
         match self {
             Self::TooLarge { what, .. } => (*what).to_owned(),
@@ -103,7 +103,8 @@ pub(crate) fn extent(what: &'static str, came: u64) -> Result<u32, CsrError> {
 }
 
 impl Csr {
-    /// Checks arrays of a request. They are signed, since a request may contain any numbers.
+    /// Creates a matrix from the arrays of a request. They are signed because a request may contain
+    /// any numbers.
     ///
     /// # Errors
     /// The first invalid element or number, with its position.
@@ -138,7 +139,7 @@ impl Csr {
         Ok(Self { cols, row_ptr, col_indices, values })
     }
 
-    /// Checks arrays.
+    /// Creates a matrix from arrays and checks them.
     ///
     /// # Errors
     /// The first invalid element or number, with its position.
@@ -172,8 +173,8 @@ impl Csr {
         Ok(Self { cols, row_ptr, col_indices, values })
     }
 
-    /// Creates a matrix from entries in any order, each within the extents. Entries with the same
-    /// row and column are added in their given order.
+    /// Creates a matrix from entries in any order, each within the matrix. Entries with the same
+    /// row and column are added in the given order.
     pub(crate) fn from_entries(
         (rows, cols): (u32, u32),
         row_of: &[u32],
@@ -198,8 +199,8 @@ impl Csr {
         Self::from_grouped(cols, row_ptr, entries)
     }
 
-    /// Creates a matrix from entries that are grouped by row. It sorts each row and adds entries
-    /// with the same column.
+    /// Creates a matrix from entries that are grouped by row. Sorts each row, and adds entries with
+    /// the same column.
     fn from_grouped(cols: u32, mut row_ptr: Vec<u32>, mut entries: Vec<(u32, f64)>) -> Self {
         use rayon::prelude::*;
         let mut rest = entries.as_mut_slice();
@@ -211,7 +212,7 @@ impl Csr {
                 groups.push(row);
             }
         }
-        // The sort is stable, so sums do not depend on the machine.
+        // The sort is stable, so that sums do not depend on the machine.
         groups.into_par_iter().for_each(|row| row.sort_by_key(|&(column, _)| column));
         let (mut written, mut begin) = (0, 0);
         for pointer in &mut row_ptr[1..] {
@@ -275,7 +276,7 @@ impl Csr {
         })
     }
 
-    /// Returns the number of entries of the longest row.
+    /// Returns the number of entries in the longest row.
     pub fn longest_row(&self) -> u32 {
         self.row_ptr.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
@@ -321,11 +322,11 @@ mod tests {
     fn arrays_that_are_no_matrix_say_where() {
         assert!(signed(&[0, 1, 3], &[2, 0, 1]).is_ok());
         let cases: [(&[i64], &[i64], &str, &str); 8] = [
-            (&[0, 1], &[2, 0, 1], "row_ptr", "has 2 elements, and 3"),
-            (&[0, 1, 3], &[2, 0], "col_indices", "has 2 elements, and 3"),
+            (&[0, 1], &[2, 0, 1], "row_ptr", "has 2 elements, but 3"),
+            (&[0, 1, 3], &[2, 0], "col_indices", "has 2 elements, but 3"),
             (&[1, 1, 3], &[2, 0, 1], "row_ptr[0]", "begin at 0"),
-            (&[0, 4, 3], &[2, 0, 1], "row_ptr[2]", "never fall"),
-            (&[0, -1, 3], &[2, 0, 1], "row_ptr[1]", "never fall"),
+            (&[0, 4, 3], &[2, 0, 1], "row_ptr[2]", "must not decrease"),
+            (&[0, -1, 3], &[2, 0, 1], "row_ptr[1]", "must not decrease"),
             (&[0, 1, 2], &[2, 0, 1], "row_ptr[2]", "there are 3 non-zeros"),
             (&[0, 1, 3], &[2, 3, 1], "col_indices[1]", "columns 0 to 2"),
             (&[0, 1, 3], &[2, 0, -1], "col_indices[2]", "is -1"),

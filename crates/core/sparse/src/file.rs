@@ -1,4 +1,4 @@
-//! Matrix files of any name: the first bytes determine the format. The main function is [`read`].
+//! Matrix files with any name. The first bytes determine the format. The main function is [`read`].
 
 use std::io::{self, Read};
 
@@ -6,17 +6,17 @@ use super::Csr;
 use super::market::{self, MarketError, MarketInfo, ReadLimits};
 use super::spasm::{self, Spasm, SpasmError};
 
-/// Format of a matrix file.
+/// The format of a matrix file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// Matrix Market, with the content of its header.
+    /// Matrix Market, with the content of the header.
     Market(MarketInfo),
-    /// SPASM: binary32 values, without symmetry.
+    /// SPASM, which has binary32 values and no symmetry.
     Spasm,
 }
 
 impl FileKind {
-    /// Returns layout, field and symmetry, in the terms of Matrix Market.
+    /// Returns the layout, field and symmetry, in Matrix Market terms.
     pub fn words(&self) -> [&'static str; 3] {
         match self {
             Self::Market(info) => info.words(),
@@ -37,7 +37,7 @@ pub enum MatrixFileError {
 }
 
 impl MatrixFileError {
-    /// Returns the I/O error, if reading the file failed.
+    /// Returns the I/O error if reading the file failed.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Self::Market(MarketError::Io(error)) | Self::Spasm(SpasmError::Io(error)) => {
@@ -54,8 +54,8 @@ impl From<io::Error> for MatrixFileError {
     }
 }
 
-/// Reads a whole file of `bytes` bytes. It calls `progress` repeatedly with the number of bytes
-/// read so far.
+/// Reads a whole file of `bytes` bytes. Repeatedly calls `progress` with the number of bytes read
+/// so far.
 ///
 /// # Errors
 /// What is invalid in the file, and where.

@@ -2,7 +2,7 @@
 
 use super::Csr;
 
-/// Column of an empty slot in ELL; kernels see −1.
+/// The column of an empty slot in ELL. Kernels see −1.
 pub const NO_COLUMN: u32 = u32::MAX;
 
 /// Reasons why a matrix cannot be converted to a format.
@@ -10,17 +10,17 @@ pub const NO_COLUMN: u32 = u32::MAX;
 pub enum FormatError {
     /// Padding would make the matrix too large.
     #[error(
-        "{format} would hold {elements} elements for {nnz} non-zeros; at most {most} are made. Take \
-         another format for a matrix with such rows"
+        "{format} would hold {elements} elements for {nnz} non-zeros; at most {most} are allowed. \
+         Use another format for a matrix with such rows"
     )]
     TooMuchPadding {
-        /// Name of the format.
+        /// The name of the format.
         format: &'static str,
-        /// Number of elements, including padding.
+        /// The number of elements, including padding.
         elements: u64,
-        /// Number of entries of the matrix.
+        /// The number of entries of the matrix.
         nnz: u64,
-        /// Maximum number of elements.
+        /// The maximum number of elements.
         most: u64,
     },
     /// The block size is not supported.
@@ -28,7 +28,7 @@ pub enum FormatError {
     Block(u32),
 }
 
-/// Maximum number of elements of a format with padding.
+/// The maximum number of elements of a format with padding.
 pub const MAX_PADDED: u64 = 1 << 30;
 
 fn padded(format: &'static str, elements: u64, nnz: u32, most: u64) -> Result<usize, FormatError> {
@@ -48,10 +48,10 @@ pub(crate) fn check_padding(
     padded(format, elements, nnz, most).map(drop)
 }
 
-/// Coordinate format, sorted by row and within each row by column.
+/// The coordinate format, sorted by row and, within each row, by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coo {
-    /// Numbers of rows and columns of the matrix.
+    /// The numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
     pub row_indices: Vec<u32>,
     pub col_indices: Vec<u32>,
@@ -75,16 +75,16 @@ impl Coo {
     }
 }
 
-/// Compressed sparse columns: CSR of the transposed matrix.
+/// Compressed sparse columns (CSC), i.e. the CSR form of the transposed matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csc {
-    /// Numbers of rows and columns of the matrix.
+    /// The numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Index of the first entry of each column, followed by the number of entries.
+    /// The index of the first entry of each column, followed by the number of entries.
     pub col_ptr: Vec<u32>,
-    /// Row of each entry.
+    /// The row of each entry.
     pub row_indices: Vec<u32>,
-    /// Value of each entry.
+    /// The value of each entry.
     pub values: Vec<f64>,
 }
 
@@ -116,17 +116,18 @@ pub fn transpose(csr: &Csr) -> Csr {
     Csr::from_entries((csr.cols(), csr.rows()), csr.col_indices(), &rows, csr.values())
 }
 
-/// ELLPACK: every row has as many slots as the longest. Slot `k` of row `i` is element `k · rows +
-/// i`, so that neighbouring threads with a row each read neighbouring elements.
+/// ELLPACK: every row has as many slots as the longest row. Slot `k` of row `i` is element `k ·
+/// rows + i`, so that neighbouring threads, each of which handles one row, read neighbouring
+/// elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ell {
-    /// Numbers of rows and columns of the matrix.
+    /// The numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Number of slots per row.
+    /// The number of slots per row.
     pub width: u32,
-    /// Column of each slot, or [`NO_COLUMN`].
+    /// The column of each slot, or [`NO_COLUMN`].
     pub col_indices: Vec<u32>,
-    /// Value of each slot; 0 if it is empty.
+    /// The value of each slot, or 0 if the slot is empty.
     pub values: Vec<f64>,
 }
 
@@ -134,15 +135,15 @@ impl Ell {
     /// Converts from CSR.
     ///
     /// # Errors
-    /// With padding the matrix would have more than [`MAX_PADDED`] elements.
+    /// With padding, the matrix would have more than [`MAX_PADDED`] elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
         Self::within(csr, MAX_PADDED)
     }
 
-    /// Converts from CSR to at most `most` elements.
+    /// Converts from CSR, if the result has at most `most` elements.
     ///
     /// # Errors
-    /// With padding the matrix would have more elements.
+    /// With padding, the matrix would have more than `most` elements.
     pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let (rows, width) = (csr.rows() as usize, csr.longest_row());
         let elements = padded("ELL", u64::from(csr.rows()) * u64::from(width), csr.nnz(), most)?;
@@ -172,19 +173,19 @@ impl Ell {
     }
 }
 
-/// Block compressed sparse rows: dense square blocks, each in row order. The elements of blocks
-/// beyond the edge of the matrix are zero.
+/// Block compressed sparse rows: dense square blocks, each stored row by row. The elements of
+/// blocks beyond the edge of the matrix are zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bsr {
-    /// Numbers of rows and columns of the matrix.
+    /// The numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Number of rows and of columns of a block.
+    /// The number of rows and of columns of a block.
     pub block: u32,
-    /// Index of the first block of each row of blocks, followed by the number of blocks.
+    /// The index of the first block in each row of blocks, followed by the number of blocks.
     pub row_ptr: Vec<u32>,
-    /// Column of each block, counted in blocks.
+    /// The column of each block, counted in blocks.
     pub col_indices: Vec<u32>,
-    /// `block · block` values of each block.
+    /// The `block · block` values of each block.
     pub values: Vec<f64>,
 }
 
@@ -197,10 +198,10 @@ impl Bsr {
         Self::within(csr, block, MAX_PADDED)
     }
 
-    /// Converts from CSR to at most `most` elements.
+    /// Converts from CSR, if the result has at most `most` elements.
     ///
     /// # Errors
-    /// The block size is not supported, or the blocks would have more elements.
+    /// The block size is not supported, or the blocks would have more than `most` elements.
     pub fn within(csr: &Csr, block: u32, most: u64) -> Result<Self, FormatError> {
         if !(1..=64).contains(&block) {
             return Err(FormatError::Block(block));
@@ -209,7 +210,7 @@ impl Bsr {
         let size = (block * block) as usize;
         let (mut row_ptr, mut col_indices) = (vec![0u32], Vec::new());
         let mut values = Vec::new();
-        // Index of the block in each column of blocks, for the current row of blocks.
+        // For the current row of blocks: the index of the block in each column of blocks.
         let mut place = vec![u32::MAX; csr.cols().div_ceil(block) as usize];
         for block_row in 0..block_rows {
             let first = block_row * block;
@@ -240,7 +241,7 @@ impl Bsr {
         Ok(Self { extents: (csr.rows(), csr.cols()), block, row_ptr, col_indices, values })
     }
 
-    /// Converts to CSR. A block does not distinguish a stored zero from an absent entry, so both
+    /// Converts to CSR. A block does not distinguish stored zeros from absent entries, so all zeros
     /// are dropped.
     pub fn to_csr(&self) -> Csr {
         let (mut row_of, mut col_of, mut value_of) = (Vec::new(), Vec::new(), Vec::new());
@@ -260,7 +261,7 @@ impl Bsr {
     }
 }
 
-/// Moves the distinct values of a sorted slice to its front, and returns their number.
+/// Moves the distinct values of a sorted slice to its front, and returns how many there are.
 fn dedup(sorted: &mut [u32]) -> usize {
     let mut kept = 0;
     for at in 0..sorted.len() {

@@ -1,6 +1,6 @@
-//! Generated matrices, which have the same bits on every machine. All random numbers come from a
-//! counter-based stream ([`Philox`]) by integer arithmetic, and each row has a separate part of the
-//! stream. The main type is [`MatrixGenerator`].
+//! Generated matrices, whose bits are the same on every machine. All random numbers come from a
+//! counter-based stream ([`Philox`]) through integer arithmetic, and each row uses a separate part
+//! of the stream. The main type is [`MatrixGenerator`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use rayon::prelude::*;
 use super::{Csr, MAX_EXTENT};
 use warpgauge_tensor::Philox;
 
-/// Maximum number of entries of a generated matrix.
+/// The maximum number of entries, rows and columns of a generated matrix.
 const MAX_ENTRIES: u64 = 1 << 28;
 
-/// Generator of a matrix, parsed from `kind:parameter=number,…`.
+/// A generator of a matrix, parsed from `kind:parameter=number,…`.
 ///
 /// | kind | parameters | matrix |
 /// |---|---|---|
@@ -21,11 +21,12 @@ const MAX_ENTRIES: u64 = 1 << 28;
 /// | `poisson3d` | `nx`, `ny`, `nz` | 7-point Laplacian: 6 and −1 |
 /// | `banded` | `n`, `half` | everything within `half` of the diagonal |
 /// | `rmat` | `scale`, `edges` | 2^scale rows, `edges` · rows draws; R-MAT with 0.57, 0.19, 0.19, 0.05 |
-/// | `block` | `n`, `size` | dense blocks on the diagonal, and one more in each row of blocks |
+/// | `block` | `n`, `size` | dense blocks on the diagonal, and at most one more in each row of blocks |
 /// | `diagonal` | `n` | the diagonal |
 /// | `random` | `rows`, `cols`, `nnz_per_row`, `long_rows` | every 16th row empty, `long_rows` with half the columns |
 ///
-/// All kinds except the Laplacians have values in [−1, 1), multiples of 2⁻²³, and take a `seed`.
+/// The values of all kinds except the Laplacians are multiples of 2⁻²³ in [−1, 1), and depend on
+/// the parameter `seed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatrixGenerator {
     kind: Kind,
@@ -47,27 +48,27 @@ enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GeneratorError {
     /// The kind is unknown.
-    #[error("no generated matrix is called {0:?}; there are {KINDS}")]
+    #[error("there is no generated matrix {0:?}; the kinds are {KINDS}")]
     Kind(String),
     /// A parameter is invalid.
     #[error("{kind}: {problem}")]
     Parameter {
-        /// Name of the kind.
+        /// The name of the kind.
         kind: String,
-        /// Description of the problem.
+        /// A description of the problem.
         problem: String,
     },
     /// The matrix would be too large.
     #[error("{text} would have {entries} entries; at most {MAX_ENTRIES} are generated")]
     TooLarge {
-        /// Description of the requested matrix.
+        /// The requested matrix.
         text: String,
-        /// Number of entries that it would have.
+        /// The number of entries that it would have.
         entries: u64,
     },
 }
 
-/// Names of the kinds.
+/// The names of the kinds.
 const KINDS: &str =
     "poisson2d, poisson3d, banded, rmat, block, diagonal and random, e.g. poisson2d:nx=512,ny=512";
 
@@ -130,7 +131,7 @@ impl<'a> Parameters<'a> {
             let wrong = || GeneratorError::Parameter {
                 kind: kind.chars().take(60).collect(),
                 problem: format!(
-                    "{:?} is no `name=number`, with a number up to {MAX_EXTENT}",
+                    "{:?} is not `name=number` with a number up to {MAX_EXTENT}",
                     pair.chars().take(60).collect::<String>()
                 ),
             };
@@ -152,7 +153,7 @@ impl<'a> Parameters<'a> {
         match self.given.first() {
             None => Ok(()),
             Some((name, _)) => {
-                Err(self.wrong(format!("it has no parameter `{name}`, or has it twice")))
+                Err(self.wrong(format!("there is no parameter `{name}`, or it was given twice")))
             }
         }
     }
@@ -180,9 +181,9 @@ impl MatrixGenerator {
         }
         let ([rows, cols], entries) = self.at_most();
         if rows == 0 {
-            return wrong("it has no rows");
+            return wrong("the matrix has no rows");
         }
-        // Vectors have an element for each row and each column.
+        // Vectors contain one element for each row or column.
         let entries = entries.max(rows).max(cols);
         if entries > MAX_ENTRIES {
             return Err(GeneratorError::TooLarge { text: self.text.clone(), entries });
@@ -190,7 +191,8 @@ impl MatrixGenerator {
         Ok(())
     }
 
-    /// Returns the rows and columns, and a bound on the number of entries, of checked parameters.
+    /// Returns the numbers of rows and columns, and an upper bound of the number of entries, for
+    /// valid parameters.
     fn at_most(&self) -> ([u64; 2], u64) {
         let square = |n: u64, entries| ([n, n], entries);
         match self.kind {
@@ -214,7 +216,8 @@ impl MatrixGenerator {
         }
     }
 
-    /// Returns a bound on the size in CSR form, in bytes: 4 for each row and 12 for each entry.
+    /// Returns an upper bound of the size in CSR form, in bytes: 4 for each row and 12 for each
+    /// entry.
     pub fn bytes_at_most(&self) -> u64 {
         let ([rows, _], entries) = self.at_most();
         rows.saturating_mul(4).saturating_add(entries.saturating_mul(12))
@@ -223,7 +226,8 @@ impl MatrixGenerator {
     /// Generates the matrix.
     ///
     /// # Errors
-    /// Currently none, since parsing checks the parameters. A future kind may need them.
+    /// Currently none, because the parameters are checked when they are parsed. A future kind may
+    /// return errors.
     pub fn generate(&self) -> Result<Csr, GeneratorError> {
         let seed = self.seed;
         Ok(match self.kind {
@@ -251,10 +255,10 @@ impl MatrixGenerator {
     }
 }
 
-/// Columns and values of a row.
+/// The columns and values of a row.
 type Row = Vec<(u32, f64)>;
 
-/// Number of rows that one parallel task makes.
+/// The number of rows that one parallel task generates.
 const CHUNK: u32 = 4096;
 
 /// Creates a matrix row by row.
@@ -281,12 +285,12 @@ fn by_rows(rows: u32, cols: u32, make: impl Fn(u32, &mut Row) + Sync) -> Csr {
         col_indices.extend(all.iter().map(|(column, _)| *column));
         values.extend(all.iter().map(|(_, value)| *value));
     }
-    // Every kind stays within its columns; otherwise `new` returns an error.
+    // Every kind stays within its columns. Otherwise `new` would return an error.
     Csr::new(cols, row_ptr, col_indices, values)
         .unwrap_or_else(|error| unreachable!("a generated matrix is wrong: {error}"))
 }
 
-/// Random numbers of one row.
+/// The random numbers of one row.
 struct Numbers {
     stream: Philox,
     block: u64,
@@ -296,7 +300,7 @@ struct Numbers {
 
 impl Numbers {
     fn new(seed: u64, name: &str, row: u32) -> Self {
-        // Each row has 2²⁸ blocks of four words, more than it has entries.
+        // Each row has 2²⁸ blocks of four words, which is more than it can have entries.
         let block = u64::from(row) << 28;
         Self { stream: Philox::for_argument(seed, name), block, left: 0, words: [0; 4] }
     }
@@ -311,7 +315,7 @@ impl Numbers {
         self.words[self.left]
     }
 
-    /// Returns a multiple of 2⁻²³ in [−1, 1), which is exact in binary32.
+    /// Returns a multiple of 2⁻²³ in [−1, 1), which binary32 represents exactly.
     fn value(&mut self) -> f64 {
         ((self.word() >> 40) as f64) / 8_388_608.0 - 1.0
     }
@@ -366,7 +370,7 @@ fn random(
     out: &mut Row,
 ) {
     let mut numbers = Numbers::new(seed, "random", row);
-    // Long rows are spread evenly.
+    // The long rows are spread evenly.
     let spacing = rows.checked_div(long_rows).unwrap_or(0);
     let is_long = spacing > 0 && row.is_multiple_of(spacing) && row / spacing < long_rows;
     let count = match () {
@@ -376,16 +380,16 @@ fn random(
     };
     let (cols, count) = (u64::from(cols), u64::from(count));
     for at in 0..count {
-        // One column from each of `count` strata makes the columns distinct and sorted.
+        // One column is taken from each of `count` ranges, so the columns are distinct and sorted.
         let (begin, end) = (at * cols / count, (at + 1) * cols / count);
         let column = begin + numbers.below(end - begin);
         out.push((column as u32, numbers.value()));
     }
 }
 
-/// Creates a graph as in Chakrabarti, Zhan and Faloutsos, "R-MAT: a recursive model for graph
-/// mining" (SDM 2004), with the probabilities of Graph500. An edge that is drawn twice is one
-/// entry.
+/// Generates a graph as in Chakrabarti, Zhan and Faloutsos, "R-MAT: a recursive model for graph
+/// mining" (SDM 2004), with the probabilities of Graph500. If an edge is drawn twice, it becomes
+/// one entry.
 fn rmat(seed: u64, scale: u32, edges: u32) -> Csr {
     let rows = 1u32 << scale;
     let draws = u64::from(rows) * u64::from(edges);
@@ -394,8 +398,8 @@ fn rmat(seed: u64, scale: u32, edges: u32) -> Csr {
         .into_par_iter()
         .map(|edge| {
             let (mut row, mut column) = (0u64, 0u64);
-            // Each level takes 16 bits. Two blocks have bits for 32 levels, more than any scale
-            // needs.
+            // Each level uses 16 bits. Two blocks have enough bits for 32 levels, more than any
+            // scale needs.
             let blocks: [[u64; 4]; 2] = [stream.block(2 * edge), stream.block(2 * edge + 1)];
             for level in 0..scale as usize {
                 let word = blocks[level / 16][level / 4 % 4];
@@ -500,10 +504,10 @@ mod tests {
     #[test]
     fn what_is_no_matrix_is_refused() {
         for (text, message) in [
-            ("laplace:n=3", "there are poisson2d"),
+            ("laplace:n=3", "the kinds are poisson2d"),
             ("poisson2d", "`nx` is missing"),
             ("poisson2d:nx=3,nq=3", "no parameter `nq`"),
-            ("poisson2d:nx=x", "no `name=number`"),
+            ("poisson2d:nx=x", "not `name=number`"),
             ("poisson2d:nx=0", "no rows"),
             ("poisson3d:nx=100000", "at most 268435456"),
             ("banded:n=2147483647,half=2147483647", "at most"),

@@ -1,16 +1,16 @@
 //! Sparse matrices: reading, generation, conversion between formats, and multiplication on the CPU.
 //!
-//! [`Csr`] is the form from which all other formats are made, and to which they can be converted
-//! back. Values are binary64 here, even if a device gets another type. Indices have 32 bits, as in
-//! kernels.
+//! All other formats are made from [`Csr`] and can be converted back to it. Values are binary64
+//! here, even if a device uses a different type. Indices have 32 bits, as in kernels.
 //!
-//! - [`market`] reads Matrix Market files on all cores within limits, and writes them.
-//! - [`file`] reads files of either format, which the first bytes determine.
+//! - [`market`] reads Matrix Market files on all cores and within limits, and writes them.
+//! - [`file`] reads files of either format. The first bytes determine the format.
 //! - [`generate`] generates matrices with the same bits on every machine.
-//! - [`formats`] has CSC, COO, ELL and BSR, [`spasm`] 4 × 4 templates and their file format.
-//! - [`product`] computes the expected result of a kernel and the error allowed for it.
+//! - [`formats`] contains CSC, COO, ELL and BSR. [`spasm`] contains 4 × 4 templates and their file
+//!   format.
+//! - [`product`] computes the expected result of a kernel and the allowed error.
 //!
-//! The crate does no I/O, except through the readers and writers of callers, through
+//! The crate does no I/O, except through its callers' readers and writers, in
 //! [`spmv::read_matrix_file`], and in temporary files for large arrays.
 
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
-//! Packed matrix files: the form in which an upload is stored, so that it is parsed only once.
+//! Packed matrix files, in which uploads are stored so that they are parsed only once.
 //!
-//! The format is little-endian: 8 magic bytes; rows, columns and entries, 4 bytes each; 4 zero
-//! bytes; row pointers and columns, 4 bytes each; values, 8 bytes each. The main functions are
-//! [`write()`] and [`read`].
+//! The format is little-endian: 8 magic bytes; the numbers of rows, columns and entries, 4 bytes
+//! each; 4 zero bytes; row pointers and columns, 4 bytes each; values, 8 bytes each. The main
+//! functions are [`write()`] and [`read`].
 
 use std::io::{self, Read, Write};
 
@@ -10,7 +10,7 @@ use super::Csr;
 
 const MAGIC: [u8; 8] = *b"WGCSR\0\0\x01";
 
-/// Number of elements converted at once.
+/// The number of elements that are converted at once.
 const CHUNK: usize = 16 << 10;
 
 /// Returns the size of the file, in bytes.
@@ -36,7 +36,8 @@ pub fn write_numbers<T: Copy, const N: usize>(
     Ok(())
 }
 
-/// Reads numbers from little-endian bytes. Memory grows with the numbers read, not with `count`.
+/// Reads numbers from little-endian bytes. Memory grows with the numbers that are read, not with
+/// `count`.
 pub(crate) fn read_numbers<T, const N: usize>(
     from: &mut impl Read,
     count: u64,
@@ -70,7 +71,7 @@ pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
 /// Reads a matrix and checks it with [`Csr::new`].
 ///
 /// # Errors
-/// Errors of the reader, and [`io::ErrorKind::InvalidData`] if the content is not a valid matrix.
+/// Errors of the reader, or [`io::ErrorKind::InvalidData`] if the content is not a valid matrix.
 pub fn read(from: &mut impl Read) -> io::Result<Csr> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut magic = [0; 8];

@@ -1,11 +1,11 @@
-//! Matrix-vector product on the CPU, with bounds on the error of a correct kernel. The main
+//! The matrix-vector product on the CPU, with bounds for the error of a correct kernel. The main
 //! function is [`product`].
 
 use rayon::prelude::*;
 
 use super::Csr;
 
-/// Precision of a kernel's arithmetic.
+/// The precision of a kernel's arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FloatPrecision {
     Single,
@@ -13,7 +13,7 @@ pub enum FloatPrecision {
 }
 
 impl FloatPrecision {
-    /// Returns the unit roundoff: half the distance from 1 to the next number.
+    /// Returns the unit roundoff, i.e. half the distance from 1 to the next larger number.
     pub fn unit_roundoff(self) -> f64 {
         match self {
             Self::Single => f64::from(f32::EPSILON) / 2.0,
@@ -21,7 +21,7 @@ impl FloatPrecision {
         }
     }
 
-    /// Returns the smallest normal number; smaller results may be flushed to zero.
+    /// Returns the smallest normal number. Smaller results may be flushed to zero.
     fn smallest(self) -> f64 {
         match self {
             Self::Single => f64::from(f32::MIN_POSITIVE),
@@ -30,27 +30,27 @@ impl FloatPrecision {
     }
 }
 
-/// A product, and the largest error of each of its elements.
+/// A product, with the maximum error of each element.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Product {
     /// A·x, accumulated in binary64.
     pub y: Vec<f64>,
-    /// Largest distance from `y`, for each row, of the result of any order of summation; 0 for an
-    /// empty row.
+    /// For each row, the maximum distance from `y` of the result of any summation order. It is 0
+    /// for an empty row.
     pub bounds: Vec<f64>,
 }
 
-/// Computes A·x, where `x` has as many elements as the matrix has columns.
+/// Computes A·x. `x` must have as many elements as the matrix has columns.
 ///
 /// The bound of a row with n entries is n·(u + u₆₄)·Σ|aᵢxᵢ| + u·|y| + n·λ. Here u is the unit
-/// roundoff of the kernel's arithmetic and u₆₄ that of binary64. λ is the smallest normal number,
-/// which covers products that are flushed to zero. The first term holds for any n, any order, and
+/// roundoff of the kernel's arithmetic, and u₆₄ is that of binary64. λ is the smallest normal
+/// number, for products that are flushed to zero. The first term holds for any n and any order,
 /// with or without fused operations: Jeannerod and Rump, "Improved error bounds for inner products
-/// in floating-point arithmetic" (SIAM J. Matrix Anal. Appl. 34, 2013). The second term covers the
+/// in floating-point arithmetic" (SIAM J. Matrix Anal. Appl. 34, 2013). The second term is for the
 /// rounding of the expected result.
 ///
 /// # Panics
-/// If `x` has another length.
+/// If `x` has a different length.
 pub fn product(matrix: &Csr, x: &[f64], precision: FloatPrecision) -> Product {
     assert_eq!(x.len(), matrix.cols() as usize, "x has one element for each column");
     let (unit, own) = (precision.unit_roundoff(), FloatPrecision::Double.unit_roundoff());

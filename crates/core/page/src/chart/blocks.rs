@@ -1,4 +1,4 @@
-//! The ratio of two kernels by block.
+//! A chart of the time ratio of two kernels in each block.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use warpgauge_svg::{Axis, Drawing, Linear, Side, SvgElement, Tick};
 use super::{WIDTH, plot};
 
 const HEIGHT: f64 = 220.0;
-/// Most blocks that are drawn.
+/// The maximum number of blocks that are drawn.
 const MAX_BLOCKS: usize = 2_000;
 
-/// Draws the ratio of the times of each block in order, with the interval of all and the margin. `None`: no block has
-/// a ratio.
+/// Draws the time ratio of each block in order, with the confidence interval of the whole
+/// comparison and the margin. Returns `None` if no block has a ratio.
 pub(crate) fn ratios(comparison: &PairedComparison) -> Option<String> {
     let blocks = &comparison.blocks[..comparison.blocks.len().min(MAX_BLOCKS)];
     let ratios = || blocks.iter().filter_map(|block| block.time_ratio).filter(|r| r.is_finite());
@@ -38,7 +38,7 @@ pub(crate) fn ratios(comparison: &PairedComparison) -> Option<String> {
         Tick { at, label, line: Some("grid") }
     });
     Axis { side: Side::Left, label: "" }.draw(&mut drawing, &plot, ticks);
-    drawing.add(plot.horizontal("axis", y.at(1.0)).titled("as long as the reference"));
+    drawing.add(plot.horizontal("axis", y.at(1.0)).titled("same time as the reference"));
     let (mut kept, mut dropped) = (String::new(), String::new());
     for (index, block) in blocks.iter().enumerate() {
         let Some(ratio) = block.time_ratio.filter(|ratio| ratio.is_finite()) else { continue };

@@ -1,34 +1,34 @@
-//! A measure over two axes as a heat map.
+//! A heat map of a measure over two axes.
 
 use warpgauge_svg::{Anchor, Drawing, SvgElement, shortened};
 
 use super::WIDTH;
 
-/// Most columns and rows.
+/// The maximum number of columns and of rows.
 const MAX_SIDE: usize = 40;
 const LEFT: f64 = 120.0;
 const TOP: f64 = 36.0;
 const ROW: f64 = 28.0;
-/// Widest column, and the least width with a number in it, pixels.
+/// The maximum width of a column, and the minimum width of a column that shows numbers, in pixels.
 const MAX_COLUMN: f64 = 96.0;
 const WITH_TEXT: f64 = 56.0;
-/// Steps of the scale; the darkest has light letters.
+/// The number of steps of the scale. The darkest have light letters.
 const STEPS: f64 = 5.0;
-/// Most characters of a label.
+/// The maximum number of characters of a label.
 const LABEL: usize = 14;
 
-/// A cell: where it stands, and its value.
+/// A cell, with its position and its value.
 #[derive(Debug, Clone)]
 pub(crate) struct HeatCell {
     pub column: usize,
     pub row: usize,
-    /// Positive; larger is darker. `None`: no value, and `label` says why.
+    /// A positive value; larger values are darker. If it is `None`, `label` is the reason.
     pub value: Option<f64>,
     pub label: String,
 }
 
-/// Draws cells under the labels of their columns and beside those of their rows. `None`: there are too many, or no
-/// cell has a value.
+/// Draws cells with the labels of the columns above them and those of the rows on the left. Returns
+/// `None` if there are too many cells, or no cell has a value.
 pub(crate) fn heat(
     title: &str,
     columns: &[String],
@@ -58,7 +58,7 @@ pub(crate) fn heat(
         let class = match cell.value.filter(|v| v.is_finite() && *v > 0.0) {
             None => "cell h0".to_owned(),
             Some(value) => {
-                // Logarithmic: sizes of a sweep grow by factors.
+                // The scale is logarithmic, because the sizes in a sweep usually grow by factors.
                 let part = (value / low).ln() / (high / low).ln();
                 let part = if part.is_finite() { part } else { 1.0 };
                 format!("cell h{:.0}", 1.0 + (part * (STEPS - 1.0)).round().clamp(0.0, STEPS - 1.0))

@@ -1,4 +1,4 @@
-//! The distribution of samples.
+//! A histogram of samples.
 
 use warpgauge_report::RuntimeStats;
 use warpgauge_report::readable::duration_ms;
@@ -6,15 +6,15 @@ use warpgauge_svg::{Axis, Drawing, Linear, Side, SvgElement, Tick};
 
 use super::{WIDTH, plot};
 
-/// Height of the drawing, pixels.
+/// The height of the drawing, in pixels.
 const HEIGHT: f64 = 200.0;
-/// Most bars.
+/// The maximum number of bars.
 const BARS: usize = 48;
-/// Fewest samples that have a shape.
+/// The minimum number of samples for a histogram.
 const LEAST: usize = 8;
 
-/// Draws how many samples lie where, with the median and its confidence interval. `None`: there are too few samples,
-/// or all are equal.
+/// Draws the number of samples in each range of times, with the median and its confidence interval.
+/// Returns `None` if there are too few samples or all are equal.
 pub(crate) fn histogram(samples_ms: &[f32], stats: &RuntimeStats) -> Option<String> {
     let (low, high) = (stats.min, stats.max);
     // Samples are stored in binary32.

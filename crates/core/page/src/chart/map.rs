@@ -1,4 +1,4 @@
-//! Places of mismatches in a tensor: each, or their density.
+//! Positions of mismatches in a tensor: of each, or their density.
 
 use warpgauge_svg::{Anchor, Drawing, Linear, SvgElement};
 use warpgauge_validate::{Mismatch, MismatchMap};
@@ -7,12 +7,12 @@ use crate::text;
 
 use super::WIDTH;
 
-/// Largest and smallest sides of the tensor in the drawing, pixels.
+/// The maximum width and height, and the minimum height, of the tensor in the drawing, in pixels.
 const MOST: [f64; 2] = [400.0, 240.0];
 const LEAST: f64 = 24.0;
 const LEFT: f64 = 72.0;
 const TOP: f64 = 24.0;
-/// Smallest side of a mark, pixels.
+/// The minimum side length of a mark, in pixels.
 const MARK: f64 = 5.0;
 /// Most cells of a map on a side, and the largest side of a cell, pixels.
 const MAX_CELLS: usize = 64;
@@ -20,8 +20,8 @@ const CELL: f64 = 24.0;
 /// Steps of the share of wrong elements in a cell.
 const STEPS: f64 = 4.0;
 
-/// Draws the listed mismatches in the plane of the last two dimensions, a tensor of one dimension as one row.
-/// `None`: the shape is not known or does not fit the indices.
+/// Draws the listed mismatches in the plane of the last two dimensions. A tensor with one dimension
+/// is drawn as one row. Returns `None` if the shape is unknown or does not match the indices.
 pub(crate) fn first_places(shape: &[u64], mismatches: &[Mismatch]) -> Option<String> {
     if shape.is_empty() || shape.contains(&0) || mismatches.is_empty() {
         return None;
@@ -29,8 +29,10 @@ pub(crate) fn first_places(shape: &[u64], mismatches: &[Mismatch]) -> Option<Str
     let columns = *shape.last()?;
     let rows = if shape.len() > 1 { shape[shape.len() - 2] } else { 1 };
     let [width, height] = size(rows, columns);
-    let mut drawing =
-        Drawing::new([WIDTH, TOP + height + 32.0], "Places of the first mismatches in the tensor");
+    let mut drawing = Drawing::new(
+        [WIDTH, TOP + height + 32.0],
+        "Positions of the first mismatches in the tensor",
+    );
     drawing.add(SvgElement::rectangle("frame", [LEFT, TOP], [width, height]));
     let x = Linear::new((0.0, columns as f64), (LEFT, LEFT + width));
     let y = Linear::new((0.0, rows as f64), (TOP, TOP + height));
@@ -113,7 +115,8 @@ fn edges(drawing: &mut Drawing, [width, height]: [f64; 2], [rows, columns]: [u64
     }
 }
 
-/// Width and height of the tensor in the drawing: its proportions, as far as both sides can be seen.
+/// Returns the width and height of the tensor in the drawing. They keep its proportions unless one
+/// of them would be too small to see.
 fn size(rows: u64, columns: u64) -> [f64; 2] {
     let (rows, columns) = (rows as f64, columns as f64);
     let scale = (MOST[0] / columns).min(MOST[1] / rows);

@@ -1,4 +1,5 @@
-//! Drawings of reports. Colours and letters are the style sheet's: a drawing has classes only.
+//! The drawings in reports. The style sheet determines colours and fonts; a drawing contains only
+//! classes.
 
 mod blocks;
 mod heat;
@@ -14,10 +15,10 @@ pub(crate) use series::{SampleSeries, series};
 
 use warpgauge_svg::Plot;
 
-/// Size of a drawing, pixels. The page scales it.
+/// The width of a drawing, in pixels. The page scales it.
 const WIDTH: f64 = 640.0;
 
-/// The part for values of a drawing with this height.
+/// Returns the area for values in a drawing of this height.
 fn plot(height: f64) -> Plot {
     Plot { left: 72.0, top: 16.0, right: WIDTH - 36.0, bottom: height - 28.0 }
 }

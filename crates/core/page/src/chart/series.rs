@@ -1,4 +1,4 @@
-//! Samples in order of time, with the clock of each batch below.
+//! A chart of the samples in order of time, with the clock of each batch below.
 
 use std::fmt::Write as _;
 
@@ -8,26 +8,27 @@ use warpgauge_svg::{Axis, Drawing, Linear, Plot, Side, SvgElement, Tick, si};
 
 use super::{WIDTH, plot};
 
-/// Heights of the times and of the clock, pixels.
+/// The heights of the parts for the times and for the clock, in pixels.
 const TIMES: f64 = 212.0;
 const CLOCK: f64 = 92.0;
-/// Most samples that are drawn as dots; more of them are drawn as the extent of each column.
+/// The maximum number of samples that are drawn as dots. If there are more, each column shows their
+/// range.
 const MAX_DOTS: usize = 600;
-/// Columns of more samples.
+/// The number of columns for larger numbers of samples.
 const COLUMNS: usize = 520;
 
-/// What is drawn.
+/// The content of the chart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleSeries<'a> {
-    /// Every sample in launch order, milliseconds.
+    /// All samples in launch order, in milliseconds.
     pub samples_ms: &'a [f32],
     pub batches: &'a [BatchReport],
-    /// Whether a batch does not count, by its index; empty where that is not known.
+    /// For each batch, whether it does not count. Empty if this is unknown.
     pub rejected: &'a [bool],
     pub median_ms: f64,
 }
 
-/// Draws the samples in launch order. `None`: there are fewer than two.
+/// Draws the samples in launch order. Returns `None` if there are fewer than two.
 pub(crate) fn series(series: SampleSeries<'_>) -> Option<String> {
     let samples = series.samples_ms;
     let finite = || samples.iter().map(|ms| f64::from(*ms)).filter(|ms| ms.is_finite());
@@ -68,7 +69,7 @@ pub(crate) fn series(series: SampleSeries<'_>) -> Option<String> {
     Some(drawing.finish())
 }
 
-/// First and last sample of each batch that does not count.
+/// Returns the first and the last sample of each batch that does not count.
 fn rejected_spans(series: &SampleSeries<'_>) -> Vec<(usize, usize)> {
     let mut from = 0;
     let mut spans = Vec::new();
@@ -82,7 +83,7 @@ fn rejected_spans(series: &SampleSeries<'_>) -> Vec<(usize, usize)> {
     spans
 }
 
-/// A dot is a line of no length with round ends: one path holds all of them.
+/// A dot is a line of length zero with round ends. A single path contains all dots.
 fn dots(samples: &[f32], x: &Linear, y: &Linear) -> String {
     let mut path = String::new();
     for (index, ms) in samples.iter().enumerate().filter(|(_, ms)| ms.is_finite()) {
@@ -91,7 +92,8 @@ fn dots(samples: &[f32], x: &Linear, y: &Linear) -> String {
     path
 }
 
-/// Smallest to largest sample of each column, so that no outlier is lost.
+/// Draws the range from the smallest to the largest sample in each column, so that no outlier is
+/// lost.
 fn columns(samples: &[f32], x: &Linear, y: &Linear) -> String {
     let mut path = String::new();
     for column in 0..COLUMNS {
@@ -134,7 +136,7 @@ fn clock(drawing: &mut Drawing, series: &SampleSeries<'_>, x: &Linear) {
     drawing.add(SvgElement::path("second", &path).titled("clock of the multiprocessors"));
     let hertz = |hz: f64| si(hz, "Hz");
     let beside = [low, high].map(|hz| Tick { at: y.at(hz), label: hertz(hz), line: None });
-    // Equal clocks have one label.
+    // Equal clocks share one label.
     let beside = beside.into_iter().take(if high > low { 2 } else { 1 });
     Axis { side: Side::Left, label: "" }.draw(drawing, &plot, beside);
     let below = [plot.left, plot.bottom + 16.0];

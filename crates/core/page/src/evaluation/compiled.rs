@@ -1,4 +1,4 @@
-//! The compilation: errors at their line, resources, and what the job left.
+//! The compilation: errors at their lines, resources, and the artifacts of the job.
 
 use maud::{Markup, html};
 use warpgauge_model::{Diagnostic, Severity};
@@ -9,10 +9,10 @@ use crate::document::Links;
 use crate::parts::{self, Scope, Tone};
 use crate::text;
 
-/// Most messages of a compiler that are shown.
+/// The maximum number of compiler messages that are shown.
 const MAX_DIAGNOSTICS: usize = 50;
 
-/// Why the kernel does not compile.
+/// Shows why the kernel does not compile.
 pub(super) fn errors(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let result = &report.kernel_exec_result;
     let is_known = result.compilation_error.is_some() || report.compile.is_some();
@@ -31,7 +31,7 @@ pub(super) fn errors(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
             (listed(diagnostics))
         }
         @if !log.is_empty() {
-            details.more { summary { "The compiler's whole log" } (text::block(log, "wrap")) }
+            details.more { summary { "The complete compiler log" } (text::block(log, "wrap")) }
         }
     })
 }
@@ -43,7 +43,7 @@ fn listed(diagnostics: &[Diagnostic]) -> Markup {
     }
 }
 
-/// A message with its place. Lines after the first one show the source.
+/// Shows a message with its location. Lines after the first one show the source.
 fn diagnostic(diagnostic: &Diagnostic) -> Markup {
     let (tone, word) = match diagnostic.severity {
         Severity::Error => (Tone::Bad, "error"),
@@ -68,7 +68,7 @@ fn diagnostic(diagnostic: &Diagnostic) -> Markup {
     }
 }
 
-/// The compilation of a kernel that compiled.
+/// Shows the compilation of a kernel that compiled.
 pub(super) fn compilation(scope: Scope<'_>, report: &EvaluateResponse, links: &Links) -> Markup {
     let Some(compile) = &report.compile else { return html! {} };
     if !report.kernel_exec_result.compiled {
@@ -83,7 +83,7 @@ pub(super) fn compilation(scope: Scope<'_>, report: &EvaluateResponse, links: &L
     })
 }
 
-/// Links to what the job left.
+/// Shows links to the artifacts of the job.
 fn artifacts(links: &Links) -> Markup {
     html! {
         @for page in links.code.iter().take(1) {
@@ -97,7 +97,7 @@ fn artifacts(links: &Links) -> Markup {
                 }
             }
         }
-        @if let Some(why) = &links.no_artifacts { p { "Artifacts are not known: " (text::message(why)) } }
+        @if let Some(why) = &links.no_artifacts { p { "The artifacts are unknown: " (text::message(why)) } }
     }
 }
 
@@ -107,22 +107,25 @@ fn resources(compile: &CompileReport) -> Vec<(&'static str, Markup)> {
         rows.push(("symbol", text::code(&compile.symbol)));
     }
     if let Some(used) = &compile.resources {
-        rows.push(("registers", html! { (used.registers) " for each thread" }));
+        rows.push(("registers", html! { (used.registers) " per thread" }));
         let shared = text::tight(&bytes(u64::from(used.static_shared_bytes)));
-        rows.push(("shared memory", html! { (shared) " static, for each block" }));
+        rows.push(("shared memory", html! { (shared) " static, per block" }));
         let local = text::tight(&bytes(u64::from(used.local_bytes)));
-        rows.push(("local memory", html! { (local) " for each thread" }));
+        rows.push(("local memory", html! { (local) " per thread" }));
         if let (Some(stores), Some(loads)) = (used.spill_store_bytes, used.spill_load_bytes) {
-            rows.push(("spills", html! {
-                @if stores + loads == 0 { "none" } @else {
-                    (stores) "\u{202f}" "B stored, " (loads) "\u{202f}" "B loaded, by each thread"
-                }
-            }));
+            rows.push((
+                "spills",
+                html! {
+                    @if stores + loads == 0 { "none" } @else {
+                        (stores) "\u{202f}" "B stored, " (loads) "\u{202f}" "B loaded, per thread"
+                    }
+                },
+            ));
         }
     }
     if let Some(function) = &compile.function {
         rows.push(("resident", html! {
-            (text::counted(function.max_active_blocks as usize, "block")) " of this launch on each multiprocessor"
+            (text::counted(function.max_active_blocks as usize, "block")) " of this launch per multiprocessor"
         }));
     }
     rows

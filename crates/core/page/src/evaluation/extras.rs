@@ -1,4 +1,4 @@
-//! The rest of a report: what else speaks against the kernel, what it launched, and where it ran.
+//! The rest of a report: further problems of the kernel, its launches, and where it ran.
 
 use maud::{Markup, html};
 use warpgauge_report::readable::bytes;
@@ -11,10 +11,10 @@ use warpgauge_validate::Reason;
 use crate::parts::{self, Scope, Tone};
 use crate::text;
 
-/// Most entries of a list.
+/// The maximum number of entries in a list.
 const MAX_ROWS: usize = 50;
 
-/// Reasons against the kernel, weaknesses of the contract, and outputs that nothing is expected of.
+/// Shows reasons against the kernel, weaknesses of the contract, and unchecked outputs.
 pub(super) fn against(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let validation = &report.validation;
     let line = report.verdict_line(None);
@@ -32,9 +32,9 @@ pub(super) fn against(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     }
     let is_good = report.kernel_verdict().is_good();
     let (title, tone) = match report.kernel_verdict() {
-        KernelVerdict::Weak => ("What a useless kernel would pass", Tone::Doubt),
+        KernelVerdict::Weak => ("Checks that a useless kernel would pass", Tone::Doubt),
         _ if is_good => ("What is not checked", Tone::Doubt),
-        _ => ("What speaks against it", Tone::Bad),
+        _ => ("Problems", Tone::Bad),
     };
     scope.section("reasons", title).tone(tone).open(true).with(html! {
         @if let Some(failed) = failed { (failed) }
@@ -49,7 +49,7 @@ pub(super) fn against(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
         }
         @if !validation.unchecked.is_empty() {
             p {
-                "The contract says nothing about "
+                "The contract has no expectations for "
                 @for (index, output) in validation.unchecked.iter().take(MAX_ROWS).enumerate() {
                     @if index > 0 { ", " } (text::code(output))
                 }
@@ -60,7 +60,7 @@ pub(super) fn against(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     })
 }
 
-/// Why the run ended early, where the headline does not say it already.
+/// Shows why the run ended early. The message is omitted if the headline already contains it.
 fn failure(report: &EvaluateResponse, line: &str) -> Option<Markup> {
     let failure = report.failure.as_ref()?;
     let is_said = line.contains(&failure.message);
@@ -74,7 +74,7 @@ fn failure(report: &EvaluateResponse, line: &str) -> Option<Markup> {
     })
 }
 
-/// What was launched: steps, configurations, a timeline, a whole program, what was printed.
+/// Shows the launches: steps, configurations, a timeline, a whole program, and printed text.
 pub(super) fn launched(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     html! {
         (steps(scope, &report.launches))
@@ -98,8 +98,7 @@ fn steps(scope: Scope<'_>, steps: &[StepReport]) -> Markup {
             td.bar-cell { @if let Some(ms) = step.total_ms { (parts::bar(0.0, ms / all)) } }
         } }
     });
-    let head =
-        [("step", false), ("times", true), ("median", true), ("together", true), ("", false)];
+    let head = [("step", false), ("count", true), ("median", true), ("total", true), ("", false)];
     html! {
         @if !steps.is_empty() {
             (scope.section("steps", "Launches").note(html! { (text::counted(steps.len(), "step")) }).with(html! {
@@ -140,7 +139,7 @@ fn configurations(scope: Scope<'_>, tuning: &TuningReport) -> Markup {
     scope.section("tuning", "Configurations").note(note).with(html! {
         (parts::table("Configurations", &head, rows))
         (parts::more(all.len(), MAX_ROWS, "configurations"))
-        @if tuning.pruned > 0 { p.small.dim { (tuning.pruned) " more were left out by the kernel's own pruning." } }
+        @if tuning.pruned > 0 { p.small.dim { (tuning.pruned) " more were excluded by the kernel's pruning." } }
     })
 }
 
@@ -166,7 +165,7 @@ fn traced(scope: Scope<'_>, timeline: &TimelineReport) -> Markup {
         }
         (timeline_rows("Kernels", &timeline.kernels))
         (timeline_rows("Copies and fills", &timeline.copies))
-        (timeline_rows("Calls of the driver", &timeline.calls))
+        (timeline_rows("Driver calls", &timeline.calls))
     })
 }
 
@@ -181,7 +180,7 @@ fn timeline_rows(title: &str, rows: &[TimelineRow]) -> Markup {
             td.bar-cell { (parts::bar(0.0, row.total_ms / most)) }
         } }
     });
-    let head = [("name", false), ("times", true), ("each", true), ("together", true), ("", false)];
+    let head = [("name", false), ("count", true), ("each", true), ("total", true), ("", false)];
     html! {
         @if !rows.is_empty() {
             h3 { (title) }
@@ -200,7 +199,7 @@ fn program(scope: Scope<'_>, program: &ProgramReport) -> Markup {
             td.bar-cell { @if let Some(pct) = kernel.share_pct { (parts::bar(0.0, pct / 100.0)) } }
         } }
     });
-    let head = [("kernel", false), ("launches", true), ("together", true), ("", false)];
+    let head = [("kernel", false), ("launches", true), ("total", true), ("", false)];
     let note = html! { (text::message(&program.end())) ", " (text::time(program.wall_ms)) " by the server's clock" };
     scope.section("program", "The program").open(true).note(note).with(html! {
         @if !program.kernels.is_empty() { (parts::table("Kernels", &head, kernels)) }
@@ -211,7 +210,7 @@ fn program(scope: Scope<'_>, program: &ProgramReport) -> Markup {
                 h3 { (title) }
                 (text::block(&printed.text, ""))
                 @if printed.left_out_bytes > 0 {
-                    p.small.dim { (text::grouped(printed.left_out_bytes)) " bytes in the middle are left out." }
+                    p.small.dim { (text::grouped(printed.left_out_bytes)) " bytes in the middle are omitted." }
                 }
             }
         }
@@ -219,7 +218,7 @@ fn program(scope: Scope<'_>, program: &ProgramReport) -> Markup {
     })
 }
 
-/// The device, and what the request named or lacked.
+/// Shows the device, and warnings about the request.
 pub(super) fn rest(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let warnings = &report.warnings;
     html! {
@@ -238,7 +237,7 @@ pub(super) fn rest(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     }
 }
 
-/// Where the kernel ran, and on what.
+/// Shows where the kernel ran, and its inputs.
 fn place(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let mut rows = Vec::new();
     if let Some(device) = &report.device {
@@ -259,7 +258,7 @@ fn place(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
             html! { (text::name(&torch.torch)) ", Python " (text::name(&torch.python)) },
         ));
         if let Some(entry) = &torch.entry {
-            rows.push(("called", text::code(entry)));
+            rows.push(("entry point", text::code(entry)));
         }
         if let Some(why) = &torch.not_on_gpu {
             rows.push(("not on a GPU", text::message(why)));

@@ -1,4 +1,5 @@
-//! What a reader sees first: the verdict in a sentence, the median, the speed of light, and what limits the kernel.
+//! The part that a reader sees first: the verdict in a sentence, the median, the speed of light,
+//! and what limits the kernel.
 
 use maud::{Markup, html};
 use warpgauge_metrics::si;
@@ -10,7 +11,7 @@ use super::kernel_name;
 use crate::parts::{self, Figure, Value};
 use crate::text;
 
-/// The verdict in a sentence, without the name of the kernel, which stands above it.
+/// Returns the verdict in a sentence, without the kernel's name, which is shown above.
 pub(crate) fn headline_sentence(report: &EvaluateResponse) -> String {
     let line = report.verdict_line(None);
     let name = kernel_name(report);
@@ -30,7 +31,7 @@ pub(crate) fn headline_sentence(report: &EvaluateResponse) -> String {
     first.into_iter().flatten().chain(letters).collect::<String>() + end
 }
 
-/// The first error of the compiler with its place, and how many there are.
+/// Returns the first compiler error with its line, and the number of further errors.
 fn first_error(report: &EvaluateResponse) -> Option<String> {
     let diagnostics = report.compile.as_ref().map_or(&[][..], |compile| &compile.diagnostics);
     let mut errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
@@ -57,7 +58,7 @@ fn is_emulated(report: &EvaluateResponse) -> bool {
     report.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Emulator)
 }
 
-/// The median with its confidence interval, in a line.
+/// Shows the number of samples and the confidence interval of the median in one line.
 pub(crate) fn median(stats: &RuntimeStats) -> Markup {
     let interval = stats.median_ci_low.zip(stats.median_ci_high);
     html! {
@@ -82,7 +83,7 @@ fn time(report: &EvaluateResponse, stats: &RuntimeStats) -> Figure {
     let below = html! {
         p { (median(stats)) }
         @if stats.ranked_by == RankedBy::Mean {
-            p { "Median " (text::time(stats.median)) "; some launches bear the work of others, so the mean counts." }
+            p { "Median " (text::time(stats.median)) "; some launches do the work of others, so the mean is used." }
         }
         @if emulated { p { "This is the time of the emulation. It says nothing about a GPU." } }
         @if let Some(why) = unranked { p.say { "No rank: " (text::message(why)) } }
@@ -93,7 +94,7 @@ fn time(report: &EvaluateResponse, stats: &RuntimeStats) -> Figure {
 fn no_time(report: &EvaluateResponse) -> Figure {
     let why = match report.program {
         Some(_) => {
-            "A whole program decides itself what it does and how often, so it has no time of a launch."
+            "A whole program decides what it launches and how often, so there is no time per launch."
         }
         None => "The kernel was not timed.",
     };
@@ -101,7 +102,8 @@ fn no_time(report: &EvaluateResponse) -> Figure {
     Figure { title: "Median time of a launch", value, below: html! { p { (why) } } }
 }
 
-/// What one launch does, by exact counts: on the emulated device times mean nothing.
+/// Shows the work of one launch as exact counts, since times on the emulated device have no
+/// meaning.
 fn work(report: &EvaluateResponse) -> Figure {
     let title = "Work of one launch, counted";
     match report.counted {
@@ -121,7 +123,7 @@ fn work(report: &EvaluateResponse) -> Figure {
     }
 }
 
-/// The share of the speed of light.
+/// Shows the fraction of the speed of light that is reached.
 fn light(report: &EvaluateResponse) -> Option<Figure> {
     let measurement = report.measurement.as_ref()?;
     let rates = measurement.rates.as_ref();
@@ -150,7 +152,7 @@ fn achieved(rates: &Rates) -> Vec<String> {
             peak.map_or(String::new(), |peak| format!(" of {}", text::tight(&si(peak, "B/s"))));
         let bytes = rates.bytes.map_or(String::new(), |bytes| text::tight(&si(bytes, "B")));
         let from = match rates.bytes_from {
-            Some(BytesFrom::Buffers) => "each tensor moved once, an assumption",
+            Some(BytesFrom::Buffers) => "assuming that each tensor is moved once",
             Some(BytesFrom::Declared) | None => "declared",
         };
         lines.push(format!("{}{peak}; {bytes} {from}", text::tight(&si(rate, "B/s"))));
@@ -170,7 +172,7 @@ fn achieved(rates: &Rates) -> Vec<String> {
     lines
 }
 
-/// What limits the kernel, or how to find out.
+/// Shows what limits the kernel, or how to find out.
 fn limit(report: &EvaluateResponse) -> Option<Figure> {
     let metrics = report.kernel_exec_result.metadata.device_metrics.as_ref();
     let roofline = metrics.and_then(|metrics| metrics.roofline.as_ref());
@@ -181,7 +183,7 @@ fn limit(report: &EvaluateResponse) -> Option<Figure> {
     if measurement.is_some_and(|measurement| measurement.at_floor) {
         let empty = measurement.and_then(|measurement| measurement.empty_launch_ms);
         let below = html! {
-            p { "This is the time of launching it."
+            p { "This is the time of the launch itself."
                 @if let Some(ms) = empty { " An empty kernel takes " (text::time(ms)) "." }
             }
         };
@@ -201,13 +203,13 @@ fn limit(report: &EvaluateResponse) -> Option<Figure> {
     match (words, advice) {
         (Some(words), _) => Some(Figure { title, value: Value::Words(words), below }),
         (None, Some(advice)) => {
-            let title = "Stands out";
+            let title = "Main observation";
             Some(Figure { title, value: Value::Words(text::word(&advice.code)), below })
         }
         (None, None) if metrics.is_some() => None,
         (None, None) => {
             let below =
-                html! { p { "Evaluate with " code { "profile" } " to learn what limits it." } };
+                html! { p { "Evaluate with " code { "profile" } " to find out what limits it." } };
             Some(Figure { title, value: Value::Words("Not profiled".to_owned()), below })
         }
     }

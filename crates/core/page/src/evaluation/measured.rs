@@ -1,4 +1,4 @@
-//! Samples, what speaks against the times, and how they were taken.
+//! The samples, the doubts about the times, and how the times were measured.
 
 use maud::{Markup, html};
 use warpgauge_metrics::si;
@@ -11,14 +11,14 @@ use crate::chart::{self, SampleSeries};
 use crate::parts::{self, Scope, Tone};
 use crate::text;
 
-/// Reasons to doubt the times.
+/// Shows reasons to doubt the times.
 pub(super) fn doubts(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let Some(measurement) = &report.measurement else { return html! {} };
     let is_checked = !report.validation.outputs.is_empty();
     let notes = readable::doubts(measurement, is_checked);
     html! {
         @if !notes.is_empty() {
-            (scope.section("doubts", "Before trusting the times")
+            (scope.section("doubts", "Doubts about the times")
                 .tone(Tone::Doubt)
                 .open(true)
                 .note(html! { (text::counted(notes.len(), "note")) })
@@ -30,7 +30,7 @@ pub(super) fn doubts(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     }
 }
 
-/// The samples: how they are distributed, and in order of time.
+/// Shows the samples as a distribution and in order of time.
 pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let Some(stats) = &report.kernel_exec_result.runtime_stats else { return html! {} };
     let measurement = report.measurement.as_ref();
@@ -55,7 +55,7 @@ pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
         }
         @if let Some(svg) = in_time {
             (parts::figure(svg, html! {
-                "The same in order of time, rejected ones too."
+                "The same in order of time, including rejected samples."
                 @if rejected.contains(&true) { " Shaded batches do not count." }
                 @if rejects > 0 && !rejected.contains(&true) {
                     " The report does not say which of them do not count."
@@ -66,7 +66,8 @@ pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     })
 }
 
-/// Which batches do not count, where the clock alone decided and the rule gives the counts of the report.
+/// Returns which batches do not count. Returns `None` unless the clock is the only reason and the
+/// rule reproduces the counts in the report.
 fn rejected_batches(measurement: &MeasurementReport) -> Option<Vec<bool>> {
     let [only] = &*measurement.rejected else { return None };
     if only.reason != RejectReason::ClockDrop {
@@ -81,7 +82,7 @@ fn rejected_batches(measurement: &MeasurementReport) -> Option<Vec<bool>> {
     agrees.then(|| screened.batches.iter().map(Option::is_some).collect())
 }
 
-/// Fewest samples for a percentile: some must lie beyond it.
+/// The minimum numbers of samples for each percentile, since some samples must lie beyond it.
 const LEAST_FOR_P95: u32 = 40;
 const LEAST_FOR_P99: u32 = 200;
 
@@ -99,14 +100,14 @@ fn statistics(stats: &RuntimeStats, measurement: Option<&MeasurementReport>) -> 
     }
     let summary = measurement.and_then(|measurement| measurement.summary.as_ref());
     if let Some(n) = summary.and_then(|summary| summary.effective_n) {
-        rows.push(("worth", html! {
+        rows.push(("equivalent to", html! {
             (text::grouped(n.into())) " independent samples: successive times depend on one another"
         }));
     }
     parts::facts(rows)
 }
 
-/// How the times were taken.
+/// Shows how the times were measured.
 pub(super) fn method(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let Some(measurement) = &report.measurement else { return html! {} };
     let cache = readable::cache(measurement.cache);
@@ -130,7 +131,7 @@ pub(super) fn method(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
             "warm-up",
             html! {
                 (text::counted(measurement.warmup_launches as usize, "launch"))
-                @if measurement.warmup_stable { ", until times were stable" } @else { ", until its time was up" }
+                @if measurement.warmup_stable { ", until times were stable" } @else { ", until its time limit" }
             },
         ),
         ("ended", html! { (stopped) }),
@@ -158,14 +159,14 @@ fn sealed(measurement: &MeasurementReport) -> Markup {
             ", " (sealed.launches) " of them sealed"
             @match sealed.agree {
                 Some(true) => "; their times agree with the others",
-                Some(false) => "; their times do not agree with the others, and count alone",
+                Some(false) => "; their times do not agree with the others, so only they count",
                 None => {}
             }
         }
     }
 }
 
-/// The GPU while it was measured, and its load.
+/// Returns the load, and the state of the GPU during the measurement.
 fn state(measurement: &MeasurementReport) -> Vec<(&'static str, Markup)> {
     let mut rows = Vec::new();
     if let Some(load) = &measurement.load {
@@ -193,7 +194,7 @@ fn state(measurement: &MeasurementReport) -> Vec<(&'static str, Markup)> {
     }
     if !gpu.throttle_reasons.is_empty() {
         let reasons = gpu.throttle_reasons.iter().map(text::word).collect::<Vec<_>>().join(", ");
-        rows.push(("below the largest clock", html! { (reasons) }));
+        rows.push(("clock throttling", html! { (reasons) }));
     }
     rows
 }

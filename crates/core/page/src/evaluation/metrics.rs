@@ -1,4 +1,4 @@
-//! Device metrics: advice, the roofline, and every value by its group.
+//! Device metrics: advice, the roofline, and all values by group.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use warpgauge_report::EvaluateResponse;
 use crate::parts::{self, Scope, Tone};
 use crate::text;
 
-/// Most reasons for missing metrics, notes on values, and metrics that are in no catalogue.
+/// The maximum numbers of reasons for missing metrics, and of metrics that are in no catalogue.
 const MAX_REASONS: usize = 20;
 const MAX_UNKNOWN: usize = 200;
 
-/// What stands out, the largest shares first.
+/// Shows observations, those with the largest shares first.
 pub(super) fn advice(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
     let check = metrics.cross_check.as_ref().filter(|check| !check.agrees);
     if metrics.advice.is_empty() && check.is_none() {
@@ -49,14 +49,14 @@ fn disagreement(check: &CrossCheck) -> Markup {
         div.finding.doubt {
             p {
                 "The profiled launch took " (text::time(check.profiled_seconds * 1e3)) ", a timed one "
-                (text::time(check.unprofiled_seconds * 1e3)) ": the metrics describe another situation."
+                (text::time(check.unprofiled_seconds * 1e3)) ": the metrics describe a different situation."
             }
             @for explanation in check.explanations.iter().take(MAX_REASONS) { p { (text::message(explanation)) } }
         }
     }
 }
 
-/// The roofline, where there are times.
+/// Shows the roofline, if there are times.
 pub(super) fn roofline(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
     let Some(roofline) = metrics.roofline.as_ref() else { return html! {} };
     let has_rates = roofline.points.iter().any(|point| point.rate.is_some());
@@ -73,7 +73,7 @@ pub(super) fn roofline(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
     })
 }
 
-/// Every value by the groups of the catalogue, in its order.
+/// Shows all values by group, in the order of the catalogue.
 pub(super) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
     let mut groups: Vec<&str> = Vec::new();
     for info in CATALOGUE {
@@ -116,7 +116,7 @@ pub(super) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
 
 type Row<'a> = (Option<&'a MetricInfo>, &'a str, &'a Metric, f64);
 
-/// The rows of a group under its name.
+/// Returns the rows of a group below its name.
 fn of_group(
     scope: Scope<'_>,
     group: &str,
@@ -141,7 +141,7 @@ fn of_group(
     [heading].into_iter().chain(rows).collect()
 }
 
-/// Notes on values, each of which is written once.
+/// Notes on values. Each note is written only once.
 #[derive(Default)]
 struct Footnotes(Vec<String>);
 
@@ -167,7 +167,7 @@ impl Footnotes {
     }
 }
 
-/// Rates with a prefix, everything else as it is.
+/// Formats a value with its unit. Rates get a unit prefix.
 fn with_unit(value: f64, unit: Option<&str>) -> String {
     match unit {
         Some("bytes/s") => text::tight(&si(value, "B/s")),
@@ -179,7 +179,7 @@ fn with_unit(value: f64, unit: Option<&str>) -> String {
     }
 }
 
-/// What has no value: how much of it, for each reason.
+/// Shows how many metrics have no value, for each reason.
 fn missing_values(metrics: &DeviceMetrics) -> Markup {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, metric) in &metrics.metrics {
@@ -206,7 +206,7 @@ fn missing_values(metrics: &DeviceMetrics) -> Markup {
     }
 }
 
-/// Why there are no metrics, where they were asked for.
+/// Shows why there are no metrics, if they were requested.
 pub(super) fn missing(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let has = report.kernel_exec_result.metadata.device_metrics.is_some();
     let why = report.profile.as_ref().and_then(|profile| profile.reason.as_deref());

@@ -20,7 +20,7 @@ use crate::text;
 pub(crate) use headline::{headline_sentence, median};
 pub(crate) use stages::stages;
 
-/// The page of an evaluation.
+/// Creates the page of an evaluation.
 pub(crate) fn content(report: &EvaluateResponse, links: &Links) -> Content {
     let kernel = kernel_name(report);
     let verdict = report.kernel_verdict();
@@ -36,7 +36,7 @@ pub(crate) fn content(report: &EvaluateResponse, links: &Links) -> Content {
     }
 }
 
-/// The kernel as the report names it.
+/// Returns the name of the kernel in the report.
 pub(crate) fn kernel_name(report: &EvaluateResponse) -> &str {
     report.kernel_exec_result.metadata.kernel_name.as_deref().unwrap_or("kernel")
 }
@@ -47,7 +47,7 @@ fn headline(report: &EvaluateResponse) -> Markup {
     let device = report.device.as_ref().map(|device| {
         let kind = match device.kind {
             DeviceKind::Cuda => "",
-            DeviceKind::Emulator => ": emulated, its times are not a GPU's",
+            DeviceKind::Emulator => ": emulated, so its times are not those of a GPU",
         };
         html! { span.dim.small { (text::name(&device.name)) (kind) } }
     });
@@ -56,7 +56,7 @@ fn headline(report: &EvaluateResponse) -> Markup {
     parts::verdict(tone, verdict.words(), text::code(kernel_name(report)), &sentences)
 }
 
-/// Whether the kernel came far enough for times, or for a reason why there are none.
+/// Returns whether the kernel got far enough for times, or for a reason why there are none.
 fn shows_figures(report: &EvaluateResponse) -> bool {
     matches!(
         report.kernel_verdict(),
@@ -64,7 +64,7 @@ fn shows_figures(report: &EvaluateResponse) -> bool {
     )
 }
 
-/// Everything below the figures: first what speaks against the kernel or its times.
+/// Shows all parts below the figures. Problems of the kernel or its times come first.
 pub(crate) fn sections(scope: Scope<'_>, report: &EvaluateResponse, links: &Links) -> Markup {
     html! {
         (problems(scope, report))
@@ -86,7 +86,8 @@ pub(crate) fn sections(scope: Scope<'_>, report: &EvaluateResponse, links: &Link
     }
 }
 
-/// What speaks against the kernel, the contract or the times. Open, since a reader came for it.
+/// Shows problems of the kernel, the contract or the times. These sections are expanded, because
+/// they are what the reader needs.
 fn problems(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     html! {
         (compiled::errors(scope, report))

@@ -1,4 +1,4 @@
-//! Outputs: what differs, where, and by how much.
+//! Outputs: which elements differ, where, and by how much.
 
 use maud::{Markup, html};
 use warpgauge_report::{EvaluateResponse, OutputReport};
@@ -7,12 +7,12 @@ use warpgauge_validate::{Comparison, UlpDistribution};
 use crate::parts::{self, Scope, Tone};
 use crate::{chart, text};
 
-/// Most outputs that are shown.
+/// The maximum number of outputs that are shown.
 const MAX_OUTPUTS: usize = 64;
-/// Most mismatches that are listed for an output.
+/// The maximum number of mismatches that are listed for an output.
 const MAX_MISMATCHES: usize = 16;
 
-/// Outputs that are wrong.
+/// Shows the incorrect outputs.
 pub(super) fn wrong(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let wrong = || report.validation.outputs.iter().filter(|(_, one)| !one.passed);
     let count = wrong().count();
@@ -35,7 +35,7 @@ pub(super) fn wrong(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
 fn mismatch(name: &str, comparison: &Comparison, output: Option<&OutputReport>) -> Markup {
     let differ = comparison.elements.saturating_sub(comparison.matched);
     let is_unwritten = comparison.unwritten > 0 && comparison.unwritten == differ;
-    // What an element holds that was never written may be NaN.
+    // An element that was never written may contain NaN.
     let odd = comparison.non_finite.saturating_sub(comparison.unwritten);
     let shape = output.map_or(&[][..], |output| &output.shape);
     let map = comparison.mismatch_map.as_ref().and_then(chart::density);
@@ -53,7 +53,7 @@ fn mismatch(name: &str, comparison: &Comparison, output: Option<&OutputReport>) 
                 " " (text::grouped(odd)) " are NaN or infinite."
             }
             @if comparison.half_precision {
-                " The output holds only numbers of float16, where the reference has more bits."
+                " Every number in the output is exact in float16, but the reference's numbers need more bits."
             }
         }
         @if let Some(svg) = map {
@@ -77,7 +77,7 @@ fn first_places(shape: &[u64], comparison: &Comparison, differ: u64) -> Markup {
     html! {
         @if let Some(svg) = chart::first_places(shape, &comparison.first_mismatches) {
             (parts::figure(svg, html! {
-                "Places of the first " (listed) " mismatches in the plane of the last two dimensions."
+                "Positions of the first " (listed) " mismatches in the plane of the last two dimensions."
                 @if differ > listed {
                     " The report does not contain the places of the other "
                     (text::grouped(differ - listed)) "."
@@ -112,7 +112,7 @@ fn mismatches(name: &str, comparison: &Comparison, is_unwritten: bool) -> Markup
     }
 }
 
-/// Errors and tolerance of an output.
+/// Shows the errors and the tolerance of an output.
 fn errors(comparison: &Comparison) -> Markup {
     let tolerance = &comparison.tolerance;
     let mut rows = vec![
@@ -147,12 +147,12 @@ fn units(ulp: &UlpDistribution) -> Markup {
     }
 }
 
-/// An error, `0` or with three digits and an exponent.
+/// Formats an error as `0`, or with four digits and an exponent.
 fn exponent(error: f64) -> String {
     if error == 0.0 { "0".to_owned() } else { format!("{error:.3e}") }
 }
 
-/// Outputs that are right, with their errors.
+/// Shows the correct outputs, with their errors.
 pub(super) fn passed(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let validation = &report.validation;
     let passed = || validation.outputs.iter().filter(|(_, one)| one.passed);

@@ -1,4 +1,4 @@
-//! Findings of memory checks.
+//! The findings of memory checks.
 
 use maud::{Markup, html};
 use warpgauge_report::{EvaluateResponse, Finding};
@@ -6,7 +6,7 @@ use warpgauge_report::{EvaluateResponse, Finding};
 use crate::parts::{self, Scope, Tone};
 use crate::text;
 
-/// Most findings that are shown.
+/// The maximum number of findings that are shown.
 const MAX_FINDINGS: usize = 50;
 
 pub(super) fn findings(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
@@ -30,11 +30,11 @@ pub(super) fn findings(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
                         code { (check.tool) }
                         @match &check.unavailable {
                             Some(why) => { ": " (text::message(&why.reason)) ". " (text::message(&why.remedy)) }
-                            None => ": ran to its end",
+                            None => ": completed",
                         }
                         @if let Some(ms) = check.wall_ms { " in " (text::time(ms)) }
                         @if let Some(left_out) = check.left_out {
-                            "; " (text::grouped(left_out)) " findings are left out"
+                            "; " (text::grouped(left_out)) " findings are omitted"
                         }
                     }
                 }

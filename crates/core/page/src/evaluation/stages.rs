@@ -1,4 +1,4 @@
-//! Where the wall-clock time went.
+//! The distribution of the wall-clock time.
 
 use maud::{Markup, html};
 use warpgauge_report::Timings;
@@ -6,7 +6,7 @@ use warpgauge_report::Timings;
 use crate::parts::{self, Scope};
 use crate::text;
 
-/// Stages in the order in which they begin, as a waterfall.
+/// Shows the stages in the order in which they begin, as a waterfall.
 pub(crate) fn stages(scope: Scope<'_>, timings: &Timings) -> Markup {
     let stages = [
         ("wait for a device", timings.queue),
@@ -22,7 +22,7 @@ pub(crate) fn stages(scope: Scope<'_>, timings: &Timings) -> Markup {
         ("other", timings.other),
     ];
     let spent = stages.into_iter().filter(|(_, ms)| *ms > 0.0).collect::<Vec<_>>();
-    // Compilations side by side count once each, so that the stages may add up to more than the whole.
+    // Stages that run in parallel each count in full, so the sum may exceed the total.
     let all = spent.iter().map(|(_, ms)| ms).sum::<f64>().max(timings.total);
     if all <= 0.0 {
         return html! {};

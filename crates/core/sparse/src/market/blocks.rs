@@ -4,20 +4,20 @@ use std::io::{self, Read};
 
 use super::{MarketError, wrong};
 
-/// Bytes that are read at once; a line must be shorter.
+/// The number of bytes that are read at once. Lines must be shorter.
 pub(super) const BLOCK_BYTES: usize = 8 << 20;
 
-/// Longest line of header, comments and sizes, in bytes.
+/// The maximum length of a line of the header, the comments and the sizes, in bytes.
 const MAX_HEAD_BYTES: usize = 1 << 20;
 
-/// Reader of the text in blocks, each with whole lines.
+/// Reads the text in blocks of whole lines.
 pub(super) struct Blocks<'a, R> {
     from: &'a mut R,
     buffer: Vec<u8>,
-    /// Number of bytes of the buffer that callers have received.
+    /// The number of bytes of the buffer that callers have received.
     taken: usize,
     ended: bool,
-    /// Number of bytes read so far.
+    /// The number of bytes read so far.
     pub(super) read: u64,
 }
 
@@ -26,8 +26,8 @@ impl<'a, R: Read> Blocks<'a, R> {
         Self { from, buffer: Vec::new(), taken: 0, ended: false, read: 0 }
     }
 
-    /// Drops the bytes that callers have received, and reads until the buffer has `most` bytes or
-    /// the file ends.
+    /// Removes the bytes that callers have received, and reads until the buffer contains `most`
+    /// bytes or the file ends.
     fn fill(&mut self, most: usize) -> io::Result<()> {
         self.buffer.drain(..self.taken);
         self.taken = 0;
@@ -40,7 +40,7 @@ impl<'a, R: Read> Blocks<'a, R> {
         Ok(())
     }
 
-    /// Returns the next line of the head, without its end.
+    /// Returns the next line of the head, without its line end.
     pub(super) fn line(&mut self, lines: &mut u64) -> Result<Option<String>, MarketError> {
         let find = |buffer: &[u8]| buffer.iter().position(|&byte| byte == b'\n');
         let mut end = find(&self.buffer[self.taken..]);

@@ -1,9 +1,10 @@
-//! Matrix Market files: coordinate and array; real, integer and pattern; general, symmetric and
-//! skew-symmetric. <https://math.nist.gov/MatrixMarket/formats.html>
+//! Matrix Market files: coordinate and array layouts; real, integer and pattern values; general,
+//! symmetric and skew-symmetric matrices. <https://math.nist.gov/MatrixMarket/formats.html>
 //!
-//! A file is read in blocks. Each block is split at ends of lines into about four pieces per core.
-//! The announced size is checked against the limits before memory is reserved. The memory then
-//! grows with the entries read, not with the number announced. The main function is [`read`].
+//! A file is read in blocks. Each block is split at line ends into about four pieces per core. The
+//! size in the file is checked against the limits before memory is reserved. After that, memory
+//! grows with the entries that are read, not with their number in the file. The main function is
+//! [`read`].
 
 use std::io::{self, Read};
 
@@ -18,13 +19,13 @@ mod write;
 
 pub use write::write;
 
-/// Smallest piece in bytes; smaller ones are not worth a thread.
+/// The minimum size of a piece, in bytes. Smaller pieces are not worth a thread.
 const PIECE_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// Largest size of the matrix in memory, in bytes: 4 for each row, and 12 for each entry after
-    /// symmetric ones are doubled.
+    /// The maximum size of the matrix in memory, in bytes: 4 for each row, and 12 for each entry
+    /// including mirrored ones.
     pub max_bytes: u64,
 }
 
@@ -34,19 +35,19 @@ impl Default for ReadLimits {
     }
 }
 
-/// Content of the header of a file.
+/// The content of a file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarketInfo {
     pub layout: Layout,
-    /// Type of the values.
+    /// The type of the values.
     pub field: MarketField,
     pub symmetry: Symmetry,
-    /// Number of entries, or of elements of an array, in the file.
+    /// The number of entries, or of elements of an array, in the file.
     pub stored: u64,
 }
 
 impl MarketInfo {
-    /// Returns layout, field and symmetry as words of the header.
+    /// Returns the layout, field and symmetry as words of the header.
     pub fn words(&self) -> [&'static str; 3] {
         [
             match self.layout {
@@ -67,33 +68,33 @@ impl MarketInfo {
     }
 }
 
-/// Layout of the entries in the file.
+/// The layout of the entries in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Row, column and value of each entry.
+    /// The row, column and value of each entry.
     Coordinate,
     /// Every element, column by column.
     Array,
 }
 
-/// Type of the values.
+/// The type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarketField {
     /// Decimal numbers.
     Real,
     Integer,
-    /// No values: every entry is 1.
+    /// No values; every entry is 1.
     Pattern,
 }
 
-/// Symmetry of the matrix, which determines the entries that the file omits.
+/// The symmetry of the matrix, which determines the entries that the file omits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symmetry {
-    /// No symmetry; the file has all entries.
+    /// No symmetry. The file contains all entries.
     General,
-    /// The file omits the mirror images of entries below the diagonal.
+    /// The file omits the mirror images of the entries below the diagonal.
     Symmetric,
-    /// The file omits the mirror images of entries below the diagonal, which have the opposite
+    /// The file omits the mirror images of the entries below the diagonal, which have the opposite
     /// sign. The diagonal is zero.
     Skew,
 }
@@ -102,39 +103,39 @@ pub enum Symmetry {
 #[derive(Debug, thiserror::Error)]
 pub enum MarketError {
     /// The file cannot be read.
-    #[error("read the matrix: {0}")]
+    #[error("could not read the matrix: {0}")]
     Io(#[from] io::Error),
     /// The first line is not a valid header.
     #[error(
         "not a Matrix Market file: line 1 must be `%%MatrixMarket matrix coordinate|array \
-         real|integer|pattern general|symmetric|skew-symmetric`, and is {0:?}"
+         real|integer|pattern general|symmetric|skew-symmetric`, but is {0:?}"
     )]
     Header(String),
     /// The kind of matrix is not supported.
-    #[error("the matrix is `{word}`, which is not served: {remedy}")]
+    #[error("the matrix is `{word}`, which is not supported: {remedy}")]
     NotServed {
-        /// Word in the header.
+        /// The word in the header.
         word: &'static str,
-        /// Suggested replacement.
+        /// A suggested replacement.
         remedy: &'static str,
     },
     /// A line is invalid.
     #[error("line {line}: {problem}")]
     Line {
-        /// Line number, from 1.
+        /// The line number, starting at 1.
         line: u64,
-        /// Description of the problem.
+        /// A description of the problem.
         problem: String,
     },
-    /// There are fewer entries than announced.
+    /// The file contains fewer entries than its size line says.
     #[error(
         "the file ends after {came} of {announced} entries; it may have been cut off, or its size line \
          is wrong"
     )]
     Short {
-        /// Number of entries found.
+        /// The number of entries found.
         came: u64,
-        /// Number of entries in the size line.
+        /// The number of entries in the size line.
         announced: u64,
     },
     /// The matrix is larger than the limits allow.
@@ -143,19 +144,20 @@ pub enum MarketError {
     )]
     TooLarge {
         rows: u64,
-        /// Number of entries, with symmetric ones doubled.
+        /// The maximum number of entries. For a matrix with symmetry, this is twice the number in
+        /// the file.
         entries: u64,
-        /// Size of the matrix, in bytes.
+        /// The size of the matrix, in bytes.
         bytes: u64,
-        /// Largest size allowed, in bytes.
+        /// The maximum size, in bytes.
         most: u64,
     },
-    /// The extents cannot be indexed.
+    /// The numbers of rows and columns are too large for 32-bit indices.
     #[error("line {line}: {source}")]
     Extent {
-        /// Line with the sizes.
+        /// The line that contains the sizes.
         line: u64,
-        /// Error of the extent.
+        /// The error about the number.
         source: CsrError,
     },
 }
@@ -164,9 +166,9 @@ fn wrong(line: u64, problem: impl Into<String>) -> MarketError {
     MarketError::Line { line, problem: problem.into() }
 }
 
-/// Reads a whole file. It calls `progress` with the number of bytes read so far, after each block.
+/// Reads a whole file. After each block, calls `progress` with the number of bytes read so far.
 ///
-/// Entries with the same row and column are added. Zero elements of an array are not entries.
+/// Entries with the same row and column are added. Zeros in an array do not become entries.
 ///
 /// # Errors
 /// What is invalid in the file, and where.
@@ -197,23 +199,23 @@ struct Head {
     info: MarketInfo,
     rows: u32,
     cols: u32,
-    /// Number of lines up to and including the sizes.
+    /// The number of lines up to and including the sizes.
     lines: u64,
 }
 
-/// Returns the size of a matrix in CSR form, in bytes: 4 for each row, 4 more, and 12 for each
+/// Returns the size of a matrix in CSR form, in bytes: 4 for each row, another 4, and 12 for each
 /// entry.
 pub(crate) fn csr_bytes(rows: u64, entries: u64) -> u64 {
     rows.saturating_add(1).saturating_mul(4).saturating_add(entries.saturating_mul(12))
 }
 
-/// Checks that the announced size is within the limits.
+/// Checks that the size in the file is within the limits.
 fn check_size(head: &Head, limits: &ReadLimits) -> Result<(), MarketError> {
     let doubled = if head.info.symmetry == Symmetry::General { 1 } else { 2 };
     let entries = head.info.stored.saturating_mul(doubled);
     let rows = u64::from(head.rows);
     let bytes = csr_bytes(rows, entries);
-    // Zeros of an array are not entries, but all elements may be non-zero.
+    // Zeros in an array do not become entries, but all elements may be non-zero.
     if bytes > limits.max_bytes || extent("nnz", entries).is_err() {
         return Err(MarketError::TooLarge { rows, entries, bytes, most: limits.max_bytes });
     }
@@ -293,7 +295,7 @@ fn head(blocks: &mut Blocks<'_, impl Read>) -> Result<Head, MarketError> {
     Ok(Head { info: MarketInfo { layout, field, symmetry, stored }, rows, cols, lines })
 }
 
-/// Parsed content of a piece of text.
+/// The parsed content of a piece of text.
 #[derive(Default)]
 struct Piece {
     lines: u64,
@@ -301,7 +303,7 @@ struct Piece {
     cols: Vec<u32>,
     /// Empty for a pattern, which has no values.
     values: Vec<f64>,
-    /// Line within the piece, from 0, and its problem.
+    /// The line within the piece, starting at 0, and its problem.
     problem: Option<(u64, String)>,
 }
 
@@ -355,14 +357,14 @@ impl Piece {
         }
         if let Some(word) = words.next() {
             let shown = String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
-            return Err(format!("{shown:?} is one word too many"));
+            return Err(format!("unexpected word {shown:?}"));
         }
         match info.symmetry {
             Symmetry::General => {}
             _ if row < column => {
                 return Err(format!(
-                    "entry ({}, {}) is above the diagonal; of a symmetric matrix only those below it \
-                     are written",
+                    "entry ({}, {}) is above the diagonal; the file of a symmetric matrix contains \
+                     only entries on and below it",
                     row + 1,
                     column + 1
                 ));
@@ -378,7 +380,7 @@ impl Piece {
     }
 }
 
-/// Parses an index. The result counts from 0.
+/// Parses an index. The result starts at 0.
 fn index(word: &[u8], what: &str, extent: u32) -> Result<u32, String> {
     let digit = |&byte: &u8| byte.wrapping_sub(b'0');
     let number = (word.len() <= 18 && word.iter().all(u8::is_ascii_digit))
@@ -402,21 +404,21 @@ fn value(word: &[u8], field: MarketField) -> Result<f64, String> {
     let shown = || text.chars().take(40).collect::<String>();
     match parsed {
         Some(number) if number.is_finite() => Ok(number),
-        Some(_) => Err(format!("{:?} is no finite number", shown())),
-        None if field == MarketField::Integer => Err(format!("{:?} is no integer", shown())),
-        None => Err(format!("{:?} is no number", shown())),
+        Some(_) => Err(format!("{:?} is not a finite number", shown())),
+        None if field == MarketField::Integer => Err(format!("{:?} is not an integer", shown())),
+        None => Err(format!("{:?} is not a number", shown())),
     }
 }
 
-/// Entries read so far.
+/// The entries read so far.
 struct Entries<'a> {
     head: &'a Head,
     rows: Vec<u32>,
     cols: Vec<u32>,
     values: Vec<f64>,
-    /// Number of entries, or of elements of an array, read from the file.
+    /// The number of entries, or of elements of an array, read from the file.
     came: u64,
-    /// Row and column of the next element of an array.
+    /// The row and column of the next element of an array.
     next: (u32, u32),
 }
 
@@ -470,7 +472,7 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// Adds an entry on or below the diagonal and its mirror image.
+    /// Adds an entry on or below the diagonal, and its mirror image.
     fn add_pair(&mut self, row: u32, column: u32, value: f64) {
         self.push(row, column, value);
         if row != column {
@@ -485,7 +487,7 @@ impl<'a> Entries<'a> {
         self.values.push(value);
     }
 
-    /// Adds the next element of an array, which is stored column by column.
+    /// Adds the next element of an array. Arrays are stored column by column.
     fn add_element(&mut self, value: f64) {
         let (row, column) = self.next;
         if value != 0.0 {

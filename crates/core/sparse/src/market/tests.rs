@@ -73,10 +73,10 @@ fn what_is_wrong_is_told_with_its_line() {
         (coordinate("2 2 1\n1 -1 1\n"), "line 4: column \"-1\""),
         (coordinate("2 2 1\n1 99999999999999999999 1\n"), "line 4: column"),
         (coordinate("2 2 1\n1 1\n"), "line 4: the value is missing"),
-        (coordinate("2 2 1\n1 1 nan\n"), "line 4: \"nan\" is no finite number"),
-        (coordinate("2 2 1\n1 1 1e999\n"), "no finite number"),
-        (coordinate("2 2 1\n1 1 1 1\n"), "one word too many"),
-        (coordinate("2 2 1\n1 1 x\n"), "\"x\" is no number"),
+        (coordinate("2 2 1\n1 1 nan\n"), "line 4: \"nan\" is not a finite number"),
+        (coordinate("2 2 1\n1 1 1e999\n"), "not a finite number"),
+        (coordinate("2 2 1\n1 1 1 1\n"), "unexpected word"),
+        (coordinate("2 2 1\n1 1 x\n"), "\"x\" is not a number"),
         (coordinate("3000000000 2 1\n"), "line 3: num_rows is 3000000000"),
         (coordinate("9 9 99999999999999\n"), "at most 8589934592 are accepted"),
         ("%%MatrixMarket matrix coordinate real symmetric\n2 3 0\n".to_owned(), "not square"),
@@ -90,7 +90,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         (
             "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n".to_owned(),
-            "\"1.5\" is no integer",
+            "\"1.5\" is not an integer",
         ),
     ];
     for (text, message) in cases {

@@ -1,11 +1,11 @@
-//! Writer of Matrix Market files.
+//! Writes Matrix Market files.
 
 use std::io::{self, Write};
 
 use crate::Csr;
 
-/// Writes a matrix in the form coordinate, real, general, row by row. Values have the fewest digits
-/// that read back equal.
+/// Writes a matrix row by row, in coordinate layout with real values and general symmetry. Values
+/// are written with the fewest digits that are read back as the same value.
 ///
 /// # Errors
 /// Errors of the writer.
@@ -13,7 +13,7 @@ pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
     writeln!(to, "%%MatrixMarket matrix coordinate real general")?;
     writeln!(to, "{} {} {}", csr.rows(), csr.cols(), csr.nnz())?;
     for (row, column, value) in csr.entries() {
-        // The form with an exponent keeps lines short.
+        // The notation with an exponent keeps lines short.
         writeln!(to, "{} {} {value:e}", row + 1, column + 1)?;
     }
     Ok(())

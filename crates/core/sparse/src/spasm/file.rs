@@ -1,15 +1,15 @@
-//! SPASM matrix files of version 2, as the converter of the Remote GPU Execution Service writes
-//! them.
+//! SPASM matrix files of version 2, as written by the converter of the Remote GPU Execution
+//! Service.
 //!
-//! The format is little-endian. A head of 48 bytes contains: `SPAS`; version, rows, columns and
-//! tile, 4 bytes each; non-zeros and values with padding, 8 bytes each; numbers of tiles, positions
-//! and templates, 4 bytes each. The arrays follow: masks of templates, 2 bytes each; row and column
-//! of each tile; first position of each tile and the position after its last; a word for each
-//! position; four values for each position.
+//! The format is little-endian. The header of 48 bytes contains: `SPAS`; version, rows, columns and
+//! tile size, 4 bytes each; the numbers of non-zeros and of values with padding, 8 bytes each; the
+//! numbers of tiles, positions and templates, 4 bytes each. The arrays follow: the mask of each
+//! template, 2 bytes; the row and column of each tile; the first position of each tile and the
+//! position after its last; a word for each position; four values for each position.
 //!
-//! That converter does not list the first tile, and its readers assign positions before those of
-//! all tiles to tile (0, 0). This reader does the same. The converter uses the end marks (CE, RE)
-//! differently. This reader does not need them, since each position contains its coordinates.
+//! That converter does not list the first tile, and its readers assign the positions before those
+//! of all tiles to tile (0, 0). This reader does the same. The converter uses the end marks (CE,
+//! RE) differently. This reader does not need them, because each position contains its coordinates.
 
 use std::io::{self, Read, Write};
 
@@ -19,47 +19,47 @@ use crate::csr::extent;
 use crate::market::{ReadLimits, csr_bytes};
 use crate::packed::{read_numbers, write_numbers};
 
-/// First bytes of a file.
+/// The first bytes of a file.
 pub(crate) const MAGIC: [u8; 4] = *b"SPAS";
 
 const VERSION: u32 = 2;
 
-/// Size of the head, in bytes.
+/// The size of the header, in bytes.
 const HEAD_BYTES: u64 = 48;
 
-/// Largest tile that 13-bit block coordinates can address.
+/// The size of the largest tile that 13-bit block coordinates can address.
 const MAX_TILE: u32 = (1 << 13) * BLOCK;
 
 /// Reasons why a file is not a valid matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum SpasmError {
     /// The file cannot be read.
-    #[error("read the .spasm file: {0}")]
+    #[error("could not read the .spasm file: {0}")]
     Io(#[from] io::Error),
     /// The file does not start with the magic bytes.
     #[error("not a .spasm file: it begins with {0:?}")]
     Magic([u8; 4]),
     /// The version is not supported.
     #[error(
-        "the .spasm file has version {0}, and version {VERSION} is read, which says where the positions \
-         of each tile are; convert the matrix again, or take its .mtx file"
+        "the .spasm file has version {0}, but only version {VERSION}, which contains the positions of \
+         each tile, can be read; convert the matrix again, or use its .mtx file"
     )]
     Version(u32),
-    /// The file does not have the length that its head announces.
+    /// The file does not have the length that its header implies.
     #[error(
-        "the head of the .spasm file announces {announced} bytes, and the file has {came}: it was cut \
-         off, or more was put behind it, or its head is wrong"
+        "the header of the .spasm file announces {announced} bytes, but the file has {came}: it was cut \
+         off, data was added after it, or its header is wrong"
     )]
     Length {
-        /// Length that follows from the head, in bytes.
+        /// The length that follows from the header, in bytes.
         announced: u64,
-        /// Length of the file, in bytes.
+        /// The length of the file, in bytes.
         came: u64,
     },
     /// The content is inconsistent.
     #[error("the .spasm file is damaged: {0}")]
     Damaged(String),
-    /// The extents cannot be indexed.
+    /// The number of rows, columns or non-zeros is too large for 32-bit indices.
     #[error("the .spasm file: {0}")]
     Extent(#[from] CsrError),
     /// The matrix is larger than the limits allow.
@@ -69,9 +69,9 @@ pub enum SpasmError {
     TooLarge {
         rows: u64,
         entries: u64,
-        /// Size in CSR form, in bytes.
+        /// The size in CSR form, in bytes.
         bytes: u64,
-        /// Largest size allowed, in bytes.
+        /// The maximum size, in bytes.
         most: u64,
     },
 }
@@ -109,11 +109,11 @@ impl Spasm {
         write_numbers(to, &self.values, f32::to_le_bytes)
     }
 
-    /// Reads a whole file of `bytes` bytes. It calls `progress` repeatedly with the number of bytes
+    /// Reads a whole file of `bytes` bytes. Repeatedly calls `progress` with the number of bytes
     /// read so far.
     ///
-    /// The announced sizes are compared with the length of the file and with the limits before
-    /// memory is reserved. Memory then grows with the content read.
+    /// The sizes in the header are compared with the length of the file and with the limits before
+    /// memory is reserved. After that, memory grows with the content that is read.
     ///
     /// # Errors
     /// What is invalid in the file.
@@ -126,7 +126,7 @@ impl Spasm {
         let from = &mut Counted { from, read: 0, progress };
         let told = Told::read(from).map_err(|error| match error {
             SpasmError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                SpasmError::Damaged(format!("it ends within its head of {HEAD_BYTES} bytes"))
+                SpasmError::Damaged(format!("it ends within its header of {HEAD_BYTES} bytes"))
             }
             other => other,
         })?;
@@ -150,7 +150,8 @@ impl Spasm {
         Ok(spasm)
     }
 
-    /// Sets the tiles and their ranges from the arrays of a file, which have two numbers for each.
+    /// Sets the tiles and their ranges from the arrays of a file, which contain two numbers for
+    /// each tile.
     fn set_tiles(&mut self, tiles: &[u32], ends: &[u32], positions: u32) -> Result<(), SpasmError> {
         let (tiles, _) = tiles.as_chunks::<2>();
         let (ends, _) = ends.as_chunks::<2>();
@@ -165,7 +166,7 @@ impl Spasm {
         for (index, (&[row, column], &[begin, end])) in tiles.iter().zip(ends).enumerate() {
             if row >= extents.0 || column >= extents.1 {
                 return damaged(format!(
-                    "tile {index} is at ({row}, {column}), and the matrix has {} × {} tiles",
+                    "tile {index} is at ({row}, {column}), but the matrix has {} × {} tiles",
                     extents.0, extents.1
                 ));
             }
@@ -188,17 +189,17 @@ impl Spasm {
     /// Checks that every index is within its array.
     fn check(&self) -> Result<(), SpasmError> {
         if let Some(mask) = self.templates.iter().find(|mask| mask.count_ones() != CELLS as u32) {
-            return damaged(format!("template {mask:#06x} has not {CELLS} cells"));
+            return damaged(format!("template {mask:#06x} does not have {CELLS} cells"));
         }
         if let Some(at) = self.values.iter().position(|value| !value.is_finite()) {
-            return damaged(format!("value {at} is {}, no finite number", self.values[at]));
+            return damaged(format!("value {at} is {}, not a finite number", self.values[at]));
         }
         for (tile, range) in self.tiles.iter().zip(self.ranges.windows(2)) {
             for at in range[0] as usize..range[1] as usize {
                 self.check_position(*tile, at)?;
             }
         }
-        // The writer of the file may have counted stored zeros of the original matrix.
+        // The program that wrote the file may have counted zeros stored in the original matrix.
         let found = self.values.iter().filter(|value| **value != 0.0).count() as u64;
         if found > self.nnz {
             return damaged(format!("it announces {} non-zeros and has {found}", self.nnz));
@@ -210,7 +211,7 @@ impl Spasm {
         let position = Position::of(self.positions[at]);
         let Some(&mask) = self.templates.get(position.template) else {
             return damaged(format!(
-                "position {at} has template {}, and there are {}",
+                "position {at} has template {}, but there are {}",
                 position.template,
                 self.templates.len()
             ));
@@ -239,7 +240,7 @@ impl Spasm {
     }
 }
 
-/// The head of a file.
+/// The header of a file.
 struct Told {
     extents: (u32, u32),
     tile: u32,
@@ -277,19 +278,19 @@ impl Told {
         extent("nnz", self.padded.max(self.nnz))?;
         if !(BLOCK..=MAX_TILE).contains(&self.tile) || !self.tile.is_multiple_of(BLOCK) {
             return damaged(format!(
-                "its tiles have {} rows; 4 to {MAX_TILE} in fours are read",
+                "its tiles have {} rows; it must be a multiple of 4 from 4 to {MAX_TILE}",
                 self.tile
             ));
         }
         if self.templates as usize > MAX_TEMPLATES {
             return damaged(format!(
-                "it has {} templates, at most {MAX_TEMPLATES} are",
+                "it has {} templates; at most {MAX_TEMPLATES} are allowed",
                 self.templates
             ));
         }
         if self.padded != u64::from(self.positions) * CELLS as u64 || self.nnz > self.padded {
             return damaged(format!(
-                "{} positions have {} values, and it announces {} of which {} are non-zeros",
+                "{} positions have {} values, but it announces {} of which {} are non-zeros",
                 self.positions,
                 u64::from(self.positions) * CELLS as u64,
                 self.padded,
@@ -301,7 +302,7 @@ impl Told {
             + 2 * u64::from(self.templates)
             + 16 * tiles
             + 4 * positions
-            // There are at most 2³¹ values.
+            // There are fewer than 2³¹ values.
             + 4 * self.padded;
         if announced != came {
             return Err(SpasmError::Length { announced, came });
@@ -315,7 +316,7 @@ impl Told {
     }
 }
 
-/// Reader that reports how many bytes were read.
+/// A reader that reports how many bytes were read.
 struct Counted<'a, R, F> {
     from: &'a mut R,
     read: u64,
@@ -419,19 +420,19 @@ mod tests {
         let good = [[0, 1, 2, 3], [1, 0, 3, 4]];
         type Change = fn(&mut [[u32; 4]], &mut Vec<(u32, [f32; 4])>, &mut [u16; 2]);
         let cases: [(Change, &str); 12] = [
-            (|tiles, _, _| tiles[0][1] = 2, "tile 0 is at (0, 2), and the matrix has 2 × 2 tiles"),
+            (|tiles, _, _| tiles[0][1] = 2, "tile 0 is at (0, 2), but the matrix has 2 × 2 tiles"),
             (|tiles, _, _| tiles[1][0] = u32::MAX, "tile 1 is at (4294967295, 0)"),
             (|tiles, _, _| tiles[1][2] = 2, "tile 1 has positions 2 to 4"),
             (|tiles, _, _| tiles[1][3] = 5, "and there are 4"),
             (|tiles, _, _| tiles[1][3] = 3, "end at position Some(3) of 4"),
             (|tiles, _, _| tiles[0] = [0, 1, 9, 3], "tile 0 has positions 9 to 3"),
             (|_, positions, _| positions[1].0 |= 2, "block (1, 3) of its tile, which has 2 × 2"),
-            (|_, positions, _| positions[0].0 |= 15 << 28, "template 15, and there are 2"),
+            (|_, positions, _| positions[0].0 |= 15 << 28, "template 15, but there are 2"),
             (|_, positions, _| positions[3].1[2] = 1.0, "position 3 is outside the matrix"),
             // The block begins outside the matrix, though all of its values are padding.
             (|_, positions, _| positions[3] = (1 << 14, [0.0; 4]), "position 3 is outside"),
-            (|_, positions, _| positions[2].1[1] = f32::NAN, "value 9 is NaN, no finite number"),
-            (|_, _, masks| masks[1] = 0, "template 0x0000 has not 4 cells"),
+            (|_, positions, _| positions[2].1[1] = f32::NAN, "value 9 is NaN, not a finite number"),
+            (|_, _, masks| masks[1] = 0, "template 0x0000 does not have 4 cells"),
         ];
         for (change, message) in cases {
             let (mut tiles, mut positions, mut masks) = (good, positions(), MASKS);
@@ -457,7 +458,10 @@ mod tests {
         }
         for length in [0, 3, 20, 47] {
             let error = read(&file[..length]).unwrap_err();
-            assert!(error.to_string().contains("ends within its head"), "{length} bytes: {error}");
+            assert!(
+                error.to_string().contains("ends within its header"),
+                "{length} bytes: {error}"
+            );
         }
         file.push(0);
         assert!(matches!(read(&file).unwrap_err(), SpasmError::Length { .. }));
@@ -475,7 +479,7 @@ mod tests {
         // and templates.
         let places: [(usize, &[u8], &str); 11] = [
             (0, b"X", "not a .spasm file"),
-            (4, &[1], "has version 1, and version 2 is read"),
+            (4, &[1], "has version 1, but only version 2"),
             (8, &[255; 4], "num_rows"),
             (8, &[255, 255, 255, 127], "are accepted"),
             (16, &[7], "its tiles have 7 rows"),

@@ -1,15 +1,16 @@
-//! SPASM format: 4 × 4 blocks, each a sum of templates of four cells, grouped into tiles, and its
-//! file. The main type is [`Spasm`].
+//! The SPASM format: 4 × 4 blocks, each a sum of templates of four cells, grouped into tiles, and
+//! its file format. The main type is [`Spasm`].
 //!
-//! A template is a 16-bit mask; bit `4 · row + column` is that cell of a block. A block is written
-//! with the fewest templates that cover it. Each template has a *position* and four values, for its
-//! cells in the order of their bits. The value is 0 for cells that are not in the block. Positions
-//! are grouped by tile, within a tile by row of blocks, then by column.
+//! A template is a 16-bit mask, in which bit `4 · row + column` stands for that cell of a block. A
+//! block is written with the fewest templates that cover it. Each template has a *position* and
+//! four values, for its cells in the order of their bits. The value is 0 for cells that are not in
+//! the block or that an earlier template of the block covers. Positions are grouped by tile, within
+//! a tile by row of blocks, and then by column.
 //!
-//! A position is a 32-bit word. From the lowest bit it contains: the column of the block within its
-//! tile (13 bits); CE (1 for the last position of its block); the row of the block within its tile
-//! (13 bits); RE (1 for the last position of its row of blocks within the tile); and the template
-//! (4 bits).
+//! A position is a 32-bit word. From the lowest bit, it contains: the column of the block within
+//! its tile (13 bits); CE (1 for the last position of its block); the row of the block within its
+//! tile (13 bits); RE (1 for the last position of its row of blocks within the tile); and the
+//! template (4 bits).
 
 use std::collections::HashMap;
 
@@ -21,20 +22,20 @@ mod file;
 pub(crate) use file::MAGIC;
 pub use file::SpasmError;
 
-/// Number of rows and of columns of a tile.
+/// The number of rows and of columns of a tile.
 pub const TILE: u32 = 1024;
 
-/// Number of rows and of columns of a block.
+/// The number of rows and of columns of a block.
 const BLOCK: u32 = 4;
 
-/// Number of cells of a template.
+/// The number of cells of a template.
 const CELLS: usize = 4;
 
-/// Maximum number of templates, since their index has 4 bits.
+/// The maximum number of templates, because their index has 4 bits.
 const MAX_TEMPLATES: usize = 16;
 
-/// Rows, columns, quadrants and wrapped diagonals of a block. Every block is the union of at most
-/// four of them. Common patterns of stencils, bands and dense blocks need few.
+/// The rows, columns, quadrants and wrapped diagonals of a block. Every block is the union of at
+/// most four of them. Common patterns of stencils, bands and dense blocks need only a few.
 const TEMPLATES: [u16; MAX_TEMPLATES] = [
     0x000f, 0x00f0, 0x0f00, 0xf000, // rows
     0x1111, 0x2222, 0x4444, 0x8888, // columns
@@ -45,24 +46,24 @@ const TEMPLATES: [u16; MAX_TEMPLATES] = [
 /// A matrix as templates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spasm {
-    /// Numbers of rows and columns of the matrix.
+    /// The numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Number of rows and of columns of a tile.
+    /// The number of rows and of columns of a tile.
     pub tile: u32,
-    /// Number of non-zero entries.
+    /// The number of non-zero entries.
     pub nnz: u64,
     pub templates: Vec<u16>,
-    /// Row and column of each tile that has positions, counted in tiles.
+    /// The row and column of each tile that has positions, counted in tiles.
     pub tiles: Vec<(u32, u32)>,
-    /// Index of the first position of each tile, followed by the number of positions.
+    /// The index of the first position of each tile, followed by the number of positions.
     pub ranges: Vec<u32>,
-    /// Words of the positions.
+    /// The words of the positions.
     pub positions: Vec<u32>,
     /// Four binary32 values for each position.
     pub values: Vec<f32>,
 }
 
-/// A block with its coordinates: those of its tile, and those within the tile.
+/// A block with the coordinates of its tile and its coordinates within the tile.
 struct Placed {
     tile: (u32, u32),
     block: (u32, u32),
@@ -71,20 +72,20 @@ struct Placed {
 }
 
 impl Spasm {
-    /// Converts from CSR. Values are rounded to binary32; zeros are dropped.
+    /// Converts from CSR. Values are rounded to binary32, and zeros are dropped.
     ///
     /// # Errors
-    /// With padding the matrix would have more than [`MAX_PADDED`](super::formats::MAX_PADDED)
+    /// With padding, the matrix would have more than [`MAX_PADDED`](super::formats::MAX_PADDED)
     /// elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
         Self::within(csr, super::formats::MAX_PADDED)
     }
 
-    /// Converts from CSR to at most `most` elements. Values are rounded to binary32; zeros are
-    /// dropped.
+    /// Converts from CSR, if the result has at most `most` elements. Values are rounded to
+    /// binary32, and zeros are dropped.
     ///
     /// # Errors
-    /// With padding the matrix would have more elements.
+    /// With padding, the matrix would have more than `most` elements.
     pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let mut spasm = Self {
             extents: (csr.rows(), csr.cols()),
@@ -207,9 +208,9 @@ fn blocks_of(csr: &Csr, first: u32) -> Vec<Placed> {
     blocks.into_values().collect()
 }
 
-/// Returns the fewest templates that cover a mask.
+/// Returns the smallest set of templates that covers a mask.
 fn cover(mask: u16) -> Vec<u8> {
-    /// Tries to cover a mask with at most `more` templates, starting from index `from`.
+    /// Tries to cover a mask with at most `more` templates, starting at index `from`.
     fn search(mask: u16, from: u8, more: usize, chosen: &mut Vec<u8>) -> bool {
         if mask == 0 {
             return true;
@@ -228,7 +229,7 @@ fn cover(mask: u16) -> Vec<u8> {
         false
     }
     let mut chosen = Vec::new();
-    // The four row templates cover every mask.
+    // The four templates for rows cover every mask.
     let _ = (1..=4).any(|most| search(mask, 0, most, &mut chosen));
     chosen
 }

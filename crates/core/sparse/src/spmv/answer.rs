@@ -1,4 +1,4 @@
-//! Wire types of answers, and their creation from reports. The main type is [`SpmvResponse`].
+//! The wire types of answers, which are created from reports. The main type is [`SpmvResponse`].
 
 use std::collections::BTreeMap;
 
@@ -17,38 +17,39 @@ use base64::engine::general_purpose::STANDARD;
 /// Report of `POST /execute_spmv` and `POST /execute_spmv_mtx`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SpmvResponse {
-    /// Whether the kernel ran and computed the right product.
+    /// Whether the verdict is `correct`, and the product and its times are available.
     pub success: bool,
-    /// Verdict on the kernel; with method `all`, the worse of both. Absent if nothing ran.
+    /// Verdict on the kernel. With method `all`, the worse of both verdicts. Absent if nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Product and times. Absent unless the product is right.
+    /// Product and times. Absent unless the verdict on the kernel is `correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
-    /// Result of the kernel, if it is not the product. An element that is not finite is null.
+    /// Output of the kernel, if the verdict is `wrong`. Elements that are not finite are null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<Vec<Option<f64>>>,
-    /// Description of the error. Absent if the product is right.
+    /// Description of the error. Absent if `success` is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Stable code of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<FailureCode>,
-    /// Id of the job, whose report is at `/jobs/{job_id}`.
+    /// Id of the job. Its report is at `/jobs/{job_id}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
     /// Product name of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_name: Option<String>,
-    /// Kind of the device, `cuda` or `emulator`. Times of an emulated device say nothing about a GPU.
+    /// Kind of the device, `cuda` or `emulator`. The times of an emulated device have no meaning
+    /// for a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_kind: Option<DeviceKind>,
-    /// Result of each method, with method `all`. `result` and `job_id` are then those of `custom`, and `success`
-    /// applies to both.
+    /// Result of each method, with method `all`. `result` and `job_id` then belong to `custom`, and
+    /// `success` applies to both.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<String, MethodAnswer>,
-    /// Time of cuSPARSE divided by that of the kernel, with method `all`, if both are right. Above 1 the kernel is
-    /// faster.
+    /// Time of cuSPARSE divided by the time of the kernel, with method `all`, if both are correct
+    /// and ran on a GPU. Above 1, the kernel is faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_of_cusparse: Option<f64>,
 }
@@ -56,18 +57,18 @@ pub struct SpmvResponse {
 /// Result of one of several methods.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MethodAnswer {
-    /// Whether the method ran and computed the right product.
+    /// Whether the verdict is `correct`, and the product and its times are available.
     pub success: bool,
     /// Verdict on the method. Absent if nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Product and times. Absent unless the product is right.
+    /// Product and times. Absent unless the verdict is `correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
-    /// Result of the method, if it is not the product. An element that is not finite is null.
+    /// Output of the method, if the verdict is `wrong`. Elements that are not finite are null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<Vec<Option<f64>>>,
-    /// Description of the error. Absent if the product is right.
+    /// Description of the error. Absent if `success` is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Stable code of the error.
@@ -83,19 +84,21 @@ pub struct MethodAnswer {
 pub struct SpmvResult {
     /// Product, one element for each row.
     pub y: Vec<f64>,
-    /// Mean time of one launch, by events on the device, milliseconds.
+    /// Mean time of a launch, measured with events on the device, milliseconds.
     pub execution_time_ms: f64,
-    /// Standard deviation of the launches' times, milliseconds.
+    /// Standard deviation of the launch times, milliseconds.
     pub execution_time_std_ms: f64,
-    /// Time of allocating and filling device buffers, and of loading the kernel, milliseconds.
+    /// Time of allocating and filling device buffers, milliseconds.
     pub transfer_h2d_ms: f64,
-    /// Time of copying the result back, milliseconds.
+    /// Time of copying the result back and hashing it, milliseconds.
     pub transfer_d2h_ms: f64,
     /// Sum of `transfer_h2d_ms` and `transfer_d2h_ms`, milliseconds.
     pub transfer_time_ms: f64,
-    /// Time from the arrival of the request to the answer, including warm-up, launches and checks, milliseconds.
+    /// Time from the arrival of the request to the answer, including warm-up, launches and checks,
+    /// milliseconds.
     pub total_time_ms: f64,
-    /// Throughput with two operations for each non-zero, by `execution_time_ms`, 10⁹ operations per second.
+    /// Throughput, 10⁹ operations per second, with two operations for each non-zero. It is based on
+    /// `execution_time_ms`.
     pub gflops: f64,
     /// Number of rows.
     pub num_rows: u64,
@@ -103,15 +106,15 @@ pub struct SpmvResult {
     pub num_cols: u64,
     /// Number of non-zeros.
     pub nnz: u64,
-    /// Number of timed launches.
+    /// Number of timed launches, without rejected ones.
     pub num_runs: u64,
     /// Method: `custom` or `cusparse`.
     pub method: String,
 }
 
 impl SpmvResponse {
-    /// Creates the answer from the report of the request's contract. The tuple is the numbers of
-    /// rows, columns and non-zeros of the matrix.
+    /// Creates the answer from the report on the request's contract. The tuple contains the numbers
+    /// of rows, columns and non-zeros of the matrix.
     pub fn new(report: &EvaluateResponse, (rows, cols, nnz): (u32, u32, u32)) -> Self {
         let result = result_of(report, (rows, cols, nnz));
         let error = match &result {
@@ -133,10 +136,10 @@ impl SpmvResponse {
         }
     }
 
-    /// Combines the answers of the kernel and of cuSPARSE for method `all`.
+    /// Combines the answers of the kernel and of cuSPARSE, for method `all`.
     pub fn beside(self, cusparse: Self) -> Self {
         let mean = |one: &Self| one.result.as_ref().map(|result| result.execution_time_ms);
-        // Emulated times are not compared.
+        // Times on the emulated device are not compared.
         let real = |one: &Self| one.device_kind == Some(DeviceKind::Cuda);
         let times = mean(&self).zip(mean(&cusparse)).filter(|_| real(&self) && real(&cusparse));
         let answers = [(Method::Custom, &self), (Method::Cusparse, &cusparse)];
@@ -206,14 +209,14 @@ fn method_of(report: &EvaluateResponse) -> Method {
     }
 }
 
-/// Returns the output `y` of the kernel, which the contract requests as raw elements.
+/// Returns the kernel's output `y`, which the contract requests as raw elements.
 fn product(report: &EvaluateResponse) -> Option<Vec<f64>> {
     let y = report.outputs.get("y")?;
     let bytes = STANDARD.decode(y.data_b64.as_ref()?).ok()?;
     Numbers::Bytes(bytes).floats(y.dtype.size()).ok()
 }
 
-/// Returns what the kernel gave if its verdict is `wrong`.
+/// Returns the kernel's output if its verdict is `wrong`.
 fn wrong_product(report: &EvaluateResponse) -> Option<Vec<Option<f64>>> {
     if report.kernel_verdict() != KernelVerdict::Wrong {
         return None;
@@ -230,7 +233,7 @@ fn code_of(report: &EvaluateResponse) -> Option<FailureCode> {
 fn why_not(report: &EvaluateResponse) -> String {
     if let Some(why) = report.why_weak() {
         return format!(
-            "the product is right, but a useless kernel would pass too: {why}; where that is meant, give the \
+            "the product is right, but a useless kernel would pass too: {why}; if that is intended, set the \
              option `allow_weak`"
         );
     }
@@ -243,7 +246,7 @@ fn why_not(report: &EvaluateResponse) -> String {
             format!("the product is wrong: {error}")
         }
         (Some(failure), _) if failure.code == FailureCode::Timeout => format!(
-            "the kernel hung: {}; one that only needs longer takes a larger `options.timeout`",
+            "the kernel hung: {}; if it only needs more time, set a larger `options.timeout`",
             failure.message
         ),
         (Some(failure), _) => failure.message.clone(),
@@ -257,7 +260,7 @@ fn why_not(report: &EvaluateResponse) -> String {
             };
             let notes = report.measurement.iter().flat_map(|measured| &measured.notes);
             let notes: String = notes.map(|note| format!("; {note}")).collect();
-            format!("{what}{notes}; the whole report is that of the job")
+            format!("{what}{notes}; the job has the complete report")
         }
     }
 }

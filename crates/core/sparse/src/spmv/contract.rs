@@ -1,4 +1,4 @@
-//! Conversion of a request into a contract. The main function is [`contract_of`].
+//! Converts a request into a contract. The main function is [`contract_of`].
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use warpgauge_contract::{
 use warpgauge_model::{FailureCode, Library, Requirements, Work};
 use warpgauge_tensor::{Blob, Dtype, OutputEncoding, TensorData};
 
-/// Default number of threads per block.
+/// The default number of threads per block.
 const DEFAULT_BLOCK: u64 = 256;
 
 /// A problem in a request, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct SpmvProblem {
-    /// Path of the field in the request.
+    /// The path of the field in the request.
     pub path: String,
     pub code: FailureCode,
-    /// Message with the expected value, the received value and a remedy.
+    /// The message, with the expected value, the received value and a remedy.
     pub message: String,
 }
 
@@ -47,7 +47,7 @@ pub enum SpmvError {
     #[error(transparent)]
     Invalid(#[from] SpmvProblem),
     /// This machine lacks a resource, such as space for files.
-    #[error("keep the matrix in temporary files: {0}")]
+    #[error("could not store the matrix in temporary files: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -83,7 +83,7 @@ pub fn checked(data: MatrixData, dtype: Option<Dtype>) -> Result<(Csr, Vec<f64>)
     Ok((csr, x))
 }
 
-/// Checks that the product has elements.
+/// Checks that the product has at least one element.
 fn has_rows(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     if csr.rows() > 0 {
         return Ok(());
@@ -92,8 +92,8 @@ fn has_rows(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     Err(SpmvProblem::new(path, FailureCode::InvalidData, message))
 }
 
-/// Checks that the matrix has non-zeros. A contract that names a matrix has the shapes of its
-/// arrays, and cuSPARSE counts their elements.
+/// Checks that the matrix has non-zeros. In a contract that names a matrix, tensors have the shapes
+/// of its arrays, and cuSPARSE uses their lengths.
 pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     if csr.nnz() > 0 {
         return Ok(());
@@ -102,8 +102,8 @@ pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     Err(SpmvProblem::new(path, FailureCode::InvalidData, message))
 }
 
-/// Checks that each vector of a matrix takes at most `max_bytes`. A short name can request any
-/// number of columns.
+/// Checks that each vector of a matrix takes at most `max_bytes`. This is needed because even a
+/// short name can request any number of columns.
 pub(crate) fn vectors_fit(csr: &Csr, max_bytes: u64, path: &str) -> Result<(), SpmvProblem> {
     let longest = u64::from(csr.cols().max(csr.rows()));
     if longest.saturating_mul(8) <= max_bytes {
@@ -116,7 +116,7 @@ pub(crate) fn vectors_fit(csr: &Csr, max_bytes: u64, path: &str) -> Result<(), S
     Err(SpmvProblem::new(path, FailureCode::TooLarge, message))
 }
 
-/// Returns the vector of a request after checking it.
+/// Checks the vector of a request and returns it.
 pub(crate) fn vector(
     numbers: Numbers,
     cols: u32,
@@ -133,15 +133,15 @@ pub(crate) fn vector(
     Ok(x)
 }
 
-/// Checks that all numbers are finite in the element type, since a result cannot be compared with
-/// others.
+/// Checks that all numbers are finite in the element type. Otherwise a result could not be
+/// compared.
 pub(crate) fn finite(numbers: &[f64], dtype: Dtype, path: &str) -> Result<(), SpmvProblem> {
     let largest = if dtype == Dtype::Float64 { f64::MAX } else { f64::from(f32::MAX) };
     let beyond = |number: &f64| number.is_nan() || number.abs() > largest;
     match numbers.iter().position(beyond) {
         None => Ok(()),
         Some(at) => {
-            let message = format!("is {:e}; {dtype} holds it not as a finite number", numbers[at]);
+            let message = format!("is {:e}, which is not finite in {dtype}", numbers[at]);
             Err(SpmvProblem::new(format!("{path}[{at}]"), FailureCode::InvalidData, message))
         }
     }
@@ -151,20 +151,20 @@ fn element_type(dtype: Option<Dtype>) -> Result<Dtype, SpmvProblem> {
     match dtype.unwrap_or(Dtype::Float32) {
         dtype @ (Dtype::Float32 | Dtype::Float64) => Ok(dtype),
         other => {
-            let message = format!("{other} is not served here; float32 and float64 are");
+            let message = format!("{other} is not supported here; use float32 or float64");
             Err(SpmvProblem::new("options.dtype", FailureCode::InvalidValue, message))
         }
     }
 }
 
-/// Creates the contract of one product. The kernel gets the matrix as data, and its result must
-/// match the CPU's within a bound for each row.
+/// Creates the contract of one product. The kernel receives the matrix as data, and its result must
+/// match the CPU's result within a bound for each row.
 ///
-/// Without `x`, the vector is ones. `num_runs` is the field of requests. Each vector, and each
-/// format with padding, takes at most `max_bytes`.
+/// Without `x`, all elements of the vector are 1. `num_runs` is the field of the same name in
+/// requests. Each vector, and each format with padding, takes at most `max_bytes`.
 ///
 /// # Errors
-/// What does not fit in the request, with its location.
+/// What is invalid in the request, with its location.
 pub fn contract_of(
     csr: &Csr,
     x: Option<Numbers>,
@@ -191,7 +191,7 @@ pub fn contract_of(
         None => vec![1.0; csr.cols() as usize],
     };
     let (rounded, x_rounded);
-    // A single-precision kernel gets rounded values, so the reference uses them too.
+    // A single-precision kernel receives rounded values, so the reference uses them too.
     let (multiplied, precision, with) = if dtype == Dtype::Float64 {
         (csr, FloatPrecision::Double, x.as_slice())
     } else {
@@ -227,7 +227,7 @@ pub fn contract_of(
             allow_non_finite: Some(false),
         }),
         compare_as: BTreeMap::new(),
-        // Whatever writes zeros multiplies a matrix without non-zeros.
+        // If a matrix has no non-zeros, any kernel that writes zeros passes.
         allow_weak: options.allow_weak || csr.nnz() == 0,
         work: Some(work(csr, dtype)),
         measure: options.measure.clone().unwrap_or_default(),
@@ -244,8 +244,8 @@ pub fn contract_of(
     })
 }
 
-/// Returns the least work of the product in CSR form. The matrix and the vector are read once, and
-/// the result is written once. Each non-zero takes a multiplication and an addition.
+/// Returns the minimum work of the product in CSR form. The matrix and the vector are read once,
+/// and the result is written once. Each non-zero needs one multiplication and one addition.
 pub(crate) fn work(csr: &Csr, dtype: Dtype) -> Work {
     let (rows, cols, nnz) = (f64::from(csr.rows()), f64::from(csr.cols()), f64::from(csr.nnz()));
     let element = dtype.size() as f64;
@@ -253,8 +253,8 @@ pub(crate) fn work(csr: &Csr, dtype: Dtype) -> Work {
     Work { bytes: Some(bytes), flops: Some(2.0 * nnz) }
 }
 
-/// Returns the options that apply to a library: measurement and element type. The others apply to a
-/// kernel only.
+/// Returns the options that also apply to a library: measurement and element type. The others apply
+/// only to kernels.
 fn of_library(options: &SpmvOptions) -> SpmvOptions {
     SpmvOptions {
         dtype: options.dtype,
@@ -278,7 +278,7 @@ fn io(
         options.args.iter().map(String::as_str).collect()
     };
     if !names.contains(&"y") {
-        let message = "the kernel must write `y`: say which parameter it is";
+        let message = "the kernel must write `y`: include it among the parameters";
         return Err(SpmvProblem::new("options.args", FailureCode::MissingField, message).into());
     }
     let mut parts = Parts::new(csr, max_bytes, u64::MAX);
@@ -286,7 +286,7 @@ fn io(
     for (index, name) in names.iter().enumerate() {
         let path = format!("options.args[{index}]");
         if names[..index].contains(name) {
-            let message = format!("`{name}` stands there twice");
+            let message = format!("`{name}` occurs twice");
             return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message).into());
         }
         args.push(match *name {
@@ -311,7 +311,8 @@ fn io(
     Ok(IoContract { args, launch: Some(launch) })
 }
 
-/// Gives an empty array one element, zero, since buffers have at least one. Nothing refers to it.
+/// Adds one element, zero, to an empty array, because buffers must have at least one element. The
+/// matrix does not refer to it.
 fn with_an_element(part: Part) -> Result<Part, PartError> {
     match part {
         Part::Array { dtype, length: 0, .. } => {
@@ -332,7 +333,7 @@ pub(crate) fn part_error(path: &str, error: PartError) -> SpmvError {
     }
 }
 
-/// Returns a launch with a thread, or a Triton program, for each row.
+/// Returns a launch with one thread, or one Triton program, for each row.
 fn default_launch(csr: &Csr, triton: bool) -> Launch {
     let rows = u64::from(csr.rows());
     let of = |x: u64| Some(Dim3 { x: Extent::Value(x.max(1)), ..Dim3::default() });
@@ -435,10 +436,10 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place() {
         let cases: [(&str, Value, &str, &str); 9] = [
             ("nnz", json!(4), "matrix_data.nnz", "`values` has 3"),
-            ("row_ptr", json!([0, 3, 2]), "matrix_data.row_ptr[2]", "never fall"),
+            ("row_ptr", json!([0, 3, 2]), "matrix_data.row_ptr[2]", "must not decrease"),
             ("row_ptr", json!([0, 2]), "matrix_data.row_ptr", "3 are needed"),
             ("row_ptr", json!([0, 2, 9]), "matrix_data.row_ptr[2]", "there are 3"),
-            ("row_ptr", json!([0, 1.5, 3]), "matrix_data.row_ptr", "no integer"),
+            ("row_ptr", json!([0, 1.5, 3]), "matrix_data.row_ptr", "not an integer"),
             ("col_indices", json!([0, 2, 3]), "matrix_data.col_indices[2]", "columns 0 to 2"),
             ("x", json!([1, 2]), "matrix_data.x", "3 columns"),
             ("values", json!([1, 1e39, 1]), "matrix_data.values[1]", "finite"),

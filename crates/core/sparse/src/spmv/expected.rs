@@ -1,5 +1,5 @@
-//! Expected products, which the CPU computes from the same numbers as the kernel gets. The main
-//! function is [`product_of`].
+//! Expected products, which the CPU computes from the same numbers that the kernel receives. The
+//! main function is [`product_of`].
 
 use super::contract::{SpmvError, SpmvProblem, data, finite};
 use super::named::NamedMatrix;
@@ -9,16 +9,16 @@ use warpgauge_contract::{ArgSpec, Expected, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, encoding, fill_parallel};
 
-/// Description of an expected product.
+/// A description of an expected product.
 pub(crate) struct Product<'a> {
     pub(crate) output: &'a str,
     pub(crate) args: &'a [ArgSpec],
-    /// Element types of the matrix values among the arguments.
+    /// The element types of the matrix values among the arguments.
     pub(crate) values: &'a [Dtype],
 }
 
-/// Replaces the description of a product by its values and bounds. Returns the element type of the
-/// output.
+/// Replaces the description of a product with its values and bounds, and returns the element type
+/// of the output.
 pub(crate) fn product_of(
     matrix: &NamedMatrix<'_>,
     expected: &mut Expected,
@@ -29,7 +29,8 @@ pub(crate) fn product_of(
         SpmvProblem::new(format!("{path}{field}"), code, message)
     };
     if expected.data.is_some() || expected.kernel.is_some() || expected.bounds.is_some() {
-        let message = "`matrix` and `times` stand alone: give them, or `data`, or a `kernel`";
+        let message = "`matrix` and `times` cannot be combined with other fields: give them, or \
+                       `data`, or a `kernel`";
         return Err(wrong("", FailureCode::ConflictingFields, message.to_owned()).into());
     }
     let Some(times) = &expected.times else {
@@ -50,7 +51,7 @@ pub(crate) fn product_of(
     lengths(x, csr.cols(), "columns", &x_path)?;
     let with = vector(name, x, &x_path)?;
     let single = |dtype: &Dtype| *dtype == Dtype::Float32;
-    // A single-precision kernel gets rounded values, so the reference uses them too.
+    // A single-precision kernel receives rounded values, so the reference uses them too.
     let values_are_single = match wanted.values {
         [] => single(&y_dtype),
         values => values.iter().any(single),
@@ -77,7 +78,7 @@ pub(crate) fn product_of(
     Ok(y_dtype)
 }
 
-/// Returns the tensor with that name among the arguments, and its path in the request.
+/// Returns the tensor with this name among the arguments, and its path in the request.
 fn tensor<'a>(args: &'a [ArgSpec], name: &str) -> Option<(&'a str, &'a TensorSpec, String)> {
     let index = args.iter().position(|arg| arg.name == name)?;
     let spec = args[index].tensor_spec.as_ref()?;
@@ -88,7 +89,7 @@ fn float_type(spec: &TensorSpec, path: &str) -> Result<Dtype, SpmvProblem> {
     if matches!(spec.dtype, Dtype::Float32 | Dtype::Float64) {
         return Ok(spec.dtype);
     }
-    let message = format!("products are of float32 and float64, not of {}", spec.dtype);
+    let message = format!("products need float32 or float64, not {}", spec.dtype);
     Err(SpmvProblem::new(format!("{path}.dtype"), FailureCode::DtypeMismatch, message))
 }
 
@@ -97,19 +98,18 @@ fn lengths(spec: &TensorSpec, needed: u32, of: &str, path: &str) -> Result<(), S
     if elements == Some(needed.into()) {
         return Ok(());
     }
-    let message =
-        format!("has another number of elements than the matrix has {of}, which is {needed}");
+    let message = format!("must have {needed} elements, as many as the matrix has {of}");
     Err(SpmvProblem::new(format!("{path}.shape"), FailureCode::ShapeMismatch, message))
 }
 
-/// Returns the vector with the values that the kernel gets.
+/// Returns the vector with the values that the kernel receives.
 fn vector(name: &str, spec: &TensorSpec, path: &str) -> Result<Vec<f64>, SpmvError> {
     let problem = |field: &str, code, message| {
         SpmvError::from(SpmvProblem::new(format!("{path}{field}"), code, message))
     };
     let bytes = match (&spec.init, &spec.data) {
         (Some(init), None) => {
-            // The caller has compared the length with the number of columns.
+            // The caller has already compared the length with the number of columns.
             let elements: u64 = spec.shape.iter().product();
             let mut bytes = vec![0; elements as usize * spec.dtype.size()];
             fill_parallel(init, (spec.dtype, &spec.shape), name, 0, &mut bytes).map_err(
@@ -123,7 +123,7 @@ fn vector(name: &str, spec: &TensorSpec, path: &str) -> Result<Vec<f64>, SpmvErr
         (None, Some(given)) => encoding::decode_to_vec(given, spec.dtype, &spec.shape)
             .map_err(|error| problem(".data", FailureCode::InvalidData, error.to_string()))?,
         _ => {
-            let message = "give the vector as `init` or as `data`, one of them".to_owned();
+            let message = "give the vector either as `init` or as `data`".to_owned();
             return Err(problem("", FailureCode::MissingContent, message));
         }
     };

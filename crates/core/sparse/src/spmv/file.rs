@@ -1,4 +1,4 @@
-//! Matrices in files of this machine. The main function is [`read_matrix_file`].
+//! Matrices in files on this machine. The main function is [`read_matrix_file`].
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,10 +8,10 @@ use super::named::used;
 use crate::{Csr, MatrixFileError, ReadLimits, file};
 use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 
-/// Reads a Matrix Market or SPASM file of a matrix of at most `max_bytes` in CSR form: 4 bytes for
-/// each row and 12 for each entry. `name` is the name in reports. It calls `progress` repeatedly
-/// with the number of bytes read and their total. Callers must pass only paths that the requester
-/// may read.
+/// Reads a Matrix Market or SPASM file. In CSR form, the matrix may take at most `max_bytes`: 4
+/// bytes for each row and 12 for each entry. `name` is its name in reports. Repeatedly calls
+/// `progress` with the number of bytes read and their total. Callers must pass only paths that the
+/// requester may read.
 ///
 /// # Errors
 /// The file cannot be read, or is not such a matrix.
@@ -21,7 +21,7 @@ pub fn read_matrix_file(
     max_bytes: u64,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(Csr, MatrixUsed), MatrixFileError> {
-    // The check comes before opening, since opening a named pipe would wait for its writer.
+    // The check precedes opening the file, because opening a named pipe would wait for its writer.
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file").into());
@@ -35,7 +35,7 @@ pub fn read_matrix_file(
     Ok((csr, used))
 }
 
-/// Reader that hashes the bytes it returns.
+/// A reader that hashes the bytes that it returns.
 struct Hashed {
     from: File,
     hasher: blake3::Hasher,

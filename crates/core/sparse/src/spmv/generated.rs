@@ -6,20 +6,21 @@ use crate::{Csr, GeneratorError, MatrixGenerator};
 use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 use warpgauge_model::FailureCode;
 
-/// Longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Returns whether a name is that of a generated matrix. Names of stored matrices have no colon.
+/// Returns whether a name refers to a generated matrix. The names of stored matrices contain no
+/// colon.
 pub fn is_generated(name: &str) -> bool {
     name.contains(':')
 }
 
-/// Generates the matrix of a name such as `poisson2d:nx=512`, if it takes at most `max_bytes` in
+/// Generates the matrix with a name such as `poisson2d:nx=512`, if it takes at most `max_bytes` in
 /// CSR form: 4 bytes for each row and 12 for each entry. The call blocks. `path` is the location of
 /// the name in the request.
 ///
 /// # Errors
-/// The name is invalid, or the matrix would be too large; no memory is reserved then.
+/// The name is invalid, or the matrix would be too large. In either case no memory is reserved.
 pub fn generated(name: &str, path: &str, max_bytes: u64) -> Result<(Csr, MatrixUsed), SpmvProblem> {
     let wrong = |error: GeneratorError| {
         let code = match error {
@@ -36,7 +37,7 @@ pub fn generated(name: &str, path: &str, max_bytes: u64) -> Result<(Csr, MatrixU
     let bytes = generator.bytes_at_most();
     if bytes > max_bytes {
         let message = format!(
-            "the matrix would take {bytes} bytes; {max_bytes} are the most (limits.max_matrix_bytes_per_key, \
+            "the matrix would take {bytes} bytes; at most {max_bytes} are allowed (limits.max_matrix_bytes_per_key, \
              limits.max_decoded_bytes)"
         );
         return Err(SpmvProblem::new(path, FailureCode::TooLarge, message));

@@ -1,5 +1,5 @@
-//! The kernel of a request. Its content decides what it is where the request names machine code.
-//! The main function is [`code`].
+//! The kernel of a request. If the request says that it is machine code, its content determines its
+//! type. The main function is [`code`].
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::request::{DEFAULT_KERNEL, SpmvOptions};
 use warpgauge_contract::{CodeForm, IoContract, KernelCode, KernelMetadata, KernelType};
 use warpgauge_tensor::Blob;
 
-/// Characters of base64 that are decoded to see what a kernel is.
+/// The number of base64 characters that are decoded to recognise the type of a kernel.
 const HEAD_CHARACTERS: usize = 1 << 16;
 
-/// First bytes of an ELF image.
+/// The first bytes of an ELF image.
 const ELF: &[u8] = b"\x7fELF";
 
-/// First bytes of a fat binary.
+/// The first bytes of a fat binary.
 const FATBIN: &[u8] = &0xba55_ed50_u32.to_le_bytes();
 
-/// Returns the kernel of a contract.
+/// Returns the kernel for a contract.
 ///
-/// The Remote GPU Execution Service passes all code to the driver, which accepts a cubin, a fat
-/// binary and PTX. So PTX in the place of machine code is PTX.
+/// The Remote GPU Execution Service passes all code to the driver, which accepts cubins, fat
+/// binaries and PTX. Therefore PTX is also accepted in place of machine code.
 pub(crate) fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> KernelCode {
     let said = options.kernel_type.unwrap_or(KernelType::Cubin);
     let (kernel_type, text) = match said.code_form() {
@@ -48,8 +48,8 @@ pub(crate) fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> Kerne
     }
 }
 
-/// Returns the type by the first bytes, and the text of PTX. Content that is none of the three
-/// keeps the type that the request gives, whose reader then names the problem.
+/// Returns the type according to the first bytes, and the text if it is PTX. If the content has
+/// none of the three types, the requested type is kept, and its reader later reports the problem.
 fn recognised(kernel: &str, said: KernelType) -> (KernelType, Option<String>) {
     if is_ptx(kernel) {
         return (KernelType::Ptx, Some(kernel.to_owned()));
@@ -68,13 +68,13 @@ fn recognised(kernel: &str, said: KernelType) -> (KernelType, Option<String>) {
     }
 }
 
-/// Returns the text of PTX in base64. Compilers end it with a NUL.
+/// Returns the text of PTX in base64. Compilers add a NUL at the end.
 fn ptx(kernel: &str) -> Option<String> {
     let text = String::from_utf8(STANDARD.decode(kernel).ok()?).ok()?;
     Some(text.trim_end_matches('\0').to_owned())
 }
 
-/// Returns whether a text begins as every PTX module does: with `.version`, after comments.
+/// Returns whether a text begins like every PTX module: with `.version`, possibly after comments.
 fn is_ptx(text: &str) -> bool {
     let mut rest = text.trim_start();
     loop {

@@ -1,4 +1,4 @@
-//! Wire types of stored matrices. The main type is [`MatrixSummary`].
+//! The wire types of stored matrices. The main type is [`MatrixSummary`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Csr, FileKind};
 use warpgauge_tensor::Blob;
 
-/// Longest name of a matrix, in bytes.
+/// The maximum length of a matrix's name, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
 /// Request of `POST /upload_mtx` in JSON: a Matrix Market or SPASM file and its name.
@@ -19,7 +19,7 @@ pub struct UploadRequest {
     pub content: Blob,
 }
 
-/// Stored matrix.
+/// A stored matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixSummary {
     /// Name of the matrix.
@@ -29,7 +29,7 @@ pub struct MatrixSummary {
     pub shape: MatrixShape,
     /// BLAKE3 hash of the uploaded file, hexadecimal.
     pub blake3: String,
-    /// Size that counts for the quota, bytes.
+    /// Size that counts towards the quota, bytes.
     pub bytes: u64,
     /// Time of the upload, seconds since the Unix epoch.
     pub uploaded_at: f64,
@@ -42,7 +42,7 @@ pub struct MatrixShape {
     pub num_rows: u64,
     /// Number of columns.
     pub num_cols: u64,
-    /// Number of entries, including those that a symmetric file implies.
+    /// Number of entries, including the mirrored entries of a symmetric matrix.
     pub nnz: u64,
     /// Number of entries in the longest row.
     pub longest_row: u64,
@@ -80,7 +80,7 @@ pub struct UploadProgress {
     pub filename: String,
     /// State of the upload.
     pub state: UploadState,
-    /// Number of bytes of the file that were read.
+    /// Number of bytes of the file that have been read.
     pub bytes_read: u64,
     /// Size of the file, bytes.
     pub bytes_total: u64,
@@ -90,7 +90,7 @@ pub struct UploadProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UploadState {
-    /// The upload arrived, and waits while others are read.
+    /// The upload has arrived and waits while others are read.
     Waiting,
     /// The file is being read.
     Reading,
@@ -145,7 +145,7 @@ impl MatrixReply {
     }
 }
 
-/// Stored matrices of the caller, and current uploads.
+/// The stored matrices of the caller, and current uploads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixList {
     /// Whether the request was fulfilled.
@@ -159,7 +159,7 @@ pub struct MatrixList {
     pub uploads: Vec<UploadProgress>,
 }
 
-/// Checks the name of a matrix; a valid name is never a path.
+/// Checks the name of a matrix. A valid name is never a path.
 ///
 /// # Errors
 /// The rules for names.
@@ -171,7 +171,7 @@ pub fn check_matrix_name(name: &str) -> Result<(), String> {
     }
     let shown: String = name.chars().take(60).collect();
     Err(format!(
-        "{shown:?} is no name of a matrix: 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`, the \
+        "{shown:?} is not a valid matrix name: use 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`, the \
          first a letter or digit"
     ))
 }

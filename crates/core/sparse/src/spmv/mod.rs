@@ -1,6 +1,6 @@
-//! Sparse matrix-vector multiplication: wire types in the shape of the Remote GPU Execution
-//! Service, and the conversion of a request into a contract. From there on it is evaluated like
-//! every other contract. The main function is [`contract_of`].
+//! Sparse matrix-vector multiplication: wire types that are compatible with the Remote GPU
+//! Execution Service, and the conversion of requests into contracts. The contracts are then
+//! evaluated like any other. The main function is [`contract_of`].
 
 mod answer;
 mod contract;

@@ -1,6 +1,6 @@
-//! Contracts that name matrices. This module replaces the names by the data of the matrices, and
-//! computes the expected products. From there on the contract is like every other. The main trait
-//! is [`TakesMatrices`].
+//! Contracts that name matrices. This module replaces the names with the matrices' data, and
+//! computes the expected products. After that, the contract is like any other. The main trait is
+//! [`TakesMatrices`].
 
 use std::io;
 
@@ -15,24 +15,24 @@ use warpgauge_contract::{
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
 
-/// Longest name or hash in a description of a matrix, in bytes.
+/// The maximum length of a name or hash in a description of a matrix, in bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
 /// A matrix that a contract names.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedMatrix<'a> {
-    /// Name of the matrix in the contract.
+    /// The name of the matrix in the contract.
     pub name: &'a str,
     pub csr: &'a Csr,
-    /// Maximum memory of a vector or of a format with padding, bytes.
+    /// The maximum memory of a vector or of a format with padding, in bytes.
     pub max_bytes: u64,
 }
 
-/// Returns the description of a matrix for a report. `blake3` is the hash of its file. For a
-/// generated matrix, which has no file, it is the hash of its packed form.
+/// Returns the description of a matrix for a report. `blake3` is the hash of its file. A generated
+/// matrix has no file, so the hash of its packed form is used.
 ///
 /// # Errors
-/// None in practice, since writing to a hash does not fail.
+/// None in practice, because writing to a hash does not fail.
 pub fn used(
     name: &str,
     csr: &Csr,
@@ -66,8 +66,8 @@ impl NamedMatrix<'_> {
         Ok(Parts::new(self.csr, self.max_bytes, left))
     }
 
-    /// Puts the matrix into the arguments of a kernel. Returns the element types of its values
-    /// there.
+    /// Inserts the matrix into the arguments of a kernel, and returns the element types of its
+    /// values in them.
     fn put_into_kernel(
         &self,
         kernel: &mut KernelCode,
@@ -87,7 +87,7 @@ impl NamedMatrix<'_> {
         Ok(dtypes)
     }
 
-    /// Returns the name of the part, if it is a part of this matrix.
+    /// Returns the name of the part, if it belongs to this matrix.
     fn mine<'p>(&self, part: Option<&'p MatrixPart>) -> Option<&'p str> {
         part.filter(|part| part.matrix == self.name).map(|part| part.part.as_str())
     }
@@ -102,12 +102,15 @@ impl NamedMatrix<'_> {
         let path = format!("{path}.value_of");
         let wrong = |code, message: &str| Err(SpmvProblem::new(&path, code, message).into());
         if arg.kind != ArgKind::Int {
-            return wrong(FailureCode::WrongField, "only arguments of type `int` have it");
+            return wrong(
+                FailureCode::WrongField,
+                "only arguments of type `int` may have this field",
+            );
         }
         if arg.value.is_some() {
             return wrong(FailureCode::ConflictingFields, "give `value` or `value_of`, not both");
         }
-        // Arrays are refused without creating them.
+        // Arrays are refused without being created.
         let number = match part {
             "x" | "y" => None,
             name if is_array(name) => None,
@@ -118,7 +121,8 @@ impl NamedMatrix<'_> {
             },
         };
         let Some(number) = number else {
-            let message = format!("`{part}` is an array; a scalar is a number such as `num_rows`");
+            let message =
+                format!("`{part}` is an array; a scalar needs a number such as `num_rows`");
             let path = format!("{path}.part");
             return Err(SpmvProblem::new(path, FailureCode::WrongType, message).into());
         };
@@ -135,7 +139,7 @@ impl NamedMatrix<'_> {
             _ => {
                 let path = format!("{path}.tensor_spec.shape_of.part");
                 let message = "must be `x`, which has an element for each column, or `y`, with one for \
-                               each row; arrays of the matrix have their shape";
+                               each row; arrays of the matrix need no shape";
                 return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message).into());
             }
         };
@@ -144,7 +148,7 @@ impl NamedMatrix<'_> {
         Ok(())
     }
 
-    /// Sets the shape if it is absent; otherwise checks its number of elements.
+    /// Sets the shape if it is absent. Otherwise checks its number of elements.
     fn settle_shape(
         &self,
         spec: &mut TensorSpec,
@@ -159,15 +163,14 @@ impl NamedMatrix<'_> {
         if given == Some(length) {
             return Ok(());
         }
-        let message = format!(
-            "has another number of elements than that part of the matrix, {length}; leave it out"
-        );
+        let message =
+            format!("must have {length} elements, like that part of the matrix; leave it out");
         let path = format!("{path}.tensor_spec.shape");
         Err(SpmvProblem::new(path, FailureCode::ShapeMismatch, message).into())
     }
 
-    /// Puts an array of the matrix into a tensor. Returns its element type if it contains the
-    /// matrix values.
+    /// Inserts an array of the matrix into a tensor. Returns the element type if the array contains
+    /// the values of the matrix.
     fn put_data(
         &self,
         spec: &mut TensorSpec,
@@ -180,7 +183,7 @@ impl NamedMatrix<'_> {
         let place = format!("{path}.tensor_spec.data.part");
         if spec.data.as_ref().is_some_and(|data| !data.data_b64.is_empty()) || spec.init.is_some() {
             let message =
-                "`matrix` and `part` stand alone: they are in place of bytes and of `init`";
+                "`matrix` and `part` cannot be combined with bytes or `init`, which they replace";
             let path = format!("{path}.tensor_spec.data");
             return Err(SpmvProblem::new(path, FailureCode::ConflictingFields, message).into());
         }
@@ -191,7 +194,7 @@ impl NamedMatrix<'_> {
         };
         if !fits && is_array(part) {
             let wanted = if values { "float32 or float64" } else { "int32" };
-            let message = format!("`{part}` is {wanted}, and the tensor {}", spec.dtype);
+            let message = format!("`{part}` is {wanted}, but the tensor is {}", spec.dtype);
             let path = format!("{path}.tensor_spec.dtype");
             return Err(SpmvProblem::new(path, FailureCode::DtypeMismatch, message).into());
         }
@@ -200,7 +203,7 @@ impl NamedMatrix<'_> {
         }
         let made = parts.part(part, spec.dtype).map_err(|error| part_error(&place, error))?;
         let Part::Array { length, data: blob, .. } = made else {
-            let message = format!("`{part}` is a number: give it to an `int`, as `value_of`");
+            let message = format!("`{part}` is a number: use it as the `value_of` of an `int`");
             return Err(SpmvProblem::new(place, FailureCode::WrongType, message).into());
         };
         let of_matrix = values && part != "x";
@@ -218,22 +221,22 @@ fn is_array(part: &str) -> bool {
     !numbers.contains(&part) && (part == "x" || arrays.iter().any(|end| part.ends_with(end)))
 }
 
-/// A request that names matrices, which this trait replaces by their data.
+/// A request that names matrices. This trait replaces the names with the matrices' data.
 pub trait TakesMatrices: NamesMatrices {
-    /// Returns the names of the matrices to put into the request, each with the location of its
-    /// first use.
+    /// Returns the names of the matrices that must be inserted into the request, each with the
+    /// location of its first use.
     ///
     /// # Errors
-    /// There are too many, or a vector is an array of another matrix.
+    /// There are too many matrices, or the vector of a product is an array of another matrix.
     fn matrices_wanted(&self) -> Result<MatrixNames, SpmvProblem> {
         few(self.matrix_names(), self.matrices_used())
     }
 
-    /// Puts a matrix in place of its name. `left` is the number of bytes that arrays may still
-    /// take; the call subtracts those it creates.
+    /// Replaces the name of a matrix with its data. `left` is the number of bytes that arrays may
+    /// still take. The call subtracts the size of the arrays that it creates.
     ///
     /// # Errors
-    /// What does not fit, with its location in the request.
+    /// What does not match, with its location in the request.
     fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError>;
 }
 
@@ -247,7 +250,7 @@ impl TakesMatrices for EvaluateRequest {
             let other = arg.tensor_spec.as_ref().and_then(TensorSpec::matrix_data);
             if other.is_some_and(|(name, part)| name != matrix || part != "x") {
                 let path = format!("kernel.io.args[{index}].tensor_spec.data");
-                let message = "the vector of a product is generated (`init`), given (`data`), or part `x` of \
+                let message = "the vector of a product must be generated (`init`), given (`data`), or part `x` of \
                                the same matrix";
                 return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message));
             }
@@ -307,14 +310,15 @@ fn few(names: MatrixNames, given: &[MatrixUsed]) -> Result<MatrixNames, SpmvProb
     let short = |used: &MatrixUsed| used.name.len().max(used.blake3.len()) <= MAX_TEXT_BYTES;
     if given.len() > MAX_MATRICES || !given.iter().all(short) {
         let message = format!(
-            "tells of more than {MAX_MATRICES} matrices, or has a text of more than {MAX_TEXT_BYTES} bytes"
+            "contains more than {MAX_MATRICES} matrices, or a text of more than {MAX_TEXT_BYTES} bytes"
         );
         return Err(SpmvProblem::new("matrices", FailureCode::InvalidValue, message));
     }
     match names.values().nth(MAX_MATRICES) {
         None => Ok(names),
         Some(path) => {
-            let message = format!("{} matrices are named; at most {MAX_MATRICES} are", names.len());
+            let message =
+                format!("{} matrices are named; at most {MAX_MATRICES} are allowed", names.len());
             Err(SpmvProblem::new(path, FailureCode::TooLarge, message))
         }
     }

@@ -1,4 +1,4 @@
-//! Arrays of numbers in requests: lists, or bytes. The main type is [`Numbers`].
+//! Arrays of numbers in requests, as lists or bytes. The main type is [`Numbers`].
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Maximum number of elements reserved before any was read.
+/// The maximum number of elements for which memory is reserved before any are read.
 const RESERVED: usize = 1 << 16;
 
-/// Array of numbers: a list, or little-endian bytes, as `bin` of MessagePack or as base64 text. Bytes are many times
-/// faster to read.
+/// An array of numbers: a list, or little-endian bytes, as `bin` in MessagePack or as base64 text.
+/// Bytes are read many times faster.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Numbers {
     Integers(Vec<i64>),
     /// A list in which at least one number is not an integer.
     Floats(Vec<f64>),
-    /// Bytes of the elements.
+    /// The bytes of the elements.
     Bytes(Vec<u8>),
 }
 
@@ -29,7 +29,8 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Returns the numbers. In the form of bytes, each takes `element_bytes`: 4 or 8.
+    /// Returns the numbers as floats. In the form of bytes, each number has `element_bytes` bytes:
+    /// 4 or 8.
     pub(crate) fn floats(self, element_bytes: usize) -> Result<Vec<f64>, String> {
         match self {
             Self::Floats(list) => Ok(list),
@@ -39,14 +40,16 @@ impl Numbers {
         }
     }
 
-    /// Returns integers. In the form of bytes, each takes 4.
+    /// Returns the numbers as integers. In the form of bytes, each number has 4 bytes.
     pub(crate) fn integers(self) -> Result<Vec<i64>, String> {
         match self {
             Self::Integers(list) => Ok(list),
             Self::Floats(list) => {
                 let whole = |number: f64| number.fract() == 0.0 && number.abs() < 9e15;
                 match list.iter().position(|&number| !whole(number)) {
-                    Some(at) => Err(format!("element {at} is {}, which is no integer", list[at])),
+                    Some(at) => {
+                        Err(format!("element {at} is {}, which is not an integer", list[at]))
+                    }
                     None => Ok(list.into_iter().map(|number| number as i64).collect()),
                 }
             }
@@ -58,7 +61,7 @@ impl Numbers {
 fn whole<T, const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> T) -> Result<Vec<T>, String> {
     match bytes.as_chunks::<N>() {
         (elements, []) => Ok(elements.iter().map(|element| of(*element)).collect()),
-        _ => Err(format!("{} bytes are no whole number of elements of {N}", bytes.len())),
+        _ => Err(format!("{} bytes are not a whole number of elements of {N} bytes", bytes.len())),
     }
 }
 
@@ -101,7 +104,7 @@ impl<'de> Deserialize<'de> for Numbers {
             }
         }
 
-        /// Reads the rest of a list after the first number that is not an integer.
+        /// Reads the rest of a list, starting with the first number that is not an integer.
         fn floats<'de, A: SeqAccess<'de>>(
             integers: Vec<i64>,
             first: f64,
@@ -182,7 +185,7 @@ impl JsonSchema for Numbers {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // Generated clients get one form; the description of the field lists the others.
+        // Generated clients support only this form. The description of the field lists the others.
         json_schema!({"type": "array", "items": {"type": "number"}})
     }
 }

@@ -1,4 +1,4 @@
-//! Arrays and numbers of a matrix in each of its formats, by name. The main type is [`Parts`].
+//! The arrays and numbers of a matrix in each of its formats, by name. The main type is [`Parts`].
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -10,16 +10,16 @@ use crate::packed::write_numbers;
 use crate::spasm::Spasm;
 use warpgauge_tensor::{Blob, Dtype};
 
-/// Part of a matrix.
+/// A part of a matrix.
 #[derive(Debug, Clone)]
 pub enum Part {
     Number(u64),
-    /// An array, with its elements in the form that the device gets.
+    /// An array, with its elements in the form that the device receives.
     Array {
         dtype: Dtype,
-        /// Number of elements.
+        /// The number of elements.
         length: u64,
-        /// Bytes of the elements.
+        /// The bytes of the elements.
         data: Blob,
     },
 }
@@ -28,50 +28,50 @@ pub enum Part {
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
     /// The name is unknown.
-    #[error("a matrix has no part {0:?}; there are {NAMES}")]
+    #[error("a matrix has no part {0:?}; the parts are {NAMES}")]
     Name(String),
-    /// The matrix does not suit the format.
+    /// The matrix is not suitable for the format.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The format supports only binary32.
-    #[error("`spasm_values` are float32: the format holds no others")]
+    #[error("`spasm_values` are float32: the format supports no other type")]
     Single,
     /// The arrays of the request would take too many bytes.
     #[error(
-        "the arrays of matrices in this request exceed limits.max_decoded_bytes; name fewer parts, \
+        "the matrices' arrays in this request exceed limits.max_decoded_bytes; name fewer parts, \
          or smaller matrices"
     )]
     TooMuch,
     /// The part cannot be written to a file.
-    #[error("keep a part of a matrix in a temporary file: {0}")]
+    #[error("could not store a part of a matrix in a temporary file: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Names of all parts.
-const NAMES: &str = "num_rows, num_cols, nnz, values, col_indices, row_ptr (CSR); row_indices (COO, beside \
+/// The names of all parts.
+const NAMES: &str = "num_rows, num_cols, nnz, values, col_indices, row_ptr (CSR); row_indices (COO, with \
     values and col_indices); csc_values, csc_row_indices, csc_col_ptr; ell_width, ell_values, \
     ell_col_indices; bsr_block, bsr_block_rows, bsr_values, bsr_col_indices, bsr_row_ptr; spasm_tile, \
     spasm_tiles, spasm_templates, spasm_tile_rows, spasm_tile_cols, spasm_ranges, spasm_positions, \
     spasm_values";
 
-/// Block size of BSR and SPASM.
+/// The block size of BSR and SPASM.
 const BLOCK: u32 = 4;
 
-/// Returns whether the arguments of a kernel include parts of a format with padding, which may be
-/// many times as large as the matrix.
+/// Returns whether a kernel's arguments include parts of a format with padding, which may be many
+/// times larger than the matrix.
 pub fn takes_padding(options: &SpmvOptions) -> bool {
     let padded = |name: &String| ["ell_", "bsr_", "spasm_"].iter().any(|it| name.starts_with(it));
     options.args.iter().any(padded)
 }
 
-/// A matrix, with the formats that were requested so far.
+/// A matrix, with the formats that have been requested so far.
 pub(crate) struct Parts<'a> {
     csr: &'a Csr,
-    /// Maximum number of elements of a format with padding.
+    /// The maximum number of elements of a format with padding.
     most: u64,
-    /// Number of bytes that arrays may still take.
+    /// The number of bytes that arrays may still take.
     left: u64,
-    /// Arrays made so far, so that each is made once.
+    /// The arrays created so far, so that each is created only once.
     made: HashMap<(String, Dtype), Part>,
     csc: Option<Csc>,
     ell: Option<Ell>,
@@ -80,8 +80,8 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Prepares the parts of a matrix. Formats with padding take at most `max_bytes`, 12 for each
-    /// element. Arrays take at most `left` bytes together.
+    /// Prepares the parts of a matrix. A format with padding may take at most `max_bytes`, counted
+    /// as 12 bytes for each element. All arrays together may take at most `left` bytes.
     pub(crate) fn new(csr: &'a Csr, max_bytes: u64, left: u64) -> Self {
         let most = (max_bytes / 12).min(MAX_PADDED);
         let made = HashMap::new();
@@ -93,7 +93,7 @@ impl<'a> Parts<'a> {
         self.left
     }
 
-    /// Returns the part with that name. `dtype` is the element type of values.
+    /// Returns the part with this name. `dtype` is the element type of values.
     pub(crate) fn part(&mut self, name: &str, dtype: Dtype) -> Result<Part, PartError> {
         let key = (name.to_owned(), dtype);
         if let Some(part) = self.made.get(&key) {
@@ -178,7 +178,7 @@ impl<'a> Parts<'a> {
         match part {
             "tile" => Ok(Part::Number(u64::from(spasm.tile))),
             "tiles" => Ok(Part::Number(spasm.tiles.len() as u64)),
-            // A template has 16 bits, but is passed as 32.
+            // A template has 16 bits, but is passed with 32.
             "templates" => {
                 indices(&spasm.templates.iter().map(|mask| u32::from(*mask)).collect::<Vec<_>>())
             }

@@ -1,15 +1,15 @@
-//! Fields of a request behind the fields of its contract. The main function is [`request_path`].
+//! Maps fields of a contract to the fields of its request. The main function is [`request_path`].
 
 use super::request::SpmvOptions;
 
-/// Default parameters, which are those of the kernel of the Remote GPU Execution Service.
+/// The default parameters, which are those of the kernel of the Remote GPU Execution Service.
 pub(crate) const DEFAULT_ARGS: [&str; 6] =
     ["num_rows", "values", "col_indices", "row_ptr", "x", "y"];
 
-/// Fields of `matrix_data`.
+/// The fields of `matrix_data`.
 const GIVEN: [&str; 7] = ["num_rows", "num_cols", "nnz", "values", "col_indices", "row_ptr", "x"];
 
-/// Fields of a contract that are fields of `options`, with their names there.
+/// The fields of a contract that correspond to fields of `options`, with their names there.
 const OPTIONS: [(&str, &str); 9] = [
     ("kernel.metadata.kernel_name", "kernel_name"),
     ("kernel.metadata.compiler_options", "compiler_options"),
@@ -22,8 +22,8 @@ const OPTIONS: [(&str, &str); 9] = [
     ("isolation", "isolation"),
 ];
 
-/// Returns the path of the field in a request that a path in its contract is about. `is_stored`
-/// means that the request names its matrix.
+/// Returns the path of the request's field that corresponds to a path in its contract. `is_stored`
+/// is whether the request names its matrix.
 pub fn request_path(path: &str, options: &SpmvOptions, is_stored: bool) -> String {
     let whole = |name: &str| {
         let rest = path.strip_prefix(name)?;
@@ -45,7 +45,7 @@ pub fn request_path(path: &str, options: &SpmvOptions, is_stored: bool) -> Strin
     }
 }
 
-/// Returns the index of the argument that a path is about.
+/// Returns the index of the argument to which a path belongs.
 fn argument(path: &str) -> Option<usize> {
     let (index, _) = path.strip_prefix("kernel.io.args[")?.split_once(']')?;
     index.parse().ok()

@@ -1,4 +1,4 @@
-//! Wire types of requests. The main types are [`SpmvRequest`] and [`StoredSpmvRequest`].
+//! The wire types of requests. The main types are [`SpmvRequest`] and [`StoredSpmvRequest`].
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::numbers::Numbers;
 use warpgauge_contract::{Isolation, KernelType, Launch, MeasureSpec, ProfileSpec, Sanitize};
 use warpgauge_model::FailureCode;
 
-/// Name of the kernel that runs by default.
+/// The name of the kernel that runs by default.
 pub const DEFAULT_KERNEL: &str = "csr_spmv_kernel";
 
 /// Request of `POST /execute_spmv`: a kernel, a matrix in CSR form and a vector.
@@ -21,7 +21,7 @@ pub struct SpmvRequest {
     pub kernel: String,
     /// Matrix and vector.
     pub matrix_data: MatrixData,
-    /// Number of timed launches. Without it, the precision of `measure` decides the number.
+    /// Number of timed launches. Without it, the precision in `measure` determines the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_runs: Option<u32>,
@@ -34,19 +34,20 @@ pub struct SpmvRequest {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoredSpmvRequest {
-    /// Name of the matrix: an uploaded one, or a generated one such as `poisson2d:nx=512`.
+    /// Name of the matrix: an uploaded matrix, or a generated one such as `poisson2d:nx=512`.
     pub mtx_filename: String,
-    /// Vector, one element for each column: a list, or bytes as in `matrix_data`. Default: ones.
+    /// Vector, one element for each column: a list, or bytes as in `matrix_data`. By default, all
+    /// elements are 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<Numbers>,
-    /// Method of multiplication. `custom`: the kernel; `cusparse`: NVIDIA's library, which takes no kernel and needs
-    /// a GPU; `all`: one after the other.
+    /// Method of multiplication. `custom`: the kernel; `cusparse`: NVIDIA's library, which takes no
+    /// kernel and needs a GPU; `all`: first the kernel, then the library.
     #[serde(default = "custom")]
     pub method: String,
     /// Kernel for `custom` and `all`: a cubin in base64, or code of the type `options.kernel_type`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Number of timed launches. Without it, the precision of `measure` decides the number.
+    /// Number of timed launches. Without it, the precision in `measure` determines the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_runs: Option<u32>,
@@ -75,17 +76,18 @@ impl StoredSpmvRequest {
             ),
             (other, _) => {
                 let shown: String = other.chars().take(40).collect();
-                let message = format!("{shown:?} is no method; expected custom, cusparse or all");
+                let message =
+                    format!("{shown:?} is not a method; expected custom, cusparse or all");
                 ("method", FailureCode::InvalidValue, message)
             }
         };
         Err(SpmvProblem::new(path, code, message))
     }
 
-    /// Returns the same request for one method.
+    /// Returns the same request with only one method.
     ///
     /// # Errors
-    /// As [`Self::methods`].
+    /// The errors of [`Self::methods`].
     pub fn only(&self, method: Method) -> Result<Self, SpmvProblem> {
         self.methods()?;
         let kernel = self.kernel.clone().filter(|_| method == Method::Custom);
@@ -95,7 +97,7 @@ impl StoredSpmvRequest {
     /// Returns the multiplier of a request with one method.
     ///
     /// # Errors
-    /// As [`Self::methods`], or the request has both methods.
+    /// The errors of [`Self::methods`], or the request has both methods.
     pub fn multiplier(&self) -> Result<Multiplier<'_>, SpmvProblem> {
         match (self.methods()?, &self.kernel) {
             ([Method::Custom], Some(kernel)) => Ok(Multiplier::Custom(kernel)),
@@ -108,7 +110,7 @@ impl StoredSpmvRequest {
     }
 }
 
-/// Method of multiplication, by its name on the wire.
+/// A method of multiplication, with its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// A kernel in the request.
@@ -126,7 +128,7 @@ impl Method {
     }
 }
 
-/// Multiplier of a request.
+/// The multiplier of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Multiplier<'a> {
     /// A kernel in the request.
@@ -139,8 +141,9 @@ fn custom() -> String {
     "custom".to_owned()
 }
 
-/// Matrix in CSR form, and a vector. An array is a list of numbers, or their little-endian bytes, as `bin` of
-/// MessagePack or as base64 text. An element has 4 bytes (8 for `values` and `x` with `float64`).
+/// Matrix in CSR form, and a vector. An array is a list of numbers, or their little-endian bytes,
+/// as `bin` in MessagePack or as base64 text. An element has 4 bytes (8 for `values` and `x` with
+/// `float64`).
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixData {
@@ -152,10 +155,10 @@ pub struct MatrixData {
     pub nnz: u64,
     /// Value of each non-zero.
     pub values: Numbers,
-    /// Column of each non-zero, from 0.
+    /// Column of each non-zero, starting at 0.
     pub col_indices: Numbers,
-    /// Index of the first non-zero of each row, and the number of non-zeros at the end: one element more than there
-    /// are rows.
+    /// Index of the first non-zero of each row, followed by the number of non-zeros. It therefore
+    /// has one element more than there are rows.
     pub row_ptr: Numbers,
     /// Vector, one element for each column.
     pub x: Numbers,
@@ -165,23 +168,24 @@ pub struct MatrixData {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpmvOptions {
-    /// Type of `kernel`: `cubin` or `fatbin` (base64), `cuda`, `ptx` or `triton` (source text). Default: `cubin`. For
-    /// `cubin` and `fatbin` the content decides, and may also be PTX.
+    /// Type of `kernel`: `cubin` or `fatbin` (base64), `cuda`, `ptx` or `triton` (source text).
+    /// Default: `cubin`. For `cubin` and `fatbin`, the content determines the actual type, which
+    /// may also be PTX.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_type: Option<KernelType>,
     /// Name of the kernel. Default: `csr_spmv_kernel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_name: Option<String>,
-    /// Parameters of the kernel, in order, from `num_rows`, `num_cols`, `nnz`, `values`, `col_indices`, `row_ptr`,
-    /// `row_indices`, `x`, `y` and the arrays of other formats. Default: `num_rows`, `values`, `col_indices`,
-    /// `row_ptr`, `x`, `y`.
+    /// Parameters of the kernel, in order, from `num_rows`, `num_cols`, `nnz`, `values`,
+    /// `col_indices`, `row_ptr`, `row_indices`, `x`, `y` and the arrays of other formats. Default:
+    /// `num_rows`, `values`, `col_indices`, `row_ptr`, `x`, `y`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Compile-time constants of a Triton kernel, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, i64>,
-    /// Launch configuration, with expressions over the kernel's numbers. Default: blocks of 256 threads, with one
-    /// thread for each row.
+    /// Launch configuration, which may contain expressions over the kernel's numbers. Default:
+    /// blocks of 256 threads with one thread for each row, or one Triton program for each row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
     /// Options for the compiler.
@@ -199,11 +203,11 @@ pub struct SpmvOptions {
     /// Memory and race checks to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<Sanitize>,
-    /// Processes that run and judge the kernel.
+    /// The processes that run and judge the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// Whether the verdict is `correct` although a useless kernel would also pass with this matrix and vector;
-    /// default false.
+    /// Whether the verdict is `correct` although a kernel that does nothing useful would also pass
+    /// with this matrix and vector; default false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub allow_weak: bool,
     /// Time limit of the kernel from the start of its execution, seconds, 0.1–600; default 120.
