@@ -77,8 +77,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the length of a decimal number with a fraction, which consists of several words, or
-    /// 0. The exponent is optional.
+    /// Returns the length of a decimal number with a fraction, which consists of several words.
+    /// Returns 0 if there is none. The exponent is optional.
     fn decimal(&self) -> usize {
         let digits = |mut n: usize| {
             while self.peek(n).is_ascii_digit() {
