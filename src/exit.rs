@@ -1,8 +1,8 @@
-//! Exit codes of the program. [`Exit`] has those of all commands but the gate, [`GateExit`] those
-//! of the gate; `docs/cli.md` has the table.
+//! Exit codes of the program. [`Exit`] lists the codes of all commands except the gate,
+//! [`GateExit`] those of the gate; `docs/cli.md` contains the table.
 //!
 //! The codes are stable: scripts and continuous integration rely on them. A mistake of the caller,
-//! a fault of the environment and a bug have different codes.
+//! a problem of the environment and a bug in warpgauge have different codes.
 
 use std::process::ExitCode;
 
@@ -14,22 +14,22 @@ use warpgauge_report::{
 };
 use warpgauge_service::{ExecError, Problem, ServiceError};
 
-/// How the program ended.
+/// Outcome of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// The kernel ran, and its outputs are right or are not checked; or the command did its work.
+    /// The kernel ran, and its outputs are correct or are not checked; or the command succeeded.
     Success = 0,
-    /// A fault of the environment: no device, no compiler, no server, a file that cannot be
+    /// A problem of the environment: no device, no compiler, no server, a file that cannot be
     /// written.
     Environment = 1,
     /// A mistake of the caller: the command line, the configuration, or the contract.
     Usage = 2,
     /// The kernel does not compile.
     NotCompiled = 3,
-    /// The kernel gave a wrong result, or crashed, hung, or ran out of memory.
+    /// The kernel produced a wrong result, crashed, hung, or ran out of memory.
     KernelFailed = 4,
-    /// The service is full or shuts down: the same command may work later.
+    /// The service is full or shuts down. The same command may succeed later.
     Busy = 5,
     /// The kernel passes, but a useless one would pass too.
     Weak = 6,
@@ -42,12 +42,12 @@ pub enum Exit {
 impl Exit {
     /// Every code with its meaning, for `--help` and the documentation.
     pub const TABLE: [(Exit, &'static str); 9] = [
-        (Exit::Success, "success; the outputs are right, or the contract checks none"),
+        (Exit::Success, "success; the outputs are correct, or the contract checks none"),
         (Exit::Environment, "the environment: no device, no compiler, no server, unwritable file"),
         (Exit::Usage, "the command line, the configuration or the contract is not valid"),
         (Exit::NotCompiled, "the kernel does not compile"),
         (Exit::KernelFailed, "the kernel is wrong, crashed, hung or ran out of memory"),
-        (Exit::Busy, "the service is full or going down; try again"),
+        (Exit::Busy, "the service is full or shutting down; try again"),
         (Exit::Weak, "the kernel passes, but a useless one would pass too"),
         (Exit::Internal, "a bug in warpgauge"),
         (Exit::Interrupted, "interrupted"),
@@ -87,8 +87,8 @@ impl Exit {
         }
     }
 
-    /// Returns the code of the first candidate that has another than success. Which kernel is
-    /// faster does not count. A broken reference is a mistake in the contract.
+    /// Returns the code of the first candidate that did not succeed, otherwise success. The speed
+    /// of the kernels does not count. A broken reference is a mistake in the contract.
     pub fn of_comparison(response: &CompareResponse) -> Exit {
         if matches!(
             response.reference.kernel_verdict(),
@@ -98,8 +98,8 @@ impl Exit {
         }
         let of_candidate =
             |candidate: &CandidateReport| match Exit::of_report(&candidate.evaluation) {
-                // The candidate is right by itself. A comparison may be absent on the emulated
-                // device alone.
+                // The candidate is correct by itself. Only on the emulated device may a comparison
+                // be absent.
                 Exit::Success
                     if candidate.comparison.is_none()
                         && response
@@ -130,7 +130,7 @@ impl Exit {
     /// Returns the code for an error of the service in this process.
     pub fn of_service_error(error: &ServiceError) -> Exit {
         match error {
-            // What this machine lacks is no mistake of the contract.
+            // A missing part of this machine is not a mistake in the contract.
             ServiceError::Exec(ExecError::Invalid(problems)) if are_unmet(problems) => {
                 Exit::Environment
             }
@@ -165,7 +165,7 @@ impl Exit {
         }
     }
 
-    /// Returns the code for an error of a server's client.
+    /// Returns the code for an error of the client of a server.
     pub fn of_client_error(error: &ClientError) -> Exit {
         match error {
             ClientError::Url { .. }
@@ -197,30 +197,30 @@ impl Exit {
     }
 }
 
-/// Returns whether unmet requirements are the only reasons for a refusal.
+/// Returns whether unmet requirements are the only reasons for a rejection.
 pub(crate) fn are_unmet(problems: &[Problem]) -> bool {
     let is_unmet = |problem: &Problem| problem.code == FailureCode::UnmetRequirements;
     !problems.is_empty() && problems.iter().all(is_unmet)
 }
 
-/// Returns the same for the codes of a server.
+/// Returns the same as [`are_unmet`], for the codes that a server returned.
 fn lacks(codes: &[String]) -> bool {
     let unmet = FailureCode::UnmetRequirements.to_string();
     !codes.is_empty() && codes.iter().all(|code| *code == unmet)
 }
 
-/// How `warpgauge gate` ended: its codes are those of a test, and differ from those of other
+/// Outcome of `warpgauge gate`. Its codes are those of a test, and differ from those of other
 /// commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum GateExit {
     /// No case fails the suite.
     Pass = 0,
-    /// The gate could not do its work: usage, suite, baseline, device, server, a case missing.
+    /// The gate could not decide: usage, suite, baseline, device, server, or a missing case.
     ToolError = 1,
-    /// A case got slower.
+    /// A case became slower.
     Regression = 2,
-    /// The measurements of a case decide nothing.
+    /// The measurements of a case are inconclusive.
     Inconclusive = 3,
     /// A kernel is wrong.
     Invalid = 4,
@@ -233,10 +233,10 @@ pub enum GateExit {
 impl GateExit {
     /// Every code with its meaning, for `--help` and the documentation.
     pub const TABLE: [(GateExit, &'static str); 7] = [
-        (GateExit::Pass, "pass: no case stands against the change"),
+        (GateExit::Pass, "pass: no case fails"),
         (GateExit::ToolError, "tool error: usage, suite, baseline, device, server, missing case"),
-        (GateExit::Regression, "regression: a case got slower, or does more of what is counted"),
-        (GateExit::Inconclusive, "inconclusive: of a case nothing could be shown"),
+        (GateExit::Regression, "regression: a case became slower, or a count increased"),
+        (GateExit::Inconclusive, "inconclusive: the measurements of a case show no result"),
         (GateExit::Invalid, "invalid: a kernel is wrong, does not compile, or did not do the work"),
         (GateExit::Internal, "a bug in warpgauge"),
         (GateExit::Interrupted, "interrupted"),

@@ -1,5 +1,5 @@
-//! The program: its command line ([`cli`]) and its exit codes ([`exit`]). Everything else is in the
-//! crates below it (`crates/`; ARCHITECTURE.md has the order).
+//! The program: its command line ([`cli`]) and its exit codes ([`exit`]). The crates below
+//! `crates/` contain everything else; ARCHITECTURE.md describes their order.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Types into which clap reads the command line; [`Cli`] has all of it.
+//! Types into which clap parses the command line; [`Cli`] is the root.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(super) struct Cli {
     pub command: Command,
 }
 
-/// Flags that every command takes.
+/// Flags that every command accepts.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
@@ -59,14 +59,14 @@ pub(super) enum Command {
         warpgauge serve\n  \
         warpgauge serve --port 9000 --device 0,1\n  \
         WARPGAUGE_API_KEYS=secret warpgauge serve --host 0.0.0.0\n\n\
-        The first SIGINT or SIGTERM lets running evaluations finish, a second one ends at once.")]
+        After the first SIGINT or SIGTERM, running evaluations finish; a second signal ends the server at once.")]
     Serve(ServeArgs),
     /// Serve an agent through the Model Context Protocol, over standard input and output
     #[command(after_help = "Examples:\n  \
         warpgauge mcp\n  \
         warpgauge mcp --server http://gpu-host:8000\n\n\
-        An agent starts this command itself: put it into the agent's list of MCP servers. A server \
-        that runs `warpgauge serve` has the same at /mcp.")]
+        An agent starts this command: add it to the agent's list of MCP servers. A server \
+        that runs `warpgauge serve` offers the same protocol at /mcp.")]
     Mcp(McpArgs),
     /// Evaluate a kernel: compile, run, check, time
     #[command(after_help = "Examples:\n  \
@@ -77,7 +77,7 @@ pub(super) enum Command {
         warpgauge eval contract.yaml --html report.html\n  \
         warpgauge eval add.cu --set n=4096 --expect 'a + b'\n  \
         warpgauge eval add.cu --watch\n\n\
-        In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
+        In a contract file, `source_file: kernel.cu` beside `kernel_type` means the \
         content of that file, relative to the contract.")]
     Eval(EvalArgs),
     /// Compare kernels with a reference: correctness, and faster, slower or the same
@@ -87,8 +87,8 @@ pub(super) enum Command {
         warpgauge compare contract.yaml a.cu b.cu other_launch.yaml --preset ci\n  \
         warpgauge compare contract.yaml new.cu --kernel-name new --server http://gpu-host:8000\n  \
         warpgauge compare comparison.yaml --json | jq .comparison.verdict\n\n\
-        The contract's kernel is the reference; what it leaves in its outputs is what is expected \
-        of the others. A file with `ref_kernel` in it is a whole comparison.")]
+        The contract's kernel is the reference; its outputs are the expected outputs \
+        of the other kernels. A file that contains `ref_kernel` is a whole comparison.")]
     Compare(CompareArgs),
     /// Evaluate a kernel and explain its time: device metrics, roofline and advice
     #[command(after_help = "Examples:\n  \
@@ -96,8 +96,8 @@ pub(super) enum Command {
         warpgauge profile contract.yaml --metrics speed_of_light,stall\n  \
         warpgauge profile contract.yaml --tools ncu --svg roofline.svg\n  \
         warpgauge profile contract.yaml --server http://gpu-host:8000 --json\n\n\
-        The kernel is checked and timed as by `eval`; metrics come from launches of their own, \
-        afterwards. Without a GPU the emulator counts.")]
+        The kernel is checked and timed as with `eval`; metrics come from separate launches, \
+        afterwards. Without a GPU, the emulator counts.")]
     Profile(ProfileArgs),
     /// Evaluate a kernel at every combination of its contract's axes
     #[command(after_help = "Examples:\n  \
@@ -106,15 +106,15 @@ pub(super) enum Command {
         warpgauge sweep kernel.cu --set n=1024,4096,16384\n  \
         warpgauge sweep sweep.yaml --server http://gpu-host:8000 --json | jq .best\n\n\
         A sweep is a contract with `axes`, e.g. `axes: {n: [2^10..2^24 by x4], block: [64, 128]}`, \
-        whose texts refer to them as `$n` and `${block}`. The exit code is that of the worst point.")]
+        whose strings refer to the axes as `$n` and `${block}`. The exit code is that of the worst point.")]
     Sweep(SweepArgs),
     /// Multiply sparse matrices by a vector with a kernel, and print a table of verdicts and times
     #[command(after_help = "Examples:\n  \
         warpgauge spmv poisson2d:nx=512 rmat:scale=16 --kernel spmv.cu\n  \
         warpgauge spmv matrices/ --kernel ell.cu --kernel-name ell_spmv --format ell --svg times.svg\n  \
         warpgauge spmv cant.mtx --kernel spmv.cubin --server http://gpu-host:8000 --json\n\n\
-        Each matrix is an evaluation: the product is compared with the CPU's, with a bound for the \
-        rounding of each row. The exit code is that of the first product that is not right.")]
+        Each matrix is an evaluation: the product is compared with the CPU's, within a bound on the \
+        rounding error of each row. The exit code is that of the first product that is not correct.")]
     Spmv(SpmvArgs),
     /// Gate a change: detect kernels of a suite that became slower
     #[command(
@@ -132,17 +132,17 @@ pub(super) enum Command {
         warpgauge baselines list --server http://gpu-host:8000\n  \
         warpgauge baselines store main suite.yaml --server http://gpu-host:8000\n  \
         warpgauge baselines promote main --job JOB --server http://gpu-host:8000\n\n\
-        Without --server those of this machine, in its data directory. `gate run --baseline \
-        stored:NAME` compares with one."
+        Without --server, the baselines of this machine, in its data directory. `gate run --baseline \
+        stored:NAME` compares with a stored baseline."
     )]
     Baselines(BaselinesCommand),
-    /// Show the results of a case over time, with the changes of its level
+    /// Show the results of a case over time, and the points at which its level changed
     #[command(after_help = "Examples:\n  \
         warpgauge history\n  \
         warpgauge history scale --svg trend.svg\n  \
         warpgauge history scale --server http://gpu-host:8000 --json | jq .series[].changes")]
     History(HistoryArgs),
-    /// List, show, cancel and await jobs at a server
+    /// List, show, cancel and await jobs on a server
     #[command(
         subcommand,
         after_help = "Examples:\n  \
@@ -157,8 +157,8 @@ pub(super) enum Command {
         warpgauge watch gpu-executor/ --server http://gpu-host:8000 --jobs 8\n  \
         warpgauge watch gpu-executor/ --once\n  \
         warpgauge watch --git git@host:team/mailbox.git --branch main\n\n\
-        DIR/kernels/NAME.cu becomes DIR/results/NAME.json. The contract stands beside the kernel \
-        (NAME.yaml), in its first comment, or is inferred.")]
+        DIR/kernels/NAME.cu becomes DIR/results/NAME.json. The contract is a file beside the kernel \
+        (NAME.yaml), is in its first comment, or is inferred.")]
     Watch(WatchArgs),
     /// Send a kernel through a watched git repository, and wait for the result
     #[command(after_help = "Examples:\n  \
@@ -185,7 +185,7 @@ pub(super) enum Command {
     #[command(after_help = "Examples:\n  \
         warpgauge doctor\n  \
         warpgauge doctor --json | jq .next\n\n\
-        The exit code is 0 where evaluations run, and 1 where they do not.")]
+        The exit code is 0 if evaluations run, and 1 if they do not.")]
     Doctor(DoctorArgs),
     /// List the capabilities of each device and of NVIDIA's tools, with a reason for each missing one
     #[command(after_help = "Examples:\n  \
@@ -202,16 +202,16 @@ pub(super) enum Command {
         warpgauge toolchain install --with triton --with torch"
     )]
     Toolchain(ToolchainCommand),
-    /// Read what Nsight Compute, Nsight Systems or compute-sanitizer wrote elsewhere
+    /// Read files that Nsight Compute, Nsight Systems or compute-sanitizer wrote
     #[command(after_help = "Examples:\n  \
         warpgauge import report.ncu-rep\n  \
         warpgauge import raw.csv --metrics speed_of_light,dram_bytes\n  \
         warpgauge import trace.csv --json | jq .timelines\n\n\
-        Read are: CSV pages of `ncu --import FILE --csv --page raw` (or details) in any units and \
-        locale, CSV of `nsys stats`, logs of compute-sanitizer (`--log-file`), and .ncu-rep where \
-        ncu is installed. Which it is follows from the content.")]
+        Supported files: CSV pages of `ncu --import FILE --csv --page raw` (or details) in any units and \
+        locale, CSV of `nsys stats`, logs of compute-sanitizer (`--log-file`), and .ncu-rep if \
+        ncu is installed. The program detects the type from the content.")]
     Import(ImportArgs),
-    /// Explain a code of a report or an error, with a remedy
+    /// Explain a code in a report or an error, with a remedy
     #[command(after_help = "Examples:\n  \
         warpgauge explain zeros_pass\n  \
         warpgauge explain")]
@@ -229,7 +229,7 @@ pub(super) enum Command {
     #[command(after_help = "Examples:\n  \
         warpgauge schema contract > contract.schema.json\n  \
         warpgauge schema sweep\n\n\
-        Editors with yaml-language-server read it where a contract begins with \
+        Editors with yaml-language-server use the schema if a contract begins with \
         `# yaml-language-server: $schema=contract.schema.json`.")]
     Schema(SchemaArgs),
     /// Print the OpenAPI specification
@@ -256,11 +256,12 @@ pub(super) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct EvalArgs {
-    /// Contract (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel (.cu, .ptx, .cubin,
-    /// .fatbin or .py). The contract of a kernel is beside it (NAME.yaml), in its first comment, or inferred
+    /// Contract (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel
+    /// (.cu, .ptx, .cubin, .fatbin or .py). The contract of a kernel is the file beside it
+    /// (NAME.yaml), in its first comment, or inferred
     #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
-    /// Accept kernels although a useless kernel would pass too (`allow_weak`)
+    /// Accept the kernel even if a useless kernel would pass too (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
     /// Print the response as JSON, unchanged
@@ -278,7 +279,7 @@ pub(super) struct EvalArgs {
     /// Load of the device between timed launches, in place of the contract's `measure.regime`
     #[arg(long, value_name = "REGIME", value_parser = ["isolated", "sustained"])]
     pub regime: Option<String>,
-    /// Directory for the outputs, as .npy unless the contract gives another format
+    /// Directory for the outputs, which are .npy files unless the contract sets another format
     #[arg(long, value_name = "DIR")]
     pub return_outputs: Option<PathBuf>,
     /// Evaluate again whenever the kernel or the contract is saved, until Ctrl-C
@@ -296,10 +297,11 @@ pub(super) struct CompareArgs {
     /// Candidates: kernels (.cu, .py, .ptx, .cubin, .fatbin), or contracts with kernels
     #[arg(value_name = "CUSTOM")]
     pub custom: Vec<PathBuf>,
-    /// Name of the kernel in those files that are code; default: the reference's name, or the only kernel
+    /// Name of the kernel in candidates that are source files; default: the reference's name, or
+    /// the only kernel
     #[arg(long, value_name = "NAME")]
     pub kernel_name: Option<String>,
-    /// Preset of precision and time
+    /// Preset, which determines precision and time
     #[arg(long, value_name = "PRESET", value_parser = ["quick", "ci", "deep"])]
     pub preset: Option<String>,
     /// Absolute tolerance, in place of the file's; default: derived from the reference's rounding errors
@@ -313,7 +315,7 @@ pub(super) struct CompareArgs {
     pub trials: Option<u32>,
     #[command(flatten)]
     pub assume: Assume,
-    /// Accept kernels although a useless kernel would pass too (`allow_weak`)
+    /// Accept kernels even if a useless kernel would pass too (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
     /// Show the differences between the code of each kernel and the reference's: SASS, or PTX
@@ -332,14 +334,15 @@ pub(super) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ProfileArgs {
-    /// Contract (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel (.cu, .ptx, .cubin,
-    /// .fatbin or .py). The contract of a kernel is beside it (NAME.yaml), in its first comment, or inferred
+    /// Contract (.yaml, .json or .msgpack; `-` for YAML or JSON from standard input), or a kernel
+    /// (.cu, .ptx, .cubin, .fatbin or .py). The contract of a kernel is the file beside it
+    /// (NAME.yaml), in its first comment, or inferred
     #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
     /// Metrics: ids, groups or sets, separated by commas, in place of the contract's
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub metrics: Vec<String>,
-    /// Tools, the best first, separated by commas, or auto, in place of the contract's
+    /// Tools, in order of preference, separated by commas, or auto, in place of the contract's
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub tools: Vec<String>,
     /// Draw the roofline into this file
@@ -415,10 +418,10 @@ pub(super) struct ToolchainShow {
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct ToolchainInstall {
-    /// Print the installed compilers afterwards as JSON, like `show --json`
+    /// After the installation, print the compilers as JSON, like `show --json`
     #[arg(long)]
     pub json: bool,
-    /// Major version of CUDA; default: both, or with --with none if a version is installed
+    /// Major version of CUDA; default: both, or none with --with if a version is installed
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
     /// Further tools to install
@@ -428,12 +431,13 @@ pub(super) struct ToolchainInstall {
 
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// The file; `-`: standard input
+    /// File to read; `-` for standard input
     pub file: PathBuf,
-    /// An earlier report: what changed since, sorted by what explains the time
+    /// Earlier report to compare with: print the changes since, ordered by how much of the time
+    /// they explain
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
-    /// Metrics, groups or sets, by the ids of the catalogue; default: all
+    /// Metrics, groups or sets, by their ids in the catalogue; default: all
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub metrics: Vec<String>,
     /// Print JSON
@@ -455,7 +459,7 @@ pub(super) struct CompletionsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ManualArgs {
-    /// Directory for the pages, which is created if it does not exist
+    /// Directory for the pages; it is created if it does not exist
     pub directory: PathBuf,
 }
 
@@ -531,7 +535,7 @@ pub(super) mod testing {
         Cli::parse_from(std::iter::once("warpgauge").chain(arguments)).command
     }
 
-    /// Returns the contract after `apply` put flags into its fields.
+    /// Returns the contract after `apply` has put flags into its fields.
     pub(in super::super) fn with_flags(
         contract: Value,
         apply: impl FnOnce(&mut Map<String, Value>),

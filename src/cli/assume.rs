@@ -17,25 +17,26 @@ pub(super) struct KernelFlags {
     /// Name of the kernel, if the file has several
     #[arg(long, visible_alias = "kernel", value_name = "NAME")]
     pub kernel_name: Option<String>,
-    /// Expectation of an output in PyTorch or NumPy, from the inputs and numbers: `a + b`, `C=A @ B` (may be
-    /// repeated)
+    /// Expected value of an output as a PyTorch or NumPy expression of the inputs and numbers: `a +
+    /// b`, `C=A @ B` (may be repeated)
     #[arg(long, value_name = "[OUTPUT=]EXPRESSION")]
     pub expect: Vec<String>,
 }
 
 impl KernelFlags {
-    /// Returns what an inference should not guess, where each number has one value.
+    /// Returns the values that the inference of a contract must use. Each number must have one
+    /// value.
     pub(super) fn wishes(&self) -> Wishes {
         self.assume.single_wishes(self.kernel_name.as_deref())
     }
 
-    /// Puts all flags into a contract.
+    /// Applies all flags to a contract.
     pub(super) fn apply(&self, fields: &mut Map<String, Value>) -> Result<(), CliError> {
         self.assume.apply(fields, "kernel")?;
         self.apply_others(fields)
     }
 
-    /// Puts the flags into a contract, except those that fix numbers and the launch.
+    /// Applies the flags to a contract, except those that set numbers and the launch.
     pub(super) fn apply_others(&self, fields: &mut Map<String, Value>) -> Result<(), CliError> {
         if let Some(name) = &self.kernel_name
             && let Some(Value::Object(kernel)) = fields.get_mut("kernel")
@@ -52,10 +53,10 @@ impl KernelFlags {
     }
 }
 
-/// Flags that fix numbers and the launch of a contract.
+/// Flags that set numbers and the launch of a contract.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Assume {
-    /// Value of a number among the kernel's arguments (may be repeated)
+    /// Value of a numeric argument of the kernel (may be repeated)
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<Setting>,
     /// Number of blocks in the grid, as numbers or expressions: 64, or `ceil_div(n, 16),4`
@@ -70,7 +71,7 @@ pub(super) struct Assume {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     pub name: String,
-    /// At least one.
+    /// At least one value.
     pub values: Vec<Value>,
 }
 
@@ -103,12 +104,12 @@ fn setting(text: &str) -> Result<Setting, String> {
             && text.starts_with(|first: char| !first.is_ascii_digit())
     };
     if !is_name(name) {
-        return Err(format!("`{name}` is no name of an argument"));
+        return Err(format!("`{name}` is not a valid name of an argument"));
     }
     let values =
         values.split(',').map(|value| number(value.trim())).collect::<Result<Vec<_>, _>>()?;
     if values.len() > MAX_VALUES {
-        return Err(format!("{} values; at most {MAX_VALUES} are taken", values.len()));
+        return Err(format!("{} values; at most {MAX_VALUES} are allowed", values.len()));
     }
     Ok(Setting { name: name.to_owned(), values })
 }
@@ -119,7 +120,7 @@ fn number(text: &str) -> Result<Value, String> {
     let float = || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::from);
     let flag = || text.parse::<bool>().ok().map(Value::from);
     integer.or_else(float).or_else(flag).ok_or_else(|| {
-        format!("`{text}` is no number; write an integer, a decimal number, true or false")
+        format!("`{text}` is not a number; write an integer, a decimal number, true or false")
     })
 }
 
@@ -131,7 +132,7 @@ fn block(text: &str) -> Result<Extents, String> {
     extents(text, false)
 }
 
-/// Reads one to three extents, separated by the commas outside of parentheses.
+/// Reads one to three extents, separated by commas outside of parentheses.
 fn extents(text: &str, takes_expressions: bool) -> Result<Extents, String> {
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, one) in text.char_indices() {
@@ -155,15 +156,15 @@ fn extents(text: &str, takes_expressions: bool) -> Result<Extents, String> {
             Ok(0) => Err("an extent is at least 1".to_owned()),
             Ok(extent) => Ok(json!(extent)),
             Err(_) if takes_expressions && !part.is_empty() => Ok(json!(part)),
-            Err(_) => Err(format!("`{part}` is no number of threads")),
+            Err(_) => Err(format!("`{part}` is not a number of threads")),
         }
     });
     extents.collect::<Result<_, _>>().map(Extents)
 }
 
 impl Assume {
-    /// Returns what an inference should not guess. `pick` chooses a value for each number that has
-    /// several.
+    /// Returns the values that the inference of a contract must use. `pick` chooses a value for
+    /// each number that has several.
     pub(super) fn wishes(&self, kernel: Option<&str>, pick: impl Fn(&Setting) -> Value) -> Wishes {
         let values = self.set.iter().filter_map(|setting| {
             let value = pick(setting);
@@ -177,12 +178,13 @@ impl Assume {
         }
     }
 
-    /// Returns what an inference should not guess, where each number has one value.
+    /// Returns the values that the inference of a contract must use. Each number must have one
+    /// value.
     pub(super) fn single_wishes(&self, kernel: Option<&str>) -> Wishes {
         self.wishes(kernel, |setting| setting.values[0].clone())
     }
 
-    /// Puts the values and the launch into the kernel at `field` of a contract. Several values for
+    /// Applies the values and the launch to the kernel at `field` of a contract. Several values for
     /// a number are an error.
     pub(super) fn apply(
         &self,
@@ -191,14 +193,15 @@ impl Assume {
     ) -> Result<(), CliError> {
         if let Some(several) = self.set.iter().find(|setting| setting.values.len() > 1) {
             return Err(CliError::Usage(format!(
-                "--set {}: one value is taken here; `warpgauge sweep` takes several",
+                "--set {}: only one value is allowed here; `warpgauge sweep` accepts several",
                 several.name
             )));
         }
         self.put(fields, field, |setting| setting.values[0].clone())
     }
 
-    /// Puts the launch, and the value that `pick` gives for each number, into the kernel at `field`.
+    /// Applies the launch, and the value that `pick` returns for each number, to the kernel at
+    /// `field`.
     pub(super) fn put(
         &self,
         fields: &mut Map<String, Value>,
@@ -210,13 +213,15 @@ impl Assume {
         }
         let kernel = fields.get_mut(field).and_then(Value::as_object_mut);
         let Some(kernel) = kernel else {
-            return Err(CliError::Usage(format!("the contract has no `{field}` to set this for")));
+            return Err(CliError::Usage(format!(
+                "the contract has no `{field}` to which the flags apply"
+            )));
         };
         let has_launches =
             kernel.get("launches").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
         let Some(io) = kernel.get_mut("io").and_then(Value::as_object_mut) else {
             return Err(CliError::Usage(
-                "--set, --grid and --block are for kernels whose arguments a contract lists; this one lists none"
+                "--set, --grid and --block need a contract that lists the kernel's arguments; this contract lists none"
                     .to_owned(),
             ));
         };
@@ -243,7 +248,7 @@ impl Assume {
     }
 }
 
-/// Puts a value into the argument of this name, which must be a number.
+/// Sets the argument of this name, which must be a number.
 fn put_number(args: &mut [Value], setting: &Setting, value: Value) -> Result<(), CliError> {
     let name = &setting.name;
     let is_number =
@@ -253,12 +258,12 @@ fn put_number(args: &mut [Value], setting: &Setting, value: Value) -> Result<(),
         let known = known.collect::<Vec<_>>().join(", ");
         let known = if known.is_empty() { "none".to_owned() } else { known };
         return Err(CliError::Usage(format!(
-            "--set {name}: no argument has this name; the numbers among the arguments: {known}"
+            "--set {name}: no argument has this name; numeric arguments: {known}"
         )));
     };
     if !is_number(arg) {
         return Err(CliError::Usage(format!(
-            "--set {name}: the argument is no number, but of type `{}`",
+            "--set {name}: the argument is not a number: its type is `{}`",
             arg["type"].as_str().unwrap_or_default()
         )));
     }
@@ -305,11 +310,10 @@ mod tests {
             assume(&[set], None, None).apply(&mut contract(), "kernel").unwrap_err().to_string()
         };
         assert!(
-            refused("m=1")
-                .contains("--set m: no argument has this name; the numbers among the arguments: n")
+            refused("m=1").contains("--set m: no argument has this name; numeric arguments: n")
         );
         assert!(refused("x=1").contains("no number, but of type `tensor`"));
-        assert!(refused("n=1,2").contains("`warpgauge sweep` takes several"));
+        assert!(refused("n=1,2").contains("`warpgauge sweep` accepts several"));
         let program =
             &mut [("kernel".to_owned(), json!({"kernel_type": "program"}))].into_iter().collect();
         let text = assume(&["n=1"], None, None).apply(program, "kernel").unwrap_err().to_string();

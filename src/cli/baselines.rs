@@ -1,4 +1,4 @@
-//! `warpgauge baselines`: lists, stores and removes baselines at a server or on this machine.
+//! `warpgauge baselines`: lists, stores and removes baselines on a server or on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -22,15 +22,15 @@ pub(super) enum BaselinesCommand {
     List(ListArgs),
     /// Show the conditions and the cases of a baseline; with --json also its code
     Show(NameArgs),
-    /// Store the working tree's kernels of a suite as a baseline; each case runs once before
+    /// Store the working tree's kernels of a suite as a baseline; each case runs once first
     #[command(after_help = "Examples:\n  \
         warpgauge baselines store main suite.yaml --server http://gpu-host:8000\n\n\
-        One of that name for the same device, driver and method is replaced.")]
+        A baseline of that name for the same device, driver and method is replaced.")]
     Store(StoreArgs),
     /// Make the candidate of a passed gate run the baseline of this name
     #[command(after_help = "Examples:\n  \
         warpgauge baselines promote main --job JOB --server http://gpu-host:8000\n\n\
-        The job is named in the report of `warpgauge gate run`, whose flag --promote does the same.")]
+        The report of `warpgauge gate run` contains the job's id. The flag --promote of `gate run` does the same.")]
     Promote(PromoteArgs),
     /// Remove the baselines of a name; reports of runs against them remain
     Delete(NameArgs),
@@ -151,7 +151,7 @@ fn delete(args: &NameArgs, config: &Config, terminal: Terminal) -> Result<(), Cl
     }
 }
 
-/// Prints the baseline that is stored now.
+/// Prints the stored baseline.
 fn kept(
     how: &str,
     summary: &BaselineSummary,
@@ -164,7 +164,7 @@ fn kept(
     terminal.print(&plain(&format!("{how} {}", page(summary))))
 }
 
-/// Returns the device, driver, CUDA version and method that a baseline is valid for, in a line.
+/// Returns the device, driver, CUDA version and method for which a baseline is valid, on one line.
 fn pinned(summary: &BaselineSummary) -> String {
     let pin = &summary.pin;
     let driver = pin.driver.as_ref().map(|driver| format!(", driver {driver}"));

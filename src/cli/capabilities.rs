@@ -1,4 +1,4 @@
-//! `warpgauge capabilities`: what each device and tool can do here.
+//! `warpgauge capabilities`: lists the capabilities of each device and tool.
 
 use super::args::CapabilitiesArgs;
 use super::terminal::{Terminal, plain};
@@ -35,7 +35,7 @@ fn listing(capabilities: &Capabilities) -> String {
     }
     if !capabilities.counter_users.is_empty() {
         let users = plain(&capabilities.counter_users.join(", "));
-        text += &format!("  these may hold the counters: {users}\n");
+        text += &format!("  programs that may use the counters: {users}\n");
     }
     for warning in &capabilities.warnings {
         text += &format!("warning: {}\n", plain(&warning.message));
@@ -107,7 +107,7 @@ mod tests {
             "  ncu                yes 2025.3.1.0     /opt/nvidia/nsight-compute/2025.3.1/ncu\n",
             "  nsys               no ",
             "    not found\n    -> install Nsight Systems",
-            "these may hold the counters: nv-hostengine (812)",
+            "programs that may use the counters: nv-hostengine (812)",
             "device 0: NVIDIA H200, compute 9.0\n  evaluate           yes worker is ready\n",
             "  counters           no  the driver opens them to administrators only",
             "  metrics: gpm       yes NVML's monitoring",

@@ -1,4 +1,4 @@
-//! Hidden subcommands, with which the service starts this program as its children.
+//! Hidden subcommands, with which the service starts this program as a child process.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ const WORKER: &str = "__worker";
 /// First argument of a compile child.
 const COMPILE: &str = "__compile";
 
-/// Runs a child if the first argument asks for one. Children skip the command-line parser, because
+/// Runs a child if the first argument names one. Children skip the command-line parser, because
 /// every evaluation waits for their start.
 pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     let child = args.get(1)?.to_str()?;
@@ -29,7 +29,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
         _ => return None,
     };
     if child == COMPILE {
-        // Compilers of one owner must not slow another owner's kernels on the CPU.
+        // Compilers of one caller must not slow another caller's kernels on the CPU.
         enforcement::yield_to_others();
     }
     // The order matters: without capabilities the child of a root server cannot lower its score.
@@ -58,8 +58,8 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-/// Returns whether a child runs or reads submitted code on the CPU, so that paths are hidden from
-/// it.
+/// Returns whether a child runs or reads submitted code on the CPU. Paths are hidden from such a
+/// child.
 fn may_hide(child: &str) -> bool {
     let hidden = [
         COMPILE,

@@ -57,8 +57,8 @@ fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
     let mut kernel = match kernel_type_of(&args.file) {
         Some(KernelType::Triton) => {
             return Err(CliError::Usage(format!(
-                "{0}: a Triton kernel is compiled for the types of its arguments and for values of \
-                 its compile-time constants, which its source does not say; name a contract file \
+                "{0}: a Triton kernel is compiled for the types of its arguments and the values of \
+                 its compile-time constants, which its source does not contain; name a contract file \
                  with `kernel_type: triton`, `source_file: {0}` and `io.args`",
                 args.file.display()
             )));
@@ -66,7 +66,7 @@ fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
         Some(kind) => kernel_file(&args.file, kind)?,
         None => {
             let mut contract = ContractFile::read(&args.file, limit)?;
-            // Only the kernel matters here: the rest of the contract may be unfinished.
+            // Only the kernel matters here; the rest of the contract may be incomplete.
             contract.fields.retain(|name, _| name == "kernel");
             contract.typed::<OnlyKernel>()?.kernel
         }
@@ -92,7 +92,7 @@ pub(super) fn kernel_type_of(path: &Path) -> Option<KernelType> {
     KernelType::of_extension(path.extension()?.to_str()?)
 }
 
-/// Returns a kernel that has code and no contract.
+/// Returns a kernel that consists of code only, without a contract.
 pub(super) fn kernel_file(
     path: &Path,
     kernel_type: KernelType,
@@ -118,16 +118,16 @@ pub(super) fn kernel_file(
     Ok(kernel)
 }
 
-/// Checks that the image's format is the format that the file's extension names.
+/// Checks that the image has the format that the file's extension names.
 fn fits_name(format: Option<&str>, path: &Path) -> Result<(), CliError> {
     match (path.extension().and_then(|ending| ending.to_str()), format) {
         (Some("cubin"), Some("ptx")) => Err(CliError::Usage(format!(
-            "{}: the compiled image is PTX, which the emulated device runs, and no cubin: name the file .ptx, or compile \
+            "{}: the compiled image is PTX, which the emulated device runs, not a cubin: name the file .ptx, or compile \
              for a GPU",
             path.display()
         ))),
         (Some("ptx"), Some("cubin")) => Err(CliError::Usage(format!(
-            "{}: the compiled image is a cubin and no PTX: name the file .cubin",
+            "{}: the compiled image is a cubin, not PTX: name the file .cubin",
             path.display()
         ))),
         _ => Ok(()),
@@ -146,7 +146,7 @@ fn write_image(response: &CompileResponse, path: &Path) -> Result<(), CliError> 
                 .map_err(|source| CliError::Write { path: path.to_owned(), source })
         }
         Some(Err(error)) => Err(CliError::Internal(format!("the image is not base64: {error}"))),
-        None => Err(CliError::Internal("the answer carries no image".to_owned())),
+        None => Err(CliError::Internal("the answer contains no image".to_owned())),
     }
 }
 

@@ -13,7 +13,7 @@ use warpgauge_service::{ExecError, Problem, ServiceError};
 use warpgauge_watch::FolderError;
 use warpgauge_watch::mailbox::{GitError, MailboxError};
 
-/// Why a command failed. `Display` says what and where, `source` why.
+/// Error of a command. `Display` gives the problem and its place, `source` the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The configuration is not valid.
@@ -22,10 +22,10 @@ pub enum CliError {
     /// The contract file cannot be read or is not a contract.
     #[error(transparent)]
     ContractFile(#[from] ContractFileError),
-    /// The local service did not give a report.
+    /// The local service returned no report.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// The remote service did not give a report.
+    /// The remote service returned no report.
     #[error(transparent)]
     Remote(ClientError),
     /// A folder cannot be watched.
@@ -37,7 +37,7 @@ pub enum CliError {
     /// Returned outputs cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The gate could not do its work.
+    /// The gate could not decide.
     #[error(transparent)]
     Gate(Box<GateError>),
     /// A file cannot be written.
@@ -48,7 +48,7 @@ pub enum CliError {
         /// Why not.
         source: std::io::Error,
     },
-    /// The operating system refuses something.
+    /// A system call failed.
     #[error("could not {operation}")]
     System {
         /// What was tried.
@@ -114,7 +114,7 @@ impl CliError {
             | CliError::Agent(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
             CliError::Remote(error) => Exit::of_client_error(error),
-            // The configuration asks for it: the machine lacks nothing.
+            // The configuration asks for it, so it is not a problem of the machine.
             CliError::Server(error)
                 if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>
             {
@@ -126,7 +126,7 @@ impl CliError {
             | CliError::Unavailable(_)
             | CliError::Folder(FolderError::Io { .. })
             | CliError::Server(_) => Exit::Environment,
-            // The gate has its own codes; none of its errors is a verdict.
+            // The gate has separate codes; none of its errors is a verdict.
             CliError::Gate(error) if matches!(**error, GateError::Render(_)) => Exit::Internal,
             CliError::Gate(_) => Exit::Usage,
             CliError::Mailbox(MailboxError::Interrupted) => Exit::Interrupted,
@@ -146,7 +146,7 @@ impl CliError {
         }
     }
 
-    /// Returns the error and its causes, one per line, for standard error.
+    /// Returns the error and its causes, each on its own line, for standard error.
     pub(super) fn render(&self) -> String {
         use std::error::Error;
         let mut text = match self {
@@ -162,7 +162,7 @@ impl CliError {
             }
             other => other.to_string(),
         };
-        // An error that only wraps its cause has the same text, which is printed once.
+        // An error that only wraps its cause has the same text. It is printed once.
         let mut cause = self.source();
         while let Some(error) = cause {
             let line = error.to_string();

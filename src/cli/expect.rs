@@ -1,4 +1,4 @@
-//! Expected outputs as expressions of the command line: `--expect "a + b"`.
+//! Expected outputs as expressions on the command line: `--expect "a + b"`.
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,8 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// Puts `expected` into a contract: for each expression a PyTorch function of the kernel's inputs
-/// and numbers.
+/// Puts `expected` into a contract. Each expression becomes a PyTorch function of the kernel's
+/// inputs and numbers.
 pub(super) fn put(expressions: &[String], fields: &mut Map<String, Value>) -> Result<(), CliError> {
     if expressions.is_empty() {
         return Ok(());
@@ -33,8 +33,7 @@ pub(super) fn put(expressions: &[String], fields: &mut Map<String, Value>) -> Re
                     .get("kernel")
                     .is_some_and(|kernel| kernel["kernel_type"] == "program") =>
                 {
-                    let text =
-                        "a whole program has no outputs; name a kernel of it with --kernel-name";
+                    let text = "a whole program has no outputs; name one of its kernels with --kernel-name";
                     return Err(usage(text));
                 }
                 [] => return Err(usage("the contract lists no output")),
@@ -58,7 +57,7 @@ pub(super) fn put(expressions: &[String], fields: &mut Map<String, Value>) -> Re
             "metadata": {"function_name": "expected"},
         });
         if expected.insert(name.to_owned(), json!({"kernel": kernel})).is_some() {
-            return Err(usage(&format!("two expressions are for `{name}`")));
+            return Err(usage(&format!("`{name}` has two expressions")));
         }
     }
     match fields.entry("expected").or_insert(Value::Null) {
@@ -76,7 +75,7 @@ fn has_role(arg: &Value, roles: &[&str]) -> bool {
     arg["type"] == "tensor" && arg["role"].as_str().is_some_and(|role| roles.contains(&role))
 }
 
-/// Splits `NAME=EXPRESSION`. `==` is a part of an expression.
+/// Splits `NAME=EXPRESSION`. `==` is part of an expression.
 fn split(text: &str) -> (Option<&str>, &str) {
     let is_name = |text: &str| {
         text.starts_with(|first: char| first.is_alphabetic() || first == '_')
@@ -93,7 +92,7 @@ fn split(text: &str) -> (Option<&str>, &str) {
 /// Returns the source of the function that computes an output.
 fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, CliError> {
     if expression.is_empty() || expression.contains(['\n', '\r', '#']) {
-        return Err(usage("write one expression of Python in one line, without a comment"));
+        return Err(usage("write one Python expression on one line, without a comment"));
     }
     let is_passed = |arg: &&Value| match arg["type"].as_str() {
         Some("tensor") => !has_role(arg, &["output", "scratch"]),
@@ -104,7 +103,7 @@ fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, Cl
     let names = passed.iter().filter_map(|arg| arg["name"].as_str()).collect::<Vec<_>>();
     if let Some(keyword) = names.iter().find(|name| KEYWORDS.contains(*name)) {
         return Err(usage(&format!(
-            "the argument `{keyword}` has the name of a word of Python; give a reference in a contract"
+            "the argument `{keyword}` has the name of a Python keyword; set a reference in a contract"
         )));
     }
     let mut text = format!("import torch\n\ndef expected({}):\n", names.join(", "));
@@ -123,7 +122,7 @@ fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, Cl
     text.push_str("    result = torch.as_tensor(result)\n");
     let extents = output["shape"].as_array().map_or(&[][..], Vec::as_slice);
     let shape = extents.iter().map(Value::as_u64).collect::<Option<Vec<_>>>();
-    // The shape is that of the output's memory: a product of matrices may be stored as one row.
+    // The output's shape is that of its memory: a product of matrices may be stored as one row.
     if let Some(shape) = shape {
         let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         text.push_str(&format!("    result = result.reshape([{extents}])\n"));
@@ -174,9 +173,9 @@ mod tests {
         for (outputs, expressions, part) in [
             (&["c", "d"][..], &["a"][..], "the outputs c, d"),
             (&[], &["a"], "lists no output"),
-            (&["c"], &[""], "one expression"),
-            (&["c"], &["a\nimport os"], "one expression"),
-            (&["c"], &["a", "c=a"], "two expressions are for `c`"),
+            (&["c"], &[""], "one Python expression"),
+            (&["c"], &["a\nimport os"], "one Python expression"),
+            (&["c"], &["a", "c=a"], "`c` has two expressions"),
             (&["c"], &["d=a"], "no output is called `d`; the outputs: c"),
         ] {
             let error = put_into(outputs, expressions).unwrap_err();

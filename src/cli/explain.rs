@@ -1,4 +1,4 @@
-//! `warpgauge explain`: what a code of a report or an error means.
+//! `warpgauge explain`: prints the meaning of a code of a report or an error.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use warpgauge_model::{ErrorCode, FailureCode, nearest};
 use warpgauge_report::KernelVerdict;
 use warpgauge_validate::WeaknessCode;
 
-/// Remedies for codes whose meaning has none.
+/// Remedies for codes whose meaning contains none.
 const REMEDIES: [(&str, &str); 22] = [
     (
         "argument_count",
@@ -18,13 +18,16 @@ const REMEDIES: [(&str, &str); 22] = [
     ),
     (
         "compilation_failed",
-        "The diagnostics name file and line. `warpgauge compile FILE` shows them alone.",
+        "The diagnostics name file and line. `warpgauge compile FILE` prints only them.",
     ),
     (
         "depends_on_history",
-        "Initialise what the kernel reads, also in shared memory and in variables of the device.",
+        "Initialise everything that the kernel reads, including shared memory and device variables.",
     ),
-    ("different_arguments", "Leave `io.args` of a candidate out: it has the reference's then."),
+    (
+        "different_arguments",
+        "Omit `io.args` of the candidate: it then has the reference's arguments.",
+    ),
     ("emulator_needs_ptx", "Send the source or its PTX, or use a GPU (`--device auto`)."),
     (
         "faster_than_light",
@@ -40,7 +43,7 @@ const REMEDIES: [(&str, &str); 22] = [
         "Look for races: `sanitize: true` finds them; order atomic additions, or widen the tolerance.",
     ),
     ("no_device", "Install a driver, or use the emulator: `--device emulator`."),
-    ("not_found", "`warpgauge jobs list --server URL` lists what the server has."),
+    ("not_found", "`warpgauge jobs list --server URL` lists the jobs of the server."),
     (
         "out_of_memory",
         "Use smaller tensors, or a device with more memory: `warpgauge devices` shows it.",
@@ -49,7 +52,7 @@ const REMEDIES: [(&str, &str); 22] = [
         "output_mismatch",
         "The report shows the first elements that differ, with their indices and the expected values.",
     ),
-    ("queue_full", "Wait as long as `Retry-After` says, and send the request again."),
+    ("queue_full", "Wait for the time in `Retry-After`, and send the request again."),
     ("sanitizer_fault", "The findings name the access, the line and the thread."),
     (
         "unauthorized",
@@ -61,11 +64,11 @@ const REMEDIES: [(&str, &str); 22] = [
     ),
     (
         "unmet_requirements",
-        "`warpgauge capabilities` lists what is missing, `warpgauge toolchain install` brings compilers.",
+        "`warpgauge capabilities` lists missing parts; `warpgauge toolchain install` installs compilers.",
     ),
     (
         "wrong_for_other_seeds",
-        "The kernel is right for one input only: check constants that hold for the contract's seed.",
+        "The kernel is correct for one input only: check for constants that depend on the contract's seed.",
     ),
 ];
 
@@ -81,7 +84,7 @@ pub(super) fn run(args: &ExplainArgs, terminal: Terminal) -> Result<Exit, CliErr
         return Ok(Exit::Success);
     };
     let wanted = code.trim().to_ascii_lowercase().replace(['-', ' '], "_");
-    // A code of a failing reference kernel is the failure's code with a prefix.
+    // The code of a failing reference kernel is the failure's code with a prefix.
     let plain = wanted.strip_prefix("reference_").filter(|_| !all.contains_key(&wanted));
     let Some(text) = all.get(plain.unwrap_or(&wanted)) else {
         let meant = nearest(&wanted, all.keys().map(String::as_str));

@@ -1,4 +1,5 @@
-//! `warpgauge history`: the values of a case over time, and where they changed.
+//! `warpgauge history`: prints the values of a case over time, and the points at which they
+//! changed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,12 +16,12 @@ use warpgauge_gate::report::outcome;
 use warpgauge_model::nearest;
 use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
-/// Maximum number of values that are listed; they are the latest.
+/// Maximum number of values that are listed: the latest ones.
 const SHOWN: usize = 12;
 
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
-    /// Case of a suite or of an evaluation; without a case, print a summary of all
+    /// Case of a suite or of an evaluation; without a case, print a summary of all cases
     pub case: Option<String>,
     /// Print the series as JSON
     #[arg(long)]
@@ -28,7 +29,7 @@ pub(super) struct HistoryArgs {
     /// Draw the series into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Maximum number of points, the newest
+    /// Maximum number of points; the newest are used
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_HISTORY)))]
     pub limit: u32,
@@ -62,7 +63,7 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Returns the message for an unknown case, with names of known ones.
+/// Returns the message for an unknown case, with the names of known cases.
 fn unknown(case: &str, all: &HistoryAnswer) -> String {
     let known: BTreeSet<&str> = all.series.iter().map(|series| series.key.case.as_str()).collect();
     let meant = nearest(case, known.iter().copied());
@@ -98,7 +99,7 @@ fn text(answer: &HistoryAnswer, in_full: bool) -> String {
         }
     }
     if answer.truncated {
-        text.push_str("older points are left out; see --limit\n");
+        text.push_str("older points are omitted; see --limit\n");
     }
     text
 }
@@ -139,7 +140,7 @@ fn list(text: &mut String, series: &Series) {
     }
 }
 
-/// How sure a change is: differences of counts are exact.
+/// Returns the certainty of a change: differences of counts are exact.
 fn certainty(series: &Series, p_value: f64) -> String {
     if series.metric != "time" {
         "exact".to_owned()

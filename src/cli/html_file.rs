@@ -1,4 +1,4 @@
-//! `--html FILE`: the report as a page, one file.
+//! `--html FILE`: writes the report as a single-file page.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
@@ -12,22 +12,23 @@ use super::CliError;
 use super::terminal::Terminal;
 use warpgauge_page::PageOf;
 
-/// The flag of commands that have a report.
+/// The flag `--html` of commands that print a report.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct HtmlFlag {
-    /// Write the report as one HTML file, which loads nothing and can be mailed
+    /// Write the report as a single HTML file, which loads nothing and can be mailed
     #[arg(long = "html", value_name = "FILE")]
     path: Option<PathBuf>,
 }
 
 impl HtmlFlag {
-    /// Checks that the file can be written, before anything runs. Nothing of it stays.
+    /// Checks that the file can be written, before anything runs. The check leaves no file behind.
     pub(super) fn check(&self) -> Result<(), CliError> {
         let Some(path) = &self.path else { return Ok(()) };
         open(path).map(drop).map_err(|source| failed(path, source))
     }
 
-    /// Writes the page, if the caller wants one. A reader finds the file before or the whole file after, never a part.
+    /// Writes the page, if the caller requested it. Another process sees either the old file or the
+    /// complete new one.
     pub(super) fn write(&self, page: PageOf<'_>, terminal: Terminal) -> Result<(), CliError> {
         let Some(path) = &self.path else { return Ok(()) };
         let written = open(path).and_then(|(mut file, target)| {
@@ -44,19 +45,20 @@ fn failed(path: &Path, source: io::Error) -> CliError {
     CliError::Write { path: path.to_owned(), source }
 }
 
-/// A new file beside the one to write, and the place of that one. A symbolic link leads to the file that it names.
+/// Creates a temporary file beside the target, and returns it with the target's path. If the path
+/// is a symbolic link, the target is the file that it names.
 fn open(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     let target = match fs::metadata(path) {
-        // What is no file, such as `/dev/null`, would be replaced.
+        // A path that is not a regular file, such as `/dev/null`, would be replaced.
         Ok(found) if !found.is_file() => {
-            return Err(io::Error::other("it is no regular file; name a file to write"));
+            return Err(io::Error::other("it is not a regular file; name a file to write"));
         }
         Ok(_) => fs::canonicalize(path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
         Err(error) => return Err(error),
     };
     let folder = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // As programs make files: the mask of the caller applies.
+    // The usual permissions of new files, so that the caller's umask applies.
     let permissions = Permissions::from_mode(0o666);
     let file = tempfile::Builder::new()
         .prefix(".warpgauge-")

@@ -1,4 +1,4 @@
-//! `warpgauge import`: reads files that NVIDIA's tools wrote elsewhere.
+//! `warpgauge import`: reads files that NVIDIA's tools wrote.
 
 use std::fs::File;
 use std::io::Read;
@@ -48,13 +48,14 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
     Ok(format!("{text}\n"))
 }
 
-/// The content of a file under this program's names.
+/// Returns the content of a file, with metrics under the names of warpgauge's catalogue.
 fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Imported, CliError> {
     let bytes = read(path)?;
     if import::is_ncu_report(&bytes) {
         let text = exported(&bytes, config)?;
-        return import::import(&text, selection)
-            .map_err(|error| unreadable(&format!("it made no page of this one ({error})")));
+        return import::import(&text, selection).map_err(|error| {
+            unreadable(&format!("its output for this file is not readable ({error})"))
+        });
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     import::import_bytes(bytes, &name, selection).map_err(|error| refused(path, &error))
@@ -72,7 +73,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
         input.read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
         let file = File::open(path).map_err(unreadable)?;
-        // The size is known before anything is read.
+        // The size is known before the file is read.
         let length = file.metadata().map_err(unreadable)?.len();
         if length > MAX_BYTES {
             return Err(too_long(path));
@@ -95,7 +96,7 @@ fn too_long(path: &Path) -> CliError {
     ))
 }
 
-/// Returns the raw page of a `.ncu-rep` file, as CSV. Nsight Compute exports it.
+/// Returns the raw page of a `.ncu-rep` file, as CSV that Nsight Compute exports.
 fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
     let system = |operation| move |source| CliError::System { operation, source };
     let directory = tempfile::tempdir().map_err(system("make a temporary directory"))?;
@@ -112,7 +113,7 @@ fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
 /// Returns the error for a `.ncu-rep` file that cannot be read.
 fn unreadable(why: &str) -> CliError {
     CliError::Unavailable(format!(
-        "a report of Nsight Compute can only be read with Nsight Compute: {why}; or export it where \
+        "a report of Nsight Compute can only be read with Nsight Compute: {why}; alternatively, export it where \
          it was made: `ncu --import FILE --csv --page raw --print-units \
          base`"
     ))

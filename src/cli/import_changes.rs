@@ -1,4 +1,4 @@
-//! What changed between two imported reports, for people.
+//! Text for the changes between two imported reports.
 
 use super::format::percent;
 use super::import_table::{name, quantity, rows, seconds};
@@ -6,12 +6,12 @@ use super::terminal::plain;
 use warpgauge_metrics::BoundBy;
 use warpgauge_metrics::import::{Changes, KernelChange, MetricChange};
 
-/// Kernels whose metrics are shown, those whose time changed most.
+/// Maximum number of kernels whose metrics are shown: those whose time changed most.
 const MAX_DESCRIBED: usize = 5;
-/// Part of the change of time from which a metric is said to explain it.
+/// Minimum share of a change of time for a metric to be listed as its explanation.
 const EXPLAINS_FROM: f64 = 0.05;
 
-/// The kernels by the change of their time, with what explains it.
+/// Returns the kernels in order of the change of their time, with the metrics that explain it.
 pub(super) fn changes(changes: &Changes) -> String {
     let mut text: String =
         changes.notes.iter().map(|note| format!("note: {}\n", plain(note))).collect();

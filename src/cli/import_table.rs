@@ -11,7 +11,7 @@ use warpgauge_metrics::nsys::{NsysLaunch, NsysReport, NsysRow};
 use warpgauge_metrics::sanitizer::{SanitizerFinding, SanitizerLog};
 use warpgauge_metrics::{DeviceMetrics, Metric};
 
-/// Maximum number of rows that a table shows; `--json` has all.
+/// Maximum number of rows that a table shows; `--json` prints all.
 const MAX_ROWS: usize = 30;
 /// Maximum length of a shown name, characters.
 const MAX_NAME: usize = 70;
@@ -27,7 +27,7 @@ pub(super) fn table(imported: &Imported) -> String {
     }
 }
 
-/// Returns the notes on what the file lacks or restricts; they precede the tables.
+/// Returns the notes on data that the file lacks or restricts. They precede the tables.
 fn notes(notes: &[String]) -> String {
     rows(notes, |note| format!("note: {}\n", plain(note)))
 }
@@ -40,7 +40,7 @@ pub(super) fn name(text: &str) -> String {
     }
 }
 
-/// Returns at most [`MAX_ROWS`] lines, and the number of those that are left out.
+/// Returns at most [`MAX_ROWS`] lines, and a line with the number of omitted ones.
 pub(super) fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     let mut text: String = items.iter().take(MAX_ROWS).map(line).collect();
     if items.len() > MAX_ROWS {
@@ -53,7 +53,7 @@ pub(super) fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
 fn metrics(metrics: &DeviceMetrics) -> String {
     let mut text = format!("{}, by {}\n", name(&metrics.kernel), plain(&metrics.tool));
     if !metrics.kernels.is_empty() {
-        text.push_str("  times and counts are added, percentages weighted by time\n");
+        text.push_str("  times and counts are sums; percentages are averages weighted by time\n");
     }
     text.push('\n');
     for info in CATALOGUE {
@@ -64,12 +64,14 @@ fn metrics(metrics: &DeviceMetrics) -> String {
     }
     let absent = metrics.metrics.values().filter(|metric| metric.value.is_none()).count();
     if absent > 0 {
-        text.push_str(&format!("\n  {absent} metrics have no value; --json says why of each\n"));
+        text.push_str(&format!(
+            "\n  {absent} metrics have no value; --json gives the reason for each\n"
+        ));
     }
     text
 }
 
-/// The lines of a kernel with most samples, or in their order where the page has none.
+/// Returns the lines of a kernel with the most samples; without samples, in the order of the page.
 fn source(kernel: &SourcePageKernel) -> String {
     let of = |line: &SourceLine| {
         let samples = line.counters.iter().find(|(name, _)| name.contains("Sampl"));
@@ -89,7 +91,7 @@ fn source(kernel: &SourcePageKernel) -> String {
         + &rows(&lines, line)
 }
 
-/// Returns a value with its unit in a form for people.
+/// Returns a value with its unit in a readable form.
 pub(super) fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "s" => duration_ms(value * 1e3),
@@ -157,13 +159,13 @@ fn launch(row: &NsysLaunch) -> String {
 
 fn findings(log: &SanitizerLog) -> String {
     let errors = match log.errors {
-        Some(errors) => format!("{errors} errors by the tool's own count"),
-        None => "the tool did not come to its end".to_owned(),
+        Some(errors) => format!("{errors} errors as counted by the tool"),
+        None => "the tool did not finish".to_owned(),
     };
     let mut text = format!("{} findings; {errors}\n", log.findings.len());
     text.push_str(&rows(&log.findings, finding));
     if let Some(left_out) = log.left_out {
-        text.push_str(&format!("  {left_out} more were left out\n"));
+        text.push_str(&format!("  {left_out} more were omitted\n"));
     }
     if let Some((bytes, allocations)) = log.leaked {
         text.push_str(&format!("  {bytes} bytes in {allocations} allocations were not freed\n"));

@@ -25,7 +25,7 @@ pub(in crate::cli) struct InitArgs {
     /// Name of the kernel, if the file has several; default: the first
     #[arg(long, value_name = "NAME")]
     pub kernel_name: Option<String>,
-    /// Leave a placeholder for a reference kernel
+    /// Include a placeholder for a reference kernel
     #[arg(long)]
     pub reference: bool,
     /// New file for the contract; default: standard output
@@ -58,7 +58,7 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     }
     if args.kernel_name.is_none() && inferred.entries.len() > 1 {
         terminal.note(&format!(
-            "warpgauge: the file has {} kernels: {}; this is the first, and --kernel-name takes another",
+            "warpgauge: the file has {} kernels: {}; the contract is for the first; --kernel-name chooses another",
             inferred.entries.len(),
             inferred.entries.join(", ")
         ));
@@ -76,7 +76,7 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
                 .and_then(|mut file| file.write_all(text.as_bytes()));
             written.map_err(|source| match source.kind() {
                 std::io::ErrorKind::AlreadyExists => CliError::Usage(format!(
-                    "{} exists already, and is not overwritten; remove it, or choose another name",
+                    "{} already exists and is not overwritten; remove it, or choose another name",
                     path.display()
                 )),
                 _ => CliError::Write { path: path.clone(), source },

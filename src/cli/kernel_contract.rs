@@ -1,8 +1,9 @@
-//! Contracts of commands that take a kernel file in place of a contract: `warpgauge eval kernel.cu`.
+//! Contracts for commands that accept a kernel file in place of a contract: `warpgauge eval
+//! kernel.cu`.
 //!
 //! The contract is the file NAME.yaml beside the kernel, or text in the kernel's first comment.
-//! Otherwise the program infers a contract, as `warpgauge init` does. A line on standard error says
-//! which of these holds.
+//! Otherwise the program infers a contract, as `warpgauge init` does. A line on standard error
+//! names the source of the contract.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ use warpgauge_watch::{Compile, ContractFrom, EvaluatorError, KernelRequest, requ
 /// Maximum size of a kernel file, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Extensions of contract files beside a kernel; the first that exists counts.
+/// Extensions of contract files beside a kernel; the first file that exists is used.
 const CONTRACTS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// Maximum number of assumptions in the line on standard error.
@@ -32,7 +33,7 @@ const SHOWN: usize = 8;
 /// A contract of a kernel file.
 struct FoundContract {
     fields: Map<String, Value>,
-    /// The request with the contract's source and its assumptions.
+    /// The request with the source of the contract, and the assumptions of an inference.
     request: KernelRequest,
     /// Local files that the kernel includes or imports.
     beside: Vec<PathBuf>,
@@ -53,8 +54,8 @@ impl KernelFile {
         Ok(Self { path: path.to_owned(), name: name.unwrap_or_default(), content })
     }
 
-    /// Passes name and content to `infer`, which may have `place` compile the kernel with its local
-    /// files.
+    /// Passes the name and the content to `infer`, which may compile the kernel with its local
+    /// files in `place`.
     pub(super) fn inferred<T>(
         &self,
         place: &mut dyn Place,
@@ -73,7 +74,7 @@ impl KernelFile {
         inferred.map_err(|trouble| match (failed, trouble) {
             (Some(error), _) => error,
             (None, EvaluatorError::Refused(refusal)) if refusal.code == "compile_error" => {
-                // The compiler knows the source by another name than the file's.
+                // The compiler knows the source under another name than the file's.
                 let own = format!("{}:", self.path.display());
                 let text =
                     ["kernel.cu:", "kernel.py:"].iter().fold(refusal.message, |text, name| {
@@ -86,7 +87,7 @@ impl KernelFile {
     }
 
     /// Returns the contract in the first comment, or an inferred contract. `wishes` fixes parts of
-    /// the inference. A line on standard error says which contract it is.
+    /// the inference. A line on standard error names the source of the contract.
     pub(super) fn contract(
         &self,
         place: &mut dyn Place,
@@ -98,7 +99,7 @@ impl KernelFile {
         Ok(ContractFile::of(&self.name, fields).with_source(&self.path, beside))
     }
 
-    /// Returns the contract for several values of a number, and prints what it assumes.
+    /// Returns the contract for several values of numbers, and prints its assumptions.
     pub(super) fn contract_for_axes(
         &self,
         place: &mut dyn Place,
@@ -131,7 +132,10 @@ impl KernelFile {
         })?;
         let beside = LocalFiles::add_to(&mut found.request.kernel, &self.path)?;
         let Ok(Value::Object(fields)) = serde_json::to_value(&found.request) else {
-            return Err(CliError::Internal(format!("the contract of {} is no object", self.name)));
+            return Err(CliError::Internal(format!(
+                "the contract of {} is not an object",
+                self.name
+            )));
         };
         Ok(FoundContract { fields: given(fields), request: found, beside })
     }
@@ -143,7 +147,7 @@ impl KernelFile {
         assumed: &[String],
         terminal: Terminal,
     ) {
-        // A choice among several kernels, or among arguments of a template, has its own line.
+        // A choice among several kernels, or among template arguments, has a separate line.
         for choice in assumed.iter().filter(|text| text.starts_with("kernel: ")) {
             terminal.note(&plain_line(&format!("warpgauge: {choice}")));
         }
@@ -155,7 +159,7 @@ impl KernelFile {
     }
 }
 
-/// What the file on the command line is.
+/// Type of the file on the command line.
 enum Given {
     Contract(ContractFile),
     Kernel(KernelFile),
@@ -187,8 +191,8 @@ pub(super) fn contracts_beside(path: &Path) -> Vec<PathBuf> {
 
 /// Opens the place that evaluates a contract or a kernel file, and returns the contract.
 ///
-/// `infer` returns the contract of a kernel file without one, and `complete` puts the command's
-/// flags into a contract. `stage` is what the place does, for the progress.
+/// `infer` returns the contract of a kernel file without one, and `complete` applies the command's
+/// flags to a contract. `stage` describes the command's work in the progress line.
 pub(super) fn open<'c>(
     path: &Path,
     target: (&'c Target, f64),
@@ -200,11 +204,11 @@ pub(super) fn open<'c>(
     let mut place = None;
     let (_, contract) =
         open_in(&mut place, path, target, (config, terminal), progress, infer, complete)?;
-    let none = || CliError::Internal("a place was opened and is not there".to_owned());
+    let none = || CliError::Internal("an opened place is missing".to_owned());
     Ok((place.ok_or_else(none)?, contract))
 }
 
-/// Does the same as [`open`], in a place that stays open for further calls.
+/// Works like [`open`], in a place that stays open for further calls.
 pub(super) fn open_in<'p, 'c>(
     place: &'p mut Option<Box<dyn Place + 'c>>,
     path: &Path,
@@ -254,12 +258,12 @@ fn line(path: &Path, kernel: &Value, assumed: &[String]) -> String {
         return format!("warpgauge: assumed: {first}");
     }
     format!(
-        "warpgauge: assumed {}; `warpgauge init {name}` writes the contract down",
+        "warpgauge: assumed {}; `warpgauge init {name}` writes the contract to a file",
         parts.join(", ")
     )
 }
 
-/// Returns what a contract assumes about an argument.
+/// Returns the contract's assumption about an argument.
 fn assumption(arg: &Value) -> Option<String> {
     let name = arg["name"].as_str()?;
     match arg["tensor_spec"]["shape"].as_array() {

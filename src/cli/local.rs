@@ -14,11 +14,11 @@ use warpgauge_service::{
 };
 use warpgauge_worker::holder::Holders;
 
-/// Stack of a thread, bytes. Reading a stored comparison nests the readers of its types deeply: a build for
-/// development takes 2 MiB and more.
+/// Stack size of a thread, bytes. Deserialising a stored comparison nests its types deeply: a debug
+/// build needs 2 MiB and more.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Number of threads for asynchronous work. These only supervise and wait, and each costs memory.
+/// Number of threads for asynchronous work. They only supervise and wait, and each costs memory.
 const RUNTIME_THREADS: usize = 2;
 
 /// Maximum number of threads for blocking file access.
@@ -67,7 +67,7 @@ impl Session {
         let runtime = runtime()?;
         let service = runtime.block_on(start(config, ProcessRole::Command))?;
         let interrupted = Box::pin(async {
-            // Without a handler SIGINT ends the process by itself.
+            // Without a handler, SIGINT ends the process.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -75,7 +75,7 @@ impl Session {
         Ok(Self { runtime, service, interrupted })
     }
 
-    /// Returns whether the emulator was chosen since there is no GPU.
+    /// Returns whether the emulator was chosen because there is no GPU.
     pub(super) fn stands_in_for_a_gpu(&self, config: &Config) -> bool {
         let devices = self.service.services().machine.status().devices;
         config.devices.selection.trim() == "auto"

@@ -1,8 +1,8 @@
 //! Contracts that name matrices in files of this machine: `matrix: ./cant.mtx` or `./cant.spasm`,
 //! relative to the contract.
 //!
-//! A name with a slash is a path. Names of matrices at a service have no slash, so no request names
-//! a file of the server.
+//! A name with a slash is a path. Names of matrices on a server contain no slash, so no request can
+//! name a file of the server.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed};
 use warpgauge_sparse::spmv::{Csr, NamedMatrix, SpmvError, TakesMatrices, read_matrix_file};
 
-/// Returns the maximum size of a matrix here, bytes: the limit that a key has at a server.
+/// Returns the maximum size of a matrix file, bytes: the limit that applies to a key on a server.
 pub(super) fn max_bytes(config: &Config) -> u64 {
     match config.limits.max_matrix_bytes_per_key {
         0 => config.limits.max_tensor_bytes,
@@ -27,7 +27,7 @@ pub(super) fn max_bytes(config: &Config) -> u64 {
 /// comparison.
 ///
 /// # Errors
-/// A file cannot be read, or its matrix does not fit the field that names it.
+/// A file cannot be read, or its matrix does not suit the field that names it.
 pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<(), CliError> {
     if !contract.fields.values().any(names_file) {
         return Ok(());
@@ -35,7 +35,7 @@ pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<()
     let place = contract.path().to_owned();
     if contract.fields.contains_key("axes") {
         return Err(CliError::Usage(format!(
-            "{}: a sweep names matrices that are uploaded or generated, and no files",
+            "{}: a sweep can name uploaded or generated matrices, but no files",
             place.display()
         )));
     }
@@ -57,7 +57,7 @@ fn filled<R: TakesMatrices + DeserializeOwned>(
     place: &Path,
     max_bytes: u64,
 ) -> Result<R, CliError> {
-    // A server bounds what a request expands to; local files have no such bound.
+    // A server limits the expanded size of a request; local files have no such limit.
     let mut left = u64::MAX;
     let unfit = |error: SpmvError| CliError::Usage(format!("{}: {error}", place.display()));
     let mut request: R = contract.clone().typed()?;

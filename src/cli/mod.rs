@@ -1,9 +1,8 @@
-//! The command line.
 //! The command line: one file per command.
 //!
 //! [`main`] first dispatches hidden subcommands (`__worker`, `__compile`), which are children of
-//! the service, and then parses the visible commands. [`place`] decides whether a command works
-//! here or at a server. [`local`] starts the pipeline, and [`http`] the HTTP server.
+//! the service, and then parses the visible commands. [`place`] decides whether a command runs here
+//! or on a server. [`local`] starts the pipeline, and [`http`] the HTTP server.
 
 mod args;
 mod assume;

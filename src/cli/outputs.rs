@@ -21,12 +21,12 @@ pub enum OutputError {
         /// The name.
         name: String,
     },
-    /// The content does not have the dtype, shape or hash of the report.
-    #[error("output `{name}` came damaged: {what}")]
+    /// The content does not match the dtype, shape or hash in the report.
+    #[error("output `{name}` is damaged: {what}")]
     Content {
         /// The output.
         name: String,
-        /// What does not fit.
+        /// Mismatch.
         what: String,
     },
     /// The directory or file cannot be written.
@@ -68,14 +68,14 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Returns whether a name, which a server chooses, is a plain visible file name.
+/// Returns whether a name, which a server chooses, is a plain file name that is not hidden.
 fn is_safe_name(name: &str) -> bool {
     (1..=200).contains(&name.len())
         && !name.starts_with('.')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-/// Decodes and verifies an output. The error says what does not fit.
+/// Decodes and verifies an output. The error describes the mismatch.
 fn decode(output: &OutputReport, data_b64: &str) -> Result<Vec<u8>, String> {
     let elements = output
         .shape
@@ -90,7 +90,7 @@ fn decode(output: &OutputReport, data_b64: &str) -> Result<Vec<u8>, String> {
     let content = decompress(compressed, output.compress.unwrap_or_default(), limit)?;
     let raw = match (content.len() as u64).checked_sub(elements) {
         Some(header) if is_npy || header == 0 => &content[header as usize..],
-        _ => return Err(format!("{} bytes came, {elements} were due", content.len())),
+        _ => return Err(format!("{} bytes instead of {elements}", content.len())),
     };
     let hash = blake3::hash(raw).to_hex();
     if !hash.eq_ignore_ascii_case(&output.blake3) {
@@ -182,7 +182,7 @@ mod tests {
     fn damage_and_bombs_are_noticed() {
         let cases = [
             (output(&[0; 8], Compress::None, DataFormat::Raw), "blake3"),
-            (output(&RAW[..7], Compress::None, DataFormat::Raw), "7 bytes came, 8 were due"),
+            (output(&RAW[..7], Compress::None, DataFormat::Raw), "7 bytes instead of 8"),
             (
                 output(&zlib(&[0; 100_000]), Compress::Zlib, DataFormat::Raw),
                 "larger than its shape",

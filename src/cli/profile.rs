@@ -56,7 +56,7 @@ pub(super) fn run(
     Ok(exit(&response))
 }
 
-/// Set of metrics that a run without `--metrics` collects: roofline and advice need it.
+/// Set of metrics that a run without `--metrics` collects, which roofline and advice need.
 const EXPLAIN: &str = "explain";
 
 /// Puts the flags into the contract's `profile`.
@@ -78,20 +78,20 @@ fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Draws the roofline into the file, or prints a remark if there is nothing to draw.
+/// Draws the roofline into the file, or prints a note if the metrics do not suffice.
 fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<(), CliError> {
     let metadata = &response.kernel_exec_result.metadata;
     let metrics = metadata.device_metrics.as_ref();
     let Some((metrics, roofline)) = metrics.and_then(|it| Some((it, it.roofline.as_ref()?))) else {
         terminal.note(&format!(
-            "{} was not written: the metrics hold neither operations nor bytes",
+            "{} was not written: the metrics include neither operations nor bytes",
             path.display()
         ));
         return Ok(());
     };
     if roofline.time.is_none() {
         terminal.note(&format!(
-            "{} was not written: a roofline shows rates, and no time of the launch is known",
+            "{} was not written: a roofline shows rates, and the launch has no time",
             path.display()
         ));
         return Ok(());
@@ -107,7 +107,7 @@ fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<
     Ok(())
 }
 
-/// Returns the code of the evaluation. A right kernel without metrics is a fault of the
+/// Returns the code of the evaluation. A correct kernel without metrics is a problem of the
 /// environment.
 fn exit(response: &EvaluateResponse) -> Exit {
     match Exit::of_report(response) {

@@ -7,31 +7,31 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::terminal::{Terminal, plain, write_error_stream};
 
-/// Interval between turns of the spinner and looks at the stage.
+/// Interval between steps of the spinner and checks of the stage.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// Template of the line for work of unknown length.
 const SPINNER: &str = "{spinner} {wide_msg} ({elapsed})";
 
-/// Template of the line for work of counted steps.
+/// Template of the line for work with counted steps.
 pub(super) const BAR: &str = "{bar:30} {pos}/{len} {wide_msg} {elapsed} (left: {eta})";
 
 /// Approximate maximum number of lines about counted work without a terminal.
 const LINES: u64 = 10;
 
-/// Shows the stage that a command has reached and its share that is done. With `--quiet` nothing is
-/// shown.
+/// Shows the current stage of a command and the completed share. With `--quiet`, nothing is shown.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
     state: Mutex<State>,
 }
 
-/// What the last line showed.
+/// Content of the last line.
 #[derive(Default)]
 struct State {
     stage: String,
-    /// Steps of the stage, their name, and the number that the last line reported as done.
+    /// Number of steps of the stage, their name, and the number of steps that the last line
+    /// reported.
     steps: u64,
     called: &'static str,
     told: u64,
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// Shows that this stage is reached. Repeated calls show it once.
+    /// Shows that the command has reached this stage. Repeated calls show it once.
     pub(super) fn stage(&self, text: &str) {
         let mut state = self.state();
         if state.stage == text {
@@ -101,7 +101,7 @@ impl Progress {
         }
     }
 
-    /// Shows that this number of steps is done.
+    /// Shows that this number of steps is complete.
     pub(super) fn done(&self, done: u64) {
         let mut state = self.state();
         match &self.bar {

@@ -1,4 +1,4 @@
-//! Runs the program: [`main`] goes from arguments to an exit code.
+//! Runs the program: [`main`] returns the exit code for the arguments.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -21,13 +21,14 @@ use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
 use warpgauge_service::Problem;
 
-/// Runs the program with `args`, the first of which is the program's name.
+/// Runs the program with `args`. The first of them is the program's name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     if let Some(code) = children::dispatch(&args) {
         return code;
     }
     keep_to_ourselves();
-    // The exit codes of the gate differ, even if the command line does not parse.
+    // The exit codes of the gate differ from those of other commands, even if the command line does
+    // not parse.
     let gates = args.iter().skip(1).any(|arg| arg == "gate");
     let wants_json = args.iter().skip(1).any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(args) {
@@ -52,7 +53,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             let exit = error.exit();
             let text = plain(&error.render());
             write_error_stream(&format!("error: {text}"));
-            // A caller that interrupts the command expects no answer.
+            // A caller that interrupts the command expects no JSON.
             let code = if gates { of_gate(exit) } else { exit.code() };
             if wants_json && exit != Exit::Interrupted {
                 print_error((exit, code), &text, error.problems());
@@ -66,25 +67,25 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// The standard library's words for a number that is none, and the reader's.
+/// Text of the standard library for an invalid number, and the text that replaces it.
 const NO_NUMBER: (&str, &str) = ("invalid digit found in string", "this is not a whole number");
 
-/// Text of what the parser of the command line says.
+/// Returns the message of the command-line parser, in plain words.
 fn readable(error: &clap::Error) -> String {
     error.render().to_string().replace(NO_NUMBER.0, NO_NUMBER.1)
 }
 
-/// Writes help, version, or what is wrong with the command line.
+/// Writes the help, the version, or the error of the command line.
 fn print_usage_error(error: &clap::Error) {
     if error.render().to_string().contains(NO_NUMBER.0) {
         write_error_stream(readable(error).trim_end());
     } else {
-        // Output to a closed stream fails, which is no error.
+        // Output to a closed stream fails, which is not an error.
         let _ = error.print();
     }
 }
 
-/// Writes an error as JSON to standard output, where a program that asked for JSON looks for it.
+/// Writes an error as JSON to standard output, where a program that requested JSON looks for it.
 pub(super) fn print_error((exit, code): (Exit, u8), message: &str, problems: &[Problem]) {
     let problems = problems
         .iter()
@@ -95,19 +96,19 @@ pub(super) fn print_error((exit, code): (Exit, u8), message: &str, problems: &[P
         "message": message.trim(),
         "validation_errors": problems.collect::<Vec<_>>(),
     });
-    // A reader that closed the stream is no error.
+    // A closed stream is not an error.
     let _ = writeln!(std::io::stdout().lock(), "{}", json!({"error": error}));
 }
 
-/// Closes to children the files that this program inherited, and closes to other processes of the
-/// user its memory and environment in `/proc`.
+/// Marks inherited files as close-on-exec, so that children cannot use them. Hides the program's
+/// memory and environment in `/proc` from other processes of the user.
 fn keep_to_ourselves() {
     close_fds::set_fds_cloexec(3, &[]);
-    // Linux never refuses this; the program would work without it.
+    // Linux never refuses this call, and the program would work without it.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Returns the gate's code for an end without a verdict.
+/// Returns the gate's exit code for an end without a verdict.
 fn of_gate(exit: Exit) -> u8 {
     match exit {
         Exit::Success => exit.code(),
@@ -155,7 +156,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Config(args) => {
             show_config::run(&args, &load(&global, &global.overrides())?, terminal)
         }
-        // The gate has its own codes.
+        // The gate has separate exit codes.
         Command::Gate(command) => {
             return Ok(gate::run(&command, &configure(&global)?, terminal)?.code());
         }
@@ -163,7 +164,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
     Ok(exit.code())
 }
 
-/// Returns the configuration of a command that is not the server, after it started logging.
+/// Returns the configuration of a command other than the server, after it started logging.
 fn configure(global: &Global) -> Result<Config, CliError> {
     let effective = load(global, &global.overrides())?;
     let verbosity = if global.quiet { Verbosity::Quiet } else { Verbosity::Command };

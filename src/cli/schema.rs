@@ -16,11 +16,11 @@ pub(super) struct SchemaArgs {
 /// A kind of file that commands read.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum FileKind {
-    /// For `eval` and `profile`, and for `compare` as the reference
+    /// Contract for `eval` and `profile`, and for `compare` as the reference
     Contract,
-    /// For `compare`: a reference and its candidates
+    /// Comparison for `compare`: a reference and its candidates
     Comparison,
-    /// For `sweep`: a contract with `axes`
+    /// Sweep for `sweep`: a contract with `axes`
     Sweep,
 }
 

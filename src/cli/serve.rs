@@ -14,11 +14,12 @@ use warpgauge_sandbox::{own_root, privileges};
 use warpgauge_service::{ProcessRole, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
-    // The server writes submitted content, which other users of the machine must not read.
+    // The server writes submitted content, which other users of the machine must not be able to
+    // read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let runtime = local::runtime()?;
     runtime.block_on(async {
-        // Signals during a slow start must not be lost, so the handlers come first.
+        // Signals during a slow start must not be lost, so the handlers are installed first.
         let signals = EndSignals::listen()?;
         let service = Arc::new(local::start(&config, ProcessRole::Server).await?);
         let status = service.services().machine.status();
@@ -27,7 +28,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
         let names = names_line(has_keys, &server.allowed_hosts);
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {
-                // The server runs on if nothing reads standard output.
+                // The server continues if no process reads standard output.
                 let _ = terminal.print(&(announcement(address, &status) + &names));
             }
         };
@@ -50,7 +51,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
             }
         });
         let served = http::serve(&config.server, serving, end, announce).await;
-        // Jobs without a waiting caller get the rest of the grace period.
+        // Jobs without a waiting caller receive the rest of the grace period.
         let since = told.await.map_or(Duration::MAX, |asked| asked.elapsed());
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::MAX);
         service.shutdown(grace.saturating_sub(since)).await;
@@ -69,19 +70,19 @@ fn announcement(address: SocketAddr, status: &ServiceStatus) -> String {
         text.push_str(&format!("  device   {}\n", format::device(&view.device)));
     }
     if status.devices.is_empty() {
-        text.push_str("  device   none: kernels can be compiled, not run\n");
+        text.push_str("  device   none: kernels can be compiled but not run\n");
     }
     for compiler in &status.compilers {
         text.push_str(&format!("  compiler {compiler}\n"));
     }
     if status.compilers.is_empty() {
-        text.push_str("  compiler none: `warpgauge toolchain install` gets one\n");
+        text.push_str("  compiler none: `warpgauge toolchain install` installs one\n");
     }
     text.push_str(&format!("  sandbox  {}\n", status.compile_sandbox));
     text
 }
 
-/// Returns the line with the names that requests may have in `Host`, if the server refuses others.
+/// Returns the line with the names that requests may use in `Host`, if the server rejects others.
 fn names_line(has_keys: bool, allowed_hosts: &[String]) -> String {
     if has_keys && allowed_hosts.is_empty() {
         return String::new();

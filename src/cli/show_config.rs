@@ -25,8 +25,7 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Returns every setting by its name. Of keys it has their number, and of a secret whether it is
-/// set.
+/// Returns every setting by its name: for keys their number, and for a secret whether it is set.
 fn settings_json(effective: &Effective, values: &Value) -> Value {
     let entry = |setting: &Setting| {
         let (table, name) = setting.key.split_once('.')?;

@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM, in the server and in commands that wait for one. The first signal asks for
-//! an end, the second forces it.
+//! SIGINT and SIGTERM, in the server and in commands that wait for a server. The first signal
+//! requests an end, the second forces it.
 
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -10,7 +10,7 @@ use super::terminal::write_error_stream;
 use crate::exit::Exit;
 use warpgauge_client::Interrupt;
 
-/// The two signals that end a process.
+/// Streams of SIGINT and SIGTERM.
 pub(super) struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -36,12 +36,11 @@ impl EndSignals {
         }
     }
 
-    /// Resolves at the first signal. A second signal ends the process at once, and thereby its
-    /// children.
+    /// Resolves at the first signal. A second signal ends the process, with its children, at once.
     pub(super) async fn graceful(mut self) {
         self.next().await;
         write_error_stream(
-            "warpgauge: finishing what runs; a second signal ends everything at once",
+            "warpgauge: finishing running work; a second signal ends everything at once",
         );
         tokio::spawn(async move {
             self.next().await;
@@ -50,10 +49,10 @@ impl EndSignals {
     }
 }
 
-/// Interrupts the present wait for a server.
+/// Interrupt handle of the current wait for a server.
 static WAITING: Mutex<Option<Interrupt>> = Mutex::new(None);
 
-/// Sends SIGINT and SIGTERM to the latest wait for a server: the first signal asks for an end, the
+/// Passes SIGINT and SIGTERM to the latest wait for a server: the first signal requests an end, the
 /// second ends the process at once.
 pub(super) fn interrupts(interrupt: Interrupt) {
     static LISTENER: Once = Once::new();
@@ -62,7 +61,7 @@ pub(super) fn interrupts(interrupt: Interrupt) {
         // A thread installs the handlers, so that the request does not wait for them.
         std::thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // Without handlers the signals end the process by themselves.
+            // Without handlers, the signals end the process.
             let Ok(runtime) = runtime else { return };
             runtime.block_on(async {
                 let Ok(mut signals) = EndSignals::listen() else { return };

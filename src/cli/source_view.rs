@@ -24,7 +24,7 @@ impl SourceView {
     }
 
     /// Puts the file's name into messages about the source. An error also gets the source line,
-    /// with a mark below its column.
+    /// with a mark below the column.
     pub(super) fn explain(&self, diagnostics: &mut [Diagnostic]) {
         let is_own = |one: &&mut Diagnostic| {
             one.file.as_deref().is_some_and(|file| SUBMITTED.contains(&file))
@@ -39,7 +39,7 @@ impl SourceView {
         }
     }
 
-    /// Gives a place in the source, such as `kernel.cu:3`, the file's name.
+    /// Replaces the submitted name in a place, such as `kernel.cu:3`, with the file's name.
     pub(super) fn place(&self, place: &mut Option<String>) {
         let own = place.as_deref().and_then(|text| text.split_once(':'));
         let Some((_, line)) = own.filter(|(file, _)| SUBMITTED.contains(file)) else { return };

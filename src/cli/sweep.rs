@@ -22,16 +22,16 @@ use warpgauge_report::{SweepResponse, SweepStarted};
 
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Contract with axes: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a kernel, as for `eval`,
-    /// with `--set NAME=VALUE,VALUE` for its axes
+    /// Contract with axes: .yaml, .json or .msgpack (`-`: YAML or JSON from standard input); or a
+    /// kernel, as for `eval`, with axes from `--set NAME=VALUE,VALUE`
     #[arg(value_name = "CONTRACT|KERNEL")]
     pub contract: PathBuf,
     #[command(flatten)]
     pub kernel: KernelFlags,
-    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    /// Accept kernels even if a useless kernel would pass too (`allow_weak`)
     #[arg(long)]
     pub allow_weak: bool,
-    /// Print the answer as JSON, exactly as the service gave it
+    /// Print the response as JSON, unchanged
     #[arg(long)]
     pub json: bool,
     /// Print the table as comma-separated values
@@ -63,7 +63,7 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
             flags.apply_others(&mut contract.fields)?;
             if !contract.fields.contains_key("axes") {
                 return Err(CliError::Usage(format!(
-                    "{}: nothing varies: give a number several values, such as `--set n=1024,4096`, or the contract \
+                    "{}: nothing varies: set several values for a number, such as `--set n=1024,4096`, or add to the contract \
                      `axes`",
                     contract.path().display()
                 )));
@@ -105,7 +105,7 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
     Ok(Exit::of_sweep(&answer))
 }
 
-/// Returns whether the contract gives bytes and operations, of which throughputs are computed.
+/// Returns whether the contract declares bytes and operations, from which throughputs are computed.
 fn has_work(fields: &Map<String, Value>) -> [bool; 2] {
     let work = fields.get("work");
     ["bytes", "flops"]
@@ -120,7 +120,7 @@ struct News {
     /// Whether the event with the number of points has arrived.
     started: bool,
     points: usize,
-    /// Whether the event stream broke, after which points arrive with the answer alone.
+    /// Whether the event stream broke. Afterwards, points arrive only with the final report.
     again: bool,
 }
 
@@ -142,7 +142,7 @@ impl News {
         Ok(())
     }
 
-    /// Shows the points of the answer that had no event.
+    /// Shows the points of the report for which no event arrived.
     fn catch_up(&mut self, answer: &SweepResponse) -> Result<(), CliError> {
         let (job_id, axes) = (answer.job_id.clone(), answer.axes.clone());
         let points = answer.points.len();
@@ -164,7 +164,7 @@ impl News {
             }
             SweepEvent::Point(point) => {
                 self.points = point.index + 1;
-                // Without a terminal the row of the table shows the same.
+                // Without a terminal, the table's row shows the same.
                 if self.terminal.interactive || self.table.is_none() {
                     self.progress.done(point.index as u64 + 1);
                 }

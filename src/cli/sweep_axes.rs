@@ -25,7 +25,7 @@ pub(super) fn varies(assume: &Assume) -> bool {
     axes(assume).next().is_some()
 }
 
-/// Puts the axes into a contract, and references to them in place of the numbers.
+/// Puts the axes into a contract, and references to the axes in place of the numbers.
 pub(super) fn put(assume: &Assume, fields: &mut Map<String, Value>) -> Result<(), CliError> {
     assume.put(fields, "kernel", |setting| match &setting.values[..] {
         [value] => value.clone(),
@@ -42,8 +42,8 @@ pub(super) fn put(assume: &Assume, fields: &mut Map<String, Value>) -> Result<()
     Ok(())
 }
 
-/// Infers a contract for every combination of the values and joins them. The sizes of the result
-/// are expressions of the numbers.
+/// Infers a contract for every combination of the values and joins them. Sizes in the result are
+/// expressions of the numbers.
 pub(super) fn joined(
     assume: &Assume,
     infer: &mut Infer<'_>,
@@ -52,7 +52,7 @@ pub(super) fn joined(
     let count = all.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.values.len()));
     if count > MAX_COMBINATIONS {
         return Err(CliError::Usage(format!(
-            "--set: {count} combinations of values; a contract is inferred for at most {MAX_COMBINATIONS}. Write one: \
+            "--set: {count} combinations of values; contracts are inferred for at most {MAX_COMBINATIONS}. Write a contract: \
              `warpgauge init`"
         )));
     }
@@ -83,17 +83,17 @@ pub(super) fn joined(
     let views = contracts.iter().collect::<Vec<_>>();
     match merged(&views, &numbers, "") {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(CliError::Internal("the contract is no object".to_owned())),
+        Ok(_) => Err(CliError::Internal("the contract is not an object".to_owned())),
         Err(path) => Err(CliError::Usage(format!(
-            "--set: `{path}` of the inferred contract does not follow from {} by a rule that is known; write a contract \
+            "--set: `{path}` of the inferred contract does not follow a known rule in {}; write a contract \
              with `warpgauge init` and put the expression there",
             all.iter().map(|axis| format!("`{}`", axis.name)).collect::<Vec<_>>().join(" and ")
         ))),
     }
 }
 
-/// Joins values that differ between points to expressions. The error is the path of a value that
-/// follows no rule.
+/// Joins values that differ between points into expressions. The error is the path of a value that
+/// follows no known rule.
 fn merged(all: &[&Value], points: &[Vec<(&str, u64)>], path: &str) -> Result<Value, String> {
     let Some(first) = all.first() else { return Ok(Value::Null) };
     if all.iter().all(|one| one == first) {
@@ -133,7 +133,8 @@ fn merged(all: &[&Value], points: &[Vec<(&str, u64)>], path: &str) -> Result<Val
     }
 }
 
-/// Returns an expression of the numbers that has these values: `a * x + b`, `a * x * y`, or `x / a` rounded up.
+/// Returns an expression of the numbers that yields these values: `a * x + b`, `a * x * y`, or `x /
+/// a` rounded up.
 fn rule(values: &[u64], points: &[Vec<(&str, u64)>]) -> Option<String> {
     let names = points.first()?.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     let of = |point: &Vec<(&str, u64)>, name: &str| {

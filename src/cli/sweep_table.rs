@@ -17,11 +17,12 @@ const MEDIAN: usize = 11;
 const INTERVAL: usize = 9;
 const RATE: usize = 9;
 
-/// The table's columns, which have fixed widths because rows are printed before all are known.
+/// Layout of the table. Columns have fixed widths, because rows are printed before all points are
+/// known.
 pub(super) struct SweepTableView {
     /// Name and width of the column of each axis.
     axes: Vec<(String, usize)>,
-    /// Whether there are columns for bytes and operations per second.
+    /// Whether there are columns for bytes and for operations per second.
     rates: [bool; 2],
     /// Axes on which the size of the problem depends.
     sizes: Vec<String>,
@@ -33,7 +34,7 @@ impl SweepTableView {
         Self { axes: Vec::new(), rates, sizes, style }
     }
 
-    /// Returns the line of names, and sets the widths of the columns of the axes.
+    /// Returns the header line, and sets the widths of the axis columns.
     pub(super) fn header(&mut self, axes: &[SweepAxis]) -> String {
         self.axes = axes
             .iter()
@@ -78,7 +79,7 @@ impl SweepTableView {
         let took = duration_ms(answer.total_ms);
         let mut text = format!("\n{} points in {took}: {counts}\n", answer.points.len());
         let best = &answer.best;
-        // Where sizes differ, the smallest is always the fastest; then the lines of sizes replace
+        // If sizes differ, the smallest is always the fastest. The lines for each size then replace
         // this line.
         let within = |point: &Option<BestPoint>| point.clone().filter(|_| self.sizes.is_empty());
         for (name, point, shown) in [

@@ -23,17 +23,18 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns the client of the named server, or `None` without a name.
+    /// Returns the client of the named server, or `None` if no server is named.
     ///
     /// # Errors
-    /// The address is not that of a server, or contains a login.
+    /// The URL is not valid, or contains a login.
     pub(super) fn client(&self) -> Result<Option<Client>, ClientError> {
         let Some(server) = &self.server else { return Ok(None) };
         client(server, self.api_key.as_ref(), self.ca_cert.as_ref()).map(Some)
     }
 }
 
-/// Returns the client of the server at this address. An empty path of authorities counts as absent.
+/// Returns the client of the server at this address. An empty path of a certificate file counts as
+/// absent.
 pub(super) fn client(
     server: &str,
     api_key: Option<&String>,
@@ -43,19 +44,20 @@ pub(super) fn client(
     Client::new(server, api_key.cloned(), ca_cert)
 }
 
-/// Flag for how long a command waits for a server that is absent.
+/// Flag for the time for which a command retries an unavailable server.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Server options")]
 pub(super) struct Patience {
-    /// Seconds to retry while the server that has the job restarts or is away, each time, 0 to 3600
+    /// Seconds for which to retry, each time, while the server with the job restarts or cannot be
+    /// reached, 0 to 3600
     #[arg(long = "patience", value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub seconds: f64,
 }
 
-/// Reads a waiting time, seconds.
+/// Parses a waiting time, seconds.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected seconds from 0 to 3600".to_owned()),
+        _ => Err("expected a number of seconds from 0 to 3600".to_owned()),
     }
 }

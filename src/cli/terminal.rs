@@ -1,4 +1,4 @@
-//! What the standard streams can show, and functions that write to them.
+//! Properties of the standard streams, and functions that write to them.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -12,20 +12,20 @@ pub(super) struct Terminal {
     pub colour: bool,
     /// Whether standard error is a terminal, on which progress overwrites itself.
     pub interactive: bool,
-    /// Whether reports have all that they can show.
+    /// Whether reports include all details.
     pub verbose: bool,
 }
 
-/// How a report is shown.
+/// Style of a report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Style {
     pub colour: bool,
-    /// Whether reports have all that they can show.
+    /// Whether reports include all details.
     pub verbose: bool,
 }
 
 impl Terminal {
-    /// Finds out what the streams can show. NO_COLOR counts if it is set and not empty
+    /// Detects the properties of the streams. NO_COLOR applies if it is set and not empty
     /// (<https://no-color.org>).
     pub(super) fn detect(quiet: bool, verbose: bool) -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -42,7 +42,7 @@ impl Terminal {
         Style { colour: self.colour, verbose: self.verbose }
     }
 
-    /// Writes a result to standard output. A reader that closed the stream is no error.
+    /// Writes a result to standard output. A stream that its reader closed is not an error.
     pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -53,12 +53,12 @@ impl Terminal {
         }
     }
 
-    /// Writes a result with exactly one line break at its end.
+    /// Writes a result with exactly one line break at the end.
     pub(super) fn print_line(&self, text: &str) -> Result<(), CliError> {
         self.print(&format!("{}\n", text.trim_end()))
     }
 
-    /// Writes a remark to standard error, except with `--quiet`.
+    /// Writes a note to standard error, unless `--quiet` is set.
     pub(super) fn note(&self, text: &str) {
         if !self.quiet {
             write_error_stream(text);
@@ -71,8 +71,8 @@ pub(super) fn write_error_stream(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Returns text without control characters that could steer the terminal. Line breaks and tabs
-/// stay.
+/// Returns the text without control characters that could control the terminal. Line breaks and
+/// tabs remain.
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .filter(|c| *c != '\r')
@@ -84,7 +84,7 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Returns text without control characters, in one line: a file's name may have line breaks.
+/// Returns the text on one line, without control characters: a file name may contain line breaks.
 pub(super) fn plain_line(text: &str) -> String {
     text.chars().map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -9,7 +9,7 @@ use warpgauge_config::Config;
 use warpgauge_engine::{program, toolchain_search};
 use warpgauge_service::{ServiceError, error_chain};
 
-/// Major versions of NVRTC that `install` installs unless a version is named. Each fits drivers of
+/// Major versions of NVRTC that `install` installs if no version is named. Each supports drivers of
 /// its version.
 const BOTH: [u32; 2] = [12, 13];
 
@@ -27,19 +27,20 @@ pub(super) fn run(
     } else {
         terminal.print(&shown(&found))?;
     }
-    // A script asks whether this machine can compile; success would say that it can.
+    // A script checks whether this machine can compile; success would mean that it can.
     let nothing = found.nvrtc.is_empty() && found.triton.is_none() && found.torch.is_none();
     Ok(if nothing { Exit::Environment } else { Exit::Success })
 }
 
-/// Installs the requested compilers into the data directory. Returns the toolchain that is found afterwards.
+/// Installs the requested compilers into the data directory. Returns the toolchain that is found
+/// afterwards.
 fn install(
     config: &Config,
     args: &ToolchainInstall,
     terminal: Terminal,
 ) -> Result<Toolchain, CliError> {
     let search = toolchain_search(config);
-    // With `--with` and without a named version, an NVRTC that is present stays.
+    // With `--with` and no named version, an installed NVRTC is kept.
     let keeps = || !args.with.is_empty() && !toolchain::discover(&search).nvrtc.is_empty();
     let cuda = match args.cuda {
         Some(major) => vec![major],
@@ -61,7 +62,7 @@ fn install(
         .map_err(|error| CliError::Service(ServiceError::unavailable(error_chain(&error))))
 }
 
-/// Returns a line for each program found, the best first.
+/// Returns a line for each program that was found, the preferred one first.
 fn shown(found: &Toolchain) -> String {
     let mut text = String::new();
     for nvrtc in &found.nvrtc {
@@ -71,7 +72,7 @@ fn shown(found: &Toolchain) -> String {
         }
     }
     if found.nvrtc.is_empty() {
-        text += "nvrtc              not found: `warpgauge toolchain install` gets it\n";
+        text += "nvrtc              not found: `warpgauge toolchain install` installs it\n";
     }
     match &found.nvcc {
         Some(nvcc) => text += &line("nvcc", &nvcc.version, &nvcc.path, &nvcc.source.to_string()),

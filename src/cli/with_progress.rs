@@ -15,18 +15,18 @@ use warpgauge_model::JobStage;
 use warpgauge_service::{Caller, JobEvents, JobService, JobSubmission, ServiceFuture};
 use warpgauge_statistics::Preset;
 
-/// What is known about the work before it begins.
+/// What is known about the work before it starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Expected {
-    /// Launches that will be timed, if the contract has their number.
+    /// Number of launches that will be timed, if the contract sets it.
     trials: Option<u32>,
-    /// Maximum time of timing, seconds.
+    /// Maximum duration of the timing, seconds.
     bound_s: Option<f64>,
 }
 
 impl Expected {
     /// Estimates the steps from the fields of a request, which the executor validates later. A
-    /// comparison times each kernel alone and then each pair.
+    /// comparison times each kernel alone and then in pairs.
     pub(super) fn of_body(body: &Map<String, Value>) -> Self {
         let measure = body.get("measure").map(MeasureSpec::deserialize);
         let measure = measure.and_then(Result::ok).unwrap_or_default();
@@ -61,8 +61,8 @@ pub(super) async fn with_progress<'a, T>(
     with_news(jobs, &mut |event| view.show(event, progress), work).await
 }
 
-/// Runs a job in this process and passes its events to `on_event`. The first events and some others
-/// may be missing.
+/// Runs a job in this process and passes its events to `on_event`. Early events and some others may
+/// be missing.
 pub(super) async fn with_news<'a, T>(
     jobs: &dyn JobService,
     on_event: &mut (dyn FnMut(&JobEvent) + Send),
@@ -82,13 +82,13 @@ pub(super) async fn with_news<'a, T>(
                 // The event stream has ended.
                 None => news = Some(futures_util::stream::pending().boxed()),
             },
-            // A job can be watched from its acceptance on.
+            // A job can be watched once it is accepted.
             _ = ticks.tick(), if news.is_none() => news = jobs.watch(&id, &caller).await.ok(),
         }
     }
 }
 
-/// Returns the next event. Without a stream of events the future never resolves.
+/// Returns the next event. Without an event stream, the future never resolves.
 async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
     match news {
         Some(news) => news.next().await,
@@ -96,7 +96,7 @@ async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
     }
 }
 
-/// What is shown of a job's progress.
+/// State of the progress display of a job.
 pub(super) struct View {
     expected: Expected,
     /// When the first timed launch was seen.
@@ -105,11 +105,11 @@ pub(super) struct View {
     counting: bool,
 }
 
-/// What is shown for an event.
+/// Display of an event.
 #[derive(Debug, PartialEq)]
 enum Shown {
     Stage(&'static str),
-    /// Launches done, of those that were expected.
+    /// Number of completed launches, and the expected number.
     Done {
         done: u32,
         of: u32,

@@ -311,7 +311,7 @@ fn an_older_server_is_waited_for_and_that_is_said() {
             answer(&request, "200 OK", &report);
         });
         let mut client = Client::start("eval", &increment(), &url, &[]);
-        client.hears("warpgauge: this server does not tell how far its jobs are");
+        client.hears("warpgauge: this server is older and reports no progress");
         heard.send(()).unwrap();
         stub.join().unwrap();
         let (code, out, heard) = client.end();

@@ -62,11 +62,8 @@ fn flags_take_the_place_of_what_is_inferred() {
         run(files.path(), &["eval", "add.cu", "--set", "n=256", "--grid", "1", "--block", "128"]);
     assert_eq!(code, 0, "{out}{error}");
     for (flags, part) in [
-        (
-            &["--set", "m=1"][..],
-            "--set m: no argument has this name; the numbers among the arguments: n",
-        ),
-        (&["--set", "n=1,2"], "`warpgauge sweep` takes several"),
+        (&["--set", "m=1"][..], "--set m: no argument has this name; numeric arguments: n"),
+        (&["--set", "n=1,2"], "`warpgauge sweep` accepts several"),
         (&["--set", "n"], "write NAME=VALUE"),
         (&["--block", "0"], "an extent is at least 1"),
         (&["--expect", "d=a"], "--expect"),

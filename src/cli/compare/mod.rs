@@ -21,7 +21,7 @@ use warpgauge_config::Config;
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_page::PageOf;
 
-/// Fields that have the same name in an evaluation and a comparison.
+/// Fields that have the same name in an evaluation and in a comparison.
 const SHARED: [&str; 9] = [
     "num_trials",
     "timeout",
@@ -72,7 +72,7 @@ pub(super) fn run(
     Ok(Exit::of_comparison(&response))
 }
 
-/// Completes a comparison from the fields of the reference's file and the command line. Returns
+/// Completes a comparison with the fields of the reference's file and the command line. Returns
 /// notes for the caller.
 fn complete(
     args: &CompareArgs,
@@ -80,7 +80,7 @@ fn complete(
     limit: u64,
 ) -> Result<Vec<String>, CliError> {
     let mut notes = Vec::new();
-    // Two sources are the oldest form of a comparison in the CUDA Evaluation Server.
+    // Two sources are the original form of a comparison in the CUDA Evaluation Server.
     let is_two_sources = ["ref_code", "custom_code"].iter().all(|name| fields.contains_key(*name));
     if !is_two_sources && !fields.contains_key("ref_kernel") {
         notes.extend(from_contract(fields));
@@ -100,14 +100,14 @@ fn complete(
         }
         (true, [first, ..]) => {
             return Err(CliError::Usage(format!(
-                "{} has its own kernels to compare; leave out {}",
+                "{} already names the kernels to compare; omit {}",
                 args.reference.display(),
                 first.display()
             )));
         }
         (false, []) => {
             return Err(CliError::Usage(format!(
-                "nothing to compare {} with; name one or more kernels (.cu, .py, .ptx, \
+                "there is no kernel to compare {} with; name one or more kernels (.cu, .py, .ptx, \
                  .cubin, .fatbin, or a contract) after it",
                 args.reference.display()
             )));
@@ -133,8 +133,9 @@ fn complete(
     Ok(notes)
 }
 
-/// Turns the fields of an evaluation into those of a comparison with its kernel as the reference.
-/// Returns notes on the fields that it leaves out, because the reference defines what is expected.
+/// Converts the fields of an evaluation into those of a comparison with its kernel as the
+/// reference. Returns a note on the fields that it omits, because the reference defines the
+/// expected outputs.
 pub(super) fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
     let mut contract = std::mem::take(fields);
     let kernel = contract.remove("kernel").unwrap_or(Value::Null);
@@ -147,19 +148,19 @@ pub(super) fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
     if let Some(Value::Object(tolerance)) = contract.remove("tolerance") {
         fields.extend(tolerance.into_iter().filter(|(_, value)| !value.is_null()));
     }
-    // An inferred contract has all fields, and most of them ask for nothing.
+    // An inferred contract has all fields, and most of them are empty.
     contract.retain(|_, value| asks(value));
     if !contract.contains_key("return_outputs") {
         contract.remove("output_encoding");
     }
     let left_out = contract.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>();
     let expected = contract.contains_key("expected");
-    let what = if expected { "; what the reference leaves is what is expected" } else { "" };
+    let what = if expected { "; the reference's outputs are expected" } else { "" };
     let note = format!("a comparison does not use {}{what}", left_out.join(", "));
     if left_out.is_empty() { Vec::new() } else { vec![note] }
 }
 
-/// Returns whether a field with this value asks for something.
+/// Returns whether a field with this value has an effect.
 fn asks(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -169,8 +170,8 @@ fn asks(value: &Value) -> bool {
     }
 }
 
-/// Returns the kernel of a file as JSON. A file that is only code gets the launch and options of
-/// the reference.
+/// Returns the kernel of a file as JSON. A file that contains only code gets the launch and options
+/// of the reference.
 fn candidate(
     args: &CompareArgs,
     path: &Path,
@@ -184,7 +185,7 @@ fn candidate(
             let mut metadata = metadata.cloned().unwrap_or_default();
             let of_reference = reference.get("kernel_type").and_then(Value::as_str);
             let source = kernel.source_code.as_deref().unwrap_or_default();
-            // A file's extension does not say whether Python is Triton or PyTorch.
+            // A file's extension does not show whether Python code is Triton or PyTorch.
             let is_torch = of_reference.is_some_and(|kind| kind.starts_with("torch"))
                 && (!source.contains("triton.jit") || source.contains("class Model"));
             if kind == KernelType::Triton && is_torch {
@@ -197,7 +198,7 @@ fn candidate(
                 }),
             };
             if !is_same_language {
-                // Names and options of C++ have no meaning in Python, and the reverse.
+                // Names and options of C++ have no meaning in Python, and vice versa.
                 metadata.clear();
             }
             let named = metadata.get("kernel_name").and_then(Value::as_str);
@@ -228,7 +229,7 @@ fn candidate(
     json::tree("kernel", &kernel)
 }
 
-/// Returns the name of the source's kernel, if it has exactly one.
+/// Returns the name of the source's kernel, if the source has exactly one.
 fn only_kernel(kind: KernelType, source: &str) -> Option<String> {
     let names = match kind {
         KernelType::Cuda => infer::entries(source).into_iter().map(|entry| entry.name).collect(),

@@ -1,14 +1,14 @@
-//! Names of the kernels of a comparison, which are those of their files.
+//! Names of the kernels in a comparison: those of their files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use warpgauge_contract::{MAX_CANDIDATE_NAME_BYTES, REFERENCE_NAME};
 
-/// Names of the kernels of a comparison; all of them differ.
+/// Distinct names of the kernels in a comparison.
 #[derive(Debug, PartialEq)]
 pub(super) struct Names {
-    /// Name of the reference in texts. Answers name it `reference`.
+    /// Name of the reference in texts. Responses call it `reference`.
     pub reference: String,
     /// Names of the candidates, which are valid in a request.
     pub candidates: Vec<String>,
@@ -17,7 +17,7 @@ pub(super) struct Names {
 impl Names {
     /// Returns a name for each kernel: that of its file or, if two are equal, the file's path.
     pub(super) fn of(reference: &Path, candidates: &[PathBuf]) -> Self {
-        // A comparison with its own candidates has no kernel files, and standard input has no name.
+        // A comparison file with candidates names no kernel files, and standard input has no name.
         let is_kernel = !candidates.is_empty() && reference != Path::new("-");
         let reference = if is_kernel { reference } else { Path::new(REFERENCE_NAME) };
         let files = || std::iter::once(reference).chain(candidates.iter().map(PathBuf::as_path));
@@ -42,7 +42,7 @@ impl Names {
     }
 }
 
-/// Returns a valid name that is not taken yet: this name, or this name with a number.
+/// Returns a valid name that is not taken yet: the given name, or the name with a number.
 fn valid(name: &str, taken: &mut BTreeSet<String>) -> String {
     let printable: String =
         name.chars().map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }).collect();
@@ -50,14 +50,14 @@ fn valid(name: &str, taken: &mut BTreeSet<String>) -> String {
         1 => ended(&printable, ""),
         n => ended(&printable, &format!(" ({n})")),
     });
-    // A request has few candidates, so a number is free soon.
+    // A request has few candidates, so an unused number is found soon.
     let free = numbered.into_iter().find(|name| !taken.contains(name)).unwrap_or_default();
     taken.insert(free.clone());
     free
 }
 
-/// Returns the end of the name with this ending, within the limit of a request. The end of a path
-/// says most.
+/// Returns the end of the name plus this ending, within the length limit of a request. The end of a
+/// path is its most specific part.
 fn ended(name: &str, ending: &str) -> String {
     let room = MAX_CANDIDATE_NAME_BYTES - ending.len();
     let cut = name.len().saturating_sub(room);

@@ -69,8 +69,8 @@ fn a_contracts_kernel_becomes_the_reference() {
             "atol": 0.5,
         })
     );
-    let note = "a comparison does not use `expected`, `sanitize`; what the reference leaves is what \
-                is expected";
+    let note = "a comparison does not use `expected`, `sanitize`; the reference's outputs are \
+                expected";
     assert_eq!(notes, [note]);
 }
 
@@ -130,7 +130,7 @@ fn a_whole_comparison_needs_nothing_else() {
     assert_eq!(body["candidates"][0]["kernel"]["source_code"], "a");
     assert_eq!(body["ref_kernel"]["source_code"], "reference");
     assert_eq!(notes, [] as [&str; 0]);
-    let (whole, more) = (body_of(&["whole.yaml", "a.cu"]), "has its own kernels to compare");
+    let (whole, more) = (body_of(&["whole.yaml", "a.cu"]), "already names the kernels to compare");
     assert!(whole.unwrap_err().render().contains(more));
     let nothing = body_of(&["half.yaml"]).unwrap_err();
     assert!(nothing.render().contains("nothing to compare"), "{}", nothing.render());

@@ -1,4 +1,4 @@
-//! Local files that a source includes or imports. They travel with it in `files`.
+//! Local files that a source includes or imports. They are sent with the source in `files`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,8 @@ use super::{ContractFileError, MAX_SOURCE_BYTES, read_source};
 use warpgauge_code::source::{TokenKind, included_header, tokens};
 use warpgauge_contract::{KernelCode, KernelType, MAX_FILES};
 
-/// Extensions of files that are collected. A source cannot make the program send other files.
+/// Extensions of files that may be collected, so that a source cannot make the program send other
+/// files.
 const EXTENSIONS: [&str; 16] = [
     "h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cc", "cpp", "cxx", "inl", "inc", "ipp", "tpp",
     "impl", "def",
@@ -17,10 +18,10 @@ const EXTENSIONS: [&str; 16] = [
 /// Files that a source includes or imports, directly or through others.
 #[derive(Debug, Default)]
 pub(crate) struct LocalFiles {
-    /// Texts by their paths from one directory. For C++ it is the innermost directory that contains
-    /// all files and the source; for Python it contains the top package.
+    /// Texts by their paths relative to one directory. For C++, it is the innermost directory that
+    /// contains all files and the source; for Python, it contains the top-level package.
     pub files: BTreeMap<String, String>,
-    /// Path of the source from that directory; `None` if the source lies directly in it.
+    /// Path of the source relative to that directory; `None` if the source lies directly in it.
     pub source_path: Option<String>,
     /// Paths of the files on this machine.
     pub paths: Vec<PathBuf>,
@@ -42,11 +43,11 @@ impl LocalFiles {
     }
 
     /// Collects the files that the source at `path` includes in quotes, or the modules that it
-    /// imports. Files that do not exist belong to a toolkit or package; otherwise the compiler
+    /// imports. Files that do not exist may belong to a toolkit or package; otherwise the compiler
     /// reports them.
     ///
     /// # Errors
-    /// A file cannot be read, is too large, or is no text, or there are too many.
+    /// A file cannot be read, is too large or is not text, or there are too many files.
     pub(crate) fn of(
         source: &str,
         path: &Path,

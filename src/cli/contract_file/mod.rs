@@ -1,6 +1,6 @@
 //! Reads contract files and replaces `source_file` in them; [`ContractFile`] is the result.
 //!
-//! Requests have no paths of files. A contract *file* may have `source_file: kernel.cu` in a
+//! Requests contain no file paths. A contract *file* may contain `source_file: kernel.cu` in a
 //! kernel, relative to the contract file. The program replaces the field by `source_code`, or by
 //! `binary_b64` for machine code, and adds to `files` the local files that the source includes.
 
@@ -24,13 +24,13 @@ use warpgauge_model::nearest;
 /// Maximum size of a kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
-/// Maximum number of files of a directory that are compared with a name that is not found.
+/// Maximum number of directory entries that are compared with a missing name.
 const MAX_LISTED: usize = 4096;
 
 /// Maximum size of a kernel image, bytes.
 const MAX_BINARY_BYTES: u64 = 64 << 20;
 
-/// Why a contract file has no valid contract.
+/// Error in reading a contract file.
 #[derive(Debug, thiserror::Error)]
 pub enum ContractFileError {
     /// The file cannot be read.
@@ -50,7 +50,7 @@ pub enum ContractFileError {
     Missing {
         /// The file.
         path: PathBuf,
-        /// The file of its directory with the nearest name.
+        /// The file with the most similar name in the same directory.
         meant: Option<PathBuf>,
     },
     /// The path is a directory, a device or a pipe.
@@ -67,9 +67,9 @@ pub enum ContractFileError {
         /// The limit, bytes.
         limit: u64,
     },
-    /// The file's name does not show the format.
+    /// The format does not follow from the file's name.
     #[error(
-        "{}: cannot tell the format from the name; contracts end in .yaml, .yml, .json, .msgpack or .mpk, kernels in \
+        "{}: the name does not show the format; contracts end in .yaml, .yml, .json, .msgpack or .mpk, kernels in \
          .cu, .py, .ptx, .cubin or .fatbin",
         shown(path)
     )]
@@ -82,7 +82,7 @@ pub enum ContractFileError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// The message of the parser, with line and column if it has them.
+        /// The parser's message, with line and column if known.
         message: String,
     },
     /// The file parses, but a field is not valid.
@@ -92,7 +92,7 @@ pub enum ContractFileError {
         path: PathBuf,
         /// Path of the field.
         at: String,
-        /// What the field must hold.
+        /// Description of a valid value.
         message: String,
     },
 }
@@ -101,7 +101,7 @@ pub enum ContractFileError {
 #[derive(Debug, Clone)]
 pub(super) struct ContractFile {
     path: PathBuf,
-    /// The file of the kernel's source.
+    /// File of the kernel's source.
     source: Option<PathBuf>,
     /// Paths of the files from which the contract was read.
     files: Vec<PathBuf>,
@@ -117,7 +117,7 @@ impl ContractFile {
             let format = if looks_like_json(&bytes) { BodyFormat::Json } else { BodyFormat::Yaml };
             (bytes, format, Path::new(""))
         } else {
-            // A file that is not there is the greater mistake than its name.
+            // A missing file is reported before a wrong extension.
             let format = format_of(path);
             if format.is_err() {
                 read_file(path, limit)?;
@@ -126,7 +126,7 @@ impl ContractFile {
             (read_file(path, limit)?, format, path.parent().unwrap_or(Path::new("")))
         };
         let Value::Object(fields) = parsed(&bytes, format, path)? else {
-            return Err(field(path, "the document", "expected a mapping with `kernel` in it"));
+            return Err(field(path, "the document", "expected a mapping that contains `kernel`"));
         };
         let named = fields.get("kernel").and_then(|kernel| kernel.get("source_file"));
         let source = named.and_then(Value::as_str).map(|name| directory.join(name));
@@ -136,12 +136,13 @@ impl ContractFile {
         Ok(contract)
     }
 
-    /// Returns a contract that has no file. Errors have `name` in place of the path.
+    /// Returns a contract that was not read from a file. Errors name it `name` instead of a path.
     pub(super) fn of(name: &str, fields: Map<String, Value>) -> Self {
         Self { path: name.into(), source: None, files: Vec::new(), fields }
     }
 
-    /// Returns the contract with the paths of its kernel's source and of the files beside it.
+    /// Returns the contract with the path of its kernel's source and of the files that the source
+    /// includes.
     pub(super) fn with_source(self, path: &Path, beside: Vec<PathBuf>) -> Self {
         let files = [path.to_owned()].into_iter().chain(beside).collect();
         Self { source: Some(path.to_owned()), files, ..self }
@@ -152,7 +153,7 @@ impl ContractFile {
         &self.files
     }
 
-    /// Returns the kernel's source, if it has a file.
+    /// Returns the kernel's source, if it was read from a file.
     pub(super) fn source(&self) -> Option<SourceView> {
         let text = self.fields.get("kernel")?.get("source_code")?.as_str()?;
         Some(SourceView::new(self.source.as_deref()?, text))
@@ -172,7 +173,7 @@ impl ContractFile {
         self.read_as(warpgauge_document::from_value)
     }
 
-    /// Returns the contract as a typed request. Like a body, the contract may have the form of the
+    /// Returns the contract as a typed request. Like a request body, it may have the form of the
     /// CUDA Evaluation Server.
     pub(super) fn compatible<T: Compatible>(self) -> Result<T, ContractFileError> {
         self.read_as(warpgauge_contract::compatible_from_value)
@@ -239,7 +240,7 @@ fn replace_source_file(
     }
     for other in ["source_code", "binary_b64"] {
         if kernel.contains_key(other) {
-            return refuse(&format!("`{other}` is given too; give one of them"));
+            return refuse(&format!("`{other}` is also set; set only one of them"));
         }
     }
     let path = directory.join(&name);
@@ -291,19 +292,19 @@ pub(super) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFile
         }
         _ => ContractFileError::Read { path: path.to_owned(), source },
     };
-    // The check comes first, because opening a named pipe would wait for its writer.
+    // The check comes first, because opening a named pipe would wait for a writer.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(ContractFileError::NotAFile { path: path.to_owned() });
     }
     read_limited(std::fs::File::open(path).map_err(failed)?, path, limit)
 }
 
-/// A path on one line.
+/// Returns the path on one line.
 fn shown(path: &Path) -> String {
     plain_line(&path.display().to_string())
 }
 
-/// The file of a directory whose name is the nearest to that of one which is not there.
+/// Returns the file with the most similar name in the directory of a missing file.
 fn nearest_file(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let directory = path.parent()?;

@@ -16,8 +16,8 @@ struct Import {
     names: Vec<String>,
 }
 
-/// Returns the directory that contains the top package of a module's directory: the first ancestor
-/// that is no package.
+/// Returns the directory that contains the top-level package of a module: the first ancestor
+/// directory that is not a package.
 pub(super) fn root_of(directory: &Path) -> PathBuf {
     let mut root = directory;
     while root.join("__init__.py").is_file()
@@ -29,9 +29,10 @@ pub(super) fn root_of(directory: &Path) -> PathBuf {
 }
 
 /// Returns the files in `roots` that a module imports. `own` is the module's directory. The last
-/// root contains the top package, and files outside it are not imported.
+/// root contains the top-level package; files outside it are not collected.
 ///
-/// Packages that contain an imported module are left out: they often import all of their modules.
+/// Packages that contain an imported module are omitted, because they often import all of their
+/// modules.
 pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for Import { dots, module, names } in imports(text) {
@@ -51,8 +52,8 @@ pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> BTreeSet<Pa
     found
 }
 
-/// Returns the files of a module, or of those names in it that are modules. `is_named` is false if
-/// the import has only dots.
+/// Returns the files of a module, or of the imported names that are modules. `is_named` is false if
+/// the import consists only of dots.
 fn files_of(path: &Path, names: &[String], is_named: bool) -> Vec<PathBuf> {
     let python = |path: &Path| {
         let mut file = path.as_os_str().to_owned();

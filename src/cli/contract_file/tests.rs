@@ -93,11 +93,11 @@ fn wrong_source_files_are_refused_with_their_path() {
         ),
         (
             "kernel: {source_file: k.cu, source_code: x}",
-            "c.yaml: kernel.source_file: `source_code` is given too; give one of them",
+            "c.yaml: kernel.source_file: `source_code` is also set; set only one of them",
         ),
         (
             "expected: {y: {kernel: {source_file: k.cu, binary_b64: x}}}",
-            "c.yaml: expected.y.kernel.source_file: `binary_b64` is given too; give one of them",
+            "c.yaml: expected.y.kernel.source_file: `binary_b64` is also set; set only one of them",
         ),
         ("kernel: {source_file: none.cu}", "could not read none.cu: there is no such file"),
         ("kernel: {source_file: .}", ". is not a regular file"),
@@ -134,7 +134,7 @@ fn files_that_are_no_contract() {
     assert!(files.refusal("c.txt").starts_with("c.txt: cannot tell the format"));
     assert_eq!(
         files.refusal("list.json"),
-        "list.json: the document: expected a mapping with `kernel` in it"
+        "list.json: the document: expected a mapping that contains `kernel`"
     );
     let json = files.refusal("broken.json");
     assert!(json.starts_with("broken.json: ") && json.contains("(line 2, column 7)"), "{json}");

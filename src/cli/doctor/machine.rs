@@ -12,7 +12,7 @@ use warpgauge_sandbox::{enforcement, own_root};
 /// File with the version of NVIDIA's kernel module.
 const DRIVER: &str = "/proc/driver/nvidia/version";
 
-/// Free space below which caches and the store may soon fail, bytes.
+/// Free space below which writes to caches and the store may soon fail, bytes.
 const LITTLE_SPACE: u64 = 2 << 30;
 
 /// Free space below which evaluations may fail, bytes.
@@ -30,7 +30,8 @@ pub(super) fn driver() -> Check {
     }
 }
 
-/// Returns the version in the first line of the module's text, or else that line.
+/// Returns the version in the first line of the module's text, or the whole line if it contains
+/// none.
 fn version_of(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     let is_version = |word: &&str| {
@@ -39,10 +40,10 @@ fn version_of(text: &str) -> String {
     first.split_whitespace().find(is_version).unwrap_or(first).to_owned()
 }
 
-/// Returns how to install the driver on the system below `root`.
+/// Returns the command or step that installs the driver on the system below `root`.
 fn remedy_of_driver(root: &Path) -> &'static str {
     if root.join(".dockerenv").exists() || root.join("run/.containerenv").exists() {
-        return "start the container with --gpus all, where the host has the driver and \
+        return "start the container with --gpus all, on a host with the driver and \
                 nvidia-container-toolkit";
     }
     let release = std::fs::read_to_string(root.join("etc/os-release")).unwrap_or_default();
@@ -68,8 +69,8 @@ pub(super) fn emulator(config: &Config) -> Check {
             purpose,
             State::Weak,
             (
-                format!("{} is no file", path.display()),
-                "correct devices.emulator (WARPGAUGE_EMULATOR), or leave it out",
+                format!("{} is not a file", path.display()),
+                "correct devices.emulator (WARPGAUGE_EMULATOR), or remove the setting",
             ),
         ),
         None => Check::lacks(
@@ -94,7 +95,7 @@ pub(super) fn sandbox() -> Vec<Check> {
             State::Weak,
             (
                 weaker.to_string(),
-                "boot a kernel of 6.12 or later with landlock in its list of security modules (lsm=)",
+                "boot Linux 6.12 or later with landlock in its list of security modules (lsm=)",
             ),
         ),
     };
@@ -110,23 +111,23 @@ pub(super) fn sandbox() -> Vec<Check> {
 }
 
 const LANDLOCK: &str = "keeps submitted code from files and the network";
-const OWN_ROOT: &str = "hides from submitted code which paths exist";
+const OWN_ROOT: &str = "hides the existence of paths from submitted code";
 
 /// Checks the directory of jobs and caches.
 pub(super) fn data_directory(path: &Path) -> Check {
-    let purpose = "has jobs, reports and caches";
+    let purpose = "stores jobs, reports and caches";
     let shown = path.display();
     let remedy = format!(
-        "set WARPGAUGE_DATA_DIR to a directory of your own, or: mkdir -p {shown} && chmod 700 {shown}"
+        "set WARPGAUGE_DATA_DIR to a directory that you own, or: mkdir -p {shown} && chmod 700 {shown}"
     );
     let nearest = path.ancestors().find(|path| path.exists());
     let Some(nearest) = nearest else {
-        let found = format!("{shown} cannot be made");
+        let found = format!("{shown} cannot be created");
         return Check::lacks("data directory", purpose, State::Fault, (found, remedy));
     };
     let is_there = nearest == path;
     if !nearest.is_dir() {
-        let found = format!("{} is no directory", nearest.display());
+        let found = format!("{} is not a directory", nearest.display());
         return Check::lacks("data directory", purpose, State::Fault, (found, remedy));
     }
     let own = nearest
@@ -135,7 +136,7 @@ pub(super) fn data_directory(path: &Path) -> Check {
     let writable = rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK).is_ok();
     match own && writable {
         true if is_there => Check::ok("data directory", purpose, shown.to_string()),
-        true => Check::ok("data directory", purpose, format!("{shown}, made when it is needed")),
+        true => Check::ok("data directory", purpose, format!("{shown}, created when it is needed")),
         false => {
             let found = format!("{} cannot be written", nearest.display());
             Check::lacks("data directory", purpose, State::Fault, (found, remedy))

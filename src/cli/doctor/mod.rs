@@ -1,4 +1,4 @@
-//! `warpgauge doctor`: what is present, what is missing, and how to install it.
+//! `warpgauge doctor`: reports present and missing components, and how to install them.
 
 mod machine;
 mod page;
@@ -44,11 +44,11 @@ struct Check {
     /// Stable name, such as `nvrtc`.
     name: &'static str,
     state: State,
-    /// What was found, or what is wrong.
+    /// Version and place of the component, or the problem.
     found: String,
-    /// What the component does.
+    /// Purpose of the component.
     purpose: &'static str,
-    /// The command, or the step, that mends it.
+    /// Command or step that solves the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
@@ -73,9 +73,9 @@ impl Check {
 /// The results of all checks.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
-    /// Whether evaluations run: a small kernel was evaluated and is right.
+    /// Whether evaluations run: a small kernel was evaluated and is correct.
     ready: bool,
-    /// What to do first; absent unless evaluations need it.
+    /// First step to make evaluations run; absent if they run or no remedy is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
     checks: Vec<Check>,
@@ -109,7 +109,7 @@ pub(super) fn run(
 
 fn conclude(checks: Vec<Check>) -> Diagnosis {
     let ready = checks.iter().any(|check| check.name == trial::NAME && check.state == State::Ok);
-    // A fault comes before the faults that follow from it.
+    // A fault precedes the faults that follow from it.
     let fault = checks.iter().find(|check| check.state == State::Fault);
     let next = fault.filter(|_| !ready).and_then(|check| check.remedy.clone());
     Diagnosis { ready, next, checks }

@@ -1,4 +1,4 @@
-//! Checks of compilers, Python's packages and NVIDIA's tools.
+//! Checks of compilers, Python packages and NVIDIA's tools.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::{Check, State};
 use warpgauge_compile::toolchain::{Toolchain, ToolkitProgram};
 use warpgauge_config::Config;
 
-/// Checks the compilers and Python's packages.
+/// Checks the compilers and Python packages.
 pub(super) fn compilers(found: &Toolchain) -> Vec<Check> {
     let at = |version: &str, path: &Path| format!("{version} ({})", path.display());
     let nvrtc = match found.nvrtc.first() {
@@ -21,7 +21,7 @@ pub(super) fn compilers(found: &Toolchain) -> Vec<Check> {
             );
             Check::lacks("nvrtc", NVRTC, State::Weak, (found, "warpgauge toolchain install"))
         }
-        // nvcc compiles in place of NVRTC.
+        // nvcc can replace NVRTC.
         None => {
             let state = if found.nvcc.is_some() { State::Absent } else { State::Fault };
             Check::lacks("nvrtc", NVRTC, state, ("not found", "warpgauge toolchain install"))
@@ -38,7 +38,7 @@ pub(super) fn compilers(found: &Toolchain) -> Vec<Check> {
 }
 
 const NVRTC: &str = "compiles CUDA kernels, and the kernels that write inputs and examine outputs";
-const NVCC: &str = "compiles whole programs, and sources that NVRTC refuses";
+const NVCC: &str = "compiles whole programs, and sources that NVRTC rejects";
 
 fn python(found: &Toolchain) -> Check {
     let purpose = "runs Triton's compiler and PyTorch";
@@ -114,7 +114,7 @@ pub(super) fn profilers(found: &Toolchain, config: &Config) -> Vec<Check> {
         (
             "compute-sanitizer",
             &found.compute_sanitizer,
-            "checks memory accesses on a GPU; the emulator checks by itself",
+            "checks memory accesses on a GPU; the emulator has built-in checks",
             "install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads)",
         ),
     ];
@@ -126,7 +126,7 @@ pub(super) fn profilers(found: &Toolchain, config: &Config) -> Vec<Check> {
         match (own, tool) {
             (Some(path), _) => Check::ok(name, purpose, path.display().to_string()),
             (None, Some(ToolkitProgram { version, path })) => {
-                let version = version.as_deref().unwrap_or("version not known");
+                let version = version.as_deref().unwrap_or("unknown version");
                 Check::ok(name, purpose, format!("{version} ({})", path.display()))
             }
             (None, None) => {

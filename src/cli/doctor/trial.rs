@@ -20,7 +20,7 @@ const SOURCE: &str = "extern \"C\" __global__ void twice(const float* x, float* 
     \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
     \x20   if (i < n) y[i] = 2.0f * x[i];\n}\n";
 
-/// The reference, which computes the same in another way, so that the outputs are checked.
+/// The reference. It computes the same result in another way, so that the outputs are checked.
 const REFERENCE: &str = "extern \"C\" __global__ void sum(const float* x, float* y, int n) {\n\
     \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
     \x20   if (i < n) y[i] = x[i] + x[i];\n}\n";
@@ -63,7 +63,7 @@ fn contract() -> serde_json::Value {
 }
 
 fn gpu(devices: &[DeviceView]) -> Check {
-    let purpose = "times of the emulator say nothing of a GPU";
+    let purpose = "provides real times; times on the emulator do not predict those on a GPU";
     let gpus = devices.iter().filter(|view| view.device.kind == DeviceKind::Cuda);
     let gpus = gpus.map(|view| {
         let device = &view.device;
@@ -82,7 +82,7 @@ fn gpu(devices: &[DeviceView]) -> Check {
 
 fn failed(why: &str) -> Check {
     let lines = why.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    let remedy = "mend what is listed above, then: warpgauge doctor";
+    let remedy = "solve the problems above, then run: warpgauge doctor";
     Check::lacks(NAME, PURPOSE, State::Fault, (lines, remedy))
 }
 
@@ -96,7 +96,7 @@ fn judged(response: &EvaluateResponse) -> Check {
     }
     let device = response.device.as_ref().map_or("no device", |device| &device.name);
     let took = duration_ms(response.timings.total);
-    Check::ok(NAME, PURPOSE, format!("a small kernel is right on {device} ({took})"))
+    Check::ok(NAME, PURPOSE, format!("a small kernel is correct on {device} ({took})"))
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
     once(args, (config, terminal), &mut place, &mut files)
 }
 
-/// Evaluates once, in a place that stays open, and adds to `files` those from which the contract
-/// was read.
+/// Evaluates once, in a place that stays open. Adds the files from which the contract was read to
+/// `files`.
 fn once<'c>(
     args: &'c EvalArgs,
     (config, terminal): (&'c Config, Terminal),
@@ -73,7 +73,7 @@ fn once<'c>(
     finish(args, &reply, terminal)
 }
 
-/// Puts the flags into the contract.
+/// Applies the flags to the contract.
 fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
     if args.allow_weak {
         fields.insert("allow_weak".to_owned(), json!(true));
@@ -88,7 +88,7 @@ fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
         }
     }
     if args.return_outputs.is_some() {
-        // A contract that names outputs or an encoding keeps these.
+        // A contract that names outputs or an encoding keeps them.
         let wants_none = matches!(fields.get("return_outputs"), None | Some(Value::Null));
         if wants_none || fields["return_outputs"] == "none" {
             fields.insert("return_outputs".to_owned(), json!("all"));
@@ -104,9 +104,9 @@ fn finish(
     Reply { text, value: response }: &Reply<EvaluateResponse>,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
-    // The report comes first: a full disk must not lose it.
+    // The report comes first, so that a full disk does not lose it.
     if args.json {
-        // With --watch each answer is one line. JSON texts have no unescaped line breaks within
+        // With --watch, each answer is one line. JSON contains no unescaped line breaks within
         // strings.
         let one_line = args.watch.then(|| text.replace(['\n', '\r'], " "));
         terminal.print_line(one_line.as_deref().unwrap_or(text))?;

@@ -1,5 +1,5 @@
-//! A kernel that accessed memory out of place is run again under the memory checker, so that the report names the
-//! access: its line, its thread, and its argument.
+//! Runs a kernel with an invalid memory access again under the memory checker, so that the report
+//! names the access: its line, its thread, and its argument.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use warpgauge_client::Reply;
 use warpgauge_model::FailureCode;
 use warpgauge_report::EvaluateResponse;
 
-/// Failures behind which is an access that the checker names.
+/// Failures that the checker may explain by naming an access.
 const FAULTS: [FailureCode; 4] = [
     FailureCode::IllegalAddress,
     FailureCode::MisalignedAddress,
@@ -22,20 +22,20 @@ const FAULTS: [FailureCode; 4] = [
     FailureCode::MemoryFault,
 ];
 
-/// Largest files of a contract that is kept for another run, bytes in all.
+/// Maximum total size of the files of a contract that is kept for another run, bytes.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// The longest evaluation after which another is cheap.
+/// Maximum duration of an evaluation after which another run is cheap.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// A contract that is evaluated again if its kernel faults.
+/// A contract that is evaluated again if its kernel makes an invalid access.
 pub(super) struct Recheck {
     contract: ContractFile,
     began: Instant,
 }
 
 impl Recheck {
-    /// Keeps a contract, unless it asks for the checker itself or is large.
+    /// Keeps a contract, unless it requests the checker or is large.
     pub(super) fn of(contract: &ContractFile) -> Option<Self> {
         let sizes =
             contract.files().iter().map(|file| file.metadata().map_or(0, |found| found.len()));
@@ -44,8 +44,9 @@ impl Recheck {
             .then(|| Self { contract: contract.clone(), began: Instant::now() })
     }
 
-    /// Runs the kernel again under the checker if it faulted, and adds the findings to the report. A checker that does
-    /// not run or finds nothing leaves the report as it is; a line says why.
+    /// Runs the kernel again under the checker if it made an invalid access, and adds the findings
+    /// to the report. If the checker does not run or finds nothing, the report stays unchanged and
+    /// a note gives the reason.
     pub(super) fn add_to(
         mut self,
         reply: &mut Reply<EvaluateResponse>,
@@ -58,7 +59,7 @@ impl Recheck {
             return Ok(());
         }
         terminal.note(
-            "warpgauge: an access out of place: running the kernel again under the memory checker",
+            "warpgauge: invalid memory access: running the kernel again under the memory checker",
         );
         once_checked(&mut self.contract.fields);
         let found = match place.evaluate(self.contract, progress) {
@@ -76,7 +77,7 @@ impl Recheck {
         if let Some(reason) = &found.reason {
             terminal.note(&format!("warpgauge: the memory checker did not run: {reason}"));
         } else if found.findings.is_empty() {
-            terminal.note("warpgauge: the memory checker finds nothing");
+            terminal.note("warpgauge: the memory checker found nothing");
         } else {
             reply.text = with(&reply.text, &text::tree("findings", &found)?);
             reply.value.sanitize = Some(found);
@@ -85,12 +86,12 @@ impl Recheck {
     }
 }
 
-/// Whether a contract asks for the checker.
+/// Returns whether a contract requests the checker.
 fn asks(fields: &Map<String, Value>) -> bool {
     fields.get("sanitize").is_some_and(|asked| !matches!(asked, Value::Null | Value::Bool(false)))
 }
 
-/// Makes a contract that of one launch under the checker, which returns nothing else.
+/// Reduces a contract to one launch under the checker, without further results.
 fn once_checked(fields: &mut Map<String, Value>) {
     for name in ["profile", "return_outputs", "output_encoding", "measure", "webhook"] {
         fields.remove(name);
@@ -99,14 +100,14 @@ fn once_checked(fields: &mut Map<String, Value>) {
     fields.insert("num_trials".to_owned(), json!(1));
 }
 
-/// The report as text with the findings in it.
+/// Returns the report as text, with the findings added.
 fn with(report: &str, found: &Value) -> String {
     match serde_json::from_str::<Map<String, Value>>(report) {
         Ok(mut fields) => {
             fields.insert("sanitize".to_owned(), found.clone());
             Value::Object(fields).to_string()
         }
-        // It was read as a report before.
+        // The text was parsed as a report before.
         Err(_) => report.to_owned(),
     }
 }

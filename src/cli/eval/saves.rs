@@ -1,4 +1,4 @@
-//! Waits for saves of files; [`Saves`] has the files.
+//! Waits until files are saved; [`Saves`] holds the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -20,10 +20,10 @@ const STEPS: usize = 20;
 /// Interval at which files are examined. Network file systems send no notifications.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Inode, length and time of change, which differ between two saves.
+/// Inode, length and modification time, which differ between two saves.
 type Mark = (u64, u64, i64, i64);
 
-/// Files whose saves are awaited. Editors replace files, so the directories are watched.
+/// Files whose saves are awaited. Editors replace files, so their directories are watched.
 pub(super) struct Saves {
     files: BTreeMap<PathBuf, Option<Mark>>,
     directories: BTreeSet<PathBuf>,
@@ -46,7 +46,7 @@ impl Saves {
                 noticed.notify_one();
             }
         });
-        // Without notifications the files are still examined at intervals.
+        // Without notifications, the files are still examined at intervals.
         let mut saves = Self {
             files: BTreeMap::new(),
             directories: BTreeSet::new(),
@@ -57,7 +57,7 @@ impl Saves {
         saves
     }
 
-    /// Watches these files from now on. Files that were watched before keep their marks.
+    /// Watches these files from now on. Files that were already watched keep their marks.
     pub(super) fn follow(&mut self, files: &[PathBuf]) {
         let known = std::mem::take(&mut self.files);
         for file in files {
@@ -76,7 +76,7 @@ impl Saves {
         }
     }
 
-    /// Marks the present state of the files as known.
+    /// Marks the current state of the files as known.
     pub(super) fn mark(&mut self) {
         for (file, known) in &mut self.files {
             *known = mark(file);
@@ -100,7 +100,7 @@ impl Saves {
                 return;
             }
             // A notification and the end of the interval have the same effect: the files are
-            // examined.
+            // examined again.
             let _ = timeout(LOOK, self.news.notified()).await;
         }
     }

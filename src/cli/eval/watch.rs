@@ -15,7 +15,8 @@ use warpgauge_config::Config;
 /// and the loop continues.
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     if args.contract == Path::new("-") {
-        let text = "--watch waits for saves of a file, and standard input is none: name a file";
+        let text =
+            "--watch waits for saves of a file, and standard input is not a file: name a file";
         return Err(CliError::Usage(text.to_owned()));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -23,7 +24,7 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         .build()
         .map_err(|source| CliError::System { operation: "start the runtime", source })?;
     let mut signals = runtime.block_on(async { EndSignals::listen() })?;
-    // Files that may become the contract are watched, too.
+    // Files that may become the contract are watched as well.
     let always = [args.contract.clone()].into_iter().chain(contracts_beside(&args.contract));
     let always = always.collect::<Vec<PathBuf>>();
     let mut saves = Saves::of(&always);
@@ -43,7 +44,7 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         }
         saves.follow(&files);
         let name = args.contract.display();
-        let text = format!("warpgauge: waiting for a save of {name}; Ctrl-C ends");
+        let text = format!("warpgauge: waiting for a save of {name}; press Ctrl-C to end");
         terminal.note(&plain_line(&text));
         let is_saved = runtime.block_on(async {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! Types into which clap reads the command line of the gate.
+//! Types into which clap parses the command line of the gate.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,13 @@ pub(in crate::cli) enum GateCommand {
     /// Compare every case of a suite with a baseline; exit code 0 if none is slower
     #[command(after_help = after_help())]
     Run(RunArgs),
-    /// Measure each case of a suite against itself, to find the differences that can be detected here
+    /// Measure each case of a suite against itself, to find the smallest detectable differences on
+    /// this machine
     #[command(after_help = "Examples:\n  \
         warpgauge gate calibrate suite.yaml\n  \
         warpgauge gate calibrate suite.yaml --server http://gpu-host:8000 --runs 10\n\n\
-        Writes SUITE.calibration.json beside the suite, to be kept in the repository. It holds for \
-        one model of device, one driver and one method of timing; `gate run` refuses it elsewhere.")]
+        Writes SUITE.calibration.json beside the suite, which belongs in the repository. It is valid for \
+        one device model, one driver and one timing method; `gate run` rejects it elsewhere.")]
     Calibrate(CalibrateArgs),
     /// Print the JSON Schema of the report
     Schema,
@@ -31,7 +32,8 @@ pub(in crate::cli) struct RunArgs {
     /// baseline that the server (or this machine) stores
     #[arg(long, value_name = "REF|DIR|stored:NAME")]
     pub baseline: String,
-    /// Name of the baseline that the candidate becomes if the verdict is PASS, as with `warpgauge baselines promote`
+    /// Name of the baseline that the candidate replaces if the verdict is PASS, as with `warpgauge
+    /// baselines promote`
     #[arg(long, value_name = "NAME")]
     pub promote: Option<String>,
     /// Directory for the report, in every format
@@ -40,10 +42,11 @@ pub(in crate::cli) struct RunArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-    /// Also measure cases whose machine code and launch are the baseline's
+    /// Also measure cases whose machine code and launch are identical to the baseline's
     #[arg(long)]
     pub measure_identical: bool,
-    /// Seconds to retry while the server is full, restarts or is away, each time, 0 to 3600
+    /// Seconds for which to retry, each time, while the server is full, restarts or cannot be
+    /// reached, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub patience: f64,
     #[command(flatten)]
@@ -62,7 +65,8 @@ pub(in crate::cli) struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub runs: u32,
-    /// Seconds to retry while the server is full, restarts or is away, each time, 0 to 3600
+    /// Seconds for which to retry, each time, while the server is full, restarts or cannot be
+    /// reached, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub patience: f64,
     /// Print the calibration as JSON

@@ -1,4 +1,4 @@
-//! The tree that the working tree is compared with, as a directory: [`Baseline`].
+//! The tree with which the working tree is compared, as a directory: [`Baseline`].
 
 use std::path::{Path, PathBuf};
 
@@ -18,14 +18,14 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// Finds `name`, which is a directory or a commit of the suite's repository.
+    /// Finds the baseline `name`: a directory, or a commit of the suite's repository.
     pub(super) fn find(name: &str, suite: &Path) -> Result<Self, CliError> {
         let home = match suite.parent() {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
             _ => PathBuf::from("."),
         };
         let is_directory = Path::new(name).is_dir();
-        // A directory needs no git.
+        // A directory does not need git.
         let root = match git::root(&home) {
             Err(_) if is_directory => Err(String::new()),
             other => other?,

@@ -49,12 +49,12 @@ pub(super) fn run(
     drop(steps);
     let Some(first) = first else {
         return Err(CliError::Usage(
-            "no case of this suite has the metric `time`; counts are exact and need no calibration"
+            "no case of this suite uses the metric `time`; counts are exact and need no calibration"
                 .to_owned(),
         ));
     };
     let Some(seen) = RunEnvironment::of_comparison(&first) else {
-        let what = "the kernels ran on the CPU, whose times rank nothing";
+        let what = "the kernels ran on the CPU, whose times are not comparable";
         return Err(CliError::Usage(what.to_owned()));
     };
     let conditions = CalibrationConditions::of(&seen, suite.preset);
@@ -71,7 +71,7 @@ pub(super) fn run(
     Ok(GateExit::Pass)
 }
 
-/// Returns the comparisons of a case with itself, each in new processes.
+/// Returns the comparisons of a case with itself, each in fresh processes.
 fn against_itself(
     args: &CalibrateArgs,
     suite: &Suite,
@@ -143,7 +143,7 @@ fn judge(
     Ok(calibrated(cache, &runs, &planned, hindrances(answers)))
 }
 
-/// Returns the properties of a kernel, other than noise, that make it unfit for a gate.
+/// Returns the properties of a kernel, other than noise, that make it unsuitable for a gate.
 fn hindrances(answers: &[CompareResponse]) -> Vec<String> {
     let mut found = Vec::new();
     let two = |answer: &&CompareResponse| {
@@ -168,7 +168,7 @@ fn table(cases: &BTreeMap<String, CalibratedCase>) -> String {
             100.0 * case.block_sd,
             100.0 * case.minimum_detectable_effect,
             if case.advisory.is_empty() {
-                "carries the gate".to_owned()
+                "suitable for the gate".to_owned()
             } else {
                 format!("advisory: {}", case.advisory.join("; "))
             }

@@ -1,4 +1,4 @@
-//! Contracts of the cases of a suite, read from the tree of either side.
+//! Contracts of the cases of a suite, read from the tree of the candidate or of the baseline.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::cli::{CliError, json};
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_gate::CaseSpec;
 
-/// Reads a case's contract. `directory` is where the suite is in that tree. `None` means that the
-/// tree lacks a file of the case.
+/// Reads a case's contract. `directory` is the suite's directory in that tree. `None` means that
+/// the tree lacks a file of the case.
 pub(super) fn read(
     case: &CaseSpec,
     directory: &Path,
@@ -55,7 +55,7 @@ fn exists(path: &Path) -> Result<bool, CliError> {
     path.try_exists().map_err(|source| CliError::System { operation: "look for a file", source })
 }
 
-/// Replaces the kernel's code by that of a file.
+/// Replaces the kernel's code with the code in a file.
 fn replace_code(
     case: &CaseSpec,
     kernel: &mut Map<String, Value>,

@@ -6,15 +6,15 @@ use crate::cli::CliError;
 use warpgauge_gate::report::RenderError;
 use warpgauge_gate::{CalibrationError, SuiteError};
 
-/// Why there is no verdict. None of these errors is a regression.
+/// Reason for a missing verdict. None of these errors is a regression.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-    /// The suite cannot be read or understood.
+    /// The suite cannot be read or is not valid.
     #[error("{}: {source}", path.display())]
     Suite {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Problem of the suite.
         source: Box<SuiteError>,
     },
     /// The calibration cannot be used.
@@ -22,7 +22,7 @@ pub enum GateError {
     Calibration {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Problem of the calibration.
         source: Box<CalibrationError>,
     },
     /// The device, driver or method differs from that of the baseline or the calibration.
@@ -32,12 +32,12 @@ pub enum GateError {
         suite: PathBuf,
         /// The baseline's name on the command line.
         baseline: String,
-        /// What differs, and what to do.
+        /// Difference, and remedy.
         message: String,
     },
     /// The run passed, but its candidate could not become the baseline.
     #[error(
-        "the run passed, but its candidate is not the baseline {name}; try again with \
+        "the run passed, but its candidate did not become the baseline {name}; try again with \
          `warpgauge baselines promote {name} --job {job}{at}`"
     )]
     NotPromoted {
@@ -45,7 +45,7 @@ pub enum GateError {
         name: String,
         /// Id of the run's job.
         job: String,
-        /// ` --server URL`, or nothing.
+        /// ` --server URL`, or empty.
         at: String,
         /// Why not.
         source: Box<CliError>,
@@ -71,7 +71,7 @@ pub enum GateError {
         path: PathBuf,
     },
     /// The contract is not that of a single evaluation.
-    #[error("case `{case}`: {}: has no `kernel`; a case takes a contract as `eval` does",
+    #[error("case `{case}`: {}: has no `kernel`; a case needs a contract as for `eval`",
         path.display())]
     NoContract {
         /// The case.
@@ -101,9 +101,9 @@ pub enum GateError {
         /// The message of git.
         message: String,
     },
-    /// The suite is in no git repository.
+    /// The suite is not in a git repository.
     #[error(
-        "--baseline {name}: {} is in no git repository ({message}); give a directory instead",
+        "--baseline {name}: {} is not in a git repository ({message}); name a directory instead",
         suite.display()
     )]
     NoRepository {
@@ -123,12 +123,12 @@ pub enum GateError {
         message: String,
     },
     /// git cannot be started.
-    #[error("could not start git; install it, or give a directory as baseline")]
+    #[error("could not start git; install it, or name a directory as baseline")]
     NoGit(#[source] std::io::Error),
-    /// The comparison is by counts, which need no calibration.
+    /// The comparison uses counts, which need no calibration.
     #[error(
-        "the emulated device counts exactly: there is nothing to calibrate; run this on the GPU \
-         that the gate will run on"
+        "counts on the emulated device are exact and need no calibration; run this command on the GPU \
+         on which the gate will run"
     )]
     NothingToCalibrate,
     /// A case could not be measured against itself.
@@ -139,7 +139,7 @@ pub enum GateError {
         /// Why not.
         message: String,
     },
-    /// A report cannot be rendered, which is a bug.
+    /// A report cannot be rendered because of a bug.
     #[error(transparent)]
     Render(#[from] RenderError),
 }

@@ -1,5 +1,5 @@
-//! Reads commits of the suite's repository. No worktree is registered, and neither the index nor
-//! any file of the repository changes.
+//! Reads commits of the suite's repository. It registers no worktree, and changes neither the index
+//! nor any file of the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// Maximum length of a message of git, characters.
 const MAX_MESSAGE: usize = 500;
 
-/// Variables through which hooks and CI systems direct git to another repository than that of a
+/// Variables through which hooks and CI systems direct git to a repository other than that of a
 /// path.
 const BENT: [&str; 6] = [
     "GIT_DIR",
@@ -20,14 +20,14 @@ const BENT: [&str; 6] = [
     "GIT_NAMESPACE",
 ];
 
-/// Returns a call of git without secrets in its environment: filters and hooks of a repository are
-/// foreign programs.
+/// Returns a git command without secrets in its environment: filters and hooks of a repository are
+/// untrusted programs.
 fn git(directory: &Path) -> ChildProgram {
     let git = ChildProgram::new("git", Environment::Users).without(BENT).arg("-C").arg(directory);
     git.variable("GIT_TERMINAL_PROMPT", "0").variable("LC_ALL", "C")
 }
 
-/// Runs git and returns its output. The inner error is the message of git.
+/// Runs git and returns its output. The inner error is git's message.
 fn run(git: &ChildProgram) -> Result<Result<String, String>, GateError> {
     let output = git.to_blocking().output().map_err(GateError::NoGit)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -39,38 +39,39 @@ fn run(git: &ChildProgram) -> Result<Result<String, String>, GateError> {
     Ok(Err(said.chars().take(MAX_MESSAGE).collect()))
 }
 
-/// Returns the root of the working tree that contains `directory`. The inner error is the message
-/// of git.
+/// Returns the root of the working tree that contains `directory`. The inner error is git's
+/// message.
 pub(super) fn root(directory: &Path) -> Result<Result<PathBuf, String>, GateError> {
     let toplevel = git(directory).args(["rev-parse", "--show-toplevel"]);
     Ok(run(&toplevel)?.map(PathBuf::from))
 }
 
-/// Returns the commit with this name. The inner error is the message of git.
+/// Returns the commit with this name. The inner error is git's message.
 pub(super) fn commit(root: &Path, name: &str) -> Result<Result<String, String>, GateError> {
     let verify = git(root).args(["rev-parse", "--verify", "--end-of-options"]);
     run(&verify.arg(format!("{name}^{{commit}}")))
 }
 
-/// Returns the commit of a directory's files, with `-dirty` if they differ from it. `None` means
-/// that there is no git, no repository or no commit: the caller only displays the result.
+/// Returns the commit of a directory's files, with `-dirty` if the files differ from it. `None`
+/// means that there is no git, no repository or no commit; the caller only displays the result.
 pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     let directory = if directory == Path::new("") { Path::new(".") } else { directory };
     let head = git(directory).args(["rev-parse", "--verify", "HEAD^{commit}"]);
     let head = run(&head).ok()?.ok()?;
-    // Without this option `git status` may write the index.
+    // Without this option, `git status` may write the index.
     let changes = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"];
     let dirty = !run(&git(directory).args(changes)).ok()?.ok()?.is_empty();
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
-/// Variables with the branch of a detached checkout: of a pull request at GitHub, at GitHub, at GitLab.
+/// Variables that contain the branch of a detached checkout: of a pull request on GitHub, on GitHub
+/// otherwise, and on GitLab.
 const BRANCHES: [&str; 3] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"];
 
 /// Maximum length of a branch name in a request, bytes.
 const MAX_BRANCH: usize = 255;
 
-/// Returns the branch of a directory's files. `None` if it is not known.
+/// Returns the branch of a directory's files, or `None` if it is not known.
 pub(super) fn branch(directory: &Path) -> Option<String> {
     let directory = if directory == Path::new("") { Path::new(".") } else { directory };
     let head = git(directory).args(["symbolic-ref", "--quiet", "--short", "HEAD"]);
@@ -83,7 +84,7 @@ pub(super) fn branch(directory: &Path) -> Option<String> {
     head.or_else(named).filter(is_plain)
 }
 
-/// Writes all files of a commit into `into`, which exists and is empty. `index` is a path beside
+/// Writes all files of a commit into `into`, an existing empty directory. `index` is a path beside
 /// it, for git's index.
 pub(super) fn write_tree(
     root: &Path,

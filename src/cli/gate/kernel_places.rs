@@ -1,4 +1,4 @@
-//! Where the kernels of a suite's cases are, for annotations of files.
+//! Positions of the kernels of a suite's cases, for annotations of files.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,8 +8,8 @@ use warpgauge_code::source::find_kernels;
 use warpgauge_gate::CaseSpec;
 use warpgauge_gate::report::GateReport;
 
-/// Names in the report the file and the line of each case's kernel. The verdict does not rest on them: a file that
-/// cannot be read any more leaves its case without a place.
+/// Adds the file and the line of each case's kernel to the report. The verdict does not depend on
+/// them. If a file can no longer be read, its case has no position.
 pub(super) fn mark(report: &mut GateReport, suite: &Path, limit: u64) {
     let Ok(cases) = suite_file::read(suite).map(|suite| suite.cases) else { return };
     let home = suite.parent().unwrap_or(Path::new(""));
@@ -21,7 +21,7 @@ pub(super) fn mark(report: &mut GateReport, suite: &Path, limit: u64) {
     }
 }
 
-/// The file with the kernel's code, and the line at which the kernel begins.
+/// Returns the file with the kernel's code, and the line on which the kernel begins.
 fn place(case: &CaseSpec, home: &Path, limit: u64) -> Option<(PathBuf, Option<u32>)> {
     let contract = home.join(&case.contract);
     let read = ContractFile::read(&contract, limit).ok()?;
@@ -30,12 +30,12 @@ fn place(case: &CaseSpec, home: &Path, limit: u64) -> Option<(PathBuf, Option<u3
     let name = read.fields.get("kernel").and_then(|kernel| kernel.pointer("/metadata/kernel_name"));
     let name = name.and_then(|name| name.as_str()).map(str::to_owned);
     let Some(source) = source else { return Some((tidied(&contract), None)) };
-    // Machine code has no lines.
+    // Machine code has no line numbers.
     let line = read_source(&source).ok().and_then(|text| first_line(&text, name.as_deref()));
     Some((tidied(&source), line))
 }
 
-/// The path without `.` and with `..` resolved by name, as CI systems compare paths.
+/// Returns the path without `.` and with `..` resolved textually, because CI systems compare paths.
 fn tidied(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {
@@ -52,8 +52,8 @@ fn tidied(path: &Path) -> PathBuf {
     tidy
 }
 
-/// The first line, from 1, in which the kernel's name stands before a parenthesis. Without a name the only kernel of
-/// CUDA C++ is meant.
+/// Returns the first line, from 1, on which the kernel's name precedes a parenthesis. Without a
+/// name, the only kernel of CUDA C++ source is used.
 fn first_line(text: &str, name: Option<&str>) -> Option<u32> {
     let name = match name {
         Some(name) => name.to_owned(),

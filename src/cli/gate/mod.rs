@@ -1,4 +1,4 @@
-//! `warpgauge gate`: reads files and commits for the rules of [`warpgauge_gate`].
+//! `warpgauge gate`: reads files and commits, to which the rules of [`warpgauge_gate`] apply.
 
 mod args;
 mod baseline;

@@ -1,4 +1,4 @@
-//! Progress of a suite: on a terminal a bar with the remaining time, elsewhere a line per case.
+//! Progress of a suite: a bar with the remaining time on a terminal, otherwise a line per case.
 
 use indicatif::ProgressBar;
 
@@ -6,11 +6,11 @@ use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
 use warpgauge_job_views::JobEvent;
 
-/// Shows the steps of a run. With `--quiet` nothing is shown.
+/// Shows the steps of a run. With `--quiet`, nothing is shown.
 pub(super) struct Steps {
     bar: Option<ProgressBar>,
     quiet: bool,
-    /// Names of the steps in their order. Steps beyond them are confirmations.
+    /// Names of the steps in order. Further steps are confirmations.
     names: Vec<String>,
     /// Number of steps that were shown.
     told: usize,
@@ -30,14 +30,13 @@ impl Steps {
         Self { bar, quiet: terminal.quiet, names, told: 0, of, attempt: 1 }
     }
 
-    /// Shows an event of a job. Events may be missing, so the steps between two events are shown as
-    /// well.
+    /// Shows an event of a job. Events may be missing, so skipped steps are shown as well.
     pub(super) fn show(&mut self, event: &JobEvent) {
         if event.attempt > self.attempt {
             self.attempt = event.attempt;
             self.told = 0;
             self.of = self.names.len();
-            let text = format!("begun again, attempt {}", event.attempt);
+            let text = format!("restarted, attempt {}", event.attempt);
             match &self.bar {
                 Some(bar) => bar.set_message(text),
                 None => self.line(&text),
@@ -53,17 +52,17 @@ impl Steps {
         }
     }
 
-    /// Shows all cases as begun.
+    /// Shows all cases as started.
     pub(super) fn all(&mut self) {
         self.reach(self.names.len());
     }
 
-    /// Shows the next step as begun.
+    /// Shows the next step as started.
     pub(super) fn begin(&mut self) {
         self.reach(self.told + 1);
     }
 
-    /// Counts a step as done.
+    /// Counts a step as complete.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);

@@ -19,14 +19,13 @@ const STORED: &str = "stored:";
 /// Maximum length of a note, characters.
 const MAX_NOTE: usize = 1_000;
 
-/// Maximum number of cases that have their own note; a request takes 16 notes.
+/// Maximum number of cases with a separate note; a request accepts 16 notes.
 const MAX_NAMED: usize = 5;
 
 /// Reads the suite, its calibration, and the contracts of both sides. `limit` bounds each contract,
 /// bytes.
 ///
-/// # Errors
-/// A file cannot be read or is not valid. Nothing has been started then.
+/// # Errors A file cannot be read or is not valid. Nothing has been started at that point.
 pub(super) fn request(args: &RunArgs, limit: u64) -> Result<GateRequest, CliError> {
     let suite = suite_file::read(&args.suite)?;
     let calibration = suite_file::calibration(&args.suite)?;
@@ -73,7 +72,7 @@ pub(super) fn request(args: &RunArgs, limit: u64) -> Result<GateRequest, CliErro
     }
 }
 
-/// Checks that a baseline can have this name. The error names the option `flag`.
+/// Checks that a baseline may have this name. The error names the option `flag`.
 pub(super) fn check_name(flag: &str, name: &str) -> Result<(), CliError> {
     check_baseline_name(name)
         .map_err(|error: SuiteError| CliError::Usage(format!("{flag}: {error}")))
@@ -85,7 +84,7 @@ struct Theirs {
     origin: Option<BaselineOrigin>,
     /// Contracts by the names of the cases.
     contracts: BTreeMap<String, EvaluateRequest>,
-    /// Cases that the baseline has and the suite has not.
+    /// Cases that the baseline contains and the suite does not.
     removed: Vec<RemovedCase>,
     notes: Vec<String>,
 }
@@ -107,7 +106,8 @@ impl Theirs {
                 }
                 Ok(None) => {}
                 Err(error @ CliError::System { .. }) => return Err(error),
-                // A broken contract in the baseline's tree must not stop a change that mends it.
+                // A broken contract in the baseline's tree must not block a change that corrects
+                // it.
                 Err(error) => unreadable.push((spec.name.as_str(), error)),
             }
         }
@@ -120,7 +120,7 @@ impl Theirs {
         for (name, error) in cases.iter().take(MAX_NAMED) {
             let error = one_line(error);
             self.notes.push(format!(
-                "case `{name}` is taken for a new one, because the baseline's contract or kernel \
+                "case `{name}` counts as new, because the baseline's contract or kernel \
                  cannot be read: {error}"
             ));
         }
@@ -138,7 +138,7 @@ impl Theirs {
         let Some(name) = suite.file_name() else { return };
         let theirs = baseline.directory.join(name);
         if !theirs.exists() {
-            let text = "the baseline has no suite: cases that were removed are not known";
+            let text = "the baseline has no suite, so removed cases are not known";
             self.notes.push(text.to_owned());
             return;
         }
@@ -147,7 +147,7 @@ impl Theirs {
             Err(error) => {
                 let error = one_line(&error);
                 self.notes.push(format!(
-                    "the baseline's suite cannot be read, so cases that were removed are not \
+                    "the baseline's suite cannot be read, so removed cases are not \
                      known: {error}"
                 ));
                 return;
@@ -186,7 +186,7 @@ impl Theirs {
     }
 }
 
-/// Returns the text of an error for a note, in one line.
+/// Returns the text of an error on one line, for a note.
 fn one_line(error: &CliError) -> String {
     let error = plain(&error.render()).replace(['\n', '\t'], " ");
     error.chars().take(MAX_NOTE).collect()

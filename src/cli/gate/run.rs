@@ -47,7 +47,7 @@ pub(super) fn run(
     Ok(GateExit::of_verdict(report.verdict))
 }
 
-/// Makes the candidate the baseline if the run passed, and prints whether it is.
+/// Makes the candidate the baseline if the run passed, and prints the outcome.
 fn promote(
     name: &str,
     report: &GateReport,
@@ -64,10 +64,10 @@ fn promote(
                 at: place.flag(),
                 source: Box::new(source),
             })?;
-            format!("promoted: the candidate is the baseline {name} now")
+            format!("promoted: the candidate is now the baseline {name}")
         }
         other => format!(
-            "not promoted: the verdict is {}, not PASS; the baseline {name} is as it was",
+            "not promoted: the verdict is {}, not PASS; the baseline {name} is unchanged",
             other.name()
         ),
     };
@@ -79,7 +79,7 @@ fn promote(
     }
 }
 
-/// Adds to an error the suite and the baseline that it concerns.
+/// Adds the suite and the baseline to an error about different conditions.
 fn told(error: CliError, args: &RunArgs) -> CliError {
     match error {
         CliError::Service(ServiceError::Exec(ExecError::ConditionsDiffer(message))) => {
@@ -90,7 +90,7 @@ fn told(error: CliError, args: &RunArgs) -> CliError {
     }
 }
 
-/// Writes the report in every format, over the files of an earlier run.
+/// Writes the report in every format, and replaces the files of an earlier run.
 fn write(report: &GateReport, directory: &Path) -> Result<(), CliError> {
     let failed = |path: &Path, source| CliError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;

@@ -1,4 +1,4 @@
-//! Types into which clap reads the command line of `warpgauge jobs`.
+//! Types into which clap parses the command line of `warpgauge jobs`.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use warpgauge_client::Client;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
-    /// List the jobs of a server or of this machine, the youngest first
+    /// List the jobs of a server or of this machine, the newest first
     #[command(after_help = "Examples:\n  \
         warpgauge jobs list\n  \
         warpgauge jobs list --server http://gpu-host:8000\n  \
@@ -24,16 +24,16 @@ pub(in crate::cli) enum JobsCommand {
     /// Wait for a job and show its report; the exit code is the report's
     #[command(
         after_help = "The exit code is that of `warpgauge eval`, `compare`, `sweep` or `gate run`; \
-        1 if the job has no report, 5 if it has not ended when --timeout is over."
+        1 if the job has no report, 5 if it has not ended after --timeout."
     )]
     Wait(WaitArgs),
     /// Print the events of a job until it ends
     Events(JobArgs),
 }
 
-/// Message of a command that needs a server, without one.
-const NO_SERVER: &str = "name the server that has the job: --server URL, or WARPGAUGE_SERVER; of this machine \
-                         `warpgauge jobs list` lists the jobs";
+/// Message of a command that needs a server, if no server is named.
+const NO_SERVER: &str = "name the server that has the job: --server URL, or WARPGAUGE_SERVER; for jobs of this machine, use \
+                         `warpgauge jobs list`";
 
 /// Flags that choose the server of the jobs.
 #[derive(Debug, Clone, Args)]
@@ -54,16 +54,16 @@ impl ServerArgs {
     /// Returns the client of the named server.
     ///
     /// # Errors
-    /// No server is named, or the address is not that of a server or contains a login.
+    /// No server is named, or the URL is not valid or contains a login.
     pub(super) fn client(&self) -> Result<Client, CliError> {
         let named = self.named()?;
         named.ok_or_else(|| CliError::Usage(NO_SERVER.to_owned()))
     }
 
-    /// Returns the client of the named server, or `None` without a name.
+    /// Returns the client of the named server, or `None` if no server is named.
     ///
     /// # Errors
-    /// The address is not that of a server, or contains a login.
+    /// The URL is not valid, or contains a login.
     pub(super) fn named(&self) -> Result<Option<Client>, CliError> {
         let server = self.server.as_deref().filter(|server| !server.is_empty());
         let client =

@@ -5,7 +5,7 @@ use warpgauge_job_views::JobView;
 use warpgauge_model::JobState;
 
 /// Returns the exit code of a job that has ended: that of its report, if it has one. A run of the
-/// gate has the gate's code.
+/// gate returns the gate's code.
 pub(super) fn exit(job: &JobView) -> u8 {
     match &job.gate {
         Some(report) => GateExit::of_verdict(report.verdict).code(),
@@ -22,7 +22,7 @@ fn of_other(job: &JobView) -> Exit {
         .or_else(|| job.result.as_ref().map(Exit::of_report));
     match (report, job.state) {
         (Some(exit), _) => exit,
-        // The job may have a kind of report that this version does not have.
+        // The job's kind of report may be unknown to this version.
         (None, JobState::Completed) => Exit::Success,
         (None, JobState::TimedOut) => Exit::KernelFailed,
         (None, _) => Exit::Environment,

@@ -3,7 +3,7 @@
 use crate::cli::format;
 use warpgauge_job_views::JobEvent;
 
-/// Returns an event in one line.
+/// Returns an event on one line.
 pub(super) fn of(event: &JobEvent) -> String {
     let mut text = format!("{} ({:.1} s)", event.state.name(), event.elapsed_s);
     if let (Some(done), Some(all)) = (event.points_done, event.points) {

@@ -16,7 +16,7 @@ use warpgauge_model::{JobKind, JobState};
 use warpgauge_report::KernelVerdict;
 use warpgauge_service::{Caller, JobQuery, stored_jobs};
 
-/// Maximum number of jobs in a page of a server; queries of this machine's store use the same.
+/// Maximum number of jobs in a server's page. Queries of this machine's store use the same limit.
 const PAGE: u32 = 200;
 
 pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -44,7 +44,9 @@ pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Resul
                 let query = here(args, cursor.as_deref(), wanted);
                 runtime.block_on(stored_jobs(config, &query, &Caller::local()))?
             }
-            (None, None) => return Err(CliError::Internal("no place to list jobs of".to_owned())),
+            (None, None) => {
+                return Err(CliError::Internal("no store to list jobs from".to_owned()));
+            }
         };
         let came = page.jobs.len();
         jobs.extend(page.jobs);
@@ -59,7 +61,7 @@ pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Resul
     } else {
         terminal.print(&table(&jobs))?;
         if cursor.is_some() {
-            terminal.note("there are more; --limit shows them");
+            terminal.note("there are more jobs; raise --limit to list them");
         }
     }
     Ok(Exit::Success)
@@ -114,7 +116,7 @@ fn table(jobs: &[JobSummary]) -> String {
     text
 }
 
-/// Returns a kernel's name in readable form, cut to the width of its column.
+/// Returns a kernel's name in readable form, cut to the width of the column.
 fn shortened(name: &str) -> String {
     let name = plain_line(&warpgauge_compile::readable(name));
     match name.chars().count() <= KERNEL {
@@ -127,7 +129,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Returns a duration in the largest unit that it reaches.
+/// Returns a duration in the largest suitable unit.
 fn age(seconds: f64) -> String {
     match seconds.max(0.0) {
         s if s < 60.0 => format!("{s:.0} s"),
@@ -137,7 +139,7 @@ fn age(seconds: f64) -> String {
     }
 }
 
-/// Returns the name of an enumerated value in the API.
+/// Returns the API's name of an enumerated value.
 pub(super) fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

@@ -1,4 +1,4 @@
-//! `warpgauge jobs`: shows, cancels and awaits jobs at a server, and lists those of this machine.
+//! `warpgauge jobs`: shows, cancels and awaits jobs on a server, and lists those of this machine.
 
 mod args;
 mod end;
@@ -20,7 +20,7 @@ use warpgauge_gate::report::text as gate_text;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_page::PageOf;
 
-/// How long a command that follows a job waits for an absent server, seconds.
+/// Time for which a command that follows a job retries an unreachable server, seconds.
 const PATIENCE_S: f64 = 15.0;
 
 /// Runs a subcommand and returns the exit code.
@@ -39,8 +39,8 @@ pub(super) fn run(
     Ok(exit?.code())
 }
 
-/// Prints what a job did so far. The exit code is success if the server has the job, whatever its
-/// state.
+/// Prints the state of a job and its report. The exit code is success if the server has the job, in
+/// any state.
 fn show(args: &ShowArgs, terminal: Terminal) -> Result<Exit, CliError> {
     args.html.check()?;
     let Reply { text, value: job } = fetch(&args.job)?;
@@ -64,7 +64,7 @@ fn cancel(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-/// Waits until a job ends and returns the exit code of `eval`, `compare`, `sweep` or `gate run`.
+/// Waits until a job ends, and returns the exit code of `eval`, `compare`, `sweep` or `gate run`.
 fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
     let progress = Progress::start(terminal);
     let job = &args.job;

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::LookupSpan;
 
 /// Writes each event as an object on one line. Its fields are `time` (RFC 3339, UTC), `level`,
-/// `target`, `message`, the event's fields, and `spans`, the outermost first.
+/// `target`, `message`, the event's fields, and `spans`, outermost first.
 pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -47,7 +47,8 @@ where
     }
 }
 
-/// Collects the fields of an event. A field with the name of a standard field gets a prefix.
+/// Collects the fields of an event. A field that has the name of a standard field gets the prefix
+/// `field.`.
 struct Fields<'a>(&'a mut Map<String, Value>);
 
 impl Fields<'_> {

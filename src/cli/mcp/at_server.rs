@@ -15,7 +15,8 @@ use warpgauge_service::{ArtifactKind, DeviceView, JobRequest};
 /// Maximum number of events that wait for the agent.
 const NEWS: usize = 16;
 
-/// Sends each request of an agent to a server. The client blocks, so each request has a thread.
+/// Sends each request of an agent to a server. The client blocks, so each request runs on a thread
+/// of its own.
 pub(super) struct ServerDesk {
     client: Client,
     patience_s: f64,
@@ -35,7 +36,7 @@ impl ServerDesk {
         Box::pin(async move {
             let asked = tokio::task::spawn_blocking(move || work(&client)).await;
             let broken =
-                |_| JobBackendError::new(ErrorCode::Internal, "asking the server panicked");
+                |_| JobBackendError::new(ErrorCode::Internal, "the request to the server panicked");
             asked.map_err(broken)?.map_err(refusal)
         })
     }
@@ -55,7 +56,7 @@ impl JobBackend for ServerDesk {
                     client.unattended().submit_evaluation(&request, &taken)
                 }
                 other => {
-                    let what = format!("agents hand in no {:?}", other.kind());
+                    let what = format!("agents cannot submit jobs of kind {:?}", other.kind());
                     Err(ClientError::Internal(what))
                 }
             }
@@ -67,7 +68,7 @@ impl JobBackend for ServerDesk {
         let mut patience = patience(self.patience_s, self.terminal);
         Box::pin(async move {
             let (sender, news) = mpsc::channel(NEWS);
-            // The thread ends with the job, or after the last receiver of its events is dropped.
+            // The thread ends with the job, or after the receiver of its events is dropped.
             tokio::task::spawn_blocking(move || {
                 let followed =
                     client.jobs().follow(&job_id, None, &mut patience, &mut |event, _| {
@@ -76,7 +77,7 @@ impl JobBackend for ServerDesk {
                 if let Err(error) = followed
                     && !matches!(error, ClientError::Interrupted)
                 {
-                    tracing::warn!(job = job_id, %error, "news of a job are lost");
+                    tracing::warn!(job = job_id, %error, "events of a job are lost");
                 }
             });
             let next = |mut news: mpsc::Receiver<JobEvent>| async {
@@ -116,7 +117,7 @@ impl JobBackend for ServerDesk {
 }
 
 /// Converts an error of the client. Its code follows from the HTTP status; the message contains the
-/// server's code.
+/// code that the server returned.
 fn refusal(error: ClientError) -> JobBackendError {
     let code = match &error {
         ClientError::Refused { status, .. } => match status {

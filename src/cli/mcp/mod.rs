@@ -1,4 +1,5 @@
-//! `warpgauge mcp`: serves an agent over standard input and output, here or through a server.
+//! `warpgauge mcp`: serves an agent over standard input and output, on this machine or through a
+//! server.
 
 mod at_server;
 
@@ -17,7 +18,7 @@ use warpgauge_config::Config;
 use warpgauge_mcp::{AgentServer, CallPermits, JobBackend, JobDurability, ServiceBackend, serve};
 use warpgauge_service::{Caller, LocalService, ProcessRole};
 
-/// Maximum time in which calls that are cancelled at the end cancel their jobs.
+/// Maximum time for calls that are cancelled at the end to cancel their jobs.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]

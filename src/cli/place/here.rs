@@ -1,4 +1,4 @@
-//! This machine as the place of a command's work: [`Here`].
+//! This machine as the place where a command runs: [`Here`].
 
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -23,10 +23,10 @@ use warpgauge_service::{
     stored_history,
 };
 
-/// Note that a command prints if it would use a GPU and finds none.
+/// Note that a command prints if it would use a GPU but finds none.
 const NO_GPU: &str = "note: no GPU found: using the emulator, whose times are not a GPU's";
 
-/// Works in this process. The first work that needs the pipeline starts it.
+/// Runs work in this process. The first work that needs the pipeline starts it.
 pub(super) struct Here<'c> {
     config: &'c Config,
     session: Option<Session>,
@@ -38,7 +38,7 @@ impl<'c> Here<'c> {
         Self { config, session: None, terminal }
     }
 
-    /// Returns the pipeline, after starting it if necessary.
+    /// Returns the pipeline, and starts it first if necessary.
     fn session(&mut self) -> Result<&mut Session, CliError> {
         if self.session.is_none() {
             let session = Session::start(self.config)?;
@@ -47,11 +47,11 @@ impl<'c> Here<'c> {
             }
             self.session = Some(session);
         }
-        let none = || CliError::Internal("the pipeline was started and is not there".to_owned());
+        let none = || CliError::Internal("the started pipeline is missing".to_owned());
         self.session.as_mut().ok_or_else(none)
     }
 
-    /// Queries this machine's store, without starting a device.
+    /// Queries this machine's store without starting a device.
     fn stored<T>(
         &self,
         work: impl AsyncFnOnce(&GateBaselines) -> Result<T, ServiceError>,
@@ -65,7 +65,7 @@ impl<'c> Here<'c> {
     }
 }
 
-/// Returns an answer with its JSON, as a server would send it.
+/// Returns a value with its JSON, as a server would send it.
 fn reply<T: Serialize>(value: T) -> Result<Reply<T>, CliError> {
     Ok(Reply { text: json::text("answer", &value)?, value })
 }
@@ -156,7 +156,7 @@ impl Place for Here<'_> {
 
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError> {
         match &mut self.session {
-            // The session's store is open and has the run.
+            // The session's store is open and contains the run.
             Some(session) => session.call(|service| async move {
                 Ok(service.gate.promote(name, job_id, &Caller::local()).await?)
             }),
@@ -176,7 +176,7 @@ impl Place for Here<'_> {
     }
 }
 
-/// Runs a sweep and passes each event on.
+/// Runs a sweep and passes on each event.
 async fn stream_sweep(
     service: &dyn EvaluationService,
     request: SweepRequest,

@@ -1,5 +1,5 @@
-//! Where a command works: [`Place`] is this machine or a server, and [`open`] chooses one. Commands
-//! are written against the trait.
+//! The place where a command runs: [`Place`] is this machine or a server, and [`open`] chooses one.
+//! Commands use only the trait.
 
 mod here;
 mod server;
@@ -23,16 +23,16 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::HistoryQuery;
 
-/// Waiting time of commands that send one short request, seconds.
+/// Retry time of commands that send one short request, seconds.
 pub(super) const NONE: f64 = 0.0;
 
-/// A place that does the work of commands. It returns answers as a server's JSON and as typed
-/// values.
+/// A place where commands run. It returns results as typed values together with their JSON.
 pub(super) trait Place {
-    /// Returns the name of the first stage that progress shows, here or at a server.
+    /// Returns the name of the first stage that the progress shows, here or on a server.
     fn stage(&self, at_server: &str, here: &str) -> String;
 
-    /// Returns the flag that names this place to another command: ` --server URL`, or nothing.
+    /// Returns the flag that selects this place in another command: ` --server URL`, or an empty
+    /// text.
     fn flag(&self) -> String;
 
     /// Evaluates a contract and shows the progress.
@@ -53,7 +53,7 @@ pub(super) trait Place {
     fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError>;
 
     /// Evaluates the points of a contract's axes. `told` receives most points as they end; the
-    /// answer has all.
+    /// returned report contains all points.
     fn sweep(
         &mut self,
         contract: ContractFile,
@@ -75,10 +75,10 @@ pub(super) trait Place {
     /// Returns the baseline with this name, including its code.
     fn baseline(&mut self, name: &str) -> Result<Baseline, CliError>;
 
-    /// Stores a baseline, after each of its cases ran once.
+    /// Stores a baseline, after each of its cases has run once.
     fn store_baseline(&mut self, new: NewBaseline) -> Result<BaselineSummary, CliError>;
 
-    /// Makes the candidate of a run that passed the baseline with this name.
+    /// Makes the candidate of a passed run the baseline with this name.
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError>;
 
     /// Removes all baselines with this name, and returns the name.
@@ -88,12 +88,12 @@ pub(super) trait Place {
     fn history(&mut self, query: &HistoryQuery) -> Result<HistoryAnswer, CliError>;
 }
 
-/// Returns the place that the command line names: a server, or this machine. `patience_s` is how
-/// long each request waits for a server that is full, restarting or absent. Nothing is sent or
-/// started yet.
+/// Returns the place that the command line selects: a server, or this machine. `patience_s` is the
+/// time for which each request is retried while the server is full, restarting or unreachable.
+/// Nothing is sent or started yet.
 ///
 /// # Errors
-/// The server's address is not valid, or contains a login.
+/// The server's URL is not valid, or contains a login.
 pub(super) fn open<'c>(
     target: &Target,
     patience_s: f64,
@@ -120,13 +120,13 @@ fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// Prints events of a wait that are not events of the job.
+/// Prints events of a wait other than events of the job.
 pub(super) fn remark(told: &WaitEvent, terminal: Terminal) {
     match told {
         WaitEvent::Again(why) => terminal.note(&format!("warpgauge: {why}")),
         WaitEvent::Untold => terminal.note(
-            "warpgauge: this server does not tell how far its jobs are, it is an older one; waiting \
-             for its answer",
+            "warpgauge: this server is older and reports no progress; waiting \
+             for the result",
         ),
         WaitEvent::GivenUp(what) => write_error_stream(&format!("warpgauge: {what}")),
         WaitEvent::Accepted(_) | WaitEvent::Job(_) | WaitEvent::Sweep(_) => {}

@@ -1,4 +1,4 @@
-//! A server as the place of a command's work: [`AtServer`].
+//! A server as the place where a command runs: [`AtServer`].
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::HistoryQuery;
 
-/// Works at a server. SIGINT and SIGTERM cancel the job of a long request.
+/// Runs work on a server. SIGINT and SIGTERM cancel the job of a long request.
 pub(super) struct AtServer {
     client: Client,
     patience_s: f64,
@@ -39,7 +39,7 @@ impl AtServer {
     /// Shows an event that arrives before the report.
     fn show(&self, told: WaitEvent, view: &mut View, progress: &Progress) {
         match told {
-            // The answer follows the last event.
+            // The report follows the last event.
             WaitEvent::Job(event) if event.state.is_end() => {}
             WaitEvent::Job(event) => view.show(&event, progress),
             other => progress.beside(|| remark(&other, self.terminal)),
@@ -111,7 +111,7 @@ impl Place for AtServer {
         let terminal = self.terminal;
         let told = &mut |told| -> Result<(), CliError> {
             match told {
-                // The note would stay beside a bar; the report has the id as well.
+                // The note would remain beside a bar; the report contains the id as well.
                 WaitEvent::Accepted(id) if !terminal.interactive => {
                     terminal.note(&format!("warpgauge: job {id} at {}", self.client.url()));
                 }

@@ -35,13 +35,13 @@ fn line(step: &StepReport, all: f64) -> String {
             duration_ms(total),
             share(total, all)
         ),
-        _ if step.count == 0 => "not done".to_owned(),
+        _ if step.count == 0 => "not run".to_owned(),
         _ => format!("{} times", step.count),
     };
     format!("{}: {times}", step.action)
 }
 
-/// Returns a share of a time in percent.
+/// Returns a share of a time, percent.
 fn share(time: f64, all: f64) -> f64 {
     if all > 0.0 { time / all * 100.0 } else { 0.0 }
 }

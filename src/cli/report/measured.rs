@@ -1,4 +1,4 @@
-//! Rows about the contract's weaknesses, the measurement and doubts about it.
+//! Rows about the contract's weaknesses, the measurement, and doubts about it.
 
 use super::super::format::{duration_ms, percent};
 use super::page::Page;
@@ -26,18 +26,18 @@ pub(super) fn limits(page: &mut Page, report: &MeasurementReport) {
         let floor = report
             .empty_launch_ms
             .map_or(String::new(), |ms| format!(" (an empty kernel takes {})", duration_ms(ms)));
-        page.row("floor", &format!("this is the time of launching it{floor}"));
+        page.row("floor", &format!("this is the time of the launch itself{floor}"));
     }
 }
 
-/// Adds reasons to doubt the times. Without expected outputs no launch can be verified.
+/// Adds reasons to doubt the times. Without expected outputs, no launch can be verified.
 pub(super) fn doubts(page: &mut Page, report: &MeasurementReport, is_checked: bool) {
     for (index, note) in readable::doubts(report, is_checked).iter().enumerate() {
         page.row(if index == 0 { "note" } else { "" }, note);
     }
 }
 
-/// Adds how the times were measured.
+/// Adds details of the measurement.
 pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     let stopped = readable::stopped(report.stopped);
     let cache = readable::cache(report.cache);
@@ -83,7 +83,7 @@ fn precision(page: &mut Page, summary: &warpgauge_statistics::Summary) {
     {
         let half = (high - low) / 2.0 / summary.median;
         let worth = summary.effective_n.map_or(String::new(), |n| {
-            format!(", successive times depend on one another: worth {n} independent ones")
+            format!(", successive times are correlated: equivalent to {n} independent ones")
         });
         page.more(&format!("median known to ± {}{worth}", percent(half)));
     }
@@ -123,7 +123,7 @@ fn achieved(page: &mut Page, report: &MeasurementReport) {
     }
 }
 
-/// Returns the text on sealed launches, which follows the number of verified launches.
+/// Returns the text about sealed launches, which follows the number of verified launches.
 fn sealed(report: &MeasurementReport) -> String {
     let Some(sealed) = report.sealed.as_ref().filter(|sealed| sealed.launches > 0) else {
         return String::new();

@@ -4,7 +4,7 @@ use super::page::Page;
 use warpgauge_compile::readable;
 use warpgauge_metrics::DeviceMetrics;
 
-/// A row of metrics: its label, and ids with their labels.
+/// A row of metrics: its label, and the metrics' ids with their labels.
 const ROWS: [(&str, &[(&str, &str)]); 5] = [
     (
         "global memory",
@@ -38,7 +38,7 @@ const ROWS: [(&str, &[(&str, &str)]); 5] = [
     ("occupancy", &[("theoretical_occupancy", "% theoretical"), ("waves_per_sm", "waves")]),
 ];
 
-/// Adds the rows of a kernel's metrics that have values.
+/// Adds the rows for a kernel's metrics that have values.
 pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
     let launches = match metrics.kernels.iter().map(|kernel| kernel.launches).sum::<u32>() {
         0 | 1 => "one launch".to_owned(),

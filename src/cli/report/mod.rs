@@ -35,7 +35,7 @@ const MAX_DIAGNOSTICS: usize = 20;
 const MAX_FINDINGS: usize = 10;
 
 /// Returns the report of an evaluation: the verdict, the time, errors, limits of the kernel, then
-/// the rest. `--verbose` adds how the result was obtained.
+/// the rest. `--verbose` adds details of the measurement.
 pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
     failed_checks(&mut page, response);
@@ -48,7 +48,7 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     }
     reasons(&mut page, response);
     measured::weaknesses(&mut page, response);
-    // The row of a weakness names its output.
+    // The row of a weakness already names its output.
     let weaknesses = &response.validation.weaknesses;
     let is_named = |output: &&String| weaknesses.iter().any(|weak| weak.output == **output);
     let unchecked = response.validation.unchecked.iter().filter(|output| !is_named(output));
@@ -80,7 +80,7 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     page.text
 }
 
-/// Adds how a result was obtained.
+/// Adds details of how the result was obtained.
 fn details(page: &mut Page, response: &EvaluateResponse) {
     for (name, comparison) in response.validation.outputs.iter().filter(|(_, one)| one.passed) {
         check(page, name, comparison);
@@ -95,8 +95,7 @@ fn details(page: &mut Page, response: &EvaluateResponse) {
     page.row("job", &response.job_id);
 }
 
-/// Returns the beginning of every report on a kernel: the verdict, messages of the compiler, and
-/// the time.
+/// Returns the beginning of every report on a kernel: the verdict, compiler messages, and the time.
 fn opening(response: &EvaluateResponse, style: Style) -> Page {
     let mut page = Page::new(style);
     evaluation_verdict(&mut page, response, None);
@@ -139,8 +138,8 @@ pub(super) fn compilation(response: &CompileResponse, style: Style) -> String {
     page.text
 }
 
-/// Adds the listed kernels of a compilation that has `all`. Kernels of equal names have their
-/// symbols.
+/// Adds the listed kernels of a compilation that has `all` kernels. Kernels with equal names are
+/// shown with their symbols.
 fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
     for kernel in listed {
         let namesakes = listed.iter().filter(|other| other.name == kernel.name).count();
@@ -156,12 +155,12 @@ fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
     }
 }
 
-/// Adds the verdict on a kernel. `name` replaces the kernel's name.
+/// Adds the verdict on a kernel. If given, `name` replaces the kernel's name.
 fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let verdict = response.kernel_verdict();
     let tone = Tone::of_verdict(verdict);
     let mut line = response.verdict_line(name);
-    // `warpgauge explain` explains the code.
+    // The code lets the user call `warpgauge explain`.
     if let (KernelVerdict::Wrong, Some(reason)) = (verdict, response.validation.reasons.first())
         && !line.ends_with(']')
     {
@@ -192,7 +191,7 @@ fn runtime(page: &mut Page, stats: &RuntimeStats, samples_ms: &[f32]) {
         return;
     }
     let tails = [("p95", stats.percentile_95, 40), ("p99", stats.percentile_99, 200)];
-    // A percentile is shown if enough samples lie beyond it.
+    // A percentile is shown if there are enough samples for it.
     let known = tails.iter().filter(|(_, _, least)| stats.samples >= *least);
     let tails = known.map(|(name, value, _)| format!("{name} {}, ", duration_ms(*value)));
     page.more(&format!(
@@ -295,7 +294,7 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
 
 fn compile_errors(page: &mut Page, diagnostics: &[Diagnostic], text: Option<&str>) {
     if diagnostics.is_empty() {
-        page.block(text.unwrap_or("the compiler said nothing"));
+        page.block(text.unwrap_or("the compiler printed no message"));
         return;
     }
     for diagnostic in diagnostics.iter().take(MAX_DIAGNOSTICS) {
@@ -306,7 +305,7 @@ fn compile_errors(page: &mut Page, diagnostics: &[Diagnostic], text: Option<&str
     }
 }
 
-/// Returns `file:line:column: severity: message`, the form of compilers, which editors read.
+/// Returns `file:line:column: severity: message`, the compiler format that editors recognise.
 fn located(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
     for part in [
@@ -329,7 +328,7 @@ fn located(diagnostic: &Diagnostic) -> String {
     format!("{text}{gap}{severity}: {}", diagnostic.message)
 }
 
-/// Adds the fields of the request that were ignored or filled in.
+/// Adds the fields of the request that were ignored or completed.
 fn ignored(page: &mut Page, warnings: &[RequestWarning]) {
     for warning in warnings {
         page.row("warning", &format!("{}: {}", warning.path, warning.message));
@@ -353,7 +352,7 @@ fn timings(page: &mut Page, timings: &Timings) {
         ("load", load),
         ("inputs", h2d),
     ];
-    page.row("timings", &format!("{} in all: {}", duration_ms(total), listed(&before)));
+    page.row("timings", &format!("{} in total: {}", duration_ms(total), listed(&before)));
     page.more(&format!(
         "execute {} (device busy {}), {}",
         duration_ms(execute),

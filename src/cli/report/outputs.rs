@@ -1,4 +1,4 @@
-//! Rows about outputs: mismatches of wrong outputs, and errors of right ones.
+//! Rows about outputs: mismatches of wrong outputs, and errors of correct ones.
 
 use super::super::terminal::plain;
 use super::page::{Page, Tone};
@@ -11,7 +11,7 @@ const MAX_MISMATCHES: usize = 5;
 /// Maximum number of outputs whose errors are shown.
 const MAX_OUTPUTS: usize = 6;
 
-/// Adds the reasons against the kernel that the verdict and the rows of wrong outputs lack.
+/// Adds the reasons that neither the verdict nor the rows of wrong outputs contain.
 pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
     let line = response.verdict_line(None);
     let outputs = &response.validation.outputs;
@@ -25,7 +25,7 @@ pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
     }
 }
 
-/// Adds an output that is right, with its tolerance.
+/// Adds a correct output, with its tolerance.
 pub(super) fn check(page: &mut Page, name: &str, comparison: &Comparison) {
     let word = page.paint(Tone::Good, "ok");
     page.row_painted(
@@ -53,7 +53,8 @@ fn error_and_tolerance(comparison: &Comparison) -> String {
     )
 }
 
-/// Adds the places and examples of mismatches in a wrong output. The verdict has their number.
+/// Adds the positions and examples of mismatches in a wrong output. The verdict contains their
+/// number.
 fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     let mut lines = Vec::new();
     let wrong = comparison.elements.saturating_sub(comparison.matched);
@@ -72,9 +73,9 @@ fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
         (None, false) => {}
     }
     if comparison.half_precision {
-        lines.push(format!("`{name}` has only numbers of float16, its reference has more bits"));
+        lines.push(format!("every number in `{name}` is exact in float16, but the reference's numbers need more bits"));
     }
-    // The value of an element that was never written has no meaning.
+    // The value of an element that was never written is meaningless.
     let examples = if is_unwritten { 1 } else { MAX_MISMATCHES };
     for mismatch in comparison.first_mismatches.iter().take(examples) {
         let index: Vec<String> = mismatch.index.iter().map(u64::to_string).collect();
@@ -90,8 +91,8 @@ fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     }
 }
 
-/// Adds the largest error of each output that passes. `name` is the kernel's name among several. A
-/// wrong output has its own rows.
+/// Adds the largest error of each output that passes. `name` is the kernel's name if there are
+/// several kernels. Wrong outputs have separate rows.
 pub(super) fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let name = name.map_or(String::new(), |name| format!("{name}: "));
     let passed = || response.validation.outputs.iter().filter(|(_, one)| one.passed);
@@ -107,7 +108,7 @@ pub(super) fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<
     }
     match passed().count().saturating_sub(MAX_OUTPUTS) {
         0 => {}
-        more => page.more(&format!("{more} more outputs, all with --json")),
+        more => page.more(&format!("{more} more outputs (all with --json)")),
     }
 }
 

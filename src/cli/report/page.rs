@@ -1,12 +1,12 @@
-//! The layout of a report: a verdict, then labelled rows.
+//! Layout of a report: a verdict, then labelled rows.
 
 use super::super::terminal::{Style, plain};
 pub(super) use warpgauge_report::readable::Tone;
 
-/// Maximum number of shown lines of text that a kernel printed or a compiler wrote.
+/// Maximum number of shown lines of text that a kernel or a compiler printed.
 const MAX_TEXT_LINES: usize = 40;
 
-/// A page of labelled rows. All foreign text passes through [`plain`].
+/// A page of labelled rows. All text from other programs passes through [`plain`].
 pub(super) struct Page {
     pub text: String,
     pub style: Style,
@@ -41,7 +41,7 @@ impl Page {
         self.row_painted(label, &content);
     }
 
-    /// Adds a row whose content has no foreign control characters.
+    /// Adds a row whose content contains no control characters from other programs.
     pub(super) fn row_painted(&mut self, label: &str, content: &str) {
         self.text.push_str(&format!("  {label:<LABEL$}{content}\n"));
     }

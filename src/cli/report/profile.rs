@@ -14,8 +14,7 @@ use warpgauge_report::EvaluateResponse;
 /// Maximum number of reasons for missing metrics that are shown.
 const MAX_REASONS: usize = 8;
 
-/// Returns the report of an evaluation for its metrics: advice and roofline first, then every
-/// value.
+/// Returns the report of an evaluation with metrics: advice and roofline first, then every value.
 pub(in super::super) fn profile(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
     failed_checks(&mut page, response);
@@ -30,7 +29,7 @@ pub(in super::super) fn profile(response: &EvaluateResponse, style: Style) -> St
             let reason = response.profile.as_ref().and_then(|profile| profile.reason.as_deref());
             let word = page.paint(Tone::Doubt, "none");
             page.row_painted("metrics", &word);
-            page.more(reason.unwrap_or("the service says no more"));
+            page.more(reason.unwrap_or("the service gives no reason"));
         }
     }
     if let Some(report) = &response.device {
@@ -56,7 +55,7 @@ fn all(page: &mut Page, metrics: &DeviceMetrics) {
     missing(page, metrics);
 }
 
-/// Adds advice, roofline and cross-check, which an evaluation's report has, too.
+/// Adds advice, roofline and cross-check, which the report of an evaluation also contains.
 pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
     for (index, advice) in metrics.advice.iter().enumerate() {
         let label = if index == 0 { "advice" } else { "" };
@@ -87,7 +86,8 @@ pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// Adds the values by the catalogue's groups, in its order. Without `--verbose` zeros are left out.
+/// Adds the values by the catalogue's groups, in the catalogue's order. Without `--verbose`, zeros
+/// are omitted.
 fn table(page: &mut Page, metrics: &DeviceMetrics) {
     // A group may have metrics in several parts of the catalogue.
     let mut groups: Vec<&str> = Vec::new();
@@ -116,7 +116,7 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
             rows.iter().for_each(|row| page.line(row));
         }
     }
-    // A newer server may have metrics that this catalogue lacks.
+    // A newer server may return metrics that this catalogue lacks.
     let known = |id: &str| CATALOGUE.iter().any(|info| info.id == id);
     for (id, metric) in metrics.metrics.iter().filter(|(id, _)| !known(id)) {
         if let Some(row) = shown(id, metric) {
@@ -133,7 +133,7 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// Notes on values, each of which is written once.
+/// Notes on values. Each note is written once.
 #[derive(Default)]
 struct Footnotes(Vec<String>);
 
@@ -166,7 +166,7 @@ fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
-/// Adds the reasons for missing values, with the metrics that each concerns.
+/// Adds the reasons for missing values, each with the metrics that it concerns.
 fn missing(page: &mut Page, metrics: &DeviceMetrics) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, metric) in &metrics.metrics {

@@ -11,14 +11,11 @@ const MAX_LINES: usize = 20;
 /// Maximum number of shown kernels and messages.
 const MAX_ROWS: usize = 10;
 
-/// Adds how the program ended, what it printed, and which kernels it launched.
+/// Adds the outcome of the program, its output, and the kernels that it launched.
 pub(super) fn program(page: &mut Page, report: &ProgramReport) {
     let end = plain(&report.end());
     let wall = duration_ms(report.wall_ms);
-    page.row(
-        "program",
-        &format!("{end} after {wall}, which is its own affair: nothing is ranked by it"),
-    );
+    page.row("program", &format!("{end} after {wall}; the program's time is not used for ranking"));
     printed(page, "stdout", &report.stdout);
     printed(page, "stderr", &report.stderr);
     // Kernels with times are in the rows of the timeline.
@@ -39,7 +36,7 @@ fn printed(page: &mut Page, name: &str, printed: &PrintedText) {
     let note = match (first, printed.left_out_bytes) {
         (0, 0) if lines.len() == 1 => "1 line".to_owned(),
         (0, 0) => format!("{} lines", lines.len()),
-        (0, bytes) => format!("{bytes} bytes left out"),
+        (0, bytes) => format!("{bytes} bytes omitted"),
         (_, _) => format!("the last {MAX_LINES} of {} lines", lines.len()),
     };
     page.row(name, &note);

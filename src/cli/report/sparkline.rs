@@ -12,7 +12,7 @@ const LEAST: usize = 8;
 /// Heights of a bar. A bar without samples is a space, so that a single sample is visible.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Returns a histogram of the launch times, between the smallest and the largest that count: `12.10
+/// Returns a histogram of the launch times between the smallest and the largest counted one: `12.10
 /// µs ▂▇▅▁   ▁ 14.00 µs`. `None` means that there are too few samples, or that all are equal.
 pub(super) fn of(samples_ms: &[f32], stats: &RuntimeStats) -> Option<String> {
     let (low, high) = (stats.min, stats.max);

@@ -153,7 +153,7 @@ fn what_makes_times_doubtful_is_said() {
         "  note      out of time, less precise than asked\n            the same inputs each time: a kernel",
         "where results could be kept: local memory, the heap",
         "            no timed launch was verified\n",
-        "  floor     this is the time of launching it (an empty kernel takes 2.700 µs)",
+        "  floor     this is the time of the launch itself (an empty kernel takes 2.700 µs)",
         "4 samples do not count: clock_drop",
         "the GPU: at its power limit, used by other processes too",
         "            mind\n",

@@ -14,7 +14,7 @@ pub(super) fn rows(page: &mut Page, timeline: &TimelineReport) {
     if let Some(gpu) = &timeline.gpu {
         let tool = timeline.tool.as_deref().unwrap_or("a profiler");
         let share = timeline.summary.as_ref().and_then(|summary| summary.gpu_utilization_pct);
-        let busy = share.map_or(String::new(), |share| format!(", busy {share:.1} % of it"));
+        let busy = share.map_or(String::new(), |share| format!(", busy for {share:.1} % of it"));
         let (span, gaps, longest) = (gpu.span_ms, gpu.gaps, gpu.longest_gap_ms);
         let text = format!("{span:.3} ms{busy}, {gaps} gaps up to {longest:.3} ms ({tool})");
         page.row("timeline", &text);

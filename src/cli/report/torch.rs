@@ -7,7 +7,7 @@ use warpgauge_report::{TorchInputSource, TorchReport};
 /// Maximum number of shown lines of a traceback: the last lines.
 const MAX_LINES: usize = 20;
 
-/// Adds where the kernel ran, its inputs, and where it failed.
+/// Adds the device of the kernel, its inputs, and the place of a failure.
 pub(super) fn torch(page: &mut Page, report: &TorchReport) {
     let (version, threads) = (plain(&report.torch), report.threads);
     let plural = if threads == 1 { "" } else { "s" };

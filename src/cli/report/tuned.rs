@@ -1,4 +1,4 @@
-//! How a configuration of a kernel was chosen among several.
+//! Rows about the choice of a configuration of a kernel.
 
 use super::super::format::duration_ms;
 use super::page::Page;
@@ -13,7 +13,7 @@ pub(super) fn tuning(page: &mut Page, report: &TuningReport) {
     let by = match report.decided_by {
         TunedBy::Times => "by time",
         TunedBy::Counts => "by exact counts",
-        TunedBy::Nothing => "since none of them ran and was right",
+        TunedBy::Nothing => "because none of them was correct",
     };
     let when = if report.from_cache {
         "chosen before".to_owned()
@@ -23,11 +23,11 @@ pub(super) fn tuning(page: &mut Page, report: &TuningReport) {
     let name = chosen.map_or_else(|| format!("{}", report.chosen), TunedConfiguration::shown);
     page.row("tuned", &format!("{name}: of {tried} configurations {by}, {when}"));
     if report.pruned > 0 {
-        page.more(&format!("{} more were left out by the kernel's own pruning", report.pruned));
+        page.more(&format!("{} more were removed by the kernel's pruning function", report.pruned));
     }
     let mut others: Vec<_> =
         report.configurations.iter().filter(|one| one.index != report.chosen).collect();
-    // Configurations of later rounds were launched most.
+    // Configurations of later rounds have the most launches.
     others.sort_by(|a, b| {
         let key = |one: &TunedConfiguration| (one.rounds, one.median_ms.unwrap_or(f64::INFINITY));
         let (a, b) = (key(a), key(b));
@@ -42,7 +42,7 @@ pub(super) fn tuning(page: &mut Page, report: &TuningReport) {
 }
 
 fn said(one: &TunedConfiguration, by: TunedBy) -> String {
-    let reason = || one.reason.as_deref().unwrap_or("no reason is known").to_owned();
+    let reason = || one.reason.as_deref().unwrap_or("unknown reason").to_owned();
     match one.outcome {
         TunedOutcome::Wrong => format!("wrong: {}", reason()),
         TunedOutcome::NotCompiled | TunedOutcome::Failed => reason(),

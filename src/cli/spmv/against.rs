@@ -1,4 +1,4 @@
-//! The library that kernels are compared with: it multiplies the same matrix.
+//! The library with which kernels are compared. It multiplies the same matrix.
 
 use serde::Serialize;
 
@@ -9,10 +9,10 @@ use crate::exit::Exit;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::EvaluateResponse;
 
-/// A library, and why it cannot be called.
+/// A library, and the reason if it cannot be called.
 pub(super) struct Rival {
     against: Against,
-    /// Why the library cannot be called here. Then it is not called again.
+    /// Reason why the library cannot be called here. It is not called again in this case.
     missing: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Measured {
     gflops: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gbps: Option<f64>,
-    /// Why there is no time.
+    /// Reason for a missing time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,16 +53,16 @@ impl Rival {
         self.missing.is_none()
     }
 
-    /// Returns why the library cannot be called.
+    /// Returns the reason why the library cannot be called.
     pub(super) fn missing(&self) -> Option<&str> {
         self.missing.as_deref()
     }
 
-    /// Returns the library's product of one matrix. Its absence says nothing about the kernel, so
-    /// that failure is kept and printed with the table.
+    /// Returns the library's product of one matrix. A failure of the library does not concern the
+    /// kernel, so it is stored and printed with the table.
     ///
     /// # Errors
-    /// Errors that end the command for the kernel as well.
+    /// Errors that would end the command for the kernel as well.
     pub(super) fn answer(
         &mut self,
         answer: Result<EvaluateResponse, CliError>,
@@ -86,7 +86,7 @@ impl Measured {
         Self { median_ms, ci_ms, gflops, gbps, reason, job_id, is_gpu }
     }
 
-    /// Returns the library's median time as a multiple of the kernel's, on a GPU.
+    /// Returns the library's median time divided by the kernel's, on a GPU.
     pub(super) fn times(&self, kernel_ms: f64) -> Option<f64> {
         self.median_ms.filter(|_| self.is_gpu).map(|theirs| theirs / kernel_ms)
     }

@@ -1,4 +1,4 @@
-//! Types into which clap reads the command line of `warpgauge spmv`.
+//! Types into which clap parses the command line of `warpgauge spmv`.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub(in crate::cli) struct SpmvArgs {
     /// Format of the matrix, which determines the kernel's parameters
     #[arg(long, value_enum, default_value_t = Format::Csr, conflicts_with = "args")]
     pub format: Format,
-    /// Parameters of the kernel in order, parts of any format: num_rows,values,…,x,y
+    /// Parameters of the kernel in order, as parts of any format: num_rows,values,…,x,y
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub args: Vec<String>,
     /// Compile-time constant of a Triton kernel; may be repeated
@@ -43,7 +43,7 @@ pub(in crate::cli) struct SpmvArgs {
     /// Number of timed launches; default: enough for a precise median
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
-    /// Library that also multiplies each matrix, with the speedup of the kernel over it
+    /// Library that also multiplies each matrix; the table shows the kernel's speedup over it
     #[arg(long, value_enum, value_name = "LIBRARY")]
     pub against: Option<Against>,
     /// Print the rows of the table as JSON
@@ -58,14 +58,14 @@ pub(in crate::cli) struct SpmvArgs {
     pub patience: Patience,
 }
 
-/// Libraries that kernels are compared with.
+/// Libraries with which kernels are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Against {
-    /// NVIDIA's library: cusparseSpMV of the matrix in CSR form, its default algorithm
+    /// NVIDIA's library: cusparseSpMV with the matrix in CSR form and the default algorithm
     Cusparse,
 }
 
-/// A format by the name of what a kernel gets.
+/// A matrix format, which determines the parameters of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Format {
     /// num_rows, values, col_indices, row_ptr, x, y
@@ -117,7 +117,7 @@ impl Format {
         }
     }
 
-    /// Returns whether kernels add to the result, which then is zero before each launch.
+    /// Returns whether kernels add to the result. If so, the result is zero before each launch.
     pub(super) fn adds(self) -> bool {
         matches!(self, Self::Coo | Self::Csc | Self::Spasm)
     }

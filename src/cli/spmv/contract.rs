@@ -8,7 +8,7 @@ use crate::cli::compile::{kernel_file, kernel_type_of};
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::Library;
 
-/// Parameters that are numbers of a matrix, and no arrays.
+/// Parameters that are numbers of a matrix, not arrays.
 const NUMBERS: [&str; 8] = [
     "num_rows",
     "num_cols",
@@ -27,7 +27,7 @@ const NUMBERS: [&str; 8] = [
 pub(super) fn kernel(args: &SpmvArgs) -> Result<Value, CliError> {
     for needed in ["x", "y"] {
         if !parts(args).contains(&needed) {
-            return Err(CliError::Usage(format!("--args: say which parameter is `{needed}`")));
+            return Err(CliError::Usage(format!("--args: add the parameter `{needed}`")));
         }
     }
     let kind = kernel_type_of(&args.kernel).ok_or_else(|| {
@@ -41,7 +41,7 @@ pub(super) fn kernel(args: &SpmvArgs) -> Result<Value, CliError> {
         .map_err(|error| CliError::Internal(format!("kernel to JSON: {error}")))
 }
 
-/// Returns the contract of the kernel's product. It has the matrix by name.
+/// Returns the contract of the kernel's product. It refers to the matrix by name.
 pub(super) fn of(args: &SpmvArgs, kernel: &Value, matrix: &str) -> Map<String, Value> {
     let parts = parts(args);
     let adds = args.args.is_empty() && args.format.adds();
@@ -58,7 +58,7 @@ pub(super) fn of(args: &SpmvArgs, kernel: &Value, matrix: &str) -> Map<String, V
     fields(args, kernel, matrix)
 }
 
-/// Returns the contract of the same product by cuSPARSE, whatever the kernel's format is.
+/// Returns the contract of the same product computed by cuSPARSE, which always uses CSR.
 ///
 /// # Errors
 /// A bug in warpgauge.
@@ -110,10 +110,10 @@ fn argument(part: &str, matrix: &str, dtype: &str, adds: bool) -> Value {
     }
 }
 
-/// Returns the launch: by default a thread, or a program of Triton, for each row.
+/// Returns the launch: by default one thread, or one Triton program, for each row.
 fn launch(args: &SpmvArgs, parts: &[&str], triton: bool) -> Value {
     let threads = match parts {
-        // Without a launch there is one thread for each unit of the kernel's first number.
+        // By default, there is one thread for each unit of the kernel's first number.
         [first, ..] if NUMBERS.contains(first) => (*first).to_owned(),
         _ => "y.size".to_owned(),
     };

@@ -13,12 +13,12 @@ const MAX_MATRICES: usize = 10_000;
 pub(super) enum Matrix {
     /// A file of this machine.
     File(PathBuf),
-    /// Name of a generated matrix, or of a matrix at the server.
+    /// Name of a generated matrix, or of a matrix on the server.
     Named(String),
 }
 
 impl Matrix {
-    /// Returns the matrix's name; that of a file has no folder.
+    /// Returns the name of the matrix; for a file, the file name without its folder.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Named(name) => name,
@@ -46,7 +46,9 @@ pub(super) fn named(texts: &[String], at_server: bool) -> Result<Vec<Matrix>, Cl
             )));
         }
         if all.len() > MAX_MATRICES {
-            return Err(CliError::Usage(format!("more than {MAX_MATRICES} matrices are named")));
+            return Err(CliError::Usage(format!(
+                "the command names more than {MAX_MATRICES} matrices"
+            )));
         }
     }
     Ok(all)
@@ -63,7 +65,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
         }
     }
     if files.is_empty() {
-        let message = format!("{}: there is no .mtx or .spasm file in it", folder.display());
+        let message = format!("{}: the folder contains no .mtx or .spasm file", folder.display());
         return Err(CliError::Usage(message));
     }
     files.sort();

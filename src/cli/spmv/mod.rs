@@ -64,10 +64,10 @@ pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(worst.unwrap_or(Exit::Success))
 }
 
-/// The place of a product, and the name and progress that it shows.
+/// The place of a product, and the name and progress to show.
 type Worked<'a, 'p> = (&'a mut (dyn Place + 'p), (&'a str, &'a Progress));
 
-/// Evaluates one product, and the library's product if the command compares with one.
+/// Evaluates one product, and the library's product if the command compares with a library.
 fn product(
     args: &SpmvArgs,
     kernel: &serde_json::Value,
@@ -92,12 +92,12 @@ fn product(
         let named = NamedMatrix { name, csr: &csr, max_bytes };
         for contract in &mut contracts {
             let mut request: EvaluateRequest = contract.clone().typed()?;
-            // A local file has no bound but the machine's memory.
+            // The size of a local file is limited only by the machine's memory.
             request.put_matrix(&named, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
             request.matrices.push(used.clone());
             contract.fields = match serde_json::to_value(request) {
                 Ok(serde_json::Value::Object(fields)) => fields,
-                _ => return Err(CliError::Internal("a contract is no object of JSON".to_owned())),
+                _ => return Err(CliError::Internal("a contract is not a JSON object".to_owned())),
             };
         }
     }
@@ -115,7 +115,7 @@ fn product(
     Ok(row)
 }
 
-/// Returns the text on how much of a file is read.
+/// Returns the text about the share of a file that has been read.
 fn reading(what: &str, read: u64, bytes: u64) -> String {
     let percent = read.min(bytes) * 100 / bytes.max(1);
     format!("{what}: {percent} % of {:.1} MB read", bytes as f64 / 1e6)

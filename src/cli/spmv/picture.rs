@@ -1,5 +1,5 @@
 //! Times of products as an SVG picture: a bar for each matrix, on a logarithmic axis. The picture
-//! has no scripts and loads nothing.
+//! contains no scripts and loads nothing.
 
 use super::row::Row;
 use crate::cli::format::duration_ms;
@@ -10,14 +10,14 @@ use warpgauge_svg::{
 
 /// Maximum number of matrices in one picture.
 const MAX_ROWS: usize = 200;
-/// Lengths of the picture's parts, pixels.
+/// Dimensions of the picture's parts, pixels.
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 260.0;
 const RIGHT: f64 = 110.0;
 const TOP: f64 = 54.0;
 const BOTTOM: f64 = 30.0;
 const STEP: f64 = 22.0;
-/// Height of the bar of the library, and the room below it.
+/// Height of the library's bar and the space below it.
 const OTHER: f64 = 9.0;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
@@ -25,7 +25,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weigh
 .bad{fill:#c62828}.other{fill:#b0b6bd}";
 
 /// Draws the median time of each product with its confidence interval, and below it the library's
-/// time. A product without a time has the reason.
+/// time. For a product without a time, the picture shows the verdict.
 pub(super) fn svg(rows: &[Row]) -> String {
     let shown = &rows[..rows.len().min(MAX_ROWS)];
     let compared = rows.iter().any(|row| row.against.is_some());
@@ -37,7 +37,7 @@ pub(super) fn svg(rows: &[Row]) -> String {
     drawing.add(SvgElement::text("t", [20.0, 20.0], title));
     drawing.add(SvgElement::text("", [20.0, 36.0], &conditions(rows)));
     let plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom };
-    // The axis begins a third below the shortest time, so that its bar has a length.
+    // The axis begins at a third of the shortest time, so that its bar is visible.
     let others = shown.iter().filter_map(theirs);
     let seconds: Vec<f64> =
         shown.iter().filter_map(|row| row.median_ms).chain(others).map(|ms| ms / 1e3).collect();
@@ -90,12 +90,12 @@ fn other(drawing: &mut Drawing, ms: f64, scale: &Logarithmic, top: f64) {
     drawing.add(SvgElement::rectangle("other", [LEFT, top], size).titled(&title));
 }
 
-/// Returns the text on the device and the library.
+/// Returns the text about the device and the library.
 fn conditions(rows: &[Row]) -> String {
-    let device = rows.iter().find_map(|row| row.device.as_deref()).unwrap_or("nothing ran");
+    let device = rows.iter().find_map(|row| row.device.as_deref()).unwrap_or("no kernel ran");
     let emulated = rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator));
     let what =
-        if emulated { ": times of the emulation, which say nothing about a GPU" } else { "" };
+        if emulated { ": times on the emulator, which do not predict those on a GPU" } else { "" };
     let beside = match rows.iter().any(|row| row.against.is_some()) {
         true => "; grey: cuSPARSE",
         false => "",

@@ -10,7 +10,7 @@ use warpgauge_contract::MatrixUsed;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::EvaluateResponse;
 
-/// The definition of the bytes in GB/s.
+/// Definition of the bytes in GB/s.
 const BYTES: &str = "bytes: matrix in CSR form and x read once, y written once: nnz · (size of a value + 4) \
     + (rows + 1) · 4 + (rows + cols) · size of a value";
 
@@ -22,12 +22,12 @@ const MAX_REASON: usize = 160;
 pub(super) struct Row {
     /// Name of the matrix.
     pub(super) matrix: String,
-    /// The matrix's content, by hash and size.
+    /// Hash and size of the matrix's content.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<MatrixUsed>,
-    /// The verdict on the kernel, or `invalid` where the matrix cannot be multiplied.
+    /// The verdict on the kernel, or `invalid` if the matrix cannot be multiplied.
     pub(super) verdict: &'static str,
-    /// Why the verdict is not `correct`.
+    /// Reason for a verdict other than `correct`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     /// Median time of a launch, and its 95 % confidence interval, milliseconds.
@@ -35,13 +35,14 @@ pub(super) struct Row {
     pub(super) median_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ci_ms: Option<[f64; 2]>,
-    /// 10⁹ operations per second, two for each entry; never on an emulated device.
+    /// 10⁹ operations per second, with two operations for each entry. Absent for an emulated
+    /// device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gflops: Option<f64>,
-    /// 10⁹ bytes per second; never on an emulated device.
+    /// 10⁹ bytes per second. Absent for an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gbps: Option<f64>,
-    /// Share of the roofline; never on an emulated device.
+    /// Share of the roofline. Absent for an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
     of_speed_of_light: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,13 +54,13 @@ pub(super) struct Row {
     /// The library's product of the same matrix.
     #[serde(rename = "cusparse", skip_serializing_if = "Option::is_none")]
     pub(super) against: Option<Measured>,
-    /// Exit code of a command with this product alone.
+    /// Exit code of a command with only this product.
     #[serde(skip)]
     pub(super) exit: Exit,
 }
 
 impl Row {
-    /// Returns the row of a report.
+    /// Returns the row for a report.
     pub(super) fn of(matrix: &str, report: &EvaluateResponse) -> Self {
         let exit = Exit::of_report(report);
         let result = &report.kernel_exec_result;
@@ -90,7 +91,7 @@ impl Row {
         }
     }
 
-    /// Returns the row of a matrix without a product.
+    /// Returns the row for a matrix without a product.
     pub(super) fn failed(matrix: &str, error: &CliError) -> Self {
         Self {
             matrix: matrix.to_owned(),
@@ -110,13 +111,13 @@ impl Row {
         }
     }
 
-    /// Returns the library's time as a multiple of the kernel's.
+    /// Returns the library's time divided by the kernel's.
     pub(super) fn times(&self) -> Option<f64> {
         self.against.as_ref()?.times(self.median_ms?)
     }
 
-    /// Returns the row of the table. `width` is that of the matrix's name, in characters;
-    /// `compared` adds the library's columns.
+    /// Returns the table's row. `width` is the width of the matrix names, in characters; `compared`
+    /// adds the library's columns.
     pub(super) fn line(&self, width: usize, compared: bool) -> String {
         let none = || "-".to_owned();
         let count = |of: fn(&MatrixUsed) -> u64| {
@@ -158,7 +159,7 @@ impl Row {
     }
 }
 
-/// Returns the names of the columns.
+/// Returns the header of the table.
 pub(super) fn header(width: usize, compared: bool) -> String {
     let names =
         ["matrix", "rows", "nnz", "verdict", "median", "error", "GFLOP/s", "GB/s", "of roofline"];
@@ -166,7 +167,7 @@ pub(super) fn header(width: usize, compared: bool) -> String {
     format!("{}{beside}\n", line(width, names.map(str::to_owned)))
 }
 
-/// Returns the columns of the library.
+/// Returns the columns for the library.
 fn beside(median: &str, times: &str) -> String {
     format!("  {median:>11}  {times:>10}")
 }
@@ -180,12 +181,12 @@ fn line(width: usize, cells: [String; 9]) -> String {
     )
 }
 
-/// Returns the remarks below the table.
+/// Returns the notes below the table.
 pub(super) fn notes(rows: &[Row], rival: Option<&Rival>) -> String {
     let mut text = format!("\n{BYTES}\n");
     if rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator)) {
         text.push_str(
-            "times are those of the emulation: they say nothing about a GPU, and give no rates and no \
+            "times on the emulator do not predict those on a GPU, so there are no rates and no \
              share of the roofline\n",
         );
     }
@@ -194,8 +195,8 @@ pub(super) fn notes(rows: &[Row], rival: Option<&Rival>) -> String {
         match rival.missing() {
             Some(reason) => text.push_str(&format!("no times of {title}: {reason}\n")),
             None => text.push_str(&format!(
-                "x {title}: its median by the kernel's, so that 2 is twice as fast; both are timed by \
-                 themselves, one after the other, and checked\n"
+                "x {title}: its median divided by the kernel's, so that 2 means that the kernel is twice as fast; both are timed \
+                 separately, one after the other, and checked\n"
             )),
         }
     }
@@ -210,7 +211,7 @@ pub(super) fn answer<'a>(rows: &'a [Row], rival: Option<&'a Rival>) -> impl Seri
     #[derive(Serialize)]
     struct Answer<'a> {
         bytes: &'static str,
-        /// Why there is no library to compare with.
+        /// Reason why no library is compared.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_compared: Option<&'a str>,
         rows: Vec<Compared<'a>>,

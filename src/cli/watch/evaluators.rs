@@ -1,4 +1,4 @@
-//! Evaluators of a folder's files: this machine or a server.
+//! Evaluators of a folder's files: this machine, or a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,20 +19,20 @@ use warpgauge_service::{
 };
 use warpgauge_watch::{Evaluator, EvaluatorError, FileRejection, UNMET, WatchStop};
 
-/// How long running evaluations may continue after a signal. A kernel that still runs after this
-/// time counts as one that may hang.
+/// Time for which running evaluations may continue after a signal. A kernel that still runs
+/// afterwards counts as one that may hang.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Message in the result of a kernel that ran when its watcher ended.
-const INTERRUPTED: &str = "the watcher ended while this kernel ran, or the machine did. The kernel may hang, \
-                           so it is not run again by itself: put the file into `kernels/` once more to \
+/// Message in the result of a kernel that was running when its watcher ended.
+const INTERRUPTED: &str = "the watcher or the machine stopped while this kernel ran. The kernel may hang, \
+                           so it is not run again automatically: put the file into `kernels/` once more to \
                            evaluate it again";
 
 /// The evaluator that the command line names.
 pub(super) type AnyEvaluator = Box<dyn Evaluator>;
 
 /// Returns the evaluator that the command line names. SIGINT and SIGTERM set `stop`. The next
-/// watcher continues jobs that had begun, except those whose kernels ran.
+/// watcher continues jobs that had begun, except those whose kernels were running.
 pub(super) fn evaluator(
     target: &Target,
     config: &Config,
@@ -47,12 +47,12 @@ pub(super) fn evaluator(
     }
 }
 
-/// Ends the process at a signal. The server's store has the jobs and the folder its files, so
+/// Ends the process at a signal. The server stores the jobs and the folder contains the files, so
 /// nothing is lost.
 fn end_at_signal() {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        // Without handlers the signals end the process by themselves.
+        // Without handlers, the signals end the process.
         let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
             if let Ok(mut signals) = EndSignals::listen() {
@@ -63,7 +63,8 @@ fn end_at_signal() {
     });
 }
 
-/// The pipeline in this process. It is a service, which also has the jobs of earlier watchers.
+/// The pipeline in this process. It runs as a service, so it also continues jobs of earlier
+/// watchers.
 struct Local {
     runtime: tokio::runtime::Runtime,
     service: LocalService,
@@ -76,7 +77,7 @@ impl Local {
         let service = runtime.block_on(local::start(config, ProcessRole::Server))?;
         let (sender, stopped) = watch::channel(false);
         runtime.spawn(async move {
-            // Without handlers the signals end the process by themselves.
+            // Without handlers, the signals end the process.
             let Ok(mut signals) = EndSignals::listen() else { return };
             signals.next().await;
             stop.stop();
@@ -87,7 +88,7 @@ impl Local {
         Ok(Self { runtime, service, stopped })
     }
 
-    /// Waits for work, and for at most `grace` after a signal. After a signal no work begins.
+    /// Waits for work, and for at most `grace` after a signal. After a signal, no work begins.
     fn wait<T>(
         &self,
         work: impl Future<Output = Result<T, ServiceError>>,
@@ -205,7 +206,8 @@ fn of_client(error: ClientError) -> EvaluatorError {
         ClientError::Refused { status: 409, .. } => "idempotency_conflict",
         ClientError::Refused { status: 500, .. } => "job_failed",
         ClientError::Internal(_) => "internal",
-        // The server is absent or full, or its address or the key is wrong; the file has no fault.
+        // The server is unreachable or full, or its URL or the key is wrong. The file is not at
+        // fault.
         _ => return EvaluatorError::Again(CliError::from(error).render()),
     };
     FileRejection::new(code, error.to_string()).into()

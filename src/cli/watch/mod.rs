@@ -42,21 +42,22 @@ pub(in crate::cli) struct WatchArgs {
     /// Seconds for which a file must be unchanged, unless it is known to be complete, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     pub settle: f64,
-    /// Seconds between looks at the folder, in place of notifications; for a repository the default is 10
+    /// Seconds between scans of the folder, in place of notifications; for a repository the default
+    /// is 10
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub poll: Option<f64>,
-    /// Evaluate the kernels that are present, and end
+    /// Evaluate the kernels that are present, then exit
     #[arg(long)]
     pub once: bool,
-    /// Collect no device metrics: faster, and results have times only
+    /// Collect no device metrics: faster, and results contain only times
     #[arg(long)]
     pub no_profile: bool,
-    /// Name results NAME_result.json, with `error` as a text, as KRAIT's executor does
+    /// Name results NAME_result.json, with `error` as a string, as KRAIT's executor does
     #[arg(long)]
     pub suffixed_results: bool,
 }
 
-/// Reads the path of a directory in a repository.
+/// Parses the path of a directory in a repository.
 pub(super) fn directory(text: &str) -> Result<String, String> {
     let text = text.trim_end_matches('/');
     let is_plain = |part: &str| {
@@ -76,10 +77,14 @@ pub(super) fn directory(text: &str) -> Result<String, String> {
 /// Maximum length of a directory's path in a repository, bytes.
 const MAX_DIRECTORY_BYTES: usize = 255;
 
-/// Reads the interval of polls, seconds.
+/// Parses the interval of polls, seconds.
 fn interval(text: &str) -> Result<f64, String> {
     seconds(text).and_then(|value| {
-        if value >= 0.01 { Ok(value) } else { Err("expected seconds from 0.01 to 3600".to_owned()) }
+        if value >= 0.01 {
+            Ok(value)
+        } else {
+            Err("expected a number of seconds from 0.01 to 3600".to_owned())
+        }
     })
 }
 
@@ -135,14 +140,14 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
     Ok(Exit::Success)
 }
 
-/// Returns the directory with this machine's files of a mailbox.
+/// Returns the directory for this machine's files of a mailbox.
 fn directory_of(config: &Config, url: &str, branch: &str, within: Option<&str>) -> PathBuf {
     let within = within.map(|within| format!("\0{within}")).unwrap_or_default();
     let name = blake3::hash(format!("{url}\0{branch}{within}").as_bytes()).to_hex();
     config.data_dir().join("mailboxes").join(&name[..16])
 }
 
-/// Shows on a terminal that the watcher works: a dot for each poll of a folder without changes.
+/// Shows on a terminal that the watcher is active: a dot for each poll of a folder without changes.
 #[derive(Default)]
 struct Dots(Mutex<usize>);
 
@@ -165,7 +170,7 @@ impl Dots {
         }
     }
 
-    /// Ends the line of dots, if it has any.
+    /// Ends the line of dots, if there is one.
     fn end(&self) {
         let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *count) > 0 {
@@ -174,7 +179,7 @@ impl Dots {
     }
 }
 
-/// Prints an event: a result as a line on standard output, anything else as a remark.
+/// Prints an event: a result as a line on standard output, anything else as a note.
 fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, dots: &Dots, terminal: Terminal) {
     match told {
         WatchEvent::Looked => return dots.add(terminal),
@@ -186,13 +191,13 @@ fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, dots: &Dots, termina
             terminal.note(&format!("warpgauge: watching {}", kernels.display()));
         }
         WatchEvent::Watching { polling: Some((every, why)) } => terminal.note(&format!(
-            "warpgauge: looking at {} every {:.1} s: {why}",
+            "warpgauge: scanning {} every {:.1} s: {why}",
             kernels.display(),
             every.as_secs_f64()
         )),
         WatchEvent::Result { line, path } => {
             let path = path.strip_prefix(root).unwrap_or(path);
-            // A reader of these lines may have closed the stream; the folder has the results.
+            // A reader of these lines may have closed the stream; the folder contains the results.
             let line = super::terminal::plain_line(&format!("{line}  {}", path.display()));
             let _ = terminal.print_line(&line);
         }

@@ -34,7 +34,7 @@ pub(in crate::cli) struct SendArgs {
     /// Directory of the repository that contains kernels/ and results/; default: its root
     #[arg(long, value_name = "DIR", value_parser = super::directory)]
     pub within: Option<String>,
-    /// Contract; default: the one beside the kernel, if it exists
+    /// Contract; default: the file beside the kernel, if it exists
     #[arg(long, value_name = "FILE")]
     pub contract: Option<PathBuf>,
     /// Seconds to wait for the result, 0 to 3600
@@ -85,12 +85,12 @@ pub(in crate::cli) fn run(
     })
 }
 
-/// Returns the code of a failure, from a result of either form.
+/// Returns the code of a failure, from a result in either form.
 fn code_of(result: &Value) -> &Value {
     result.get("error_code").unwrap_or(&result["error"]["code"])
 }
 
-/// Returns a result for people.
+/// Returns a result as text.
 fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -> String {
     let mut text = String::new();
     for assumed in result["assumed"].as_array().into_iter().flatten() {

@@ -33,8 +33,8 @@ async fn the_error_says_what_is_known_and_what_may_be_meant() {
         ("/evaluate?wiat=false", &["`wait`?", "known: wait, priority, label, webhook"][..]),
         ("/evaluate?wait=false&idempotency_key=k", &["header `Idempotency-Key`"]),
         ("/sweep?Stream=true", &["`stream`?", "wait, stream, format"]),
-        ("/compile?wait=false", &["`wait`", "it takes none"]),
-        ("/jobs?wait=false", &["`wait`", "it takes none"]),
+        ("/compile?wait=false", &["`wait`", "it has no query parameters"]),
+        ("/jobs?wait=false", &["`wait`", "it has no query parameters"]),
     ] {
         let error = server.post(path, CONTRACT).await.expect_error(400, "unknown_parameter");
         for part in parts {

@@ -37,13 +37,13 @@ fn keeps_a_baseline(place: &[&str]) {
     repository.change(MORE);
     let (exit, stdout, stderr) = gate(&["--baseline", "stored:main", "--promote", "main"]);
     assert_eq!(exit, 2, "{stderr}");
-    let said = "not promoted: the verdict is REGRESSION, not PASS; the baseline main is as it was";
+    let said = "not promoted: the verdict is REGRESSION, not PASS; the baseline main is unchanged";
     assert!(stdout.ends_with(&format!("{said}\n")), "{stdout}");
     assert_eq!(json(&["baselines", "list"])["baselines"], json!([stored]));
     repository.commit("more");
     let (exit, stdout, stderr) = gate(&["--baseline", "HEAD", "--promote", "main"]);
     assert_eq!(exit, 0, "{stderr}");
-    assert!(stdout.ends_with("promoted: the candidate is the baseline main now\n"), "{stdout}");
+    assert!(stdout.ends_with("promoted: the candidate is now the baseline main\n"), "{stdout}");
     let shown = json(&["baselines", "show", "main"]);
     let head = repository.git(&["rev-parse", "HEAD"]);
     assert_eq!(shown["commit"], head.trim());

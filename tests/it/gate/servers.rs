@@ -300,7 +300,7 @@ fn a_server_killed_half_way_and_started_again_ends_the_same_job() {
     assert_eq!(exit, 2, "{stdout}\n{stderr}");
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(outcomes(&report), ["REGRESSION"; 6]);
-    assert!(stderr.contains("begun again, attempt 2"), "{stderr}");
+    assert!(stderr.contains("restarted, attempt 2"), "{stderr}");
     let jobs = jobs(&server);
     assert_eq!((jobs.len(), &jobs[0]["attempt"]), (1, &2.into()), "{jobs:?}");
     assert_eq!(jobs[0]["job_id"], report["job_id"]);

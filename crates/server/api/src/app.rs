@@ -113,7 +113,7 @@ impl Endpoint for Split {
     async fn call(&self, request: Request) -> poem::Result<Response> {
         let varies = PagePath::of(request.uri().path()).is_some();
         let mut response = self.answer(request).await?;
-        // The front page says so itself.
+        // The front page sets this header itself.
         if varies && !response.headers().contains_key(header::VARY) {
             response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
         }

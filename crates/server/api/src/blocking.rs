@@ -2,11 +2,11 @@
 
 use super::error::ApiError;
 
-/// Size above which bodies are parsed, and answers are written, off the async threads, bytes.
+/// Size in bytes above which bodies are parsed and answers are written off the async threads.
 pub(super) const HEAVY_BYTES: usize = 1 << 20;
 
 /// Runs work on a thread for blocking work. `doing` describes the work in errors, such as "parsing
-/// the body". `id` is that of the error after a panic.
+/// the body". After a panic, the error has this `id`.
 pub(super) async fn run_blocking<T: Send + 'static>(
     id: &'static str,
     doing: &'static str,

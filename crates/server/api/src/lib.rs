@@ -10,7 +10,7 @@
 //! - `routes/`: the operations, a folder for each group
 //! - `response/`: answers that several groups give
 //! - `error/`: errors, and which of them an operation declares
-//! - `openapi/`: the documents; `schema.rs` puts the schemas of wire types into them
+//! - `openapi/`: the documents; `schema.rs` adds the schemas of wire types to them
 //! - `mcp/`: the Model Context Protocol over HTTP; `pages.rs`: pages for people
 //! - `app.rs` assembles the application, and `server.rs` serves it
 //!

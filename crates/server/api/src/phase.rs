@@ -1,6 +1,6 @@
 //! The phases of a shutdown: [`Phase`].
 
-/// How far the shutdown of the server is.
+/// Progress of the server's shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// No shutdown has begun.

@@ -18,7 +18,7 @@ pub(super) fn reference<T: JsonSchema>() -> MetaSchemaRef {
 }
 
 /// Adds the schemas of an answer to the registry, as the example of one schema. poem-openapi
-/// accepts only its own schemas, so [`unpack`] moves these to their places later.
+/// accepts only its own schemas, so [`unpack`] moves them to their final places later.
 pub(super) fn register<T: JsonSchema>(registry: &mut Registry) {
     pack::<T>(registry, of_answers(), false);
 }
@@ -39,8 +39,8 @@ fn pack<T: JsonSchema>(registry: &mut Registry, mut generator: SchemaGenerator, 
     }
 }
 
-/// Moves the schemas of bodies to their places. A type in requests and answers has the schema of
-/// requests.
+/// Moves the schemas of bodies to their places. A type that occurs in requests and in answers has
+/// the schema of requests.
 pub(super) fn unpack(document: &mut Value) {
     let schemas = document.get_mut("components").and_then(|it| it.get_mut("schemas"));
     let Some(schemas) = schemas.and_then(Value::as_mapping_mut) else { return };

@@ -39,8 +39,8 @@ const MAX_HEAD_BYTES: usize = 256 << 10;
 /// Maximum time for which sent bytes may stay unacknowledged.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of an answer's bytes that are unsent in the kernel. Fast readers need no more,
-/// and clients that do not read cost no more memory or time.
+/// Maximum number of bytes of an answer that the kernel buffers before it sends them. Fast readers
+/// need no more, and clients that do not read occupy no more memory.
 const MAX_UNSENT_BYTES: u32 = 256 << 10;
 
 /// Pause after a failed accept, e.g. when file descriptors ran out.
@@ -54,8 +54,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 pub enum ServeError {
     /// Other machines can reach the address, and no key is required.
     #[error(
-        "refusing to listen on {address}: it can be reached from other machines and no API key is \
-         set; set one, which callers send as X-API-Key (`export WARPGAUGE_API_KEYS=$(openssl rand -hex 16)`, or \
+        "refusing to listen on {address}: other machines can reach it, and no API key is \
+         set; set a key, which callers send as X-API-Key (`export WARPGAUGE_API_KEYS=$(openssl rand -hex 16)`, or \
          server.api_keys), or listen on this machine alone (`export HOST=127.0.0.1`, or server.host)"
     )]
     OpenToOthers {
@@ -172,7 +172,10 @@ async fn drain(phase: watch::Sender<Phase>, mut connections: JoinSet<()>, grace:
     if timeout(grace, all_ended).await.is_ok() {
         return;
     }
-    tracing::warn!(connections = connections.len(), "grace over; failing what still runs");
+    tracing::warn!(
+        connections = connections.len(),
+        "grace period over; failing requests that still run"
+    );
     phase.send_replace(Phase::Over);
     let all_answered = async { while connections.join_next().await.is_some() {} };
     if timeout(LAST_ANSWERS, all_answered).await.is_err() {
@@ -240,9 +243,9 @@ impl Connection {
         }
     }
 
-    /// Sets socket options, none of which is vital. Without the first, answers may wait 40 ms for
-    /// an acknowledgement. Without the second, the kernel's longer timeout applies. Without the
-    /// third, clients that do not read take more memory.
+    /// Sets socket options. The server works without each of them. Without the first, answers may
+    /// wait 40 ms for an acknowledgement. Without the second, the kernel's longer timeout applies.
+    /// Without the third, clients that do not read occupy more memory.
     fn set_options(&self) {
         let nodelay = self.stream.set_nodelay(true);
         let send_ms = SEND_TIMEOUT.as_millis() as u32;

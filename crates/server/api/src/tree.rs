@@ -1,5 +1,5 @@
-//! The OpenAPI document as a tree of JSON values: [`Value`]. Fields keep their order, which
-//! `serde_json` does not do, because pages show operations in the document's order.
+//! The OpenAPI document as a tree of JSON values: [`Value`]. Unlike `serde_json`'s values, objects
+//! keep the order of their fields, because pages show operations in the document's order.
 
 use std::fmt;
 
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for Builder {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of JSON")
+        f.write_str("a JSON value")
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {

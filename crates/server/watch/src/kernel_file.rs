@@ -226,7 +226,7 @@ fn parsed(format: BodyFormat, bytes: &[u8]) -> Result<Map<String, Value>, FileRe
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err(FileRejection::new(
             "invalid_contract",
-            "the contract: expected a mapping with `kernel` in it",
+            "the contract: expected a mapping that contains `kernel`",
         )),
         Err(error) => Err(FileRejection::new("invalid_contract", format!("the contract: {error}"))),
     }

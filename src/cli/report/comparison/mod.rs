@@ -20,7 +20,7 @@ use warpgauge_statistics::paired::{
 };
 use warpgauge_statistics::{Counted, CountedRank};
 
-/// What the report of a comparison shows in addition to the answer.
+/// Information that the report of a comparison shows in addition to the response.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Beside<'a> {
     /// Name of the reference.
@@ -30,7 +30,7 @@ pub(in super::super) struct Beside<'a> {
 }
 
 impl Beside<'_> {
-    /// Returns the value for an answer without file names.
+    /// Returns the value for a comparison without file names.
     pub(in super::super) fn unnamed() -> Self {
         Self { reference: REFERENCE_NAME, diff: false }
     }
@@ -86,7 +86,7 @@ fn verdict(
         let (tone, word) = word_of_counts(counted.verdict);
         return page.verdict(tone, &word.to_uppercase(), &of_counts(counted, name, reference));
     }
-    let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
+    let why = candidate.not_compared.as_deref().unwrap_or("the service gives no reason");
     let tone = match response.device.as_ref().map(|device| device.kind) {
         Some(DeviceKind::Emulator) | None => Tone::Good,
         Some(DeviceKind::Cuda) => Tone::Doubt,
@@ -114,7 +114,7 @@ fn rows(page: &mut Page, candidate: &CandidateReport, beside: Beside<'_>) {
     measured::weaknesses(page, evaluation);
     failed_checks(page, evaluation);
     if candidate.identical_code == Some(true) {
-        page.row("code", "the same machine code as the reference's, but for names");
+        page.row("code", "identical to the reference's machine code, apart from names");
     }
     counts(page, candidate);
     if !beside.diff {
@@ -128,7 +128,7 @@ fn rows(page: &mut Page, candidate: &CandidateReport, beside: Beside<'_>) {
     }
 }
 
-/// Adds differences of the code: numbers of opcodes, then the differences.
+/// Adds the differences between the kernels' code: counts of opcodes, then the differing lines.
 fn code(page: &mut Page, diff: &CodeDiff) {
     let language = match diff.language {
         CodeLanguage::Sass => "SASS",
@@ -157,19 +157,21 @@ fn code(page: &mut Page, diff: &CodeDiff) {
     }
     page.block(&diff.unified);
     if diff.truncated {
-        page.more("the code is long: not all of it was compared");
+        page.more("the code is long: only part of it was compared");
     }
 }
 
 /// Maximum number of opcodes that are shown.
 const MAX_OPCODES: usize = 12;
 
-/// Adds the time that a kernel has alone.
+/// Adds the time of a kernel that ran alone.
 fn time(page: &mut Page, label: &str, name: &str, report: &EvaluateResponse) {
     let text = match &report.kernel_exec_result.runtime_stats {
         Some(stats) => median(stats),
-        None if report.kernel_exec_result.compiled => "no time: it is not right".to_owned(),
-        None => "no time: it does not compile".to_owned(),
+        None if report.kernel_exec_result.compiled => {
+            "no time: the kernel is not correct".to_owned()
+        }
+        None => "no time: the kernel does not compile".to_owned(),
     };
     let name = if name == label { String::new() } else { format!("{name}: ") };
     page.row(label, &format!("{name}{text}"));
@@ -190,7 +192,7 @@ fn paired(page: &mut Page, comparison: &PairedComparison) {
         page.row("speed-up", &format!("{speedup:.3} ({level} CI {low:.3} to {high:.3})"));
     }
     if comparison.clock_induced {
-        page.more("the clock made the difference in time, not the kernel");
+        page.more("the difference in time is due to the clock, not to the kernel");
     }
     let is_decided = matches!(comparison.verdict, PairedVerdict::Faster | PairedVerdict::Slower);
     if page.style.verbose || !is_decided {
@@ -203,7 +205,7 @@ fn paired(page: &mut Page, comparison: &PairedComparison) {
     }
 }
 
-/// Adds how the ratio was measured.
+/// Adds details of the measurement of the ratio.
 fn blocks(page: &mut Page, comparison: &PairedComparison) {
     let ratio = |estimate: &RatioEstimate| {
         let RatioEstimate { ratio, ci_low, ci_high, .. } = *estimate;
@@ -224,7 +226,7 @@ fn blocks(page: &mut Page, comparison: &PairedComparison) {
         &format!("{} used, {} dropped{drops}", comparison.blocks_used, comparison.blocks_dropped),
     );
     let effect = comparison.minimum_detectable_effect.map_or(String::new(), |effect| {
-        format!(", least difference that would be seen {}", percent(effect))
+        format!(", smallest detectable difference {}", percent(effect))
     });
     let p = comparison.p_value.map_or(String::new(), |p| format!(", p = {p:.1e}"));
     page.more(&format!(
@@ -234,8 +236,8 @@ fn blocks(page: &mut Page, comparison: &PairedComparison) {
     ));
 }
 
-/// Adds counts of one launch beside those of the reference; those that differ come first. Without
-/// `--verbose` equal counts are left out.
+/// Adds the counts of one launch beside those of the reference. Differing counts come first.
+/// Without `--verbose`, equal counts are omitted.
 fn counts(page: &mut Page, candidate: &CandidateReport) {
     if candidate.counts.is_empty() {
         return;
@@ -280,7 +282,7 @@ fn ranks(page: &mut Page, ranking: &Ranking, candidates: &[CandidateReport], ref
     }
 }
 
-/// Adds the ranking by counts, labelled as such.
+/// Adds the ranking by counts, with a label.
 fn counted_ranks(page: &mut Page, response: &CompareResponse, reference: &str) {
     for (position, CountedRank { index, rank, counted }) in
         response.counted_ranking.iter().enumerate()

@@ -106,7 +106,10 @@ fn every_reason_is_in_words() {
     );
     assert!(text.contains("  because   the interval reaches from"), "{text}");
     assert!(text.contains("            times and cycles disagree"), "{text}");
-    assert!(text.contains("the clock made the difference in time, not the kernel"), "{text}");
+    assert!(
+        text.contains("the difference in time is due to the clock, not to the kernel"),
+        "{text}"
+    );
     assert!(text.contains("  code      the same machine code"), "{text}");
 }
 
@@ -150,8 +153,8 @@ NOT COMPILED  broken.cu: the compiler refused it
             warp_instructions                    100           150    1.500
             barriers                               0             2        –
   candidate lean.cu: 1.500 ms median (95 % CI 1.485 ms to 1.515 ms), n = 100
-  candidate wrong.cu: no time: it is not right
-  candidate broken.cu: no time: it does not compile
+  candidate wrong.cu: no time: the kernel is not correct
+  candidate broken.cu: no time: the kernel does not compile
     boom
   device    emulator (not a GPU: times are of the emulation): 0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
     ");

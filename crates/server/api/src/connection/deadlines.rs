@@ -13,8 +13,9 @@ pub(crate) struct Deadlines {
     pub(crate) head: Duration,
     /// Maximum time for a body.
     pub(crate) body: Duration,
-    /// Maximum time until the next piece of a body, and until a client reads on. A client may also
-    /// be late by this time in total before its speed counts.
+    /// Maximum time until the next piece of a body arrives, and until a client reads more of an
+    /// answer. It is also the delay that a client may have in total before the minimum speed
+    /// applies.
     pub(crate) stall: Duration,
     /// Minimum average speed after that, bytes per second.
     pub(crate) min_bytes_per_s: f64,
@@ -40,12 +41,13 @@ impl Deadlines {
         left.min(self.stall)
     }
 
-    /// Returns how long a client that read `sent` bytes may have blocked the server.
+    /// Returns the maximum total time for which a client that read `sent` bytes may have blocked
+    /// the server.
     pub(crate) fn taking(&self, sent: u64) -> Duration {
         self.pace(sent)
     }
 
-    /// Returns how long this number of bytes may take.
+    /// Returns the maximum time for the transfer of this number of bytes.
     fn pace(&self, bytes: u64) -> Duration {
         let seconds = bytes as f64 / self.min_bytes_per_s;
         let moving = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

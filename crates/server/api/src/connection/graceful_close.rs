@@ -1,8 +1,8 @@
-//! Reads on in bodies that no reader has finished: of refused requests, or of requests that need
-//! none.
+//! Reads the rest of bodies that no reader has finished: those of rejected requests, and of
+//! requests that need no body.
 //!
 //! A connection that is closed while bytes arrive is reset, and the client loses the answer. So the
-//! server reads on for a while and drops the bytes.
+//! server continues to read for a while and discards the bytes.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -16,15 +16,16 @@ use poem::{Body, Request};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// Maximum time and number of bytes that are read on: many clients read the answer only after they
-/// have sent everything. A file with a mistake in its form is read on for the same time.
+/// Limits on the time and the bytes for which the server continues to read: many clients read the
+/// answer only after they have sent everything. The same time applies to an upload with an invalid
+/// form.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 pub(crate) const LINGER_BYTES: usize = 64 << 20;
 
-/// Maximum time that a body is read on after its deadline was missed.
+/// Maximum time for which the server continues to read a body that missed its deadline.
 pub(crate) const LINGER_LATE: Duration = Duration::from_millis(500);
 
-/// Returns the request with a body that is read on if it is dropped unread. A reader that has begun
+/// Returns the request with a body that is drained if it is dropped unread. A reader that has begun
 /// decides how far to read.
 pub(crate) fn unless_read(mut request: Request) -> Request {
     if announces_body(request.headers()) {
@@ -34,7 +35,7 @@ pub(crate) fn unless_read(mut request: Request) -> Request {
     request
 }
 
-/// Returns whether HTTP/1.1 has a body after this head (RFC 9112, section 6.3).
+/// Returns whether a body follows this head in HTTP/1.1 (RFC 9112, section 6.3).
 fn announces_body(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")

@@ -1,4 +1,4 @@
-//! Sockets and answers that record what a client sends and reads.
+//! Sockets and answer bodies that record when the client sends and reads.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -75,7 +75,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     }
 }
 
-/// The body of an answer. The request is in progress until the client has read it.
+/// The body of an answer. The request is in progress until the client has read the body.
 pub(crate) struct MeteredBody<B> {
     pub(crate) body: B,
     pub(crate) _under_way: RequestInProgress,

@@ -1,9 +1,9 @@
 //! Connections of clients: their number, their deadlines, and how they end.
 //!
 //! - `deadlines`: how long clients may take
-//! - `graceful_close`: bodies that are not read to their end
+//! - `graceful_close`: draining of unread bodies
 //! - `metered`: sockets and answers that record what the client does
-//! - `table`: all connections, and which one makes room for another
+//! - `table`: all connections, and which of them is closed for a new one
 
 pub(crate) mod deadlines;
 pub(crate) mod graceful_close;

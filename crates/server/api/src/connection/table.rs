@@ -1,10 +1,9 @@
 //! The table of connections: [`Connections`] bounds their number, and enforces the deadlines of
 //! each.
 //!
-//! A client that opens connections without using them must not keep others away. So at the bound a
-//! new connection closes the existing connection that is the least loss. A connection whose request
-//! the server works on is never closed for another.
-//! connection whose request is being worked on is never closed for another.
+//! A client that opens connections without using them must not keep others away. So at the bound, a
+//! new connection closes the existing connection with the lowest [`Rank`]. A connection whose
+//! request the server works on is never closed for another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,14 +14,15 @@ use tokio::sync::Notify;
 
 use super::deadlines::Deadlines;
 
-/// Interval at which the table looks for a connection that can be closed: a request may have ended
-/// since.
+/// Interval at which the table looks for a connection that can be closed, because a request may
+/// have ended in the meantime.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Number of open files left for other uses: database, children, tensors.
 const OTHER_FILES: u64 = 512;
 
-/// Bytes and seconds added to a body's progress; without them the newest body would be the slowest.
+/// Bytes and seconds that are added to a body's progress. Without them, the newest body would count
+/// as the slowest.
 const HEAD_START: (f64, f64) = (65_536.0, 1.0);
 
 /// The connections of all clients.
@@ -62,7 +62,8 @@ struct Activity {
 
 #[derive(Debug, Clone, Copy)]
 enum Turn {
-    /// There is no request. `since`: from when on; `head`: when the head of one began to arrive.
+    /// No request is in progress. `since`: when this state began; `head`: when the first byte of a
+    /// request's head arrived.
     Listening { since: Instant, head: Option<Instant> },
     /// A body arrives. `since`: when it began; `bytes`: its size so far.
     Receiving { since: Instant, bytes: u64 },
@@ -70,14 +71,14 @@ enum Turn {
     Answering,
 }
 
-/// Rank of connections without a request.
+/// Rank of connections without a request in progress.
 const IDLE: u8 = 0;
 
 /// Rank of connections whose clients do not read their answers.
 const BLOCKED: u8 = 2;
 
-/// Minimum time for which a client has not read, seconds, if it is to be closed together with
-/// others.
+/// Minimum time for which a client has not read, seconds, before its connection may be closed
+/// together with others.
 const BLOCKED_FOR_S: f64 = 0.25;
 
 /// Divisor of the number of connections; the quotient is the maximum number closed at once.
@@ -106,12 +107,12 @@ impl Activity {
         }
     }
 
-    /// Returns which deadline the client has missed. Bodies have other deadlines, which end in an
-    /// answer.
+    /// Returns a description of the deadline that the client has missed. Bodies have other
+    /// deadlines, after which the server sends an error.
     fn missed(&self, now: Instant, deadlines: &Deadlines) -> Option<&'static str> {
         let over = |since: Instant, limit| now.saturating_duration_since(since) > limit;
         if self.blocked_for(now) > deadlines.taking(self.sent) {
-            return Some("it takes what is sent too slowly");
+            return Some("the client reads the answer too slowly");
         }
         match self.turn {
             Turn::Listening { head: Some(since), .. } if over(since, deadlines.head) => {
@@ -191,7 +192,7 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// A place among the connections, which is free again when it is dropped.
+/// A slot in the table of connections. It becomes free when it is dropped.
 pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     id: u64,
@@ -220,8 +221,8 @@ impl Connections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a place for a new connection, and closes another one if necessary. The future waits
-    /// while the server works on a request of every connection.
+    /// Returns a slot for a new connection, and closes an existing one if necessary. The future
+    /// waits while every connection has a request in progress.
     pub(crate) async fn slot(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_slot() {
@@ -245,9 +246,9 @@ impl Connections {
         Some(ConnectionSlot { connections: Arc::clone(self), id, connection })
     }
 
-    /// Ends the connection that is the least loss. With it end others that are idle or whose
-    /// clients do not read, so that many new clients need not wait for one another. The call has no
-    /// effect while other connections are ending.
+    /// Ends the connection with the lowest rank. Connections that are idle, or whose clients do not
+    /// read, may end with it, so that many new clients need not wait for each other. The call has
+    /// no effect while other connections are ending.
     pub(crate) fn make_room(&self) {
         let mut table = self.lock();
         if table.ending > 0 {
@@ -308,7 +309,7 @@ fn end(connection: &ConnectionState, ending: &mut usize) -> bool {
 }
 
 /// Raises the limit on open files as far as possible, and returns how many connections it allows.
-/// Many systems start a process at 1024 and permit far more.
+/// Many systems start a process with a limit of 1024 and permit far more.
 fn open_files_for(connections: usize) -> usize {
     let wanted = (connections as u64).saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);

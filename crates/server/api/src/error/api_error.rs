@@ -15,8 +15,8 @@ use warpgauge_telemetry::{Reject, telemetry};
 /// Media type of all answers except pages and the YAML specification.
 pub(crate) const JSON: &str = "application/json";
 
-/// Error of a request. `success`, `error`, `status`, `validation_errors`, `job_id` and `details` are fields of the
-/// reference systems.
+/// Error of a request. `success`, `error`, `status`, `validation_errors`, `job_id` and `details`
+/// are fields of the servers that warpgauge is compatible with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// Always false, as in the Remote GPU Execution Service.
@@ -28,7 +28,7 @@ pub struct ErrorBody {
     pub code: ErrorCode,
     /// Description of the error, with its place and a remedy, for people.
     pub error: String,
-    /// Copy of `error`, with the name of the GPU Tensor Server.
+    /// Copy of `error`, under the field name of the GPU Tensor Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// JSON path of the field that is at fault. Absent if no field is.
@@ -40,7 +40,7 @@ pub struct ErrorBody {
     /// Column in the body, from 1. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u64>,
-    /// Problems of the request, all that were found.
+    /// All problems that were found in the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validation_errors: Vec<ValidationError>,
     /// Id of the job. Absent if there is none.
@@ -132,7 +132,8 @@ impl ApiError {
         self
     }
 
-    /// Replaces status 400 by 422, with which the GPU Tensor Server answers bodies of another form.
+    /// Replaces status 400 by 422, the status that the GPU Tensor Server returns for malformed
+    /// bodies.
     pub(crate) fn unprocessable(mut self) -> Self {
         if self.status == StatusCode::BAD_REQUEST {
             self.status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -157,10 +158,10 @@ impl ApiError {
         self
     }
 
-    /// Returns the error for a bug in the server. The log line with `id` has the cause.
+    /// Returns the error for a bug in the server. The log line with `id` contains the cause.
     pub(crate) fn internal(id: &str, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal, error);
-        this.body.details = Some(format!("the server's log has more under id {id}"));
+        this.body.details = Some(format!("the server's log has details under id {id}"));
         this
     }
 
@@ -291,7 +292,8 @@ fn status_of_failure(code: &ErrorCode) -> StatusCode {
     }
 }
 
-/// Returns the reason under which metrics count a rejection. An absent resource is no rejection.
+/// Returns the reason under which metrics count a rejection. A missing resource does not count as a
+/// rejection.
 fn reject(status: StatusCode, code: &ErrorCode) -> Option<Reject> {
     Some(match (status.as_u16(), code) {
         (404 | 410, _) => return None,
@@ -323,7 +325,7 @@ impl IntoResponse for ApiError {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::REQUEST_TIMEOUT {
-            // The rest of the body is not read.
+            // The server does not read the rest of the body.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if self.status == StatusCode::UNAUTHORIZED {
@@ -340,7 +342,7 @@ impl From<ApiError> for poem::Error {
     }
 }
 
-/// Converts an error of poem or poem-openapi, which has only a text.
+/// Converts an error of poem or poem-openapi, of which only the text is known.
 pub(crate) fn framework_error(
     status: StatusCode,
     text: &str,
@@ -351,12 +353,14 @@ pub(crate) fn framework_error(
         StatusCode::NOT_FOUND => ApiError::new(
             status,
             ErrorCode::NotFound,
-            format!("there is nothing at {path}; /docs lists what there is"),
+            format!("there is nothing at {path}; /docs lists all operations"),
         ),
         StatusCode::METHOD_NOT_ALLOWED => ApiError::new(
             status,
             ErrorCode::MethodNotAllowed,
-            format!("{path} does not take {method}; the Allow header lists what it takes"),
+            format!(
+                "{path} does not support {method}; the Allow header lists the supported methods"
+            ),
         ),
         StatusCode::BAD_REQUEST => {
             let name = text.split('`').nth(1).unwrap_or("request");

@@ -1,6 +1,6 @@
 //! Errors that callers receive.
 //!
-//! - `api_error`: the error itself, and the one place that gives each its HTTP status
+//! - `api_error`: the error, and the mapping of each to its HTTP status
 //! - `operation`: which errors an operation declares in the documents
 
 mod api_error;

@@ -49,7 +49,7 @@ impl Statuses for BaselineErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 429, 500, 503];
 }
 
-/// Errors of operations whose body names something stored.
+/// Errors of operations whose body names a stored object.
 pub(crate) struct NamedBodyErrors;
 impl Statuses for NamedBodyErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];

@@ -34,12 +34,12 @@ use warpgauge_mcp::{
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{Caller, Services};
 
-/// Methods that the endpoint takes.
+/// Methods that the endpoint supports.
 pub(super) const METHODS: [&str; 3] = ["DELETE", "GET", "POST"];
 
 const SESSION: &str = "mcp-session-id";
 
-/// Headers with keys, which `rmcp` does not receive.
+/// Headers with API keys, which are not passed to `rmcp`.
 const KEYS: [&str; 2] = ["authorization", "x-api-key"];
 
 /// The endpoint of the protocol.
@@ -54,7 +54,7 @@ pub(super) struct Mcp {
 /// The part of a message that this module reads before `rmcp` does.
 #[derive(Deserialize)]
 struct Message {
-    /// Absent in a client's answer.
+    /// Absent in a response that the client sends.
     #[serde(default)]
     method: Option<String>,
 }
@@ -140,7 +140,7 @@ impl Mcp {
         }
         let place = self.sessions.begin(&caller.owner).await?;
         let protocol = self.protocol.clone();
-        // A task runs this to its end: otherwise a client that disconnects would leave a session
+        // A task runs this to completion. Otherwise a client that disconnects would leave a session
         // without an owner.
         let beginning = tokio::spawn(async move {
             let answer = protocol.handle(passed).await;
@@ -168,7 +168,7 @@ impl Mcp {
         body::read(body, parsed_body::declared(request.headers()), &limits, connection).await
     }
 
-    /// Returns the request for `rmcp`, with its owner and without keys.
+    /// Returns the request for `rmcp`, with the caller and without keys.
     fn passed(
         &self,
         request: &Request,
@@ -189,8 +189,8 @@ impl Mcp {
         passed
     }
 
-    /// Returns an answer whose stream ends at the server's `phase`. The stream holds `held` until
-    /// its end.
+    /// Returns an answer whose stream ends when the server reaches `phase`. The stream owns `held`
+    /// until its end.
     fn streamed<T: Send + 'static>(&self, answer: HttpResponse, phase: Phase, held: T) -> Response {
         let (parts, body) = answer.into_parts();
         let mut phases = self.phase.clone();
@@ -212,15 +212,17 @@ impl Mcp {
 type HttpResponse =
     poem::http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>;
 
-/// Converts a rejection of a message by `rmcp` into the error of all invalid bodies. The type of
+/// Converts `rmcp`'s rejection of a message into the API's error for invalid bodies. The type of
 /// the body was checked before, so this status concerns its content.
 async fn understood(answer: HttpResponse) -> Result<HttpResponse, ApiError> {
     if answer.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return Ok(answer);
     }
     let text = answer.into_body().collect().await.map(|all| all.to_bytes()).unwrap_or_default();
-    let message =
-        format!("the body is no message of the protocol: {}", String::from_utf8_lossy(&text));
+    let message = format!(
+        "the body is not a message of the Model Context Protocol: {}",
+        String::from_utf8_lossy(&text)
+    );
     Err(ApiError::new(StatusCode::BAD_REQUEST, FailureCode::MalformedJson.into(), message))
 }
 
@@ -242,7 +244,7 @@ fn session(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         (Some(_), Some(_)) => Err(ApiError::new(
             StatusCode::BAD_REQUEST,
             ErrorCode::NotFound,
-            "Mcp-Session-Id came several times; send one",
+            "the request has several Mcp-Session-Id headers; send one",
         )),
     }
 }

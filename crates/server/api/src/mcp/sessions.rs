@@ -1,9 +1,9 @@
 //! Sessions of agents: their number, and the owner of each ([`Sessions`]).
 //!
-//! Clients of the protocol's newest version have none. Clients of older versions begin a session
-//! with `initialize`, and many disconnect without ending it. So an unused session is ended for a
-//! new one. A client that loses its session receives 404 and begins a new one; jobs continue
-//! without it.
+//! Clients of the protocol's newest version use no sessions. Clients of older versions begin a
+//! session with `initialize`, and many disconnect without ending it. So the server ends an unused
+//! session to make room for a new one. A client that loses its session receives 404 and begins a
+//! new one; jobs continue without it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,11 +19,11 @@ use warpgauge_model::ErrorCode;
 /// Maximum number of sessions.
 const MAX_SESSIONS: usize = 256;
 
-/// How long a session without messages is kept. The time exceeds that for which a call may wait for
-/// its job, which may have no events.
+/// How long a session without messages is kept. It exceeds the maximum time for which a call waits
+/// for its job, because a job may have no events.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// How long an answer is kept for a client whose connection broke and which returns. Answers take
+/// How long an answer is kept for a client that reconnects after its connection broke. Answers take
 /// memory, and the job remains available later.
 const ANSWERS_KEPT: Duration = Duration::from_secs(10);
 
@@ -84,8 +84,8 @@ impl Sessions {
         }
     }
 
-    /// Reserves a place for one more session. If none is free, it ends the longest idle session of the owner
-    /// with the most sessions.
+    /// Reserves a slot for another session. If none is free, it ends the longest idle session of
+    /// the owner with the most sessions.
     pub(super) async fn begin(&self, owner: &str) -> Result<Place, ApiError> {
         self.forget_ended().await;
         let gone = {
@@ -103,7 +103,7 @@ impl Sessions {
         };
         let place = Place { sessions: self.clone() };
         if let Some(id) = gone {
-            tracing::debug!("a session of an agent makes room for another");
+            tracing::debug!("ended an agent's session to make room for another");
             // The session may have ended already.
             let _ = self.manager.close_session(&id.as_str().into()).await;
         }
@@ -138,13 +138,13 @@ impl Table {
 
 fn full() -> ApiError {
     let message = format!(
-        "there are {MAX_SESSIONS} sessions of agents, and all are in use; end one (DELETE /mcp), or come \
-         back later"
+        "all {MAX_SESSIONS} sessions of agents are in use; end one (DELETE /mcp), or try again \
+         later"
     );
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManySessions, message).retry_after(5)
 }
 
-/// The place of a session that begins.
+/// The slot of a session that begins.
 pub(super) struct Place {
     sessions: Sessions,
 }

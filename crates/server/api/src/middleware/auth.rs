@@ -16,12 +16,12 @@ use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
 
-/// How much of the server's figures a request may show.
+/// What a request may see of the server's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sees {
-    /// Only whether the server works: the request has no key.
+    /// Only whether the server is ready: the request has no key.
     State,
-    /// The devices as well: the request has a key.
+    /// Also the devices: the request has a key.
     Devices,
     /// Everything: the request has an administrator's key, or the server has no keys.
     Everything,
@@ -56,7 +56,7 @@ impl AdminKeys {
         let how = if self.exist {
             "use one of server.admin_keys"
         } else {
-            "server.admin_keys (WARPGAUGE_ADMIN_KEYS) names no key that may; add one"
+            "server.admin_keys (WARPGAUGE_ADMIN_KEYS) contains no key; add one"
         };
         Err(ApiError::new(
             StatusCode::FORBIDDEN,
@@ -67,16 +67,16 @@ impl AdminKeys {
 }
 
 /// Rejects callers that may not run functions, or not functions with pickled objects.
-/// Administrators need the right as well: a kernel is judged, whereas a function may do anything
-/// until its time limit.
+/// Administrators need the permission as well: a kernel runs under the judge's checks, whereas a
+/// function may do anything until its time limit.
 pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiError> {
     let text = if !caller.functions && caller.owner.is_empty() {
         "this server runs no functions (server.functions_without_keys is false)"
     } else if !caller.functions {
-        "this key may not have functions run; who runs the server can add it to \
+        "this key may not run functions; the operator can add it to \
          server.function_keys (WARPGAUGE_FUNCTION_KEYS)"
     } else if pickles && !caller.pickles {
-        "functions of this key may not have pickled objects; who runs the server can add it to \
+        "functions of this key may not contain pickled objects; the operator can add it to \
          server.pickle_keys (WARPGAUGE_PICKLE_KEYS)"
     } else {
         return Ok(());
@@ -84,7 +84,7 @@ pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiEr
     Err(ApiError::new(StatusCode::FORBIDDEN, ErrorCode::Forbidden, text))
 }
 
-/// Rights that a list of keys gives, beside access.
+/// Rights of a key in addition to access.
 #[derive(Clone, Copy, Default)]
 struct Rights {
     admin: bool,
@@ -100,8 +100,8 @@ struct Key {
     rights: Rights,
 }
 
-/// The hashes of the configured keys. Equal lengths are compared in constant time, and memory dumps
-/// and logs do not contain keys.
+/// The hashes of the configured keys. Hashes have equal lengths, so they can be compared in
+/// constant time, and neither memory dumps nor logs contain keys.
 #[derive(Clone)]
 pub(crate) struct Keys {
     keys: Vec<Key>,
@@ -142,7 +142,7 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    /// Compares with every key in all cases, so that the time reveals nothing.
+    /// Compares with every key in any case, so that the time reveals nothing.
     fn caller(&self, candidate: &blake3::Hash) -> Option<Caller> {
         let no = subtle::Choice::from(0);
         let (mut found, mut admin, mut handles, mut functions, mut pickles) = (no, no, no, no, no);
@@ -164,7 +164,8 @@ impl Keys {
         })
     }
 
-    /// Returns the caller whose key the request has. Wrong keys count as guesses of the address.
+    /// Returns the caller to whom the request's key belongs. Wrong keys count as guesses from the
+    /// address.
     fn admit(
         &self,
         headers: &HeaderMap,
@@ -183,11 +184,11 @@ impl Keys {
                 found = found.or(Some(caller));
             }
         }
-        found.ok_or_else(|| unauthorized("the API key is not one of this server's"))
+        found.ok_or_else(|| unauthorized("the API key is not known to this server"))
     }
 }
 
-/// Returns hashes of the keys that a request has.
+/// Returns the hashes of the keys in a request.
 fn given(headers: &HeaderMap) -> Vec<blake3::Hash> {
     let key = headers.get("x-api-key").map(|value| value.as_bytes());
     let bearer =
@@ -201,7 +202,7 @@ fn too_many(wait: Duration) -> ApiError {
         StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::TooManyWrongKeys,
         format!(
-            "too many wrong API keys came from this address; try again in {} s with one of this \
+            "too many wrong API keys came from this address; try again in {} s with a key of this \
              server's keys",
             seconds.max(1)
         ),
@@ -218,7 +219,7 @@ fn unauthorized(message: &str) -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, message)
 }
 
-/// Lets requests pass that have a key or a path that is open.
+/// Accepts requests that have a valid key or an open path.
 pub(crate) struct Guard<E> {
     pub(crate) keys: Keys,
     pub(crate) guesses: KeyAttempts,

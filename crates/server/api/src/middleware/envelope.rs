@@ -1,5 +1,5 @@
 //! Wraps all requests and answers: an id, a log span, JSON errors, headers and compression. A
-//! handler that panics, and a shutdown, have an error answer.
+//! handler that panics and a request during a shutdown receive an error.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -23,8 +23,8 @@ use warpgauge_service::MachineService;
 /// Maximum length of poem's text that an error quotes, bytes.
 const MAX_QUOTED_BYTES: usize = 2000;
 
-/// Content policy of answers without another policy: a browser may show them with their styles and
-/// pictures.
+/// Content security policy of answers without another policy: a browser may show them with their
+/// styles and pictures.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
@@ -74,7 +74,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         let status = response.status();
         self.add_headers(response.headers_mut(), status, id);
         if !is_asset(uri.path()) {
-            // Files of pages have a hash in their name, and may be kept.
+            // Files of pages have a hash in their name, so a browser may cache them.
             let never = HeaderValue::from_static("no-store");
             response.headers_mut().insert(header::CACHE_CONTROL, never);
         }

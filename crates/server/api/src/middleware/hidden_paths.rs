@@ -13,7 +13,7 @@ use crate::error::ApiError;
 /// Text that replaces the data directory in answers.
 const SHOWN: &str = "DATA_DIR";
 
-/// The data directory, which texts must not contain.
+/// The data directory, which answers must not contain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HiddenPaths {
     directory: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct HiddenPaths {
 impl HiddenPaths {
     pub(crate) fn new(data_dir: Option<PathBuf>) -> Self {
         let named = |path: PathBuf| path.to_str().map(str::to_owned);
-        // Every path begins with the root directory, so that is not replaced.
+        // Every path begins with the root directory, so the root directory is not replaced.
         Self { directory: data_dir.and_then(named).filter(|path| path.len() > 1) }
     }
 

@@ -1,4 +1,4 @@
-//! Counts and times of requests by operation: [`HttpMetrics`].
+//! Counts and durations of requests, by operation: [`HttpMetrics`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use warpgauge_telemetry::{Histogram, Observed};
 /// Number of classes of statuses, from 1xx to 5xx.
 const CLASSES: usize = 5;
 
-/// A counter and a histogram for each operation, and one for all other requests: unknown paths
-/// cannot add any.
+/// A counter and a histogram for each operation, and a pair for all other requests. So requests for
+/// unknown paths add no further metrics.
 pub(crate) struct HttpMetrics {
     operations: Vec<Operation>,
     other: Operation,
@@ -84,7 +84,7 @@ impl HttpMetrics {
         known.unwrap_or(&self.other).add(status, took);
     }
 
-    /// Returns the operations that had requests.
+    /// Returns the operations that received requests.
     pub(crate) fn seen(&self) -> impl Iterator<Item = OperationSeen<'_>> {
         let all = self.operations.iter().chain([&self.other]).map(Operation::seen);
         all.filter(|seen| seen.time.count() > 0)

@@ -1,24 +1,24 @@
 //! Wrong keys by the address that sent them: [`KeyAttempts`]. The server stops comparing keys of an
 //! address that guesses.
 //!
-//! Each address has some attempts in advance and receives new ones slowly. A wrong key takes an
-//! attempt, a right key none. An address without attempts receives 429 for any key, because an
-//! answer would confirm or refute a guess. Keys that were right from that address before stay
-//! valid, so that their owners do not suffer from a neighbour behind the same proxy.
+//! Each address begins with some attempts and receives new ones slowly. A wrong key costs an
+//! attempt, a right key none. An address without attempts receives 429 for any other key, right or
+//! wrong, because another answer would confirm or refute a guess. Keys that were right from this
+//! address before remain usable, so that other callers behind the same proxy are not locked out.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Number of wrong keys that an address may send at once.
+/// Number of wrong keys that an address may send before it must wait.
 const BURST: f64 = 30.0;
 
 /// Number of new attempts per second.
 const PER_SECOND: f64 = 1.0;
 
-/// Maximum number of addresses that are remembered. A new address replaces that which was silent
-/// for longest.
+/// Maximum number of addresses that are remembered. A new address replaces the one that sent no key
+/// for the longest time.
 const MAX_ADDRESSES: usize = 4096;
 
 /// Maximum number of right keys that are remembered for an address.
@@ -35,12 +35,12 @@ struct Attempts {
     known: Vec<blake3::Hash>,
 }
 
-/// How long the address has no attempts.
+/// Time until the address has an attempt again.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany(pub(crate) Duration);
 
 impl KeyAttempts {
-    /// Takes an attempt for each of these keys that was not right from this address before.
+    /// Takes an attempt for each of these keys that has not been right from this address before.
     pub(crate) fn take(
         &self,
         from: Option<IpAddr>,
@@ -58,7 +58,7 @@ impl KeyAttempts {
         Ok(())
     }
 
-    /// Records that this key is right, and returns its attempt.
+    /// Records that this key is right, and restores its attempt.
     pub(crate) fn right(&self, from: Option<IpAddr>, key: blake3::Hash, now: Instant) {
         let mut all = self.lock();
         let attempts = entry(&mut all, network(from), now);
@@ -77,7 +77,7 @@ impl KeyAttempts {
     }
 }
 
-/// Returns the attempts of an address at this moment.
+/// Returns the current attempts of an address.
 fn entry(
     all: &mut HashMap<Option<IpAddr>, Attempts>,
     from: Option<IpAddr>,
@@ -95,7 +95,7 @@ fn entry(
     attempts
 }
 
-/// Returns the network of an address: an IPv6 client has all 2^64 addresses of its network.
+/// Returns the network of an address: an IPv6 client controls all 2^64 addresses of its network.
 fn network(from: Option<IpAddr>) -> Option<IpAddr> {
     Some(match from?.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

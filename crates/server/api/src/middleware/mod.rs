@@ -1,4 +1,4 @@
-//! What every request passes before its operation, and every answer after it.
+//! Steps that every request passes before its operation, and every answer after it.
 //!
 //! - `auth`: API keys, and the owner of a request
 //! - `envelope`: id, log span, errors, headers, compression
@@ -6,7 +6,7 @@
 //! - `http_metrics`: counts of requests by operation
 //! - `key_attempts`: wrong keys, by the address that sent them
 //! - `origin`: requests that web pages of other sites send
-//! - `query`: query parameters that an operation does not have
+//! - `query`: rejects query parameters that an operation does not support
 //! - `route_table`: paths, and the methods of each
 
 pub(crate) mod auth;

@@ -1,10 +1,11 @@
-//! Rejects requests that a web page of another site has a browser send.
+//! Rejects requests that a browser sends for a web page of another site.
 //!
-//! A server without keys trusts every client that reaches it. A browser on its machine reaches it
-//! for any page that it shows. Such a request is direct, which `Origin` and `Sec-Fetch-Site` show,
-//! or uses a name of the page that resolves to this machine, which `Host` shows. So the server
-//! accepts a request only if it is sent to a name of this server, and not by a page of another
-//! site. If keys are required, pages have none; then this holds only if the operator lists names.
+//! A server without keys trusts every client that reaches it. Any page that a browser on this
+//! machine shows can send requests to the server. A page may send such a request directly, which
+//! `Origin` and `Sec-Fetch-Site` show. Or the page uses a name that resolves to this machine, which
+//! `Host` shows. So the server accepts a request only if it is addressed to a name of this server,
+//! and not sent by a page of another site. If keys are required, foreign pages have none, and the
+//! rule applies only if the operator lists names.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,8 +18,8 @@ use crate::paths;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::{ErrorCode, HostPattern};
 
-/// Remedy for an unknown name.
-const REMEDY: &str = "if it is a name of this server's, start the server with it in \
+/// Remedy for an unknown host name.
+const REMEDY: &str = "if it is a name of this server, start the server with it in \
                       WARPGAUGE_ALLOWED_HOSTS or server.allowed_hosts, such as \
                       `export WARPGAUGE_ALLOWED_HOSTS=gpu.example.com`";
 
@@ -86,11 +87,13 @@ impl Names {
         Self { host: config.host.clone(), allowed, enforced }
     }
 
-    /// Rejects requests to another server's name, and requests of a page of another site.
+    /// Rejects requests that are addressed to another server's name, or sent by a page of another
+    /// site.
     fn admit(&self, request: &Request) -> Result<(), ApiError> {
         let hosts = hosts(request)?;
         if !self.enforced {
-            // The protocol of agents requires this check even with keys: an agent is no web page.
+            // The Model Context Protocol requires this check even with keys, because an agent is
+            // not a web page.
             if request.uri().path() == paths::MCP {
                 let own: Vec<_> = hosts.into_iter().filter_map(Authority::parse).collect();
                 return self.check_page(request, &own);
@@ -123,7 +126,7 @@ impl Names {
         let own = |address: IpAddr| {
             address.is_loopback() || local.is_some_and(|local| local.to_canonical() == address)
         };
-        // A server that listens on all addresses requires keys, and is reachable by all addresses
+        // A server that listens on all addresses requires keys, and can be reached at all addresses
         // of the machine.
         let configured = || {
             !matches!(self.host.as_str(), "0.0.0.0" | "::") && {
@@ -136,7 +139,7 @@ impl Names {
             || self.allowed.iter().any(|name| name.knows(authority.host, authority.port))
     }
 
-    /// Rejects requests that a page of another site has a browser send.
+    /// Rejects requests that a browser sends for a page of another site.
     fn check_page(&self, request: &Request, own: &[Authority<'_>]) -> Result<(), ApiError> {
         let headers = request.headers();
         for origin in headers.get_all(header::ORIGIN) {
@@ -169,14 +172,15 @@ impl Names {
     }
 }
 
-/// Returns the hosts that a request names: in `Host`, and in its target if that is a whole URL.
+/// Returns the hosts that a request names: in `Host`, and in its target if the target is an
+/// absolute URL.
 fn hosts(request: &Request) -> Result<Vec<&str>, ApiError> {
     let mut values = request.headers().get_all(header::HOST).iter();
     let (given, more) = (values.next(), values.next());
     if more.is_some() {
         return Err(bad_host("the request has several Host headers".to_owned()));
     }
-    // HTTP/1.0 has no Host header, and no browser uses it.
+    // HTTP/1.0 has no Host header, and no browser uses HTTP/1.0.
     if given.is_none() && request.version() > Version::HTTP_10 {
         return Err(bad_host("the request has no Host header".to_owned()));
     }
@@ -201,7 +205,7 @@ fn bad_host(what: String) -> ApiError {
     ApiError::new(
         StatusCode::BAD_REQUEST,
         ErrorCode::InvalidHost,
-        format!("{what}; send one, with the name or address of this server"),
+        format!("{what}; send one Host header, with the name or address of this server"),
     )
 }
 
@@ -210,7 +214,7 @@ fn foreign(who: &str) -> ApiError {
         StatusCode::FORBIDDEN,
         ErrorCode::ForeignOrigin,
         format!(
-            "{who} may not use this; if the page is this server's own behind a proxy, add its host to \
+            "{who} may not use this server; if the page belongs to this server behind a proxy, add its host to \
              server.allowed_hosts (WARPGAUGE_ALLOWED_HOSTS)"
         ),
     )
@@ -220,7 +224,7 @@ fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(MAX_SHOWN).collect::<String>())
 }
 
-/// Lets requests pass that are meant for this server.
+/// Accepts requests that are meant for this server.
 pub(crate) struct OriginGuard<E> {
     pub(crate) names: Names,
     pub(crate) inner: E,

@@ -1,5 +1,6 @@
-//! Rejects query parameters that an operation does not have, or that occur twice ([`QueryGuard`]).
-//! A caller that misspells a parameter must not receive the answer to another question.
+//! Rejects query parameters that an operation does not support, or that occur twice
+//! ([`QueryGuard`]). Otherwise a misspelt parameter would be ignored, and the caller would receive
+//! the answer to another question.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub(crate) struct KnownParameters(BTreeMap<(String, String), Parameters>);
 /// Parameters of one operation.
 #[derive(Debug, Default)]
 struct Parameters {
-    /// Names in the query, and whether each may occur several times.
+    /// Names in the query, and whether each may be repeated.
     query: Vec<(String, bool)>,
     headers: Vec<String>,
 }
@@ -45,7 +46,7 @@ impl KnownParameters {
     }
 
     /// Rejects parameters that the operation of this method and template would ignore. Unknown
-    /// operations are reported elsewhere, and pages accept any parameter.
+    /// operations are rejected elsewhere, and pages accept any parameter.
     fn check(
         &self,
         method: &Method,
@@ -61,7 +62,7 @@ impl KnownParameters {
                 return Err(known.refuse(name, &format!("{method} {template}")));
             };
             if !repeatable && query[..at].iter().any(|(earlier, _)| earlier == name) {
-                let message = format!("{name}: may be given once, and is given several times");
+                let message = format!("{name}: given several times; give it once");
                 return Err(ApiError::field(name, FailureCode::RepeatedParameter, message));
             }
         }
@@ -94,11 +95,11 @@ impl Parameters {
             (None, None) => String::new(),
         };
         let takes = if self.query.is_empty() {
-            "it takes none".to_owned()
+            "it has no query parameters".to_owned()
         } else {
             format!("known: {}", names().collect::<Vec<_>>().join(", "))
         };
-        let message = format!("{operation} knows no query parameter `{shown}`{meant}; {takes}");
+        let message = format!("{operation} has no query parameter `{shown}`{meant}; {takes}");
         ApiError::field(&shown, FailureCode::UnknownParameter, message)
     }
 }
@@ -107,7 +108,7 @@ fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Lets requests pass whose parameters all have an effect.
+/// Accepts requests whose parameters all have an effect.
 pub(crate) struct QueryGuard<E> {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) known: KnownParameters,
@@ -131,7 +132,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for QueryGuard<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        // Parameters of a page are its own, and no operation's.
+        // The parameters of a page are not those of an operation.
         if !wants_page(request.method(), request.uri().path(), request.headers()) {
             self.check(&request)?;
         }
@@ -165,8 +166,12 @@ mod tests {
     #[test]
     fn what_would_be_ignored_is_refused_with_what_is_known() {
         for (method, query, part) in [
-            (Method::GET, "id", "GET /jobs/{id} knows no query parameter `id`; it takes none"),
-            (Method::HEAD, "x", "it takes none"),
+            (
+                Method::GET,
+                "id",
+                "GET /jobs/{id} has no query parameter `id`; it has no query parameters",
+            ),
+            (Method::HEAD, "x", "it has no query parameters"),
             (Method::POST, "wiat", "`wiat` (did you mean `wait`?); known: state, wait"),
             (Method::POST, "Wait", "did you mean `wait`?"),
             (Method::POST, "idempotency_key", "the header `Idempotency-Key`"),

@@ -1,11 +1,11 @@
-//! Paths and their methods: [`RouteTable`]. They give the `Allow` header of 405 answers, and the
-//! operations of requests.
+//! Paths and their methods: [`RouteTable`]. The table provides the `Allow` header of 405 answers,
+//! and the operation of each request.
 
 use std::collections::BTreeMap;
 
 use poem::http::HeaderValue;
 
-/// Path templates, in the order in which a path is compared with them.
+/// Path templates, in the order in which they are compared with a path.
 pub(crate) struct RouteTable(Vec<Template>);
 
 struct Template {
@@ -16,7 +16,7 @@ struct Template {
 
 impl RouteTable {
     /// Builds the table from templates such as `/jobs/{job_id}` and their methods in capitals. A
-    /// template may occur several times.
+    /// template may occur several times; its methods are merged.
     pub(crate) fn new(routes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let template = |(text, mut methods): (String, Vec<String>)| {
             methods.sort();
@@ -25,7 +25,7 @@ impl RouteTable {
         };
         let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (text, methods) in routes {
-            // A page and an operation may share a path.
+            // A page and an operation may have the same path.
             by_text.entry(text).or_default().extend(methods);
         }
         let mut all: Vec<Template> = by_text.into_iter().map(template).collect();

@@ -9,7 +9,7 @@ use poem::http::Method;
 use poem_openapi::OpenApi;
 use poem_openapi::registry::{MetaApi, Registry};
 
-/// Describes `T` and serves nothing.
+/// Describes `T` without serving it.
 pub(crate) struct Described<T>(PhantomData<fn() -> T>);
 
 impl<T> Described<T> {

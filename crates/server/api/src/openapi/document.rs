@@ -1,7 +1,7 @@
 //! The OpenAPI documents: the full document, and the document for client generators.
 //!
-//! poem-openapi describes types and operations. This module corrects what poem-openapi leaves out,
-//! or writes in a form that validators or generators reject.
+//! poem-openapi describes types and operations. This module adds what poem-openapi leaves out, and
+//! corrects forms that validators or generators reject.
 
 use poem_openapi::OpenApiService;
 
@@ -21,7 +21,7 @@ use crate::schema;
 use crate::tree::{Mapping, Value, parsed};
 
 const DESCRIPTION: &str = "Send a GPU kernel and a contract. The report says whether the kernel compiles, whether it \
-is right, and how fast it is.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
+is correct, and how fast it is.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
 JSON. A kernel that does not compile or is wrong is a result (200); an error means that the \
 request could not be served, and has the schema `ErrorBody`.";
 
@@ -76,9 +76,9 @@ pub fn full_json() -> String {
     json(&full())
 }
 
-/// Returns the document for client generators, as JSON. It has only JSON bodies, one type of answer
-/// for each operation, and integers of 32 or 64 bits. It has no defaults, because generated clients
-/// would send them.
+/// Returns the document for client generators, as JSON. It contains only JSON bodies, one type of
+/// answer for each operation, and integers of 32 or 64 bits. It contains no defaults, because
+/// generated clients would send them.
 pub fn client_json() -> String {
     json(&client())
 }
@@ -110,17 +110,17 @@ pub(crate) fn operations(document: &Value) -> Vec<(String, Vec<String>)> {
 
 fn json(document: &Value) -> String {
     let mut text =
-        serde_json::to_string_pretty(document).expect("the document has nothing but string keys");
+        serde_json::to_string_pretty(document).expect("all keys of the document are strings");
     text.push('\n');
     text
 }
 
 fn yaml(document: &Value) -> String {
-    serde_saphyr::to_string(document).expect("the document has nothing but values of JSON")
+    serde_saphyr::to_string(document).expect("the document contains only JSON values")
 }
 
-/// Adds the keys. A server may have none, which the document cannot express except as an empty
-/// alternative.
+/// Adds the authentication schemes. A server may require no key, which the document can express
+/// only as an empty alternative.
 fn add_security(document: &mut Value) {
     let schemes = parsed(
         "ApiKey: {type: apiKey, in: header, name: X-API-Key}\n\

@@ -17,7 +17,7 @@ use warpgauge_service::{ServiceStatus, SubmittedJob};
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
 /// Adds examples of parameters, which documentation pages send at one click. Ids of existing
-/// objects, such as a job, have no example: the user must fill in an empty field first.
+/// objects, such as a job, have no example, so that the user must fill in the field first.
 pub(super) fn add_parameter_examples(document: &mut Value) {
     let parameters = operation(document, "/admin/cleanup-jobs", "post")
         .and_then(|it| it.get_mut("parameters").and_then(Value::as_sequence_mut));
@@ -176,7 +176,7 @@ pub(super) fn add_examples(document: &mut Value, submissions: &[&str]) {
         }
     }
     rewrite::error_examples(document);
-    // This 503 is the only one that is no error of the request.
+    // Of all 503 answers, only this one is not an error of the request.
     let media = ["responses", "503", "content", crate::error::JSON];
     if let Some(media) = operation(document, "/health", "get").and_then(|it| descend(it, &media)) {
         media.insert("example".into(), unhealthy(&status));
@@ -215,7 +215,7 @@ fn tensor_lease(lease_s: f64) -> Value {
     mapping([("lease_id", lease), ("tensor_id", tensor_id()), ("lease_s", lease_s.into())])
 }
 
-/// Four samples of sound.
+/// An array with four samples of sound.
 const ARRAY: &str = "{cuda_device: 0, sample_rate: 16000, data_b64: AAAAAAAAAD8AAIA/AAAAPw==, \
     dtype: float32, shape: [4]}";
 
@@ -279,7 +279,7 @@ fn accepted_example(job_id: &Value) -> Value {
     }))
 }
 
-/// Returns a batch with one job.
+/// Returns a batch that contains one job.
 fn batch_example() -> Value {
     let mut item = parsed("{kind: evaluate, label: nightly, priority: 1}");
     if let Some(item) = item.as_mapping_mut() {
@@ -296,7 +296,7 @@ fn list(item: Value) -> Value {
     Value::Sequence(vec![item])
 }
 
-/// Returns a suite of one case with its baseline, which any server can run.
+/// Returns a suite of one case with its baseline. Any server can run it.
 fn gate_request() -> Value {
     let case = mapping([("name", "square".into()), ("contract", square()), ("baseline", square())]);
     mapping([("suite", "suite.yaml".into()), ("cases", list(case))])
@@ -304,7 +304,7 @@ fn gate_request() -> Value {
 
 fn new_baseline() -> Value {
     let case = mapping([("name", "square".into()), ("contract", square())]);
-    // A click stores this baseline, so its name differs from names of users.
+    // A click stores this baseline, so its name must not be one that users choose.
     mapping([("name", "example".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
 }
 
@@ -312,7 +312,7 @@ fn promotion(report: &Value) -> Value {
     mapping([("job_id", report.get("job_id").cloned().unwrap_or_default())])
 }
 
-/// Returns the fields of a baseline; `cases` have their code or not.
+/// Returns the fields of a baseline, with `cases` as given: names, or contracts with code.
 fn baseline_fields(cases: Value) -> Value {
     let mut fields = parsed(
         "{name: main, pin: {device: NVIDIA H200, driver: 580.159.04, cuda: '13.0', method: \

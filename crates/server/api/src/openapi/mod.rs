@@ -2,8 +2,8 @@
 //!
 //! - `described`: the API's description, without a service
 //! - `document`: the documents
-//! - `examples`: examples of requests and answers in them
-//! - `generators`: the form for client generators
+//! - `examples`: examples of requests and answers
+//! - `generators`: the reduced document for client generators
 //! - `rewrite`: corrections of poem-openapi's output
 
 mod described;

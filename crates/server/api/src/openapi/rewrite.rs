@@ -1,9 +1,9 @@
-//! Changes of the document that poem-openapi writes: the order of groups, and examples of errors.
+//! Changes to the document that poem-openapi writes: the order of groups, and examples of errors.
 
 use crate::error::JSON;
 use crate::tree::{Mapping, Value, parsed};
 
-/// Sorts the groups by their first operations; poem-openapi sorts them by name.
+/// Sorts the groups in the order of their first operations. poem-openapi sorts them by name.
 pub(crate) fn order_tags(document: &mut Value) {
     let mut order: Vec<Value> = Vec::new();
     let paths = document.get("paths").and_then(Value::as_mapping);
@@ -18,7 +18,7 @@ pub(crate) fn order_tags(document: &mut Value) {
     }
 }
 
-/// Removes empty defaults from parameters: a page that fills them in would send `[]`.
+/// Removes empty defaults from parameters, because a page that fills them in would send `[]`.
 pub(crate) fn drop_empty_defaults(document: &mut Value) {
     walk(document, &mut |mapping| {
         let is_parameter = mapping.contains_key("in") && mapping.contains_key("name");
@@ -97,7 +97,7 @@ fn error_example(status: &str) -> Option<Value> {
         }
         "500" => {
             "{status: error, code: internal, error: 'internal error 1f: the worker was lost', \
-             details: the server's log has more under id 1f}"
+             details: the server's log has details under id 1f}"
         }
         "503" => {
             "{status: error, code: shutting_down, \
@@ -114,7 +114,7 @@ pub(crate) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
         Value::Mapping(mapping) => {
             visit(mapping);
             for (key, inner) in mapping.iter_mut() {
-                // Examples are data and no schemas.
+                // Examples are data, not schemas.
                 if key != "example" {
                     walk(inner, visit);
                 }

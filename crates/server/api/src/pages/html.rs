@@ -1,4 +1,5 @@
-//! Jobs for browsers: a job at the address at which programs get its JSON, and the list of jobs at the front page.
+//! Pages for browsers: a job, at the same address at which programs get its JSON, and the list of
+//! jobs as the front page.
 
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Request, Response};
@@ -14,13 +15,13 @@ use warpgauge_service::{Caller, JobQuery, ServiceError, Services};
 /// Path of the files that pages load.
 pub(super) const FILES: &str = "/assets/:file";
 
-/// Jobs of a page of the list.
+/// Number of jobs on a page of the list.
 const LISTED: u32 = 50;
 
-/// Longest id of a job; longer ones are not looked up.
+/// Maximum length of a job's id, characters. Longer ids are not looked up.
 const MAX_ID: usize = 64;
 
-/// Makes the page at this path.
+/// Renders the page at this path.
 pub(crate) async fn page(
     path: PagePath<'_>,
     request: &Request,
@@ -83,7 +84,7 @@ async fn found(id: &str, service: &Services, caller: &Caller) -> Result<JobView,
     Ok(service.jobs.job(id, caller).await?)
 }
 
-/// What differs between two evaluations of the caller.
+/// Returns a page with the differences between two evaluations of the caller.
 async fn differences(
     [first, second]: [&str; 2],
     links: Links,
@@ -95,12 +96,12 @@ async fn differences(
         warpgauge_page::differences([&jobs[0], &jobs[1]], &links)
     });
     page.await?.ok_or_else(|| {
-        let text = "compare: both jobs must be evaluations that have ended; the pages of the jobs say what they are";
+        let text = "compare: both jobs must be evaluations that have ended; each job's page shows its kind and state";
         ApiError::field("compare", FailureCode::InvalidParameter, text)
     })
 }
 
-/// Links with the artifacts of a job that has a report of kernels.
+/// Returns the links, with the artifacts of the job if it has a report of kernels.
 async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller: &Caller) -> Links {
     if job.result.is_none() && job.comparison.is_none() {
         return links;
@@ -126,7 +127,8 @@ async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller:
     }
 }
 
-/// The style sheet. Its name has a hash of its content, so that it may be kept for ever.
+/// Serves the style sheet. Its name contains a hash of its content, so browsers may cache it
+/// without limit.
 pub(super) fn style(request: Request) -> Response {
     if request.uri().path().trim_start_matches('/') != style::path() {
         let text = "there is no such file: reload the page that names it";

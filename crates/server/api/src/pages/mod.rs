@@ -1,5 +1,5 @@
-//! Pages and documents: Swagger UI, the specifications, jobs for browsers. Nothing is fetched from
-//! elsewhere.
+//! Pages and documents: Swagger UI, the specifications, jobs for browsers. Pages load nothing from
+//! other servers.
 //!
 //! - `html`: jobs and their list as pages, and the files that pages load
 
@@ -22,7 +22,7 @@ use super::paths::{BOOK, is_in_book};
 use super::response::compression::{accepts_gzip, zipped};
 use super::response::html::is_asset;
 
-/// Adds the pages to `route`. Each is made when it is first asked for: together they take more memory
+/// Adds the pages to `route`. Each is rendered at its first request: together they take more memory
 /// than the rest of an idle server.
 pub(super) fn add(route: Route) -> Route {
     let docs = || swagger_page(&openapi::full_json());
@@ -39,7 +39,7 @@ pub(super) fn add(route: Route) -> Route {
         .at("/openapi-client.json", get(page("application/json", openapi::client_json)))
 }
 
-/// Pages beside the book, with the style sheet's as a template.
+/// Pages other than the book. The style sheet's path is a template.
 const PATHS: [&str; 6] =
     ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json", "/assets/{file}"];
 
@@ -49,7 +49,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
     PATHS.into_iter().chain([BOOK]).map(str::to_owned).chain(book)
 }
 
-/// Whether it is one of them that is asked for. The front page's path is an operation's, too.
+/// Returns whether the request is for a page. An operation has the path of the front page, too.
 pub(super) fn has(request: &Request) -> bool {
     let path = request.uri().path();
     is_asset(path)
@@ -57,7 +57,7 @@ pub(super) fn has(request: &Request) -> bool {
         || PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
 }
 
-/// A text that does not change, and the same compressed: neither is made for each request.
+/// A constant text in plain and compressed form, so that neither is made for each request.
 struct Page {
     content_type: &'static str,
     make: Arc<dyn Fn() -> String + Send + Sync>,
@@ -67,7 +67,7 @@ struct Page {
 struct Made {
     text: Bytes,
     zipped: Bytes,
-    /// What a browser may do with it.
+    /// Content security policy of the page.
     policy: HeaderValue,
 }
 
@@ -76,7 +76,7 @@ fn page(content_type: &'static str, make: impl Fn() -> String + Send + Sync + 's
 }
 
 impl Page {
-    /// Made off the async threads: that takes longer than most answers.
+    /// Renders the page off the async threads, because rendering takes longer than most answers.
     async fn made(&self) -> Result<(), ApiError> {
         if self.made.get().is_some() {
             return Ok(());
@@ -93,7 +93,7 @@ impl Made {
     fn new(text: String) -> Self {
         let policy = policy_of(&text);
         let zipped = zipped(text.as_bytes()).unwrap_or_default();
-        // Boxed: a page made by replacing has room for as much again.
+        // A boxed text has no spare capacity, which a text made by replacements may have.
         let text = Bytes::from(text.into_boxed_str().into_boxed_bytes());
         Self { text, zipped: zipped.into(), policy }
     }
@@ -118,8 +118,8 @@ impl Endpoint for Page {
     }
 }
 
-/// What a page may do: run the scripts and use the styles that are in it, and ask this server. Nothing else
-/// is executed, fetched or framed.
+/// Returns the content security policy of a page. The page may run its own scripts, use its own
+/// styles, and send requests to this server. Nothing else is executed, fetched or framed.
 fn policy_of(page: &str) -> HeaderValue {
     let [scripts, styles] = digests(page);
     let policy = format!(
@@ -127,12 +127,13 @@ fn policy_of(page: &str) -> HeaderValue {
          font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'none'"
     );
-    // Base64 and words: all of it is ASCII.
+    // Base64 and keywords contain only ASCII.
     HeaderValue::from_str(&policy)
         .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 }
 
-/// Digests of a page's scripts and styles, in the form that policies list; `'none'` without one.
+/// Returns the digests of a page's scripts and styles, in the form that policies list; `'none'` if
+/// there are none.
 fn digests(page: &str) -> [String; 2] {
     const ELEMENTS: [&str; 2] = ["script", "style"];
     let mut found: [Vec<String>; 2] = Default::default();
@@ -152,26 +153,26 @@ fn digests(page: &str) -> [String; 2] {
     found.map(|list| if list.is_empty() { "'none'".to_owned() } else { list.join(" ") })
 }
 
-/// What the GPU Tensor Server answers at its front page, to the letter.
+/// Answer of the GPU Tensor Server at its front page, byte for byte.
 const RUNNING: &str = r#"{"message":"GPU Tensor Server is running"}"#;
 
-/// The front page of programs. Browsers get the list of jobs ([`html`]).
+/// Returns the front page for programs. Browsers get the list of jobs ([`html`]).
 fn front() -> Response {
     let response = Response::builder().header(header::VARY, "accept");
     response.content_type("application/json").body(RUNNING)
 }
 
-/// Sends a browser to the first page of the book.
+/// Redirects a browser to the first page of the book.
 fn front_of_book(_: Request) -> Response {
     let first = warpgauge_book::paths().next().unwrap_or_default();
     let redirect = Response::builder().status(StatusCode::TEMPORARY_REDIRECT);
     redirect.header(header::LOCATION, format!("{BOOK}/{first}")).finish()
 }
 
-/// poem-openapi's page with the corrected document in place of its own.
+/// Returns poem-openapi's page with the corrected document in place of its original.
 fn swagger_page(document: &str) -> String {
     let empty = OpenApiService::new((), "", "");
-    // In a script element, `</` could end it early.
+    // In a script element, `</` could end the element early.
     let document = document.replace("</", "<\\/");
     empty
         .swagger_ui_html()

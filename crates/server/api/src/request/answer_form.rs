@@ -8,7 +8,7 @@ use poem::{Addr, FromRequest, Request, RequestBody};
 
 use warpgauge_report::{CompareResponse, EvaluateResponse, Pod};
 
-/// Header of RFC 7240, and the preference for a report without placeholders.
+/// Header of RFC 7240, and its preference for a report without placeholders.
 const PREFER: &str = "prefer";
 const MINIMAL: &str = "return=minimal";
 
@@ -20,7 +20,7 @@ static HOST: LazyLock<String> = LazyLock::new(|| {
 
 /// The form of the report that a request prefers.
 pub(crate) enum AnswerForm {
-    /// Reports have placeholders, and the name of the answering host.
+    /// Reports have placeholders, and the name of the host that answers.
     Full(Pod),
     /// Fields without a value are null or absent.
     Minimal,
@@ -45,7 +45,7 @@ fn wants_minimal(headers: &HeaderMap) -> bool {
     preferences.any(|preference| preference.trim().eq_ignore_ascii_case(MINIMAL))
 }
 
-/// A report with fields of the CUDA Evaluation Server.
+/// A report that has fields of the CUDA Evaluation Server.
 pub(crate) trait HasPlaceholders: Sized {
     /// Returns the report in this form.
     fn in_form(self, form: AnswerForm) -> Self;

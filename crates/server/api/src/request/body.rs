@@ -20,8 +20,8 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Caller;
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// Maximum growth of a buffer in one step, whatever `Content-Length` announces. A large allocation
-/// grows by moving its pages, not its bytes.
+/// Maximum growth of a buffer in one step, even if `Content-Length` announces more. The system
+/// enlarges a large allocation by remapping its pages, without copying bytes.
 const GROWTH_BYTES: usize = 16 << 20;
 
 /// Maximum size of bodies that do not count against the budget of all bodies.
@@ -30,8 +30,7 @@ const SMALL_BYTES: usize = 1 << 20;
 /// Bytes per unit of the budget.
 const UNIT_BYTES: usize = 64 << 10;
 
-/// Budget of all bodies in memory, in multiples of the largest body; and of all uploads on the
-/// disk.
+/// Budgets in multiples of the largest body: of all bodies in memory, and of all uploads on disk.
 const BUDGET_BODIES: u64 = 4;
 const BUDGET_UPLOADS: u64 = 2;
 
@@ -39,13 +38,13 @@ const BUDGET_UPLOADS: u64 = 2;
 #[derive(Debug, Clone)]
 pub(crate) struct BodyLimits {
     pub(crate) limit_bytes: u64,
-    /// The setting of the limit, and advice for larger bodies.
+    /// Name of the limit's setting, and advice for larger bodies.
     setting: &'static str,
     advice: &'static str,
     budget: Pool,
-    /// Number of bytes that are read on in a rejected body.
+    /// Number of further bytes that the server reads and drops of a rejected body.
     linger_bytes: usize,
-    /// The same bounds for files that are written to the disk as they arrive.
+    /// Bounds for files that are written to disk as they arrive.
     upload_bytes: u64,
     upload_budget: Pool,
     /// Owner of the body.
@@ -54,8 +53,8 @@ pub(crate) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// `shared` is whether several callers with keys may exist. Then each may use a share of the
-    /// memory and of the disk, but at least that of one body.
+    /// `shared` says whether several callers with keys may exist. If so, each may use a share of
+    /// the memory and of the disk, but at least enough for one body.
     pub(crate) fn new(
         limit_bytes: u64,
         upload_bytes: u64,
@@ -98,7 +97,7 @@ impl BodyLimits {
     }
 }
 
-/// Returns a pool with room for this number of the largest bodies.
+/// Returns a pool with room for this number of bodies of maximum size.
 fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
     let one = limit_bytes.max(GROWTH_BYTES as u64).div_ceil(UNIT_BYTES as u64);
     let units = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
@@ -106,7 +105,7 @@ fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
     Pool::new(PoolBounds { places, extra: 0, waiting: 0, shared, least })
 }
 
-/// Returns the bounds for a request's body, with its owner, and the connection of the request.
+/// Returns the limits for a request's body, with its owner, and the connection of the request.
 pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionState>), ApiError> {
     let missing = || ApiError::internal("body-limits", "no body limits are set");
     let (limits, connection) = request
@@ -117,8 +116,7 @@ pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionSt
     Ok((limits, connection))
 }
 
-/// A share of the memory, or of the disk, that all bodies may take. It is free again when it is
-/// dropped.
+/// A share of the memory, or of the disk space, for all bodies. It is released when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     turns: Vec<PoolPermit>,
@@ -134,11 +132,9 @@ impl Share {
         let units = (needed - self.bytes).div_ceil(UNIT_BYTES);
         let turn = limits.budget.try_take(limits.owner, units).map_err(|full| {
             let text = match full {
-                PoolFull::All(_) => {
-                    "the server holds as many large bodies as it has room for; try again in 1 s"
-                }
+                PoolFull::All(_) => "the memory for large bodies is in use; try again in 1 s",
                 PoolFull::Share(_) => {
-                    "the server holds as many large bodies of this key as are its share of the room; try \
+                    "this key's share of the memory for large bodies is in use; try \
                      again in 1 s"
                 }
             };
@@ -173,7 +169,7 @@ pub(crate) async fn read(
 
 /// The pieces of a body as they arrive, within the deadlines and the limit on its length.
 ///
-/// If this is dropped before its end, the rest of the body is dropped.
+/// If the value is dropped early, the rest of the body is read and discarded.
 pub(crate) struct Pieces<'a> {
     stream: Option<BoxStream<'static, std::io::Result<Bytes>>>,
     declared: usize,
@@ -220,7 +216,7 @@ impl<'a> Pieces<'a> {
         self.connection.receiving(self.started, self.read);
         let deadlines = &self.limits.deadlines;
         let patience = deadlines.next_piece(self.started, Instant::now(), self.read);
-        // `timeout` would take a piece that has already arrived, even after the deadline.
+        // `timeout` would return a piece that has already arrived, even after the deadline.
         let next = match patience.is_zero() {
             false => timeout(patience, stream.next()).await.ok(),
             true => None,
@@ -260,7 +256,8 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Makes room for `needed` bytes. The first step already covers what `Content-Length` announces.
+/// Reserves space for `needed` bytes. The first step already reserves what `Content-Length`
+/// announces, up to `GROWTH_BYTES`.
 fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiError> {
     if needed <= buffer.capacity() {
         return Ok(());
@@ -273,7 +270,7 @@ fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiE
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::OutOfMemory,
-            format!("the server has no memory for a body of {needed} bytes"),
+            format!("the server has not enough memory for a body of {needed} bytes"),
         )
     })
 }
@@ -297,7 +294,7 @@ fn truncated(read: usize, declared: usize, error: &std::io::Error) -> ApiError {
     ApiError::new(
         StatusCode::BAD_REQUEST,
         FailureCode::TruncatedBody.into(),
-        format!("the body was cut off after {read}{of} bytes; send it again"),
+        format!("the body ended after {read}{of} bytes; send it again"),
     )
 }
 

@@ -1,8 +1,8 @@
 //! Reads the fields of a form piece by piece: [`MultipartForm`].
 //!
-//! The parser takes all pieces that its stream has ready before it parses any. So the stream has
-//! one piece ready at a time. It ends with an error if many pieces yield no content, because the
-//! head of a field is short.
+//! The parser takes all pieces that its stream has ready before it parses any. So this stream has
+//! only one piece ready at a time. It ends with an error if many bytes yield no content, because
+//! the head of a field is short.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -18,8 +18,9 @@ use super::body::{BodyLimits, Pieces, Share};
 use crate::error::ApiError;
 use warpgauge_model::FailureCode;
 
-/// Maximum number of bytes without content. A connection delivers up to half of this at once, with
-/// the end of a field and part of the next head. The rest of the head may need as much again.
+/// Maximum number of bytes without content. A connection delivers up to half of this at once, which
+/// may contain the end of a field and part of the next head. The rest of the head may need the same
+/// amount again.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// Media type of forms.
@@ -35,7 +36,7 @@ pub(crate) struct MultipartForm<'a> {
 struct State {
     /// Bytes since the last content.
     unread: AtomicUsize,
-    /// Share of the room of all uploads.
+    /// Share of the disk space of all uploads.
     share: Mutex<Share>,
 }
 
@@ -93,16 +94,13 @@ impl<'a> MultipartForm<'a> {
         field.chunk().await
     }
 
-    /// Reads and drops the rest of a field.
-    ///
-    /// # Errors
-    /// The form is malformed, or the body cannot be read.
+    /// Reads and discards the rest of a field.
     pub(crate) async fn skip(&self, mut field: multer::Field<'a>) -> multer::Result<()> {
         while self.piece(&mut field).await?.is_some() {}
         Ok(())
     }
 
-    /// Returns the form's share of the room of all uploads.
+    /// Returns the form's share of the disk space of all uploads.
     pub(crate) fn into_share(self) -> Share {
         std::mem::take(&mut *self.state.share.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -115,7 +113,7 @@ pub(crate) fn boundary(text: &str) -> Option<String> {
     form.then(|| multer::parse_boundary(text).ok()).flatten()
 }
 
-/// Converts an error of the parser. The form's file belongs in `field`.
+/// Converts an error of the parser. `field` is the field for the form's file.
 pub(crate) fn malformed(field: &str, error: multer::Error) -> ApiError {
     match error {
         multer::Error::StreamReadFailed(ended) => match ended.downcast::<ApiError>() {
@@ -126,7 +124,7 @@ pub(crate) fn malformed(field: &str, error: multer::Error) -> ApiError {
             }
         },
         error => {
-            let text = format!("the form cannot be read: {error}; it may have been cut off");
+            let text = format!("the form cannot be read: {error}; it may be incomplete");
             ApiError::field(field, FailureCode::TruncatedBody, text)
         }
     }
@@ -135,7 +133,7 @@ pub(crate) fn malformed(field: &str, error: multer::Error) -> ApiError {
 /// A stream that has one piece ready at a time.
 struct OneByOne<'a> {
     source: BoxStream<'a, Result<Bytes, Ended>>,
-    /// Whether the parser must parse the last piece first.
+    /// Whether the parser must first parse the last piece.
     waits: bool,
     state: Arc<State>,
 }
@@ -153,8 +151,7 @@ impl Stream for OneByOne<'_> {
             self.waits = true;
             let unread = self.state.unread.fetch_add(piece.len(), Ordering::Relaxed);
             if unread > 0 && unread + piece.len() > MAX_UNREAD {
-                let message =
-                    "what stands before the content of a field is longer than any head of a field";
+                let message = "the head of a field is too long";
                 return Poll::Ready(Some(Err(message.into())));
             }
         }

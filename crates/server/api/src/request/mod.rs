@@ -1,7 +1,7 @@
 //! Reads requests: bodies within bounds, forms, and parameters beside a contract.
 //!
 //! - `answer_form`: whether a report has placeholders
-//! - `body`: bodies, read at once or piece by piece, and the memory that they take
+//! - `body`: bodies, read at once or piece by piece, within a memory budget
 //! - `form`: forms with files
 //! - `parsed_body`: bodies in JSON, YAML or MessagePack, parsed
 //! - `spool`: temporary files that are written as content arrives

@@ -1,4 +1,4 @@
-//! Parses request bodies: each operation takes JSON, YAML and MessagePack ([`ParsedBody`]).
+//! Parses request bodies: each operation accepts JSON, YAML and MessagePack ([`ParsedBody`]).
 
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ use crate::schema;
 use warpgauge_contract::{BodyFormat, Compatible, ParseError};
 use warpgauge_model::ErrorCode;
 
-/// Media types that request bodies may have.
+/// Media types that request bodies may have, and the format of each.
 pub(crate) const MEDIA_TYPES: [(&str, BodyFormat); 6] = [
     (JSON, BodyFormat::Json),
     ("application/yaml", BodyFormat::Yaml),
@@ -32,10 +32,10 @@ pub(crate) trait ReadAs<T> {
     fn parse(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError>;
 }
 
-/// Parses a body by its type alone.
+/// Parses a body exactly as its type defines it.
 pub(crate) enum Strict {}
 
-/// Parses a body that may hold large arrays of numbers. Its type must take them as arrays.
+/// Parses a body that may contain large arrays of numbers. The body's type must support arrays.
 pub(crate) enum Arrays {}
 
 /// Parses a body that may have the form of the CUDA Evaluation Server.
@@ -128,7 +128,7 @@ async fn receive<T: Send + 'static, R: ReadAs<T> + 'static>(
     Ok(ParsedBody { value, share, read_as: PhantomData })
 }
 
-/// Returns the length that the headers announce.
+/// Returns the length that `Content-Length` announces.
 pub(crate) fn declared(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
@@ -140,13 +140,13 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
         other => Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ErrorCode::UnsupportedMediaType,
-            format!("Content-Type must be {JSON} here; this body's is that of {other}"),
+            format!("Content-Type must be {JSON} here; this body's type is that of {other}"),
         )),
     }
 }
 
 /// Returns the format that `Content-Type` names, by default JSON. A browser must name a format:
-/// without one, any page could send the body without asking the server first.
+/// without one, any web page could send the body without a preflight request.
 pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -160,22 +160,22 @@ pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let came = match (values.next(), values.next()) {
         (None, _) if is_from_browser(headers) => {
-            return Err(not_taken("this body has none, and the request comes from a browser"));
+            return Err(not_taken("the request comes from a browser and has no Content-Type"));
         }
         (None, _) => return Ok(BodyFormat::Json),
         (Some(value), None) => value.to_str().unwrap_or_default(),
-        (Some(_), Some(_)) => return Err(not_taken("this body has several")),
+        (Some(_), Some(_)) => return Err(not_taken("the request has several")),
     };
     let essence = came.split(';').next().unwrap_or_default().trim();
     MEDIA_TYPES
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(essence))
         .map(|(_, format)| *format)
-        .ok_or_else(|| not_taken(&format!("this body's is {essence:?}")))
+        .ok_or_else(|| not_taken(&format!("the request has {essence:?}")))
 }
 
 /// Returns whether a browser sent the request. Browsers add one of these headers to each request
-/// with a body, and pages cannot remove them.
+/// with a body, and web pages cannot remove them.
 fn is_from_browser(headers: &HeaderMap) -> bool {
     let names = headers.keys().map(|name| name.as_str());
     names.into_iter().any(|name| name == "origin" || name.starts_with("sec-fetch-"))

@@ -10,26 +10,26 @@ use tokio::task::JoinHandle;
 use crate::error::ApiError;
 use warpgauge_model::ErrorCode;
 
-/// Numbers of bytes and of pieces from which they are written.
+/// Number of bytes, or of pieces, from which pending pieces are written to the file.
 const WRITTEN_BYTES: usize = 1 << 20;
 const WRITTEN_PIECES: usize = 64;
 
 /// A file that arrives in pieces. A blocking thread writes the pieces that have arrived, and is
-/// free while a slow client sends the next. Dropping this drops the file.
+/// free while a slow client sends the next piece. The file is removed when this value is dropped.
 #[derive(Default)]
 pub(crate) struct Spool {
-    /// Pieces that no write has yet.
+    /// Pieces that have not been passed to a write yet.
     pieces: Vec<Bytes>,
     pending: usize,
-    /// The last write, which holds the file.
+    /// The last write, which owns the file.
     writing: Option<JoinHandle<io::Result<File>>>,
 }
 
 impl Spool {
-    /// Adds a piece. The future waits for the last write if enough pieces are pending for the next.
+    /// Adds a piece. If enough pieces are pending, the future waits for the last write and starts
+    /// the next.
     ///
-    /// # Errors
-    /// The file cannot be written.
+    /// # Errors The file cannot be written.
     pub(crate) async fn write(&mut self, piece: Bytes) -> Result<(), ApiError> {
         self.pending += piece.len();
         self.pieces.push(piece);
@@ -76,7 +76,7 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 fn failed(error: io::Error) -> ApiError {
-    let text = format!("the server cannot keep a file in its temporary folder: {error}");
+    let text = format!("the server cannot write a file in its temporary folder: {error}");
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
 }
 

@@ -1,4 +1,4 @@
-//! Parameters of a job beside the request: [`SubmissionParams`].
+//! Parameters of a job that are not part of the request body: [`SubmissionParams`].
 
 use poem::http::HeaderMap;
 use poem::{FromRequest, Request, RequestBody};
@@ -40,7 +40,7 @@ pub(crate) fn describe(operation: &mut Mapping) {
     }
 }
 
-/// A [`JobSubmission`] from headers and query.
+/// A [`JobSubmission`] from the headers and the query.
 pub(crate) struct SubmissionParams(pub(crate) JobSubmission);
 
 impl<'a> FromRequest<'a> for SubmissionParams {
@@ -60,7 +60,7 @@ impl<'a> FromRequest<'a> for SubmissionParams {
     }
 }
 
-/// Parameters of a job, before their check.
+/// Parameters of a job, before they are checked.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) idempotency_key: Option<String>,
@@ -80,7 +80,7 @@ impl Wanted {
         let at = |name: &str, code: FailureCode, what: String| {
             ApiError::field(&format!("{prefix}{name}"), code, format!("{prefix}{name}: {what}"))
         };
-        // The parameter outside a batch is a header.
+        // Outside a batch, the key is a header.
         let key_name = if prefix.is_empty() { "Idempotency-Key" } else { "idempotency_key" };
         if let Some(key) = &self.idempotency_key
             && !((1..=MAX_NAME_BYTES).contains(&key.len())
@@ -101,7 +101,7 @@ impl Wanted {
             && (label.len() > MAX_NAME_BYTES || label.chars().any(warpgauge_model::is_hidden))
         {
             let what = format!(
-                "expected at most {MAX_NAME_BYTES} bytes, without control characters and without those \
+                "expected at most {MAX_NAME_BYTES} bytes, without control characters and characters \
                  that change the direction of writing"
             );
             return Err(at("label", FailureCode::InvalidLabel, what));
@@ -126,7 +126,7 @@ impl Wanted {
 
 fn header(headers: &HeaderMap) -> Option<String> {
     let value = headers.get("idempotency-key")?;
-    // A value that is no text fails the check that follows.
+    // A value that is not text fails the check that follows.
     Some(value.to_str().unwrap_or_default().to_owned())
 }
 

@@ -1,12 +1,12 @@
-//! What a client wants to get (RFC 9110, section 12.5.1).
+//! The media type that a client prefers (RFC 9110, section 12.5.1).
 
 use poem::http::{HeaderMap, header};
 
-/// Most ranges of a header that are read.
+/// Maximum number of ranges that are read from a header.
 const MAX_RANGES: usize = 64;
 
-/// Returns whether the client prefers HTML to JSON. A client that has no preference, or takes both equally, gets JSON:
-/// programs often accept everything, and browsers name HTML first.
+/// Returns whether the client prefers HTML to JSON. A client without a preference, or with equal
+/// weights, gets JSON: programs often accept everything, and browsers name HTML first.
 pub(crate) fn prefers_html(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges = values.flat_map(|value| value.split(',')).take(MAX_RANGES).filter_map(Range::read);
@@ -31,7 +31,7 @@ impl Range {
         (0.0..=1.0).contains(&weight).then_some(Self { kind, subtype, weight })
     }
 
-    /// How precisely the range names a type; `None` if it does not cover it.
+    /// Returns how precisely the range names a type; `None` if the range does not cover it.
     fn precision(&self, kind: &str, subtype: &str) -> Option<u8> {
         match (self.kind == kind, self.subtype == subtype) {
             (true, true) => Some(2),
@@ -42,7 +42,7 @@ impl Range {
     }
 }
 
-/// The weight of a type: that of the most precise range; 0 where none covers it.
+/// Returns the weight of a type: that of the most precise range, or 0 if no range covers the type.
 fn quality(ranges: &[Range], kind: &str, subtype: &str) -> f64 {
     let covering =
         ranges.iter().filter_map(|range| Some((range.precision(kind, subtype)?, range.weight)));

@@ -19,7 +19,7 @@ pub(crate) fn yes() -> bool {
     true
 }
 
-/// Job that was accepted without waiting for its end.
+/// Job that was accepted. The server did not wait for its end.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Accepted {
     /// Id of the job.
@@ -67,7 +67,7 @@ impl AcceptedReply {
             schema: String::schema_ref(),
         };
         MetaResponse {
-            description: "Job that was accepted (`wait=false`), and that can be watched.",
+            description: "The job was accepted (`wait=false`) and can be watched.",
             status: Some(202),
             status_range: None,
             content: vec![MetaMediaType {
@@ -90,18 +90,18 @@ impl IntoResponse for AcceptedReply {
     }
 }
 
-/// Returns the error for a form of the report beside `wait=false`, with which the answer has no
+/// Returns the error for `wait=false` with a form of the report: the answer then contains no
 /// report.
 pub(crate) fn form_without_report(parameter: &str, asked: &str) -> ApiError {
     let message = format!(
-        "{parameter}: {asked} is a form of the report, and with wait=false the answer holds none; \
-         leave out one of the two (the report of a job is at /jobs/{{job_id}}, its news at \
+        "{parameter}: {asked} is a form of the report, and with wait=false the answer contains no report; \
+         leave out one of the two (the report of a job is at /jobs/{{job_id}}, its events at \
          /jobs/{{job_id}}/events)"
     );
     ApiError::field(parameter, FailureCode::ContradictoryParameters, message)
 }
 
-/// Answers of an operation that creates a job and reports in JSON.
+/// Answers of an operation that creates a job and returns its report in JSON.
 pub(crate) enum ReportOrAccepted<T> {
     Report(JsonReply<T>),
     Accepted(AcceptedReply),
@@ -119,7 +119,7 @@ impl<T> IntoResponse for ReportOrAccepted<T> {
 impl<T: JsonSchema> ApiResponse for ReportOrAccepted<T> {
     fn meta() -> MetaResponses {
         let report = MetaResponse {
-            description: "Report of the job, which ran to its end.",
+            description: "Report of the job, which has ended.",
             status: Some(200),
             status_range: None,
             content: vec![MetaMediaType { content_type: JSON, schema: schema::reference::<T>() }],

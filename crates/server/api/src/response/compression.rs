@@ -28,8 +28,8 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     )
 }
 
-/// Compresses an answer with the fastest gzip, because brotli takes longer than most kernels. This
-/// runs off the async threads, as the body may be large.
+/// Compresses an answer with the fastest level of gzip, because brotli takes longer than most
+/// kernels run. The work runs off the async threads, as the body may be large.
 pub(crate) async fn compressed(mut response: Response, gzip: bool) -> Response {
     let large =
         matches!(response.data::<BodyLength>(), Some(length) if length.0 >= COMPRESS_FROM_BYTES);
@@ -51,7 +51,7 @@ pub(crate) async fn compressed(mut response: Response, gzip: bool) -> Response {
     response
 }
 
-/// Returns a text, compressed with gzip.
+/// Returns a body, compressed with gzip.
 pub(crate) fn zipped(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut zip = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
     zip.write_all(body)?;

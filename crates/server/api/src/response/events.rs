@@ -19,7 +19,7 @@ use warpgauge_model::ErrorCode;
 use warpgauge_service::{Caller, JobEvents, JobService};
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// Maximum number of open streams, and the divisor of the number of connections that limits it
+/// Maximum number of open streams. The number of connections, divided by `SHARE`, limits it
 /// further.
 const MAX_WATCHERS: usize = 256;
 const SHARE: usize = 4;
@@ -27,10 +27,10 @@ const SHARE: usize = 4;
 /// Interval of keep-alive comments on a stream without events: proxies close silent connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Time after which a client whose stream broke may reconnect, milliseconds.
+/// Time after which a client whose stream broke should reconnect, milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// The places of open streams.
+/// The open streams, and their limit.
 #[derive(Clone)]
 pub(crate) struct Watchers {
     places: Pool,
@@ -38,8 +38,8 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Streams end when the server shuts down. `shared` is whether several callers with keys may
-    /// exist. Then each has at most a share of the streams.
+    /// Creates the limits. Streams end when the server shuts down. `shared` says whether several
+    /// callers with keys may exist. If so, each may have at most a share of the streams.
     pub(crate) fn new(phase: watch::Receiver<Phase>, connections: usize, shared: bool) -> Self {
         let places = MAX_WATCHERS.min(connections / SHARE).max(1);
         let bounds = PoolBounds { places, extra: 0, waiting: 0, shared, least: 1 };
@@ -51,12 +51,12 @@ impl Watchers {
         self.places.held()
     }
 
-    /// Returns a place for another stream of a caller.
+    /// Reserves another stream for a caller.
     pub(crate) fn place(&self, caller: &Caller) -> Result<PoolPermit, ApiError> {
         self.places.try_take(Owner::named(&caller.owner), 1).map_err(|full| {
             let (count, whose) = match full {
                 PoolFull::All(count) => (count, ""),
-                PoolFull::Share(count) => (count, " of this key, which are its share,"),
+                PoolFull::Share(count) => (count, " of this key, its share,"),
             };
             let message =
                 format!("{count} streams of events{whose} are open already; poll the job");
@@ -65,7 +65,7 @@ impl Watchers {
         })
     }
 
-    /// Opens a stream of a job's events after `last`, the id of an event.
+    /// Opens a stream of a job's events after the event with the id `last`.
     pub(crate) async fn watch(
         &self,
         jobs: &dyn JobService,
@@ -115,7 +115,7 @@ fn id(event: &JobEvent) -> String {
 
 fn written(event: &JobEvent) -> Event {
     let kind = if event.state.is_end() { "end" } else { "progress" };
-    // The event has numbers and texts only, which JSON can represent.
+    // The event contains only numbers and texts, which JSON can represent.
     let json = serde_json::to_string(event).unwrap_or_else(|error| {
         tracing::error!(%error, "an event cannot be written");
         "null".to_owned()

@@ -16,7 +16,8 @@ pub(crate) fn is_asset(path: &str) -> bool {
     path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What a browser may do with a page: show it, with the style sheet of this server. No script runs.
+/// Content security policy of a page: the browser may show it with the style sheet of this server.
+/// No script runs.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
                       form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
@@ -30,7 +31,7 @@ pub(crate) fn links(path: &str) -> Links {
     Links { root: Some(root), ..Links::none() }
 }
 
-/// A path at which browsers get a page and programs JSON.
+/// A path at which browsers get a page and programs get JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PagePath<'p> {
     /// The front page: the list of jobs.
@@ -55,7 +56,7 @@ impl<'p> PagePath<'p> {
     }
 }
 
-/// Returns whether the client gets a page: it reads such a path, and prefers HTML.
+/// Returns whether the client gets a page: it reads a path with a page, and prefers HTML.
 pub(crate) fn wants_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     reads && PagePath::of(path).is_some() && prefers_html(headers)
@@ -75,7 +76,7 @@ impl IntoResponse for HtmlReply {
     }
 }
 
-/// Gives an error in JSON the form of a page.
+/// Converts an error in JSON to a page.
 pub(crate) async fn error_as_page(mut response: Response, path: &str) -> Response {
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) {
@@ -88,7 +89,7 @@ pub(crate) async fn error_as_page(mut response: Response, path: &str) -> Respons
     };
     let mut page = HtmlReply(error_page(status, &error, path)).into_response();
     page.set_status(status);
-    // What else the error says in headers, such as when to try again, stays.
+    // Other headers of the error, such as the time of a retry, remain.
     for (name, value) in response.headers() {
         if *name != header::CONTENT_TYPE && *name != header::CONTENT_LENGTH {
             page.headers_mut().entry(name).or_insert(value.clone());
@@ -107,7 +108,7 @@ fn error_page(status: StatusCode, error: &ErrorBody, path: &str) -> String {
     };
     let sentence = match status {
         StatusCode::UNAUTHORIZED => format!(
-            "{}. A browser sends none: ask on the command line, or write the page into a file.",
+            "{}. A browser sends no key: use the command line, or write the page to a file.",
             error.error
         ),
         _ => error.error.clone(),
@@ -116,7 +117,8 @@ fn error_page(status: StatusCode, error: &ErrorBody, path: &str) -> String {
     warpgauge_page::notice(notice, &links(path))
 }
 
-/// Commands that show a page of a server with keys. An address may be anything: an id is shown where it is one.
+/// Returns the commands that show a page of a server with keys. A path may contain anything, so
+/// only a plain id is shown.
 fn with_key(path: &str) -> String {
     let is_plain = |id: &str| {
         (1..=64).contains(&id.len())

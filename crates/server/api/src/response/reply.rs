@@ -19,7 +19,7 @@ pub(crate) struct JsonReply<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// Size of an answer's body, from which the middleware decides about compression, bytes.
+/// Size of an answer's body in bytes, by which the middleware decides about compression.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLength(pub(crate) usize);
 
@@ -32,8 +32,8 @@ impl<T: Serialize> JsonReply<T> {
         Ok(Self { json, of: PhantomData })
     }
 
-    /// Returns the same as [`JsonReply::new`]. If the answer has large tensors, of `content_bytes`,
-    /// it is written off the async threads.
+    /// Returns the same as [`JsonReply::new`]. An answer with large tensors (`content_bytes`) is
+    /// written off the async threads.
     pub(crate) async fn with_content(value: T, content_bytes: usize) -> Result<Self, ApiError>
     where
         T: Send + 'static,
@@ -70,7 +70,7 @@ impl<T: JsonSchema> ApiResponse for JsonReply<T> {
     fn meta() -> MetaResponses {
         MetaResponses {
             responses: vec![MetaResponse {
-                description: "Answer in JSON.",
+                description: "Success. The answer is JSON.",
                 status: Some(200),
                 status_range: None,
                 content: vec![MetaMediaType {

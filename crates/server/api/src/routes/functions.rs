@@ -61,11 +61,13 @@ impl Functions {
 
     /// Call a function
     ///
-    /// Runs a Python function from the request, in a separate process without files, network and other programs.
-    /// Request and answer are containers. A container has the length of a head (four bytes, little endian), the head
-    /// (JSON: `CallHead` and `OutcomeHead` of docs/cluster.md), and the function with its data, or the returned
-    /// value. A function that raises an exception, crashes or exceeds its time limit is a result (200), which the
-    /// head describes. Closing the connection ends the call. The server stores nothing of a call.
+    /// Runs a Python function from the request, in a separate process without files, network and
+    /// other programs. Request and answer are containers. A container consists of the length of its
+    /// head (four bytes, little endian), the head, and the data. The head is JSON: `CallHead` in
+    /// requests and `OutcomeHead` in answers, as described in docs/cluster.md. The data are the
+    /// function with its arguments, or the returned value. A function that raises an exception,
+    /// crashes or exceeds its time limit is a result (200), which the head describes. Closing the
+    /// connection ends the call. The server stores nothing of a call.
     #[oai(
         path = "/functions/calls",
         method = "post",
@@ -139,7 +141,7 @@ fn check_container(request: &Request) -> Result<(), ApiError> {
     Err(ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::UnsupportedMediaType,
-        format!("Content-Type must be {CONTAINER}; this body's is {essence:?}"),
+        format!("Content-Type must be {CONTAINER}; the request has {essence:?}"),
     ))
 }
 

@@ -1,10 +1,10 @@
-//! The operations, by group. In each folder, `operations.rs` has the handlers.
+//! The operations, by group. In each folder, `operations.rs` contains the handlers.
 //!
 //! - `functions`: functions that callers send
 //! - `gate`: runs of the gate, baselines, the history
 //! - `jobs`: jobs, and their artifacts
 //! - `kernels`: evaluate, compare, sweep, compile, execute
-//! - `machine`: state, figures and administration of the machine
+//! - `machine`: state, statistics and administration of the machine
 //! - `spmv`: sparse matrix times vector
 //! - `tags`: names of the groups in the documents
 //! - `tensors`: shared tensors

@@ -11,7 +11,7 @@ pub(crate) enum Tag {
     Spmv,
     /// Share tensors between processes, with the fields of the GPU Tensor Server.
     Tensors,
-    /// Run Python functions, and loops of them on all devices.
+    /// Run Python functions, and loops over them on all devices.
     Functions,
     /// Detect changes that make kernels slower: suites, baselines and the history.
     Gate,

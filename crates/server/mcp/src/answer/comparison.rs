@@ -52,7 +52,7 @@ fn verdict(candidate: &CandidateReport) -> (Verdict, String) {
     if let Some(counted) = &candidate.counted {
         return (counted.verdict.into(), work(counted));
     }
-    let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
+    let why = candidate.not_compared.as_deref().unwrap_or("the service gives no reason");
     (Verdict::NotCompared, format!("its outputs are right; {why}"))
 }
 

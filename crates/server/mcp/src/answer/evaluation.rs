@@ -170,7 +170,7 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
             text.push_str(", under steady load");
         }
         if report.at_floor {
-            text.push_str("; this is the time of launching it");
+            text.push_str("; this is the time of the launch itself");
         }
     }
     if let Some(device) = &response.device {

@@ -26,7 +26,7 @@ fn without_report(job: &JobView) -> Outcome {
             Outcome::new(Verdict::Completed, "the job ended; its report says how")
         }
         JobState::Failed => {
-            let message = job.error.as_deref().unwrap_or("the service says no more");
+            let message = job.error.as_deref().unwrap_or("the service gives no reason");
             let code = job.code.as_ref().map_or_else(|| "internal".to_owned(), ToString::to_string);
             let message = plain(message, TEXT_BYTES);
             let summary = format!("{message} [{code}]");

@@ -48,11 +48,11 @@ fn points() -> u32 {
 impl Gate {
     /// Run the gate
     ///
-    /// Compares every case of a suite with its baseline, interleaved on one device, and reports which cases are
-    /// slower. The decision accounts for noise and for the number of cases. A case that seems slower is compared
-    /// again in fresh processes. A regression is a result (200) with its verdict in the report, not an HTTP error. On
-    /// the emulated device exact counts decide. With `wait=false` the job is accepted at once, and `GET
-    /// /jobs/{job_id}` returns the report.
+    /// Compares every case of a suite with its baseline, interleaved on one device, and reports
+    /// which cases are slower. The decision accounts for noise and for the number of cases. A case
+    /// that seems slower is compared again in fresh processes. A regression is a result (200) with
+    /// its verdict in the report, not an HTTP error. On the emulated device, exact counts decide.
+    /// With `wait=false` the job is accepted at once, and `GET /jobs/{job_id}` returns the report.
     #[oai(path = "/gate", method = "post", operation_id = "run_gate", tag = "Tag::Gate")]
     async fn gate(
         &self,
@@ -82,10 +82,11 @@ impl Gate {
 
     /// Store a baseline
     ///
-    /// Stores the code of a suite's cases under a name, and replaces an earlier baseline of that name. Each case is
-    /// compiled and run once before. Stored times decide nothing: a run of the gate builds this code again and
-    /// measures it beside the candidate. A baseline is valid for the device, driver and method with which it was
-    /// stored. With others the gate refuses it and names the difference.
+    /// Stores the code of a suite's cases under a name, and replaces an earlier baseline of that
+    /// name. The server first compiles and runs each case once. Stored times do not affect a
+    /// verdict: a run of the gate builds this code again and measures it beside the candidate. A
+    /// baseline is valid for the device, driver and method with which it was stored. With others,
+    /// the gate rejects the baseline and names the difference.
     #[oai(path = "/baselines", method = "post", operation_id = "put_baseline", tag = "Tag::Gate")]
     async fn put_baseline(
         &self,
@@ -133,8 +134,8 @@ impl Gate {
 
     /// Promote a candidate
     ///
-    /// Makes the candidate of a gate's job the baseline of this name, if the verdict of the job is `PASS`. The
-    /// baseline is valid for the device, driver and method of that job.
+    /// Makes the candidate of a gate's job the baseline of this name, if the verdict of the job is
+    /// `PASS`. The baseline is valid for the device, driver and method of that job.
     #[oai(
         path = "/baselines/:name/promote",
         method = "post",
@@ -184,7 +185,7 @@ impl Gate {
         headers: &HeaderMap,
         /// Name of the case. Default: all cases.
         case: Query<Option<String>>,
-        /// Maximum number of points, the newest, 1–20000.
+        /// Maximum number of points, 1–20000. The newest points are returned.
         #[oai(default = "points", validator(minimum(value = "1"), maximum(value = "20000")))]
         limit: Query<u32>,
         /// Format: `json`, or a drawing as `svg`. Default: the one that `Accept` names.

@@ -67,7 +67,7 @@ fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 impl GateFormat {
-    /// Returns the format of the query or, without one, that of the first known media type of
+    /// Returns the format of the query or, without one, that of the first known media type in
     /// `Accept`.
     pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
         let known = |name: &str| {
@@ -76,7 +76,8 @@ impl GateFormat {
         format.or_else(|| accepted(headers).find_map(known)).unwrap_or(Self::Json)
     }
 
-    /// Returns the file that the command line writes in this format, and its media type.
+    /// Returns the name of the file that the command line writes in this format, and its media
+    /// type.
     fn file(self) -> (&'static str, &'static str) {
         match self {
             Self::Json => ("gate.json", JSON),
@@ -91,7 +92,7 @@ impl GateFormat {
 }
 
 impl HistoryFormat {
-    /// Returns the format of the query or, without one, that of the first known media type of
+    /// Returns the format of the query or, without one, that of the first known media type in
     /// `Accept`.
     pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
         let known = |name: &str| match name {
@@ -111,8 +112,8 @@ pub(crate) enum GateReply {
 }
 
 impl GateReply {
-    /// Returns the report in a format. This runs off the async threads, because blocks make the
-    /// report long.
+    /// Returns the report in a format. This runs off the async threads, because the blocks of
+    /// measurements make the report long.
     pub(crate) async fn of(report: GateReport, format: GateFormat) -> Result<Self, ApiError> {
         run_blocking("gate", "writing the report", move || {
             if format == GateFormat::Json {
@@ -169,7 +170,7 @@ fn text(content_type: &'static str, description: &'static str) -> MetaMediaType 
 impl ApiResponse for GateReply {
     fn meta() -> MetaResponses {
         let report = MetaResponse {
-            description: "Report of the run, with its verdict. The formats of two benchmark services are JSON \
+            description: "Report of the run, with its verdict. The formats of the two benchmark services are JSON \
                           too; their schemas are not listed here.",
             status: Some(200),
             status_range: None,

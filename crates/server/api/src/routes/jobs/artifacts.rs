@@ -1,4 +1,4 @@
-//! What jobs leave beside their reports, over HTTP.
+//! Artifacts of jobs, over HTTP.
 
 use poem::http::{HeaderValue, header};
 use poem::{IntoResponse, Response};
@@ -17,14 +17,14 @@ const SVG: &str = "image/svg+xml";
 /// The content of an artifact.
 pub(crate) struct ArtifactReply(pub(crate) ArtifactContent);
 
-/// The kind that a path names.
+/// Returns the kind of artifact that a path names.
 pub(crate) fn kind(name: &str, job_id: &str) -> Result<ArtifactKind, ServiceError> {
     ArtifactKind::named(name).ok_or_else(|| {
         let known = ArtifactKind::ALL.map(ArtifactKind::name).join(", ");
         let name: String = name.chars().take(64).collect();
         ServiceError::NoArtifact {
             what: format!("{name:?} of job {job_id}"),
-            reason: format!("artifacts are {known}"),
+            reason: format!("the artifacts are {known}"),
         }
     })
 }
@@ -35,7 +35,7 @@ impl IntoResponse for ArtifactReply {
         let mut response = Response::builder().content_type(kind.media_type()).finish();
         response.set_data(BodyLength(content.len()));
         let headers = response.headers_mut();
-        // What a stranger's kernel holds is never a page of this server's.
+        // A browser must not show content of a foreign kernel as a page of this server.
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         let disposition = format!("attachment; filename=\"{file_name}\"");
         if let Ok(value) = HeaderValue::from_str(&disposition) {
@@ -90,31 +90,33 @@ impl ApiResponse for ArtifactReply {
 pub(crate) struct RooflineReply(String);
 
 impl RooflineReply {
-    /// The roofline of a job's kernel.
+    /// Returns the roofline of a job's kernel.
     pub(crate) fn of(job: &JobView) -> Result<Self, ServiceError> {
         let absent = |reason: &str| ServiceError::NoArtifact {
             what: format!("roofline of job {}", job.job_id),
             reason: reason.to_owned(),
         };
         if job.sweep.is_some() {
-            return Err(absent("a sweep has none; evaluate a point's contract with `profile`"));
+            return Err(absent(
+                "a sweep has no roofline; evaluate a point's contract with `profile`",
+            ));
         }
         let report = job.result.as_ref().ok_or_else(|| {
-            absent(job.error.as_deref().unwrap_or("the job has not ended; ask again when it has"))
+            absent(job.error.as_deref().unwrap_or("the job has not ended; retry after its end"))
         })?;
         let metadata = &report.kernel_exec_result.metadata;
         let Some(metrics) = &metadata.device_metrics else {
             let reason = report.profile.as_ref().and_then(|profile| profile.reason.as_deref());
-            return Err(absent(
-                reason.unwrap_or("no device metrics were asked for; evaluate with `profile: {}`"),
-            ));
+            return Err(absent(reason.unwrap_or(
+                "the request asked for no device metrics; evaluate with `profile: {}`",
+            )));
         };
         let roofline = metrics.roofline.as_ref().ok_or_else(|| {
-            absent("neither operations nor bytes are among the metrics; ask for more of them")
+            absent("the metrics include neither operations nor bytes; request more metrics")
         })?;
         if roofline.time.is_none() {
             return Err(absent(
-                "a roofline shows rates, and no time of the launch is known, as on the emulated \
+                "a roofline shows rates, and the launch has no time, as on the emulated \
                  device; the report has the intensities (`device_metrics.roofline`)",
             ));
         }
@@ -133,7 +135,7 @@ impl IntoResponse for RooflineReply {
         response.set_data(BodyLength(self.0.len()));
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        // It needs its own style and nothing else; should anything get in, it stays inert.
+        // The picture needs only its own style. The policy keeps any other content inert.
         headers.insert(
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),

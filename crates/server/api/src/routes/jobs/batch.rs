@@ -12,7 +12,7 @@ use warpgauge_model::{FailureCode, JobKind};
 use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{Caller, JobRequest, JobSubmission};
 
-/// Most jobs of a batch.
+/// Maximum number of jobs in a batch.
 pub(crate) const MAX_BATCH: usize = 1_000;
 
 /// Maximum number of problems that an answer about a batch lists.
@@ -58,7 +58,7 @@ pub struct BatchAccepted {
     pub jobs: Vec<Accepted>,
 }
 
-/// What a batch asks for, if all of it fits.
+/// Returns the requests of a batch, if all of them are valid.
 pub(crate) fn requests(
     batch: Batch,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Jobs in the shape of the CUDA Evaluation Server.
+//! Jobs in the form of the CUDA Evaluation Server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,15 @@ pub struct LegacyJob {
     pub status: JobState,
     /// Time of acceptance, seconds since the Unix epoch.
     pub created_at: f64,
-    /// Reason why the job ended without a report, or why an attempt was given up and the job waits again. Null if
-    /// there is neither.
+    /// Reason why the job ended without a report, or why an attempt failed and the job waits again.
+    /// Null if there is neither.
     #[schemars(extend("nullable" = true))]
     pub error: Option<String>,
     /// Time of the end, seconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<f64>,
-    /// Number of timed launches so far.
+    /// Number of timed launches so far in the current run; in a side-by-side comparison, the number
+    /// of blocks.
     pub trials_done: u32,
     /// Path of the report.
     pub status_url: String,

@@ -1,8 +1,8 @@
 //! Jobs.
 //!
-//! - `artifacts`: what jobs leave beside their reports
+//! - `artifacts`: images, listings and profilers' files of jobs
 //! - `batch`: many jobs in one request
-//! - `legacy`: jobs in the shape of the CUDA Evaluation Server
+//! - `legacy`: jobs in the form of the CUDA Evaluation Server
 //! - `operations`: the handlers
 
 pub(crate) mod artifacts;

@@ -36,7 +36,7 @@ enum BatchTaken {
     Accepted(JsonReply<BatchAccepted>),
 }
 
-/// Jobs of a page where the caller does not say.
+/// Default number of jobs in a page.
 fn page() -> u32 {
     50
 }
@@ -45,8 +45,9 @@ fn page() -> u32 {
 impl Jobs {
     /// List jobs
     ///
-    /// Returns the caller's jobs, the youngest first; for an administrator, the jobs of all callers. A job must match
-    /// every filter; of several states it must match one. New jobs do not shift later pages.
+    /// Returns the caller's jobs, the newest first. An administrator receives the jobs of all
+    /// callers. A job must match every filter; of several states it must match one. New jobs do not
+    /// shift later pages.
     #[oai(path = "/jobs", method = "get", operation_id = "list_jobs", tag = "Tag::Jobs")]
     #[expect(clippy::too_many_arguments, reason = "each is a parameter of the operation")]
     async fn list(
@@ -248,9 +249,9 @@ impl Jobs {
 
     /// Watch a job
     ///
-    /// Returns server-sent events: `progress` on each change, the first at once, and one `end`, after which the
-    /// stream ends. A slow reader gets the newest state, and not every one. A client that reconnects with
-    /// `Last-Event-ID` gets only newer states.
+    /// Returns server-sent events: `progress` on each change, the first at once, and one `end`,
+    /// after which the stream ends. A slow reader receives the newest state, and may miss states
+    /// between. A client that reconnects with `Last-Event-ID` gets only newer states.
     #[oai(
         path = "/jobs/:job_id/events",
         method = "get",
@@ -276,7 +277,8 @@ impl Jobs {
     }
 }
 
-/// An id is 36 characters; what is longer is not one, and is not echoed whole.
+/// Rejects a text that is too long for an id, which has 36 characters. The error quotes only its
+/// beginning.
 fn checked(job_id: &str) -> Result<&str, ServiceError> {
     if job_id.len() > 64 {
         return Err(ServiceError::NoSuchJob(job_id.chars().take(64).collect()));
@@ -284,7 +286,7 @@ fn checked(job_id: &str) -> Result<&str, ServiceError> {
     Ok(job_id)
 }
 
-/// Bytes of tensor content that a job carries.
+/// Returns the size of the tensor content in a job, bytes.
 fn content_bytes(job: &JobView) -> usize {
     let compared = job.comparison.iter().flat_map(|comparison| {
         let candidates = comparison.candidates.iter().map(|candidate| &candidate.evaluation);

@@ -56,11 +56,12 @@ impl Kernels {
 
     /// Compare kernels
     ///
-    /// Evaluates a reference and one to six candidates, and then times them side by side in interleaved blocks. The
-    /// verdict is `faster`, `slower`, `same` or `inconclusive`, with the confidence interval of the speedup and the
-    /// smallest detectable effect. The outputs of candidates must match the reference's within `atol` and `rtol`.
-    /// With `wait=false` the job is accepted at once, and `GET /jobs/{job_id}` returns the report. Fields without a
-    /// value are as in `POST /evaluate`.
+    /// Evaluates a reference and one to six candidates, and then times them side by side in
+    /// interleaved blocks. The verdict is `faster`, `slower`, `same` or `inconclusive`, with the
+    /// confidence interval of the speedup and the smallest detectable effect. The outputs of
+    /// candidates must match the reference's within `atol` and `rtol`. With `wait=false` the job is
+    /// accepted at once, and `GET /jobs/{job_id}` returns the report. Fields without a value have
+    /// the same form as in `POST /evaluate`.
     #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
     async fn compare(
         &self,
@@ -83,8 +84,9 @@ impl Kernels {
 
     /// Compare two sources
     ///
-    /// Compares two PyTorch sources, with the request of the CUDA Evaluation Server. The operation is a `POST
-    /// /compare` of a `torch` and a `torch_cuda` kernel without a contract, and has the same report.
+    /// Compares two PyTorch sources, with the request of the CUDA Evaluation Server. The operation
+    /// is equivalent to a `POST /compare` of a `torch` and a `torch_cuda` kernel without a
+    /// contract, and returns the same report.
     #[oai(path = "/", method = "post", operation_id = "compare_sources", tag = "Tag::Kernels")]
     async fn compare_sources(
         &self,
@@ -107,10 +109,11 @@ impl Kernels {
 
     /// Sweep over axes
     ///
-    /// Evaluates one contract at every combination of the values of its `axes`, and returns one table. A point that
-    /// is not valid, does not compile or is wrong is a row like the others. With `stream=true` or `Accept:
-    /// text/event-stream` the points arrive as server-sent events, each when it is done. Closing the connection
-    /// cancels the sweep. With `wait=false` the job is accepted at once, and `GET /jobs/{job_id}` returns the table.
+    /// Evaluates one contract at every combination of the values of its `axes`, and returns one
+    /// table. A point that is invalid, does not compile or is wrong has a row like the others. With
+    /// `stream=true` or `Accept: text/event-stream` the points arrive as server-sent events, each
+    /// when it is done. Closing the connection cancels the sweep. With `wait=false` the job is
+    /// accepted at once, and `GET /jobs/{job_id}` returns the table.
     #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
     async fn sweep(
         &self,
@@ -139,8 +142,8 @@ impl Kernels {
 
     /// Compile a kernel
     ///
-    /// Compiles a kernel for a device of this machine or for `arch`, and reports diagnostics and resources. Needs no
-    /// device. A kernel that does not compile is a result (200).
+    /// Compiles a kernel for a device of this machine or for `arch`, and reports diagnostics and
+    /// resources. The operation needs no device. A kernel that does not compile is a result (200).
     #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
     async fn compile(
         &self,
@@ -180,8 +183,8 @@ impl Kernels {
 
     /// Plan a profile
     ///
-    /// Returns the source, the passes and the estimated time of the metrics that a contract's `profile` asks for, on
-    /// this machine. Nothing is compiled or run.
+    /// Returns the source, the number of passes and the estimated time, on this machine, of the
+    /// metrics that a contract's `profile` requests. Nothing is compiled or run.
     #[oai(
         path = "/profile/plan",
         method = "post",

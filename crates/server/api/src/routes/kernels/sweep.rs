@@ -1,4 +1,4 @@
-//! Sweeps over HTTP: one answer, its table, or a stream of events.
+//! Sweeps over HTTP: as a report, a table, or a stream of events.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Returns the form of the query or, without one, that of the first known media type of
+    /// Returns the form of the query or, without one, that of the first known media type in
     /// `Accept`.
     pub(crate) fn wanted(
         stream: Option<bool>,
@@ -80,7 +80,7 @@ impl Form {
             .unwrap_or(Form::Json)
     }
 
-    /// Rejects a form that only a report has: with `wait=false` the answer has no report.
+    /// Rejects a form of the report together with `wait=false`: the answer then contains no report.
     pub(crate) fn without_report(
         self,
         stream: Option<bool>,
@@ -127,14 +127,14 @@ pub(crate) async fn reply(
     Ok(SweepReply::Report(JsonReply::with_content(answer, reports * REPORT_BYTES).await?))
 }
 
-/// A sweep in a separate task, so that a client that reads slowly does not delay the device.
-/// Dropping it ends the task.
+/// A sweep in a separate task, so that a client that reads slowly does not delay the device. The
+/// task ends when this value is dropped.
 struct Running {
     events: UnboundedReceiver<SweepEvent>,
     task: JoinSet<Result<SweepResponse, ServiceError>>,
 }
 
-/// Starts a sweep. A failure before its first event is an HTTP error, and no event.
+/// Starts a sweep. A failure before its first event is an HTTP error, not an event.
 async fn started(
     service: Services,
     request: SweepRequest,
@@ -155,7 +155,7 @@ async fn started(
     let mut running = Running { events, task };
     let first = match first {
         Some(first) => of_event(&first),
-        // A sweep with the same key was sent before, so only its answer arrives.
+        // A sweep with the same key was submitted before, so only its report arrives.
         None => match running.ended().await {
             Some(Ok(answer)) => done(answer).await?,
             Some(Err(error)) => return Err(error),
@@ -189,13 +189,16 @@ impl Running {
             Ok(outcome) => outcome.map_err(ApiError::from),
             Err(error) => {
                 tracing::error!(%error, "a sweep panicked");
-                Err(ApiError::internal("sweep", "the sweep ran into a fault of the server"))
+                Err(ApiError::internal(
+                    "sweep",
+                    "the sweep failed because of an error in the server",
+                ))
             }
         })
     }
 }
 
-/// Returns the last event, which has the whole answer.
+/// Returns the last event, which contains the whole report.
 async fn done(answer: SweepResponse) -> Result<Event, ApiError> {
     // The reports make the answer long.
     run_blocking("reply", "writing the answer", move || event("done", &answer)).await
@@ -209,7 +212,7 @@ fn of_event(news: &SweepEvent) -> Event {
 }
 
 fn event(kind: &str, content: &impl Serialize) -> Event {
-    // The event has numbers, texts and maps with text keys only, which JSON can represent.
+    // The event contains only numbers, texts and maps with text keys, which JSON can represent.
     let json = serde_json::to_string(content).unwrap_or_else(|error| {
         tracing::error!(%error, kind, "an event cannot be written");
         "null".to_owned()

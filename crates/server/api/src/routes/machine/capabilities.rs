@@ -1,4 +1,4 @@
-//! Capabilities of this machine, with a reason for each that is absent.
+//! Capabilities of this machine, with a reason for each that is missing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ pub struct CompileCapability {
     pub available: bool,
     /// Names and versions of the compilers that were found.
     pub compilers: Vec<String>,
-    /// Confinement of compile processes: `landlock enforced`, or the reason why not.
+    /// Confinement of compile processes: `landlock enforced`, or the reason why they are not
+    /// confined.
     pub sandbox: String,
 }
 
@@ -54,12 +55,13 @@ pub struct DeviceCapabilities {
     pub evaluate: Capability,
     /// Evaluation of machine code (`cubin`, `fatbin`), which the emulator cannot execute.
     pub machine_code: Capability,
-    /// Confinement of the workers that run submitted kernels on the device: what landlock (files, TCP, signals) and
-    /// seccomp (system calls) enforce, or the reason why not. Absent before the first worker.
+    /// Confinement of the workers that run submitted kernels on the device: what landlock (files,
+    /// TCP, signals) and seccomp (system calls) enforce, or the reason why they do not. Absent
+    /// before the first worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_sandbox: Option<String>,
-    /// Hardware counters, as far as is known without reading them. Absent for a device that joined after the last
-    /// look.
+    /// Hardware counters, as far as is known without reading them. Absent for a device that was
+    /// added after the last probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Capability>,
     /// Sources of device metrics, the best first.

@@ -10,7 +10,8 @@ use warpgauge_job_views::CleanupReport;
 use warpgauge_model::FailureCode;
 use warpgauge_service::CleanupPolicy;
 
-/// Age from which ended jobs are removed without parameters, as at the CUDA Evaluation Server.
+/// Minimum age of the ended jobs that are removed without parameters, as in the CUDA Evaluation
+/// Server.
 const DEFAULT_AGE: Duration = Duration::from_secs(300);
 
 /// Result of `POST /admin/cleanup-jobs`, with the fields of the CUDA Evaluation Server and further ones.
@@ -34,14 +35,14 @@ impl Cleaned {
     }
 }
 
-/// Returns which jobs to remove, from the parameters.
+/// Returns the cleanup policy that the parameters describe.
 pub(crate) fn policy(
     older_than_s: Option<f64>,
     keep: Option<u64>,
     max_bytes: Option<u64>,
 ) -> Result<CleanupPolicy, ApiError> {
     let wrong = |got: f64| {
-        let message = format!("older_than_s: expected seconds, not less than 0, got {got}");
+        let message = format!("older_than_s: expected a number of seconds, at least 0, got {got}");
         ApiError::field("older_than_s", FailureCode::OutOfRange, message)
     };
     let age = |seconds| Duration::try_from_secs_f64(seconds).map_err(|_| wrong(seconds));

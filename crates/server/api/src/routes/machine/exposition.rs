@@ -18,7 +18,7 @@ use warpgauge_telemetry::{BOUNDS, LabelKind, Observed, Stage, telemetry};
 /// Media type of the text.
 pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Returns every metric at this moment.
+/// Returns the current value of every metric.
 pub(crate) fn exposition(
     status: &ServiceStatus,
     ready: bool,
@@ -31,7 +31,7 @@ pub(crate) fn exposition(
     let ready = Samples::Gauge(vec![(vec![], f64::from(u8::from(ready)))]);
     families.push(family(
         "ready",
-        "Whether anything can be evaluated; /health says why not.",
+        "Whether evaluations can run; /health gives the reasons if not.",
         None,
         ready,
     ));
@@ -118,16 +118,16 @@ fn service(families: &mut Vec<Family>, status: &ServiceStatus, jobs: &JobCounts,
     let by_state = jobs.by_state.iter();
     let jobs = by_state.map(|(state, count)| (vec![("state", state.clone())], *count as f64));
     families.extend([
-        family("build", "The program.", None, Samples::Info(build)),
+        family("build", "Version of the program.", None, Samples::Info(build)),
         family("uptime", "Time since the service started.", seconds(), one(status.uptime_s)),
         family("queue_depth", "Evaluations that wait for a device.", None, {
             one(status.queue_depth as f64)
         }),
-        family("queue_capacity", "Evaluations that may wait for a device.", None, {
+        family("queue_capacity", "Maximum number of evaluations that wait for a device.", None, {
             one(status.queue_capacity as f64)
         }),
-        family("jobs", "Jobs kept, by state.", None, Samples::Gauge(jobs.collect())),
-        family("event_watchers", "Streams of events that are open.", None, one(watchers as f64)),
+        family("jobs", "Stored jobs, by state.", None, Samples::Gauge(jobs.collect())),
+        family("event_watchers", "Open streams of events.", None, one(watchers as f64)),
     ]);
 }
 
@@ -151,7 +151,7 @@ fn devices(families: &mut Vec<Family>, status: &ServiceStatus) {
         restarts.push((label(&view.device), view.restarts));
     }
     families.extend([
-        family("device_up", "Whether a device serves evaluations.", None, Samples::Gauge(up)),
+        family("device_up", "Whether the device serves evaluations.", None, Samples::Gauge(up)),
         family(
             "device_busy",
             "Time that a device was leased, or cleaned up after a lease.",
@@ -167,7 +167,7 @@ fn devices(families: &mut Vec<Family>, status: &ServiceStatus) {
         family("device_leases", "Leases of a device.", None, Samples::Counter(jobs)),
         family(
             "worker_restarts",
-            "Workers started in place of ones that were lost.",
+            "Workers that were started to replace lost ones.",
             None,
             Samples::Counter(restarts),
         ),
@@ -197,7 +197,7 @@ fn work(families: &mut Vec<Family>) {
         family(
             "stage_duration",
             "Wall time of the stages of evaluations; `worker` contains `measure` and `validate`, \
-             and `total` is that of whole jobs.",
+             and `total` is the time of whole jobs.",
             seconds(),
             Samples::Histogram(stages),
         ),
@@ -209,7 +209,7 @@ fn work(families: &mut Vec<Family>) {
         ),
         family(
             "compilations",
-            "Compilations, by where the image came from: memory, disk and shared are hits.",
+            "Compilations, by the source of the image: memory, disk and shared are cache hits.",
             None,
             named("image", telemetry.images()),
         ),
@@ -217,13 +217,13 @@ fn work(families: &mut Vec<Family>) {
         family("jobs_ended", "Jobs that ended.", None, named("state", telemetry.endings())),
         family(
             "requests_rejected",
-            "Requests that were refused, by reason.",
+            "Rejected requests, by reason.",
             None,
             named("reason", telemetry.rejects()),
         ),
         family(
             "webhook_attempts",
-            "Attempts to deliver webhooks, by what came of them.",
+            "Attempts to deliver webhooks, by outcome.",
             None,
             named("result", telemetry.deliveries()),
         ),

@@ -1,11 +1,11 @@
 //! State and administration of the machine.
 //!
-//! - `capabilities`: what this machine can do
+//! - `capabilities`: capabilities, and reasons for missing ones
 //! - `cleanup`: removal of old jobs
 //! - `exposition`: the text that Prometheus reads
 //! - `metrics`: the answer with that text
 //! - `operations`: the handlers
-//! - `stats`: figures in the shape of the CUDA Evaluation Server
+//! - `stats`: statistics in the form of the CUDA Evaluation Server
 //! - `views`: health, devices, and facts about the server
 
 pub(crate) mod capabilities;

@@ -51,12 +51,12 @@ enum HealthReply {
 }
 
 impl Machine {
-    /// Returns the value; only administrators see the data directory in it.
+    /// Returns the value. Only administrators see the path of the data directory in it.
     fn shown<T: Serialize + DeserializeOwned>(&self, value: T, sees: Sees) -> Result<T, ApiError> {
         if sees == Sees::Everything { Ok(value) } else { self.places.hidden_in(value) }
     }
 
-    /// Returns the reasons why nothing can be evaluated.
+    /// Returns the reasons why no evaluation can run.
     async fn unready(&self) -> Vec<Unready> {
         if *self.phase.borrow() != Phase::Serving {
             return vec![Unready::shutting_down()];
@@ -69,8 +69,8 @@ impl Machine {
 impl Machine {
     /// Check readiness
     ///
-    /// Returns whether evaluations can run, or 503 with the reasons. Needs no key. Counts of devices need a key, and
-    /// counts of jobs an administrator's key.
+    /// Returns whether evaluations can run, or 503 with the reasons. The operation needs no key.
+    /// Counts of devices need a key, and counts of jobs need an administrator's key.
     #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
     async fn health(&self, sees: Data<&Sees>) -> Result<HealthReply, OperationError<OpenErrors>> {
         let health = Health::new(&self.service.machine.status(), self.unready().await, *sees.0);
@@ -81,7 +81,7 @@ impl Machine {
 
     /// Check liveness
     ///
-    /// Answers as long as the process serves requests, without any check. Needs no key.
+    /// Succeeds while the process serves requests, without any check. The operation needs no key.
     #[oai(path = "/live", method = "get", operation_id = "live", tag = "Tag::Machine")]
     async fn live(&self) -> Result<JsonReply<Live>, OperationError<OpenErrors>> {
         Ok(JsonReply::new(&Live { status: "alive".to_owned() })?)
@@ -118,8 +118,9 @@ impl Machine {
 
     /// Get statistics
     ///
-    /// Only for administrators. Returns statistics since the start of the process, all of them measured, with the
-    /// fields of the CUDA Evaluation Server. `GET /metrics` has more, for Prometheus.
+    /// Returns statistics since the start of the process, all of them measured, with the fields of
+    /// the CUDA Evaluation Server. Only administrators may call it. `GET /metrics` returns more,
+    /// for Prometheus.
     #[oai(path = "/stats", method = "get", operation_id = "stats", tag = "Tag::Machine")]
     async fn stats(
         &self,
@@ -132,8 +133,9 @@ impl Machine {
 
     /// Get metrics
     ///
-    /// Only for administrators. Returns metrics for Prometheus in the OpenMetrics text format: latency of every stage
-    /// and operation, the queue, jobs, devices, the compile cache, and refused requests.
+    /// Returns metrics for Prometheus in the OpenMetrics text format: latency of every stage and
+    /// operation, the queue, jobs, devices, the compile cache, and rejected requests. Only
+    /// administrators may call it.
     #[oai(path = "/metrics", method = "get", operation_id = "metrics", tag = "Tag::Machine")]
     async fn metrics(
         &self,
@@ -154,8 +156,8 @@ impl Machine {
 
     /// List capabilities
     ///
-    /// Returns what each device and tool can do, with a reason and a remedy for each missing capability. The server
-    /// looks for tools once; `refresh=true` makes it look again.
+    /// Returns the capabilities of each device and tool, with a reason and a remedy for each
+    /// missing one. The server probes tools once; `refresh=true` makes it probe them again.
     #[oai(
         path = "/capabilities",
         method = "get",
@@ -176,9 +178,9 @@ impl Machine {
 
     /// Remove ended jobs
     ///
-    /// Only for administrators. Removes the ended jobs that match any of the parameters, with their reports and
-    /// artifacts. Without parameters, it removes jobs that ended more than five minutes ago, as in the CUDA
-    /// Evaluation Server.
+    /// Removes the ended jobs that match any of the parameters, with their reports and artifacts.
+    /// Without parameters, it removes jobs that ended more than five minutes ago, as in the CUDA
+    /// Evaluation Server. Only administrators may call it.
     #[oai(
         path = "/admin/cleanup-jobs",
         method = "post",
@@ -190,10 +192,11 @@ impl Machine {
         caller: Data<&Caller>,
         /// Minimum time since the end of a removed job, seconds.
         older_than_s: Query<Option<f64>>,
-        /// Number of the youngest ended jobs that remain; the others are removed.
+        /// Number of the newest ended jobs that remain; the others are removed.
         #[oai(validator(minimum(value = "0")))]
         keep: Query<Option<u64>>,
-        /// Maximum total size of reports and artifacts, bytes. The oldest jobs are removed until it is met.
+        /// Maximum total size of reports and artifacts, bytes. The oldest jobs are removed until
+        /// the total is within it.
         #[oai(validator(minimum(value = "0")))]
         max_bytes: Query<Option<u64>>,
     ) -> Result<JsonReply<Cleaned>, OperationError<AdminErrors>> {

@@ -13,8 +13,8 @@ use warpgauge_job_views::{
 use warpgauge_service::ServiceStatus;
 use warpgauge_telemetry::Recent;
 
-/// Statistics since the start of the process, times in seconds. Without an event, means, minima and maxima are 0,
-/// rates are 1, and the rate of the cache is 0.
+/// Statistics since the start of the process, times in seconds. Before the first event, means,
+/// minima and maxima are 0, success and correctness rates are 1, and the cache hit rate is 0.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// Stored jobs.
@@ -52,9 +52,11 @@ pub struct CompilationMetrics {
     pub success_rate: f64,
     /// Cache hits divided by look-ups, 0–1.
     pub cache_hit_rate: f64,
-    /// Number of images that were in memory or on disk, or that another request was compiling.
+    /// Number of images that were found in memory or on disk, or that another request was compiling
+    /// at the time.
     pub cache_hits: u64,
-    /// Number of images that were not in the cache. Kernels that were submitted as machine code do not count.
+    /// Number of images that were not in the cache. Kernels that are submitted as machine code do
+    /// not count.
     pub cache_misses: u64,
 }
 
@@ -63,7 +65,7 @@ pub struct CompilationMetrics {
 pub struct ProfilingMetrics {
     /// Number of runs.
     pub total_profilings: u64,
-    /// Number of runs that reached their end.
+    /// Number of runs that ended normally.
     pub successful_profilings: u64,
     /// Number of runs that crashed, hung or were stopped.
     pub failed_profilings: u64,
@@ -77,11 +79,11 @@ pub struct ProfilingMetrics {
     pub max_time_seconds: f64,
     /// Share of successful runs, 0–1.
     pub success_rate: f64,
-    /// Number of runs whose outputs were right.
+    /// Number of runs whose outputs were correct.
     pub correctness_passed: u64,
     /// Number of runs whose outputs were wrong.
     pub correctness_failed: u64,
-    /// Share of right runs among those that were checked, 0–1.
+    /// Share of correct runs among those that were checked, 0–1.
     pub correctness_rate: f64,
     /// Time of runs by device, seconds.
     pub gpu_usage_times: BTreeMap<String, f64>,
@@ -96,7 +98,7 @@ pub struct GpuUtilization {
     pub gpu_releases: u64,
     /// Number of current leases.
     pub active_sessions: u64,
-    /// Sum of the leases' times, seconds.
+    /// Sum of the durations of the leases, seconds.
     pub total_gpu_time_seconds: f64,
     /// Sum of the waits for devices, seconds.
     pub total_wait_time_seconds: f64,
@@ -106,9 +108,9 @@ pub struct GpuUtilization {
     pub min_wait_time_seconds: f64,
     /// Longest wait, seconds.
     pub max_wait_time_seconds: f64,
-    /// Time of leases by device, seconds.
+    /// Total duration of leases by device, seconds.
     pub utilization_by_gpu: BTreeMap<String, f64>,
-    /// Share of the uptime in which the device was leased, by device, 0–1.
+    /// Share of the uptime during which the device was leased, by device, 0–1.
     pub utilization_share_by_gpu: BTreeMap<String, f64>,
 }
 
@@ -127,7 +129,7 @@ pub struct Throughput {
     pub failed_requests: u64,
     /// Share of jobs with a report among those that ended, 0–1.
     pub success_rate: f64,
-    /// Number of accepted jobs per minute since the start.
+    /// Mean number of accepted jobs per minute since the start.
     pub requests_per_minute: f64,
     /// Number of accepted jobs per minute in the last five minutes.
     pub recent_throughput_per_minute: f64,

@@ -1,4 +1,4 @@
-//! Answers that only the HTTP API gives: the state of the machine.
+//! Answers about the state of the machine, which only the HTTP API returns.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,8 @@ impl Health {
     }
 }
 
-/// Returns whether a device serves, which it does unless it failed, even before it has started.
+/// Returns whether a device serves evaluations: any state but a failure, including the time before
+/// its start.
 pub(crate) fn serves(view: &DeviceView) -> bool {
     !view.state.starts_with("failed")
 }
@@ -130,7 +131,7 @@ pub(crate) fn serves(view: &DeviceView) -> bool {
 /// Server, compilers and devices.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Info {
-    /// Whether there is a device, which `info` describes.
+    /// Whether a device serves evaluations. If so, `info` describes it.
     pub success: bool,
     /// Default device of evaluations, with the fields of the Remote GPU Execution Service. `devices` describes all
     /// devices in more detail.
@@ -146,9 +147,9 @@ pub struct Info {
     pub devices: Vec<DeviceView>,
     /// Number of evaluations that wait for a device.
     pub queue_depth: usize,
-    /// Maximum number of evaluations that wait. The server refuses a further one with 429.
+    /// Maximum number of evaluations that wait. The server rejects a further one with 429.
     pub queue_capacity: usize,
-    /// Maximum size of a request body, bytes. The server refuses a larger one with 413.
+    /// Maximum size of a request body, bytes. The server rejects a larger one with 413.
     pub body_limit_bytes: u64,
     /// Names and versions of the compilers that were found.
     pub compilers: Vec<String>,
@@ -213,7 +214,7 @@ pub struct Devices {
 pub struct CudaInfo {
     /// Whether there is a CUDA GPU. The emulated device does not count.
     pub available: bool,
-    /// Copy of `available`, with the name of the GPU Tensor Server.
+    /// Copy of `available`, under the field name of the GPU Tensor Server.
     #[serde(default)]
     pub cuda_available: bool,
     /// Number of CUDA GPUs.

@@ -28,10 +28,10 @@ pub(crate) struct Spmv {
     pub(crate) service: Services,
 }
 
-/// Name of the blocking work in errors.
+/// Description of the blocking work in errors.
 const PREPARING: &str = "preparing the product";
 
-/// Estimated bytes of an answer for each element of the product.
+/// Estimated size of an answer per element of the product, bytes.
 const ELEMENT_BYTES: usize = 12;
 
 #[OpenApi]
@@ -68,10 +68,11 @@ impl Spmv {
 
     /// Multiply a stored matrix by a vector
     ///
-    /// Does the same as `POST /execute_spmv`, with an uploaded matrix or a generated one such as `poisson2d:nx=512`.
-    /// With `method: cusparse`, NVIDIA's library multiplies in place of a kernel, and is timed and checked in the
-    /// same way. With `method: all`, both do, each as a job. Without a GPU or cuSPARSE both methods are refused with
-    /// the reason (400).
+    /// Works like `POST /execute_spmv`, with an uploaded matrix or a generated one such as
+    /// `poisson2d:nx=512`. With `method: cusparse`, NVIDIA's library multiplies in place of a
+    /// kernel, and is timed and checked in the same way. With `method: all`, the kernel and the
+    /// library both multiply, each as a job. Without a GPU or cuSPARSE, `cusparse` and `all` are
+    /// rejected with the reason (400).
     #[oai(
         path = "/execute_spmv_mtx",
         method = "post",
@@ -86,7 +87,7 @@ impl Spmv {
     ) -> Result<JsonReply<SpmvResponse>, OperationError<NamedBodyErrors>> {
         let ParsedBody { value, share, .. } = request;
         let mut answers = Vec::new();
-        // cuSPARSE, which the machine may lack, comes first: then a rejected request has run
+        // cuSPARSE, which the machine may lack, comes first, so that a rejected request has run
         // nothing.
         for &method in value.methods().map_err(unfit)?.iter().rev() {
             let request = value.only(method).map_err(unfit)?;
@@ -104,12 +105,12 @@ impl Spmv {
         }
         drop(share);
         let rows: u32 = answers.iter().map(|(_, (rows, ..))| rows).sum();
-        // An answer with both products has one of them twice.
+        // An answer with both products contains one of them twice.
         let rows = if answers.len() > 1 { rows.saturating_add(rows / 2) } else { rows };
         let answer = move || {
             let answers =
                 answers.iter().map(|(report, extents)| SpmvResponse::new(report, *extents));
-            // The last is the kernel's product, if there is one.
+            // The last one is the kernel's product, if there is one.
             answers.reduce(|cusparse, custom| custom.beside(cusparse)).unwrap_or_default()
         };
         Ok(reply(answer, (rows, 0, 0)).await?)
@@ -117,10 +118,10 @@ impl Spmv {
 
     /// Upload a matrix
     ///
-    /// Stores a matrix under a name for the caller's key, and replaces an earlier one of that name. Formats, which
-    /// the server detects: Matrix Market (coordinate or array; real, integer or pattern; general, symmetric or
-    /// skew-symmetric), and SPASM, version 2. The file is parsed at once; an invalid file changes nothing. `GET
-    /// /check_mtx/{name}` reports the progress meanwhile.
+    /// Stores a matrix under a name for the caller's key, and replaces an earlier one of that name.
+    /// The server detects the format: Matrix Market (coordinate or array; real, integer or pattern;
+    /// general, symmetric or skew-symmetric), or SPASM, version 2. It parses the file at once; an
+    /// invalid file changes nothing. `GET /check_mtx/{name}` reports the progress of an upload.
     #[oai(path = "/upload_mtx", method = "post", operation_id = "upload_mtx", tag = "Tag::Spmv")]
     async fn upload_mtx(
         &self,
@@ -155,8 +156,8 @@ impl Spmv {
 
     /// Get a matrix as a file
     ///
-    /// Returns a matrix of the caller, or a generated one, as Matrix Market or SPASM. SPASM rounds values to binary32
-    /// and has no zeros.
+    /// Returns a matrix of the caller, or a generated one, as Matrix Market or SPASM. SPASM files
+    /// contain values rounded to binary32 and no explicit zeros.
     #[oai(
         path = "/check_mtx/:name/data",
         method = "get",
@@ -215,8 +216,8 @@ fn unfit(problem: SpmvProblem) -> ApiError {
     ApiError::field(&problem.path, problem.code, problem.message)
 }
 
-/// Returns how one of several jobs of a request is submitted. A retry of the request finds each job
-/// again.
+/// Returns the submission of one of several jobs of a request. Its idempotency key is derived from
+/// the request's, so that a retry finds each job again.
 fn of_method(submission: &JobSubmission, method: Method) -> Result<JobSubmission, ApiError> {
     let mut own = submission.clone();
     if let Some(key) = &mut own.idempotency_key {
@@ -224,7 +225,7 @@ fn of_method(submission: &JobSubmission, method: Method) -> Result<JobSubmission
         key.push_str(method.name());
         if key.len() > MAX_NAME_BYTES {
             let most = MAX_NAME_BYTES - "/cusparse".len();
-            let message = format!("with `method: all`, at most {most} characters are taken");
+            let message = format!("with `method: all`, at most {most} characters are allowed");
             return Err(ApiError::field("Idempotency-Key", FailureCode::TooLarge, message));
         }
     }
@@ -235,7 +236,7 @@ fn named(message: String) -> ApiError {
     ApiError::field("name", FailureCode::InvalidData, message)
 }
 
-/// Returns an answer with a product of this number of rows.
+/// Returns an answer that contains a product with this number of rows.
 async fn reply(
     answer: impl FnOnce() -> SpmvResponse + Send + 'static,
     (rows, ..): Extents,

@@ -18,16 +18,16 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Upload;
 use warpgauge_sparse::spmv::UploadRequest;
 
-/// Name of the form's field with the file.
+/// Name of the form field with the file.
 const FIELD: &str = "file";
 
-/// Name of the blocking work in errors.
+/// Description of the blocking work in errors.
 const READING: &str = "reading the upload";
 
-/// The file of a matrix, from either kind of body.
+/// The file of a matrix, from a form or a JSON body.
 pub(crate) struct MatrixUpload {
     pub(crate) upload: Upload,
-    /// Share of the memory, or of the room on the disk, held while the server works on the request.
+    /// Share of the memory, or of the disk space, held while the server works on the request.
     pub(crate) share: Share,
 }
 
@@ -106,7 +106,7 @@ fn kind(headers: &HeaderMap) -> Result<Kind, ApiError> {
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::UnsupportedMediaType,
         format!(
-            "Content-Type must be {FORM} with a boundary, or {JSON}; this body's is {essence:?}"
+            "Content-Type must be {FORM} with a boundary, or {JSON}; the request has {essence:?}"
         ),
     ))
 }
@@ -116,7 +116,7 @@ fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
     let request = warpgauge_contract::parse::<UploadRequest>(BodyFormat::Json, bytes);
     let UploadRequest { filename, content } = request.map_err(unparsable)?;
     let bytes = content.decoded_len().map_err(|error| {
-        ApiError::field("content", FailureCode::InvalidData, format!("is no base64: {error}"))
+        ApiError::field("content", FailureCode::InvalidData, format!("is not base64: {error}"))
     })?;
     Ok(Upload { name: filename, content: content.reader(), bytes })
 }

@@ -44,8 +44,8 @@ impl IntoResponse for TensorFileReply {
         let mut response = Response::builder().content_type(BYTES).finish();
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        // A tensor that is removed meanwhile ends the content early, which the length shows to the
-        // client.
+        // If the tensor is removed meanwhile, the content ends early, which the client detects by
+        // the length.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
         let name = format!("attachment; filename=\"{id}.{}\"", format.name());
         if let Ok(value) = HeaderValue::from_str(&name) {

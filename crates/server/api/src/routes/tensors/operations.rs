@@ -83,8 +83,9 @@ impl Tensors {
 
     /// Get a tensor
     ///
-    /// Returns the tensor's properties. For some time after a tensor expires, is evicted or loses its process, the
-    /// error is 410. For a deleted tensor and one of another key, it is 404.
+    /// Returns the tensor's properties. For some time after a tensor expires, is evicted or loses
+    /// the process that holds it, the error is 410. For a deleted tensor, or a tensor of another
+    /// key, the error is 404.
     #[oai(path = "/tensors/:id", method = "get", operation_id = "tensor", tag = "Tag::Tensors")]
     async fn tensor(
         &self,
@@ -97,7 +98,8 @@ impl Tensors {
 
     /// Delete a tensor
     ///
-    /// The id becomes invalid at once. The memory remains until no process has the tensor open.
+    /// Deletes the tensor. Its id becomes invalid at once. The memory is freed when no process has
+    /// the tensor open.
     #[oai(
         path = "/tensors/:id",
         method = "delete",
@@ -155,8 +157,8 @@ impl Tensors {
 
     /// Prolong a lease
     ///
-    /// A process that has a tensor open sends this heartbeat. A lease without heartbeats ends. With its last lease, a
-    /// deleted tensor loses its memory.
+    /// Renews the lease. A process that has a tensor open sends this heartbeat. A lease without
+    /// heartbeats expires. The memory of a deleted tensor is freed when its last lease ends.
     #[oai(
         path = "/tensor-leases/:id",
         method = "put",
@@ -166,13 +168,13 @@ impl Tensors {
     async fn renew_lease(
         &self,
         caller: Data<&Caller>,
-        /// Id of the lease, which came with the handle.
+        /// Id of the lease, which was returned with the handle.
         id: Path<String>,
     ) -> Result<JsonReply<LeaseReply>, OperationError<TensorErrors>> {
         Ok(JsonReply::new(&self.service.renew_lease(&id, &caller).await?)?)
     }
 
-    /// Give a lease back
+    /// Release a lease
     ///
     /// Ends the lease. The process must have unmapped the tensor's memory.
     #[oai(
@@ -184,7 +186,7 @@ impl Tensors {
     async fn release_lease(
         &self,
         caller: Data<&Caller>,
-        /// Id of the lease, which came with the handle.
+        /// Id of the lease, which was returned with the handle.
         id: Path<String>,
     ) -> Result<JsonReply<LeaseReply>, OperationError<TensorErrors>> {
         Ok(JsonReply::new(&self.service.release_lease(&id, &caller).await?)?)

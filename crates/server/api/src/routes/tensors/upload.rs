@@ -1,5 +1,5 @@
 //! Uploads of tensors: a form whose file is written to a temporary file as it arrives
-//! ([`FormUpload`]), and arrays. Another body is answered with 422, as by the GPU Tensor Server.
+//! ([`FormUpload`]), and arrays. Malformed bodies receive 422, as from the GPU Tensor Server.
 
 use std::fs::File;
 
@@ -18,8 +18,8 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
 use warpgauge_shared_tensors::{ArrayRequest, CPU};
 
-/// Names of the field with the file: the GPU Tensor Server's, and another for files that are not
-/// sound.
+/// Names of the field with the file: that of the GPU Tensor Server, and another for files other
+/// than sound.
 const FILES: [&str; 2] = ["wav_file", "file"];
 
 /// Maximum length of another field's value, bytes.
@@ -31,7 +31,7 @@ const MAX_FIELDS: usize = 64;
 /// A file, and options of the tensor.
 pub(crate) struct FormUpload {
     pub(crate) upload: TensorUpload,
-    /// Share of the room on the disk, held while the server works on the request.
+    /// Share of the disk space, held while the server works on the request.
     pub(crate) share: Share,
 }
 
@@ -56,7 +56,14 @@ impl<'a> ApiExtractor<'a> for FormUpload {
                 ("wav_file", inline("string", Some("binary"), "WAV, .npy or .safetensors file.")),
                 ("cuda_device", inline("integer", None, "CUDA ordinal; -1 for the host's memory.")),
                 ("tensor", inline("string", None, "Name of the tensor in a .safetensors file.")),
-                ("sample_rate", inline("integer", None, "Sample rate, Hz. A WAV file has one.")),
+                (
+                    "sample_rate",
+                    inline(
+                        "integer",
+                        None,
+                        "Sample rate, Hz. Not needed for a WAV file, which contains it.",
+                    ),
+                ),
                 ("ttl_s", inline("number", None, "Time without use until removal, seconds.")),
                 ("evict", inline("boolean", None, "Whether to evict other tensors of the key.")),
             ],
@@ -85,7 +92,7 @@ impl<'a> ApiExtractor<'a> for FormUpload {
     }
 }
 
-/// An array, in JSON or another format of bodies.
+/// An array, in JSON or another supported format.
 pub(crate) struct ArrayUpload(pub(crate) ParsedBody<ArrayRequest>);
 
 impl<'a> ApiExtractor<'a> for ArrayUpload {
@@ -205,7 +212,7 @@ impl Found {
             "tensor" => self.tensor = Some(value.to_owned()),
             other => {
                 let text = format!(
-                    "the form has a field {:?}; it may have wav_file, cuda_device, tensor, sample_rate, \
+                    "the form has an unknown field {:?}; the fields are wav_file, cuda_device, tensor, sample_rate, \
                      ttl_s and evict",
                     short(other)
                 );
