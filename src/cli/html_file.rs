@@ -117,7 +117,7 @@ mod tests {
         let missing = flag(&folder.path().join("missing/report.html")).check().unwrap_err();
         assert!(missing.render().starts_with("could not write "), "{}", missing.render());
         let directory = flag(folder.path()).check().unwrap_err();
-        assert!(directory.render().contains("no regular file"), "{}", directory.render());
+        assert!(directory.render().contains("not a regular file"), "{}", directory.render());
         assert!(flag(Path::new("/dev/null")).check().is_err());
         assert!(HtmlFlag::default().check().is_ok());
     }

@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(
             text,
             "warpgauge: assumed x: float32[65536], a = 2.0, n = 65536; `warpgauge init scale.cu` writes the \
-             contract down"
+             contract to a file"
         );
         let many = json!({"io": {"args": vec![json!({"name": "n", "value": 1}); 10]}});
         assert!(line(Path::new("k.cu"), &many, &[]).contains("n = 1, 2 more; "));

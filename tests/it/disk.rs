@@ -189,7 +189,7 @@ fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
         accepted.push(small.json["job_id"].as_str().unwrap().to_owned());
         until("a job that cannot be begun", || {
             let output = server.output();
-            ["a job cannot be begun", "cannot claim a job", "jobs wait"]
+            ["a job cannot begin", "cannot claim a job", "jobs wait"]
                 .iter()
                 .any(|words| output.contains(words))
                 .then_some(())
@@ -244,7 +244,7 @@ fn a_job_that_finds_no_room_for_its_data_is_begun_again() {
         server.output()
     );
     assert!(told["error"].as_str().unwrap().contains("No space left"), "{told}");
-    assert_eq!(server.output().matches("the job is begun again").count(), 2, "{}", server.output());
+    assert_eq!(server.output().matches("the job is restarted").count(), 2, "{}", server.output());
     disk.free();
     let done = ended(&server, &submit(&server, &roomy()));
     assert_eq!((&done["state"], &done["attempt"]), (&json!("completed"), &json!(1)), "{done}");
@@ -331,7 +331,7 @@ fn a_directory_that_becomes_read_only_refuses_what_is_new_and_keeps_the_rest() {
         server.delete(&format!("/jobs/{id}"));
     }
     until("a job that cannot be begun", || {
-        server.output().contains("a job cannot be begun, and waits").then_some(())
+        server.output().contains("a job cannot begin, and is requeued").then_some(())
     });
     writable(data.path(), true);
     for id in &accepted {

@@ -109,7 +109,7 @@ fn files_that_exist_stay_and_a_sweep_needs_an_axis() {
     needs!("the emulated device", emulated());
     let directory = files();
     for (args, said) in [
-        (&["--device", "emulator", "init", "scale.cu", "-o", "there.yaml"][..], "exists already"),
+        (&["--device", "emulator", "init", "scale.cu", "-o", "there.yaml"][..], "already exists"),
         (&["--device", "emulator", "sweep", "scale.cu"], "--set n=1024,4096"),
         (&["compile", "scale.cu", "--arch", "90"], "(did you mean `sm_90`?)"),
     ] {

@@ -207,7 +207,7 @@ fn a_client_that_goes_away_cancels_its_sweep() {
     assert_eq!(job()["sweep"], json!({"points": 8, "points_done": 0}));
     drop(connection);
     let job = until("the sweep's end", || Some(job()).filter(|job| job["state"] == "cancelled"));
-    assert!(job["error"].as_str().unwrap().contains("went away"), "{job}");
+    assert!(job["error"].as_str().unwrap().contains("disconnected"), "{job}");
     // Its device is free again.
     let report = server.evaluate(&increment());
     assert_eq!(report["kernel_exec_result"]["correctness"], true);

@@ -167,7 +167,7 @@ fn what_is_not_delivered_survives_the_server(home: &Home) {
     });
     // While an attempt is under way it is nobody else's for a minute.
     until("an attempt that failed", || {
-        server.output().contains("a webhook is tried again").then_some(())
+        server.output().contains("a webhook is retried").then_some(())
     });
     server.kill();
     let hooks = Hooks::listen(TcpListener::bind(address).unwrap(), &[]);

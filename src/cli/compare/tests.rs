@@ -133,6 +133,6 @@ fn a_whole_comparison_needs_nothing_else() {
     let (whole, more) = (body_of(&["whole.yaml", "a.cu"]), "already names the kernels to compare");
     assert!(whole.unwrap_err().render().contains(more));
     let nothing = body_of(&["half.yaml"]).unwrap_err();
-    assert!(nothing.render().contains("nothing to compare"), "{}", nothing.render());
+    assert!(nothing.render().contains("no kernel to compare"), "{}", nothing.render());
     assert_eq!(nothing.exit(), Exit::Usage);
 }

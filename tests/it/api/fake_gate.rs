@@ -103,7 +103,7 @@ impl GateService for FakeService {
         async move {
             check_baseline_name(name).map_err(invalid)?;
             let job = self.job(job_id, caller).await?;
-            let message = format!("job {} is no run of the gate", job.job_id);
+            let message = format!("job {} is not a run of the gate", job.job_id);
             Err(ServiceError::Conflict { code: ErrorCode::NotPromotable, message })
         }
         .boxed()

@@ -56,7 +56,7 @@ fn a_folder_a_file_and_a_generated_matrix_are_a_table() {
     assert!(drawn.contains("poisson2d:nx=9") && drawn.contains("</svg>"), "{drawn}");
     the_rest_needs!("the emulated device", emulated());
     assert!(table.contains("share of the roofline"), "{table}");
-    assert!(drawn.contains("say nothing about a GPU"), "{drawn}");
+    assert!(drawn.contains("do not predict those on a GPU"), "{drawn}");
     assert!(rows[1].ends_with(&["-", "-", "-"]), "no rates: {table}");
 }
 

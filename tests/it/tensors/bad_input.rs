@@ -82,8 +82,8 @@ fn files_that_lie_are_refused_and_nothing_is_kept() {
     refused(&server, &sound, &[("cuda_device", "7")], "Invalid CUDA device 7");
     refused(&server, &sound, &[("cuda_device", "-2")], "Invalid CUDA device -2");
     refused_with(422, &server, &sound, &[("cuda_device", "first")], "must be an integer");
-    refused(&server, &sound, &[("ttl_s", "-1")], "may be more than 0");
-    refused(&server, &sound, &[("ttl_s", "NaN")], "may be more than 0");
+    refused(&server, &sound, &[("ttl_s", "-1")], "must be more than 0");
+    refused(&server, &sound, &[("ttl_s", "NaN")], "must be more than 0");
     refused_with(422, &server, &sound, &[("device", "0")], "wav_file, cuda_device");
     assert_eq!(server.get("/tensors").json["held_bytes"], 0);
 }

@@ -90,6 +90,6 @@ fn other_kernels_have_no_such_stages_and_it_is_said_why() {
     for name in ["ttir", "ttgir", "llir"] {
         let answer = server.get(&format!("/jobs/{job}/artifacts/{name}"));
         assert_eq!(answer.status, 404, "{}", answer.text);
-        assert!(answer.text.contains("of the type `triton`"), "{}", answer.text);
+        assert!(answer.text.contains("of type `triton`"), "{}", answer.text);
     }
 }

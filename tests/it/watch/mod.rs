@@ -25,7 +25,7 @@ impl Watching {
     pub fn start(folder: &Path, data: &Path, arguments: &[&str]) -> Self {
         let (watching, said) = Self::begin(folder, data, arguments);
         let line = said.recv_timeout(Duration::from_secs(120)).expect("it watches");
-        assert!(line.contains("watching") || line.contains("looking"), "{line}");
+        assert!(line.contains("watching") || line.contains("scanning"), "{line}");
         watching
     }
 

@@ -9,7 +9,7 @@ use warpgauge_turns::{Owner, Pool, PoolBounds, PoolPermit};
 /// A permit of one evaluation in flight. Dropping it returns the permit.
 pub(super) type Admitted = PoolPermit;
 
-/// Admits evaluations: as many as may wait, and one per device.
+/// Admits evaluations: as many as the queue can hold, plus one per device.
 pub(super) struct Admission {
     pool: Pool,
     closing: AtomicBool,
@@ -17,8 +17,7 @@ pub(super) struct Admission {
 
 impl Admission {
     /// Creates an admission with this many permits. If several keys share them (`shared`), one key
-    /// takes at most as many as it leaves for the others. One further caller, the dispatcher, may
-    /// wait for a permit.
+    /// may hold only a share. One further caller, the dispatcher, may wait for a permit.
     pub(super) fn new(permits: usize, shared: bool) -> Self {
         let bounds = PoolBounds { places: permits, extra: 0, waiting: 1, shared, least: 1 };
         Self { pool: Pool::new(bounds), closing: AtomicBool::new(false) }
@@ -27,7 +26,8 @@ impl Admission {
     /// Admits an evaluation of this owner at once.
     ///
     /// # Errors
-    /// [`ServiceError::QueueFull`] where no permit is left, and [`ExecError::ShuttingDown`](warpgauge_executor::ExecError::ShuttingDown) after
+    /// [`ServiceError::QueueFull`] if no permit is left, and
+    /// [`ExecError::ShuttingDown`](warpgauge_executor::ExecError::ShuttingDown) after
     /// [`Self::close`].
     pub(super) fn admit(&self, owner: &str) -> Result<Admitted, ServiceError> {
         if self.is_closing() {
@@ -36,14 +36,14 @@ impl Admission {
         self.pool.try_take(Owner::named(owner), 1).map_err(queue_full)
     }
 
-    /// Waits for a permit in the server's own turn. `None` where another caller waits already.
+    /// Waits for a permit in the server's own turn. Returns `None` if another caller waits already.
     pub(super) async fn admit_server(&self) -> Option<Admitted> {
         self.pool.take(Owner::SERVER).await.ok()
     }
 
     /// Returns extra permits for a sweep, which already has one. It gets them only while the queue
     /// is at most half full. The limit is two points per device: one runs while the next compiles
-    /// or waits. So a sweep never holds more than one place in the queue per device.
+    /// or waits. So a sweep never holds more than one queue slot per device.
     pub(super) fn more_lanes(&self, owner: &str, devices: usize) -> Vec<Admitted> {
         let most = 2 * devices;
         let mut lanes = Vec::new();
@@ -55,7 +55,7 @@ impl Admission {
         lanes
     }
 
-    /// Refuses every evaluation from now on.
+    /// Rejects every evaluation from now on.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Reasons why an evaluation ends without a report.
+//! Errors of the service: reasons why an operation has no result.
 
 use std::error::Error;
 use std::time::Duration;
@@ -22,13 +22,13 @@ pub enum ServiceError {
     QueueFull {
         /// Evaluations that are waiting.
         waiting: usize,
-        /// Whether all of them are the caller's, which has used up its share of the queue.
+        /// Whether all of them are the caller's, whose share of the queue is used up.
         own: bool,
         /// Suggested wait before a retry.
         retry_after: Duration,
     },
     /// No such job.
-    #[error("there is no job {0}; ended jobs are kept until they are old or take too much room")]
+    #[error("there is no job {0}; ended jobs are removed when they are old or need too much space")]
     NoSuchJob(String),
     /// The caller has as many jobs as its quota allows.
     #[error("{message}; try again in {} s", .retry_after.as_secs().max(1))]
@@ -59,15 +59,15 @@ pub enum ServiceError {
         message: String,
     },
     /// No such baseline.
-    #[error("there is no baseline {0}; GET /baselines lists those that there are")]
+    #[error("there is no baseline {0}; GET /baselines lists the existing ones")]
     NoSuchBaseline(String),
     /// No such matrix.
     #[error(
-        "there is no matrix {0}; GET /list_mtx lists those that there are, POST /upload_mtx adds one"
+        "there is no matrix {0}; GET /list_mtx lists the existing ones, POST /upload_mtx adds one"
     )]
     NoSuchMatrix(String),
     /// No such tensor.
-    #[error("Tensor not found: there is no tensor {0}; GET /tensors lists those that there are")]
+    #[error("Tensor not found: there is no tensor {0}; GET /tensors lists the existing ones")]
     NoSuchTensor(String),
     /// The tensor existed and was removed.
     #[error("tensor {id} is gone: {reason}")]
@@ -87,8 +87,8 @@ pub enum ServiceError {
     },
     /// No such lease.
     #[error(
-        "there is no lease {0}: it was given back, or no heartbeat came in time; GET \
-         /tensors/{{id}}/handle gives a new one"
+        "there is no lease {0}: it was released, or no heartbeat arrived in time; GET \
+         /tensors/{{id}}/handle returns a new one"
     )]
     NoSuchLease(String),
     /// The request conflicts with the existing state.
@@ -96,7 +96,7 @@ pub enum ServiceError {
     Conflict {
         /// Stable error code.
         code: ErrorCode,
-        /// The difference, and what the caller can do.
+        /// The difference, with a remedy.
         message: String,
     },
     /// The caller lacks a permission.
@@ -111,7 +111,7 @@ pub enum ServiceError {
         reason: String,
     },
     /// The job had the artifact, but it has been removed.
-    #[error("{what} is not kept any more: {reason}")]
+    #[error("{what} is no longer stored: {reason}")]
     ArtifactGone {
         /// The requested artifact and its job.
         what: String,
@@ -131,17 +131,17 @@ fn waiting_already(waiting: usize, own: bool) -> String {
 }
 
 impl ServiceError {
-    /// Returns the error of a request with these problems.
+    /// Returns the error for a request with these problems.
     pub fn invalid(problems: Vec<Problem>) -> Self {
         Self::Exec(ExecError::Invalid(problems))
     }
 
-    /// Returns the error of a machine that lacks something. The message says what, and what to do.
+    /// Returns the error for a machine that lacks something. The message names it, with a remedy.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::Exec(ExecError::Unavailable(message.into()))
     }
 
-    /// Returns the error of a server that is shutting down.
+    /// Returns the error for a server that is shutting down.
     pub fn shutting_down() -> Self {
         Self::Exec(ExecError::ShuttingDown)
     }
@@ -152,13 +152,12 @@ impl ServiceError {
         matches!(self, Self::Exec(ExecError::Unavailable(_) | ExecError::RunnersLost(_)))
     }
 
-    /// Prefixes the paths of the problems with `at`. The caller uses it for a part of a larger
-    /// request.
+    /// Prefixes the paths of the problems with `at`, for a part of a larger request.
     pub(super) fn within(self, at: &str) -> Self {
         self.at_paths(|path| format!("{at}.{path}"))
     }
 
-    /// Replaces the path of each problem by what `path_of` returns for it.
+    /// Replaces the path of each problem with the result of `path_of`.
     pub fn at_paths(self, path_of: impl Fn(&str) -> String) -> Self {
         match self {
             Self::Exec(ExecError::Invalid(problems)) => {
@@ -173,13 +172,13 @@ impl ServiceError {
     }
 }
 
-/// Returns the error of a request whose contract has these problems.
+/// Returns the error for a request whose contract has these problems.
 pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
     warpgauge_executor::invalid(errors).into()
 }
 
-/// Logs the whole error chain under an id, and returns an error that has the id only. For bugs and
-/// broken machines.
+/// Logs the whole error chain under an id, and returns an error that contains only the id. For bugs
+/// and broken machines.
 pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
     warpgauge_executor::internal(operation, error).into()
 }

@@ -9,12 +9,12 @@ use super::submission::ServiceFuture;
 use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_executor::Executor;
 
-/// Runs functions of callers. The HTTP API checks the caller's permission before it calls this.
+/// Runs callers' functions. The HTTP API checks the caller's permission first.
 pub trait FunctionService: Send + Sync {
-    /// Returns the places where functions can run.
+    /// Returns the devices on which functions can run.
     fn function_places(&self) -> FunctionPlaces;
 
-    /// Runs one call. Dropping the future stops it.
+    /// Runs one call. Dropping the future stops the call.
     fn call_function(&self, call: FunctionCall) -> ServiceFuture<'_, FunctionOutcome>;
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Creates functions on this executor. Calls are admitted like evaluations.
+    /// Creates the function service on this executor. Calls are admitted like evaluations.
     pub(super) fn new(executor: Arc<dyn Executor>, admission: Arc<Admission>) -> Self {
         Self { executor, admission }
     }

@@ -25,7 +25,7 @@ pub(super) struct NamedInputs {
 }
 
 impl NamedInputs {
-    /// Uses these matrices and tensors, at most `max_bytes` in one request.
+    /// Creates the inputs from these matrices and tensors, with at most `max_bytes` in one request.
     pub(super) fn new(
         matrices: Arc<Matrices>,
         tensors: Arc<SharedTensors>,
@@ -34,9 +34,9 @@ impl NamedInputs {
         Arc::new(Self { matrices, tensors, max_bytes })
     }
 
-    /// Returns the number of bytes of arrays that the inputs of one body may take: the initial
-    /// value of `left` below. The bound keeps a small body (a name, or compressed data) from
-    /// filling a disk.
+    /// Returns the maximum number of bytes of arrays that the inputs of one body may take, which is
+    /// the initial value of `left` below. The limit keeps a small body (a name, or compressed data)
+    /// from filling a disk.
     pub(super) fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
@@ -44,8 +44,7 @@ impl NamedInputs {
     /// Returns the request with the content of its named matrices and shared tensors. `left` is the
     /// number of bytes of arrays that the request may still take, as for compressed data.
     ///
-    /// # Errors
-    /// A matrix or a tensor does not exist, or does not fit where the request names it.
+    /// # Errors A matrix or a tensor does not exist, or does not suit the field that names it.
     pub(super) async fn with_named(
         &self,
         request: JobRequest,
@@ -98,7 +97,7 @@ impl NamedInputs {
         self.matrices.filled(request, owner, left).await
     }
 
-    /// Returns the compilation with its matrices. A compilation names no tensors.
+    /// Returns the compilation with its matrices. A compilation cannot name tensors.
     pub(super) async fn compilation_with(
         &self,
         request: CompileRequest,
@@ -114,8 +113,8 @@ impl NamedInputs {
         owner: &str,
         left: &mut u64,
     ) -> Result<GateRequest, ServiceError> {
-        // The request's author cannot fix an older tree: the gate judges the case without that
-        // baseline.
+        // The request's author cannot change an older tree, so the gate judges the case without
+        // that baseline.
         let older = request.baseline_origin.as_ref().is_some_and(|origin| {
             matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
         });
@@ -145,7 +144,7 @@ impl NamedInputs {
             return Err(ServiceError::invalid(vec![Problem {
                 path: "matrices".to_owned(),
                 code: FailureCode::InvalidValue,
-                message: "is what the service knows of matrices: leave it out".to_owned(),
+                message: "is set by the service: leave it out".to_owned(),
             }]));
         }
         let (request, _turn) = self.tensors.sweep_with_tensors(request, owner, left).await?;
@@ -173,7 +172,8 @@ pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
     }
 }
 
-/// Returns what was ignored or filled in when a request was read, for its report.
+/// Returns the warnings about fields that were ignored or completed when a request was read, for
+/// its report.
 pub(super) fn warnings_of(request: &JobRequest) -> Vec<RequestWarning> {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.warnings.clone(),

@@ -1,6 +1,6 @@
-//! The service: accepts jobs, stores them, runs them by an executor, and reports on them. It also
-//! keeps baselines and their owners. It knows no devices: [`warpgauge_executor::Executor`] is the
-//! seam.
+//! The service: accepts jobs, stores them, runs them through an executor, and returns their
+//! reports. It also stores baselines. The service does not depend on devices:
+//! [`warpgauge_executor::Executor`] is the interface to them.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The machine and the process of the service, for status and health queries. The main type is
-//! [`Machine`].
+//! State of the machine and of the service's process, for status and health queries. The main type
+//! is [`Machine`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,12 +38,12 @@ pub trait MachineService: Send + Sync {
         None
     }
 
-    /// Returns why nothing can be evaluated now; empty if evaluation is possible. Returns within
-    /// some seconds even if a check hangs.
+    /// Returns the reasons why no evaluation can run now; empty if evaluations can run. Returns
+    /// within some seconds even if a check hangs.
     fn readiness(&self) -> BoxFuture<'_, Vec<Unready>>;
 
     /// Returns the capabilities of the machine's tools. They are probed once, and again if
-    /// `refresh`.
+    /// `refresh` is set.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 }
 
@@ -60,13 +60,14 @@ pub struct ServiceStatus {
     pub queue_depth: usize,
     /// Maximum number of evaluations that may wait.
     pub queue_capacity: usize,
-    /// Jobs of this process since it started, by state.
+    /// Number of jobs of this process since its start, by state.
     pub jobs_by_state: std::collections::BTreeMap<String, u64>,
     /// Mean age of the jobs that have not ended, seconds.
     pub average_job_age_s: f64,
     /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
     pub compilers: Vec<String>,
-    /// Confinement of compile children: `landlock enforced`, or the reason why not.
+    /// Confinement of compile processes: `landlock enforced`, or the reason why they are not
+    /// confined.
     pub compile_sandbox: String,
 }
 
@@ -81,7 +82,8 @@ pub struct DeviceView {
     pub jobs_done: u64,
     /// Number of workers that were replaced since the start, after crashes and timeouts.
     pub restarts: u64,
-    /// Confinement of the workers by landlock and seccomp, or the reason why not. Absent before the first worker.
+    /// Confinement of the workers by landlock and seccomp, or the reason why they are not confined.
+    /// Absent before the first worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_sandbox: Option<String>,
 }
@@ -98,7 +100,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine for this executor; its uptime begins now.
+    /// Creates a machine for this executor. Its uptime begins now.
     pub(super) fn new(
         config: &Config,
         store: Store,

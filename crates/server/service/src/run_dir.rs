@@ -10,8 +10,9 @@ use rustix::fs::FlockOperation;
 /// Prefix of the names of run directories.
 const PREFIX: &str = "wg-";
 
-/// A directory that only this process uses, deleted when this is dropped. If the process is killed,
-/// the next process deletes it: the free lock shows that its owner died.
+/// A directory that only this process uses, and that is deleted when this value is dropped. If the
+/// process is killed, the next process deletes the directory: the free lock shows that its owner
+/// has died.
 pub(super) struct RunDir {
     path: PathBuf,
     lock_path: PathBuf,
@@ -29,7 +30,7 @@ impl RunDir {
         remove_dead(parent);
         let name = format!("{PREFIX}{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
         let (path, lock_path) = (parent.join(&name), lock_of(parent, &name));
-        // The lock comes first, so no process sees the directory without its lock held.
+        // The lock comes first, so no process sees the directory without a held lock.
         let lock = warpgauge_private_files::new_file(&lock_path)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let directory = Self { path, lock_path, _lock: lock };
@@ -48,7 +49,7 @@ impl Drop for RunDir {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "a run directory cannot be removed");
         }
-        // The lock file has a few bytes; the next process removes it.
+        // The lock file has only a few bytes; the next process removes it otherwise.
         let _ = std::fs::remove_file(&self.lock_path);
     }
 }

@@ -11,7 +11,8 @@ use super::machine::MachineService;
 use super::matrices::MatrixService;
 use super::tensors::TensorService;
 
-/// The parts of the service behind the HTTP API and the local command line. Copies share the parts.
+/// The parts of the service, which the HTTP API and the local command line use. Clones share the
+/// parts.
 #[derive(Clone)]
 pub struct Services {
     /// Accepts evaluations.

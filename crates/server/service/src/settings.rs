@@ -1,4 +1,4 @@
-//! Converts the configuration for the parts of the service.
+//! Converts the configuration into settings for the parts of the service.
 
 use warpgauge_config::Config;
 use warpgauge_contract::ContractLimits;
@@ -22,7 +22,7 @@ pub fn limits(config: &Config) -> ContractLimits {
         max_decoded_bytes: config.limits.max_decoded_bytes,
         max_matrix_bytes: match config.limits.max_matrix_bytes_per_key {
             0 => config.limits.max_decoded_bytes,
-            // A name is as short as compressed data, so the same limit applies.
+            // A named matrix expands like compressed data, so the same limit applies.
             bytes => bytes.min(config.limits.max_decoded_bytes),
         },
         max_sweep_points: config.limits.max_sweep_points,

@@ -6,8 +6,8 @@ use warpgauge_job_views::{
 };
 use warpgauge_telemetry::{CacheResult, EndState, Observed, Stage, telemetry};
 
-/// Returns the statistics of this process. `jobs` counts the stored jobs, and `devices` are the
-/// ordinals of all devices.
+/// Returns the statistics of this process. `jobs` are the counts of stored jobs, and `devices` are
+/// the ordinals of all devices.
 pub(super) fn so_far(
     jobs: JobCounts,
     devices: impl Iterator<Item = u32>,

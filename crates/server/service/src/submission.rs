@@ -26,7 +26,7 @@ pub struct Caller {
     /// The owner of the caller's jobs, derived from its key; never the key itself. Empty if the
     /// server requires no keys.
     pub owner: String,
-    /// Whether the caller may see the jobs of others and remove jobs.
+    /// Whether the caller is an administrator, who may see and remove the jobs of others.
     pub admin: bool,
     /// Whether the caller may open shared tensors from its own processes.
     pub handles: bool,
@@ -47,17 +47,18 @@ impl Caller {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobSubmission {
     pub caller: Caller,
-    /// Id of the job, for callers that watch it from its start. `None`: a new id.
+    /// Id of the job, for callers that watch it from its start. `None` means a new id.
     pub job_id: Option<String>,
     /// A submission with the same key returns the same job. At most 255 bytes.
     pub idempotency_key: Option<String>,
-    /// A job of higher priority precedes other jobs of the same owner.
+    /// A job of higher priority runs before other jobs of the same owner.
     pub priority: i16,
     /// The caller's label for the job. At most 255 bytes.
     pub label: Option<String>,
-    /// URL that is notified of the job's end.
+    /// URL that is notified when the job ends.
     pub webhook: Option<String>,
-    /// Whether the job has one attempt. It ends as `interrupted` if its process ends while its
+    /// Whether the job has only one attempt. If its process ends while its kernel runs, the job
+    /// ends as `interrupted`.
     /// kernel runs.
     pub once: bool,
 }
@@ -88,7 +89,7 @@ pub type JobRequest = JobWork<GateRequest>;
 pub struct SubmittedJob {
     pub job_id: String,
     pub state: JobState,
-    /// Whether the job existed already, by its idempotency key.
+    /// Whether the job existed before, with the same idempotency key.
     pub existing: bool,
 }
 
@@ -107,13 +108,13 @@ pub struct JobQuery {
     pub created_after: Option<f64>,
     /// Only jobs accepted before this time, seconds since the Unix epoch.
     pub created_before: Option<f64>,
-    /// Jobs on the page, 1 to 1000.
+    /// Maximum number of jobs in the page, 1 to 1000.
     pub limit: u32,
     /// Cursor of the previous page.
     pub cursor: Option<String>,
 }
 
-/// Which ended jobs to remove: those that match any of these rules.
+/// Rules for the removal of ended jobs. A job is removed if any rule applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CleanupPolicy {
     /// Jobs that ended longer ago than this.

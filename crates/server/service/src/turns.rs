@@ -6,11 +6,12 @@ use super::error::ServiceError;
 use warpgauge_config::Config;
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// The most requests that wait for a permit of one pool. It exceeds the number of connections.
+/// Maximum number of requests that wait for a permit of one pool. It exceeds the number of
+/// connections.
 const MAX_WAITING: usize = 100_000;
 
-/// Creates a pool of permits for requests that read or write files and tensors. Each request in it
-/// has its own share of memory.
+/// Creates a pool of permits for requests that read or write files and tensors. Each request with a
+/// permit uses a share of memory.
 pub(super) fn pool(permits: usize, config: &Config) -> Pool {
     let (waiting, shared) = (MAX_WAITING, config.server.has_several_keys());
     Pool::new(PoolBounds { places: permits, extra: 0, waiting, shared, least: 1 })
@@ -18,13 +19,12 @@ pub(super) fn pool(permits: usize, config: &Config) -> Pool {
 
 /// Waits for a permit in the owner's turn.
 ///
-/// # Errors
-/// [`ServiceError::QueueFull`] where too many requests wait.
+/// # Errors [`ServiceError::QueueFull`] if too many requests wait.
 pub(super) async fn in_turn(pool: &Pool, owner: &str) -> Result<PoolPermit, ServiceError> {
     pool.take(Owner::named(owner)).await.map_err(queue_full)
 }
 
-/// Returns the error of a pool that takes no more requests.
+/// Returns the error for a pool that accepts no more requests.
 pub(super) fn queue_full(full: PoolFull) -> ServiceError {
     let (waiting, own) = match full {
         PoolFull::All(waiting) => (waiting, false),

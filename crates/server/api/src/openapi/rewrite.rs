@@ -73,7 +73,7 @@ fn error_example(status: &str) -> Option<Value> {
         }
         "410" => {
             "{status: client_error, code: artifact_gone, \
-             error: 'sass of job 7 is not kept any more: younger jobs needed the space'}"
+             error: 'sass of job 7 is no longer stored: artifacts of newer jobs needed the space'}"
         }
         "408" => {
             "{status: client_error, code: body_timeout, \

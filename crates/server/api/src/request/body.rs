@@ -134,7 +134,7 @@ impl Share {
             let text = match full {
                 PoolFull::All(_) => "the memory for large bodies is in use; try again in 1 s",
                 PoolFull::Share(_) => {
-                    "this key's share of the memory for large bodies is in use; try \
+                    "the share of this key of the memory for large bodies is in use; try \
                      again in 1 s"
                 }
             };

@@ -1,4 +1,4 @@
-//! Artifacts that a running job has produced so far. They go to the store when the job ends. The
+//! Artifacts that a running job has produced so far. They move to the store when the job ends. The
 //! main type is [`CollectedArtifacts`].
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::ArtifactKind;
 pub use warpgauge_executor::KeptKernel;
 
-/// Maximum number of kernels that a job keeps: a reference and its candidates.
+/// Maximum number of kernels that are kept for a job: a reference and its candidates.
 const MAX_KERNELS: usize = 16;
 
 /// Format version of stored kernels.
@@ -35,7 +35,7 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<Arc<KeptKernel>>, String> {
             Ok(kernels.into_iter().map(Arc::new).collect())
         }
         Some((format, _)) => Err(format!("format {format} is not known to this program")),
-        None => Err("there is nothing in it".to_owned()),
+        None => Err("it is empty".to_owned()),
     }
 }
 
@@ -49,12 +49,13 @@ struct KeptFile {
 /// Artifacts that a job has produced so far.
 #[derive(Debug)]
 pub(crate) struct CollectedArtifacts {
-    /// Directory of the files. It is not the job's own directory, which is deleted when the job
+    /// Directory of the files. It is not the job's directory, which is deleted when the job ends.
     /// ends.
     directory: PathBuf,
     kernels: Vec<Arc<KeptKernel>>,
     files: BTreeMap<ArtifactKind, KeptFile>,
-    /// Files of the outputs that become shared tensors, or the reason why an output has none. The
+    /// File of each output that becomes a shared tensor, or the reason why it has none, by the
+    /// output's name.
     /// key is the output's name.
     outputs: BTreeMap<String, Result<tempfile::TempPath, String>>,
 }
@@ -67,7 +68,7 @@ pub(crate) struct Snapshot {
 }
 
 impl CollectedArtifacts {
-    /// Creates an empty collection whose files go to this directory.
+    /// Creates an empty collection, whose files are in this directory.
     pub(crate) fn new(directory: &Path) -> Self {
         let (kernels, files, outputs) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         Self { directory: directory.to_owned(), kernels, files, outputs }
@@ -97,7 +98,8 @@ impl CollectedArtifacts {
     /// Moves the file of an output into the collection.
     pub(crate) fn keep_output(&mut self, name: String, file: &Path) {
         let taken = self.take_over("output-", file);
-        let taken = taken.map_err(|error| format!("its content cannot be kept in a file: {error}"));
+        let taken =
+            taken.map_err(|error| format!("its content cannot be written to a file: {error}"));
         self.outputs.insert(name, taken);
     }
 

@@ -1,8 +1,9 @@
-//! Artifacts of a job beside its report: code, logs and profiler files.
+//! Artifacts of a job: code, logs and profiler files.
 //!
-//! `collected` collects what cannot be produced again while a job runs. At the job's end these
-//! artifacts go to the store (`stored`), within a budget of bytes. `serve` returns artifacts, and
-//! produces the rest on demand. `code` links the source of a kernel with its instructions.
+//! `collected` collects artifacts that cannot be produced again while a job runs. At the job's end
+//! they move to the store (`stored`), within a limit on their total size. `serve` returns
+//! artifacts, and produces the others on demand. `code` links the source of a kernel with its
+//! instructions.
 
 mod code;
 mod collected;
@@ -27,8 +28,8 @@ pub trait ArtifactService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, ArtifactList>;
 
-    /// Returns one artifact of a kernel: of the named one, else of the job's own. In a comparison
-    /// the default is the first candidate.
+    /// Returns one artifact of the named kernel. Without a name it is that of the job's kernel; in
+    /// a comparison, that of the first candidate.
     fn artifact<'a>(
         &'a self,
         job_id: &'a str,
@@ -49,6 +50,7 @@ pub trait ArtifactService: Send + Sync {
 
 /// The jobs that run in this process.
 pub(super) trait RunningJobs: Send + Sync {
-    /// Returns the artifacts of a running job so far, or `None` for a job that does not run here.
+    /// Returns the artifacts of a running job so far, or `None` if the job does not run in this
+    /// process.
     fn artifacts(&self, job_id: &str) -> Option<Snapshot>;
 }

@@ -1,4 +1,4 @@
-//! Returns artifacts to callers, and produces on demand what was not kept. The main type is
+//! Returns artifacts to callers, and produces those that were not kept. The main type is
 //! [`Artifacts`].
 
 use std::collections::BTreeMap;
@@ -22,18 +22,18 @@ use warpgauge_model::{ImageFormat, JobKind, Target};
 use warpgauge_store::{JobRow, Store};
 use warpgauge_turns::Owner;
 
-const LIBRARY_IS_CALLED: &str = "a function of a library was called: its code is not kept";
+const LIBRARY_IS_CALLED: &str = "a library function was called: its code is not stored";
 const PTX_WAS_SUBMITTED: &str =
-    "the kernel was submitted as PTX: the driver makes the machine code, and keeps it";
-const CODE_WAS_SUBMITTED: &str = "the kernel was submitted as machine code: there is no PTX of it";
+    "the kernel was submitted as PTX: the driver compiles the machine code and does not return it";
+const CODE_WAS_SUBMITTED: &str = "the kernel was submitted as machine code, which has no PTX";
 const FATBIN_WAS_SUBMITTED: &str =
-    "the kernel was submitted as a fatbin, which the driver chose from";
-const NO_STAGES: &str = "only kernels of the type `triton` go through this language";
-const OTHER_ARCHITECTURE: &str = "an option of the compiler names another architecture than the \
-                                  device's: the driver makes the machine code, and keeps it";
-const PROGRAM_IS_RUN: &str = "a whole program was run: its code is not kept, but `log` is";
-pub(super) const NOT_COMPILED: &str = "the kernel did not compile; `log` says why";
-const EMULATED: &str = "made for the architecture that the emulated device stands for; the \
+    "the kernel was submitted as a fatbin, from which the driver chose an image";
+const NO_STAGES: &str = "only kernels of type `triton` have this intermediate form";
+const OTHER_ARCHITECTURE: &str = "a compiler option names another architecture than the \
+                                  device's: the driver compiles the machine code and does not return it";
+const PROGRAM_IS_RUN: &str = "a whole program was run: only its `log` is stored";
+pub(super) const NOT_COMPILED: &str = "the kernel did not compile; `log` contains the reason";
+const EMULATED: &str = "compiled for the architecture that the emulated device represents; the \
                         emulator itself executed the PTX";
 
 /// An artifact to produce: of which kernel, of which kind, for whom.
@@ -58,11 +58,11 @@ pub(super) enum Lines {
 pub(super) enum Way<'a> {
     /// Bytes that were kept.
     Kept(&'a [u8]),
-    /// The compiler produces it for that target.
+    /// The compiler produces the artifact for that target.
     Compile(Target),
-    /// An intermediate text of Triton: the compiler produces it again for that target.
+    /// An intermediate text of Triton, which the compiler produces again for that target.
     Stage(Target),
-    /// A listing of an image, either the kept one or one that the compiler produces for that
+    /// A disassembly of an image: of the kept image, or of one that the compiler produces for that
     /// target.
     List(Option<&'a BuiltImage>, Target),
 }
@@ -105,8 +105,8 @@ impl ArtifactService for Artifacts {
 }
 
 impl Artifacts {
-    /// Uses artifacts of running jobs and of those in the store. The executor produces what neither
-    /// has.
+    /// Creates the service from running jobs, the store, and an executor that produces missing
+    /// artifacts.
     pub(crate) fn new(
         store: Store,
         running: Arc<dyn RunningJobs>,
@@ -181,7 +181,7 @@ impl Artifacts {
             Way::Stage(target) => {
                 let made = self.compiled_again(order, target, lineinfo).await?;
                 let found = made.stages.into_iter().find(|(name, _)| name == kind.name());
-                let too_long = || absent(kind, job_id, "the text is too long to be kept");
+                let too_long = || absent(kind, job_id, "the text is too long to be stored");
                 Bytes::from(found.ok_or_else(too_long)?.1)
             }
             Way::List(built, target) => {
@@ -323,19 +323,19 @@ fn is_file(kind: ArtifactKind) -> bool {
 fn no_file(kind: ArtifactKind) -> &'static str {
     match kind {
         ArtifactKind::NsysRep => {
-            "Nsight Systems did not run for this job; ask for it with profile.tools: [nsys]"
+            "Nsight Systems did not run for this job; request it with profile.tools: [nsys]"
         }
-        _ => "Nsight Compute did not run for this job; ask for it with profile.tools: [ncu]",
+        _ => "Nsight Compute did not run for this job; request it with profile.tools: [ncu]",
     }
 }
 
 fn why_nothing(job: &JobRow) -> &'static str {
     if job.kind == JobKind::Sweep {
-        "points of a sweep leave none; evaluate the point's contract by itself"
+        "points of a sweep have none; evaluate the point's contract separately"
     } else if job.state.is_end() {
         "the job ended before its kernel was compiled"
     } else {
-        "the job's kernel is not compiled yet; ask again when it is"
+        "the job's kernel is not compiled yet; retry later"
     }
 }
 
@@ -357,7 +357,8 @@ pub(super) fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'
         (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) if !is_triton => {
             Err(NO_STAGES)
         }
-        // For Triton, the text from the compiler stage: it does not contain paths of this machine.
+        // For Triton, this is the text of the compiler stage, which does not contain paths of this
+        // machine.
         (ArtifactKind::Ptx, ImageFormat::Ptx) => {
             Ok(Way::Kept(built.stage("ptx").map_or(&built.image, str::as_bytes)))
         }
@@ -395,8 +396,8 @@ fn on_demand(kernel: &KeptKernel, target: Target) -> Option<String> {
     (kernel.target.emulated && !target.emulated).then(|| EMULATED.to_owned())
 }
 
-/// Returns the named kernel. Without a name it is the job's kernel, or a comparison's first
-/// candidate.
+/// Returns the named kernel. Without a name, it is the first candidate of a comparison, or else the
+/// job's kernel.
 pub(super) fn chosen<'a>(
     kernels: &'a [Arc<KeptKernel>],
     name: Option<&str>,
@@ -408,7 +409,7 @@ pub(super) fn chosen<'a>(
     .map(Arc::as_ref)
 }
 
-/// Returns a name that is not a path and needs no quotes.
+/// Returns the name in a form that is not a path and needs no quotes.
 fn file_stem(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     name.chars().take(64).map(plain).collect()

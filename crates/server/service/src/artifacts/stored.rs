@@ -1,4 +1,4 @@
-//! Artifacts of jobs between this process and the store. The main type is [`Source`].
+//! Artifacts of jobs, from this process or the store. The main type is [`Source`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use warpgauge_store::{JobRow, Store};
 /// Name of the artifact that holds a job's kernels in the store.
 const KERNELS: &str = "kernels";
 
-const TAKEN_DOWN: &str = "artifacts of younger jobs needed the space; raise \
+const TAKEN_DOWN: &str = "artifacts of newer jobs needed the space; raise \
                           storage.artifacts_max_bytes, or evaluate again";
-const NEVER_KEPT: &str = "the server could not keep it when the job ended, or was killed then; \
+const NEVER_KEPT: &str = "the server could not store it when the job ended, or was killed at that time; \
                           evaluate again";
 
 /// Result of looking up an artifact.
@@ -27,8 +27,8 @@ pub(super) enum Lookup<T> {
     Nothing,
 }
 
-/// Writes the artifacts of an ended job to the store. An artifact that cannot be kept is logged,
-/// and the job does not fail.
+/// Writes the artifacts of an ended job to the store. A failure is logged and does not affect the
+/// job.
 pub(crate) async fn store_artifacts(store: &Store, job_id: &str, artifacts: Snapshot) {
     let Snapshot { kernels, files } = artifacts;
     let mut things = Vec::new();
@@ -108,7 +108,7 @@ impl Source {
     ) -> Result<Lookup<Vec<u8>>, ServiceError> {
         let running = self.running.artifacts(&job.id);
         let path = running.and_then(|mut running| running.files.remove(&kind));
-        // The file may have moved to the store since the snapshot. Then the store has it.
+        // The file may have moved to the store since the snapshot.
         if let Some((path, _)) = path
             && let Ok(content) = tokio::fs::read(&path).await
         {

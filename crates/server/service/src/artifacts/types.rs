@@ -11,11 +11,11 @@ pub enum ArtifactKind {
     Ttir,
     /// Triton GPU IR: the same program with its layout over the threads of a block.
     Ttgir,
-    /// LLVM IR, from which PTX is produced.
+    /// LLVM IR, from which PTX is compiled.
     Llir,
-    /// PTX, the compiler's input for the assembler.
+    /// PTX, the input of the assembler.
     Ptx,
-    /// Machine code as text.
+    /// Disassembled machine code.
     Sass,
     /// Machine code.
     Cubin,
@@ -40,7 +40,7 @@ impl ArtifactKind {
         Self::NsysRep,
     ];
 
-    /// Returns the name in paths.
+    /// Returns the kind's name in paths.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ttir => "ttir",
@@ -60,7 +60,7 @@ impl ArtifactKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Media type of its content.
+    /// Returns the media type of the content.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Ttir | Self::Ttgir | Self::Llir | Self::Ptx | Self::Sass | Self::Log => {
@@ -76,7 +76,7 @@ impl ArtifactKind {
 pub struct ArtifactList {
     /// Id of the job.
     pub job_id: String,
-    /// Artifacts of every kind, of every kernel of the job.
+    /// Artifacts of every kind for every kernel of the job.
     pub artifacts: Vec<ArtifactView>,
 }
 
@@ -98,7 +98,7 @@ pub struct ArtifactView {
     /// Size of the content, bytes. Absent for an artifact that is compiled on demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Reason why the artifact is missing, with a remedy, or a note on it.
+    /// Reason why the artifact is missing, with a remedy, or a note on the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

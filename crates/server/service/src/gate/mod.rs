@@ -1,5 +1,4 @@
-//! The gate: runs of suites, which are jobs, with their baselines and their history. The main type
-//! is [`Gate`].
+//! The gate: runs of suites as jobs, their baselines and their history. The main type is [`Gate`].
 
 mod service;
 
@@ -76,7 +75,8 @@ impl Gate {
             let ran = self.tried(&case.contract, caller).await;
             let ran = ran.map_err(|error| within(&at, error))?;
             let Some(seen) = RunEnvironment::of_comparison(&ran) else {
-                let message = "ran on the CPU, whose times rank nothing: it cannot be gated yet";
+                let message =
+                    "ran on the CPU, whose times are not comparable: it cannot be gated yet";
                 return Err(invalid(&SuiteError::Value { at, message: message.to_owned() }));
             };
             let now = BaselinePin::from(&CalibrationConditions::of(&seen, PresetName::Ci));
@@ -106,8 +106,8 @@ impl Gate {
         self.suites.baselines().keep(&baseline, caller).await
     }
 
-    /// Compares a contract with itself under the quickest preset, to find out whether it compiles
-    /// and runs here.
+    /// Compares a contract with itself under the quickest preset, to check that it compiles and
+    /// runs on this machine.
     async fn tried(
         &self,
         contract: &EvaluateRequest,
@@ -138,7 +138,7 @@ impl Gate {
         Err(ServiceError::invalid(vec![Problem {
             path: if is_compiled { String::new() } else { "kernel".to_owned() },
             code: FailureCode::NotRight,
-            message: why.unwrap_or_else(|| "it could not be run here".to_owned()),
+            message: why.unwrap_or_else(|| "it could not run on this machine".to_owned()),
         }]))
     }
 }

@@ -13,8 +13,8 @@ pub trait GateService: Send + Sync {
     /// Runs a suite as a job and returns its report.
     ///
     /// # Errors
-    /// [`ServiceError::Conflict`] if the baseline or the calibration was made for other conditions
-    /// than those of this machine.
+    /// [`ServiceError::Conflict`] if the baseline or the calibration was made under other
+    /// conditions than those of this machine.
     fn gate(
         &self,
         request: GateRequest,
@@ -34,7 +34,7 @@ pub trait GateService: Send + Sync {
     /// Returns a baseline with its code.
     fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, Baseline>;
 
-    /// Promotes the candidate of a gate job that passed: it becomes the baseline of that name.
+    /// Makes the candidate of a passed gate job the baseline with this name.
     fn promote<'a>(
         &'a self,
         name: &'a str,

@@ -1,5 +1,5 @@
-//! Accepts requests as jobs, whether or not their callers wait for the result. The main type is
-//! [`Intake`].
+//! Accepts requests as jobs, for callers that wait for the result and for those that do not. The
+//! main type is [`Intake`].
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ const MAX_ATTEMPTS: u8 = 3;
 /// Stops a job when its waiting caller disconnects.
 struct WhileWaiting {
     job: Arc<LiveJob>,
-    /// Whether the job continues without its caller, who can fetch the result by the idempotency
+    /// Whether the job continues without its caller, which can fetch the result by the idempotency
     /// key.
     goes_on: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Intake {
     admission: Arc<Admission>,
     readiness: Arc<Readiness>,
     role: ProcessRole,
-    /// Whether a bound limits the running jobs per key.
+    /// Whether the number of running jobs per key is limited.
     has_running_bound: bool,
 }
 
@@ -120,7 +120,7 @@ impl EvaluationService for Intake {
 }
 
 impl Intake {
-    /// Creates an intake whose jobs this runner runs.
+    /// Creates an intake. `runner` runs its jobs.
     pub(super) fn new(
         needs: &Needs,
         config: &Config,
@@ -174,8 +174,8 @@ impl Intake {
             return self.follow(&submitted.id, &submission.caller).await;
         }
         let admitted = self.admission.admit(&submission.caller.owner)?;
-        // These submissions may be refused, or return another job's outcome. The store decides that
-        // before the job runs.
+        // These submissions may be rejected, or may return another job's outcome. The store decides
+        // this before the job runs.
         let careful = job.idempotency.is_some()
             || request.request().kind() == JobKind::Sweep
             || self.has_running_bound;
@@ -194,10 +194,10 @@ impl Intake {
         self.run_waited(live, request, &submission, admitted, Some(job)).await
     }
 
-    /// Returns whether copies of shared tensors may end with the caller's request. Requests with an
-    /// idempotency key need lasting copies: they are compared with others and continue without
-    /// their callers. So do requests that another process may run, or that may have to wait in the
-    /// store.
+    /// Returns whether copies of shared tensors need to last only until the request ends. Requests
+    /// with an idempotency key need lasting copies, because they are compared with other requests
+    /// and continue without their callers. The same applies to requests that another process may
+    /// run, or that may have to wait in the store.
     fn has_short_copies(&self, request: &JobRequest, submission: &JobSubmission) -> bool {
         let (JobRequest::Evaluate(named) | JobRequest::Execute(named)) = request else {
             return false;
@@ -238,7 +238,7 @@ impl Intake {
             to_accept,
             keep,
             returns: keyed,
-            // The waiting caller gets the error instead of a retry.
+            // The waiting caller receives the error instead of a retry.
             again: false,
             answer: Some(answer),
         };
@@ -246,13 +246,13 @@ impl Intake {
         let _waiting = WhileWaiting { job, goes_on: keyed };
         self.runner.begin(task);
         answered.await.unwrap_or_else(|_| {
-            let lost = std::io::Error::other("its task ended without an answer");
+            let lost = std::io::Error::other("its task ended without a result");
             Err(error::internal("running a job", &lost))
         })
     }
 
-    /// Accepts jobs that wait in the store for their turn: either all of them or none. For a
-    /// `batch`, problems name the job by its position.
+    /// Accepts jobs that then wait in the store: either all of them or none. For a `batch`,
+    /// problems name the job by its position.
     async fn submit_jobs(
         &self,
         jobs: Vec<(JobRequest, JobSubmission)>,
@@ -266,14 +266,15 @@ impl Intake {
             self.executor.offer().default_device()?;
         }
         let mut rows = Vec::with_capacity(jobs.len());
-        // The bound applies to the whole batch, which arrives as one body.
+        // The limit applies to the whole batch, which arrives as one body.
         let mut left = self.inputs.max_bytes();
         for (at, (request, submission)) in jobs.into_iter().enumerate() {
             let placed = |error: ServiceError| match batch {
                 true => error.within(&format!("jobs[{at}].request")),
                 false => error,
             };
-            // The jobs wait in the store and survive this process, so their copies must too.
+            // The jobs wait in the store and survive this process, so their copies must survive it
+            // too.
             let accepted = self.acceptance.accept(request, &submission, &mut left, false).await;
             let (request, _) = accepted.map_err(placed)?;
             rows.push(self.new_job(&request, &submission).await?);
@@ -320,7 +321,8 @@ impl Intake {
         job.webhook.clone_from(&submission.webhook);
         job.max_attempts = match self.role {
             ProcessRole::Server if !submission.once => MAX_ATTEMPTS,
-            // The outcome goes to a terminal. A retry after the command's end would be useless.
+            // The outcome is printed on a terminal, so a retry after the command's end would be
+            // useless.
             ProcessRole::Server | ProcessRole::Command => 1,
         };
         Ok(job)

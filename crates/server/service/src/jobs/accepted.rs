@@ -13,8 +13,8 @@ use crate::tensors::{Copies, SharedTensors};
 use warpgauge_contract::ContractLimits;
 use warpgauge_model::Requirements;
 
-/// A validated request, with the content of its named matrices and tensors, and its requirements on
-/// the executor.
+/// A validated request with the content of its named matrices and tensors, and with its
+/// requirements on the executor.
 pub(super) struct Accepted {
     request: JobRequest,
     requirements: Requirements,
@@ -53,8 +53,8 @@ pub(super) struct Acceptance {
 }
 
 impl Acceptance {
-    /// Accepts requests within these limits if a process of these placements meets their
-    /// requirements.
+    /// Creates an acceptance of requests within these limits. `placements` finds a process that
+    /// meets their requirements.
     pub(super) fn new(needs: &Needs, limits: ContractLimits, placements: Arc<Placements>) -> Self {
         let Needs { inputs, suites, tensors, .. } = needs.clone();
         Self { placements, inputs, suites, tensors, limits }
@@ -65,7 +65,7 @@ impl Acceptance {
     /// not outlast the call.
     ///
     /// # Errors
-    /// Every problem found, or that no process meets the requirements.
+    /// All problems that were found, or the reason why no process meets the requirements.
     pub(super) async fn accept(
         &self,
         request: JobRequest,
@@ -85,7 +85,7 @@ impl Acceptance {
         if let JobRequest::Compare(request) = &mut request {
             request.settle_arguments();
         }
-        // Problems of the request are reported before a lack of processes that could run it.
+        // Problems of the request take precedence over a lack of processes that could run it.
         self.check_request(&request, owner).await?;
         Ok((Accepted { request, requirements: requirements? }, placement?))
     }

@@ -26,17 +26,17 @@ use warpgauge_store::{HistoryRow, JobEnding, NewJob, Store, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
 use warpgauge_turns::Owner;
 
-/// Which parts of a report the store keeps.
+/// Parts of a report that the store keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// The whole report: the stored one is the only one.
+    /// The whole report: no other copy exists.
     Whole,
-    /// The report without the content of outputs, which the waiting caller gets.
+    /// The report without the content of outputs, which the waiting caller receives.
     WithoutContent,
 }
 
-/// Pauses in seconds between attempts to write the end of a job: a minute in all. A disk that is
-/// full for a moment does not cause the work to be repeated.
+/// Pauses in seconds between attempts to write the end of a job, a minute in total. So the work is
+/// not repeated because the disk was full for a moment.
 const PAUSES_S: [u64; 7] = [1, 2, 4, 8, 15, 15, 15];
 
 /// A job to run to its end.
@@ -46,30 +46,31 @@ pub(super) struct Task {
     pub admitted: Admitted,
     /// The job's slot among the claimed jobs.
     pub place: Option<ClaimedPlace>,
-    /// A job that the store accepts while it already runs. `None`: the store has accepted it.
+    /// Entry of a job that the store accepts while the job already runs. `None` means that the
+    /// store has accepted the job.
     pub to_accept: Option<NewJob>,
     pub keep: Keep,
     /// Whether the job returns to the queue when this process shuts down.
     pub returns: bool,
-    /// Whether the job may be retried if the server lacked something.
+    /// Whether the job may be retried if the server lacked a resource.
     pub again: bool,
     pub answer: Option<oneshot::Sender<Answer>>,
 }
 
 type Answer = Result<JobOutcome, ServiceError>;
 
-/// Method of writing the end of a job.
+/// Settings for writing the end of a job.
 struct Manner {
     keep: Keep,
     returns: bool,
     again: bool,
-    /// Name of its evaluation in the history.
+    /// Name of the evaluation's case in the history.
     case: String,
-    /// Key of its requirements, as in the store.
+    /// Key of the job's requirements, as in the store.
     requires: Option<String>,
 }
 
-/// End of the work on a job.
+/// Outcome of the work on a job.
 enum End {
     Done(Answer),
     Stopped(Stop),
@@ -84,12 +85,13 @@ pub(super) struct Runner {
     suites: Arc<Suites>,
     tensors: Arc<SharedTensors>,
     executor: Arc<dyn Executor>,
-    /// Directory of the jobs' files. The executor uses it, so it is dropped after the executor.
+    /// Directory of the jobs' files. The executor uses the directory, so it is dropped after the
+    /// executor.
     run_dir: Arc<RunDir>,
 }
 
 impl Runner {
-    /// Creates a runner that enters its jobs in this table.
+    /// Creates a runner that enters its jobs in the table `live`.
     pub(super) fn new(
         needs: &Needs,
         live: Arc<LiveJobs>,
@@ -146,17 +148,17 @@ impl Runner {
             drop(job.kept_tensors());
             let artifacts = job.collected().snapshot();
             store_artifacts(&runner.store, job.id(), artifacts).await;
-            // The permits are held until here. This bounds the ends of jobs that wait to be
+            // The permits are held until here, which limits the number of jobs whose end is not yet
             // written.
             drop(places);
             // If the end was not written, the job still has its lease. Dropping the lease requeues
-            // the job as a further attempt, which may begin at once. So this comes last.
+            // the job for a further attempt, which may begin at once. So this comes last.
             drop(job.lease().take());
         });
     }
 
     /// Accepts the job in the store while its work runs, so the commit adds no latency. If the
-    /// store refuses the job, this returns the error and drops the work.
+    /// store rejects the job, this returns the error and drops the work.
     async fn accepted_and_done(
         &self,
         job: &LiveJob,
@@ -197,7 +199,7 @@ impl Runner {
         let matrices = matrices_of(&request);
         let (used, keep) = (tensors_of(&request), wanted(&request));
         let warnings = warnings_of(&request);
-        // Permits of a sweep's further lanes, held while the sweep runs.
+        // Permits for further points of a sweep in parallel, held while the sweep runs.
         let mut places = Vec::new();
         if let JobRequest::Sweep(_) = &request {
             let devices = self.executor.offer().devices.len();
@@ -218,8 +220,8 @@ impl Runner {
         Ok(outcome)
     }
 
-    /// Writes the end of a job, and then answers the waiting caller. Returns the job's end state if
-    /// this process wrote it.
+    /// Writes the end of a job, and then sends the outcome to the waiting caller. Returns the job's
+    /// end state if this process wrote it.
     async fn settle(
         &self,
         job: &LiveJob,
@@ -251,7 +253,7 @@ impl Runner {
             }
             End::Done(Err(error)) if manner.again && error.is_unavailable() => {
                 let cause = error::chain(&error);
-                tracing::warn!(job = job.id(), error = cause, "the job is begun again");
+                tracing::warn!(job = job.id(), error = cause, "the job is restarted");
                 self.return_to_queue(job, cause).await;
                 (None, Err(error))
             }
@@ -307,13 +309,13 @@ impl Runner {
         match told {
             Ok(outcome) => outcome.was_stopped(),
             Err(ServiceError::Exec(ExecError::ShuttingDown)) => true,
-            // A failure during shutdown says nothing about the job.
+            // A failure during shutdown does not concern the job.
             Err(error) => error.is_unavailable() && self.admission.is_closing(),
         }
     }
 
     /// Writes the end of a job, and retries for a while on a transient error such as a full disk.
-    /// `again` builds the same end for a retry. On failure the job keeps its lease and is requeued
+    /// `again` builds the same end for a retry. On failure, the job keeps its lease and is requeued
     /// later.
     async fn write_end(
         &self,
@@ -333,7 +335,11 @@ impl Runner {
                 break;
             }
             let cause = error::chain(error);
-            tracing::warn!(job = job.id(), error = cause, "the end of a job is written again soon");
+            tracing::warn!(
+                job = job.id(),
+                error = cause,
+                "writing the end of a job is retried soon"
+            );
             tokio::time::sleep(Duration::from_secs(pause)).await;
             let Some(ending) = again() else { break };
             outcome = self.store.queue().try_finish(&mut lease, ending).await;
@@ -349,8 +355,12 @@ impl Runner {
     async fn return_to_queue(&self, job: &LiveJob, why: String) {
         let Some(lease) = job.lease().take() else { return };
         if let Err(error) = self.store.queue().return_to_queue(lease, why).await {
-            // A later heartbeat writes it again, without the reason.
-            tracing::warn!(job = job.id(), error = error::chain(&error), "cannot give a job back");
+            // A later heartbeat requeues the job again, without the reason.
+            tracing::warn!(
+                job = job.id(),
+                error = error::chain(&error),
+                "cannot return a job to the queue"
+            );
         }
     }
 
@@ -359,12 +369,16 @@ impl Runner {
         let Some(lease) = job.lease().take() else { return };
         if let Err(error) = self.store.queue().release(lease).await {
             // The lease expires with this process, which has the same effect.
-            tracing::warn!(job = job.id(), error = error::chain(&error), "cannot give a job back");
+            tracing::warn!(
+                job = job.id(),
+                error = error::chain(&error),
+                "cannot return a job to the queue"
+            );
         }
     }
 }
 
-/// Returns whether the stored state is too early for completion: short stages are not written to
+/// Returns whether the stored state is too early for completion. Short stages are not written to
 /// the store.
 fn may_not_complete(written: JobState) -> bool {
     matches!(written, JobState::Submitted | JobState::Queued)
@@ -401,8 +415,8 @@ fn tell(answer: Option<oneshot::Sender<Answer>>, told: Answer) {
 
 fn taken_over(job: &LiveJob) -> ServiceError {
     ServiceError::unavailable(format!(
-        "job {id} was taken over by another process of the service; GET /jobs/{id} has its report \
-         when it ended",
+        "job {id} was taken over by another process of the service; GET /jobs/{id} returns its report \
+         after its end",
         id = job.id()
     ))
 }
@@ -412,9 +426,9 @@ fn not_kept(job: &LiveJob, cause: &StoreError) -> ServiceError {
         return taken_over(job);
     }
     let cause = error::chain(cause);
-    tracing::error!(job = job.id(), error = cause, "the end of a job cannot be kept");
+    tracing::error!(job = job.id(), error = cause, "the end of a job cannot be written");
     ServiceError::unavailable(format!(
-        "job {id} ended, and its report cannot be kept: {cause}; it is run again as soon as it can",
+        "job {id} ended, but its report cannot be stored: {cause}; the job is run again as soon as possible",
         id = job.id()
     ))
 }

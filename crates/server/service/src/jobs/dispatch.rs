@@ -1,7 +1,7 @@
 //! Claims jobs that wait in the store. It claims as many as the devices can run, and one more per
-//! device, which compiles meanwhile. While all these slots are taken, as many extra slots serve
-//! owners that have no job in a slot. Their jobs may not need the resource that the others wait
-//! for. The main type is [`Dispatcher`].
+//! device, which compiles in the meantime. While all these slots are taken, the same number of
+//! extra slots serves owners that have no job in a slot. Their jobs may not need the resource for
+//! which the others wait. The main type is [`Dispatcher`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use warpgauge_executor::Executor;
 use warpgauge_store::{ClaimedJob, Store};
 
 /// Pause after an error of the store, or while there is no disk space or no device. No event
-/// reports the end of such a condition.
+/// signals the end of such a condition.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The task that claims jobs.
@@ -64,7 +64,7 @@ impl Dispatcher {
         if let Some(task) = task
             && let Err(error) = task.await
         {
-            tracing::error!(%error, "the dispatcher ended badly");
+            tracing::error!(%error, "the dispatcher panicked");
         }
     }
 }
@@ -80,7 +80,7 @@ struct Places {
     plain: Arc<Semaphore>,
     /// Slots for owners that have no job in a slot.
     extra: Arc<Semaphore>,
-    /// Owners of the jobs in slots, each once per job.
+    /// Owners of the jobs in slots, one entry per job.
     owners: Mutex<Vec<String>>,
 }
 
@@ -98,7 +98,7 @@ impl Places {
         Self { plain: places(count), extra: places(extra), owners: Mutex::default() }
     }
 
-    /// Returns a plain slot, else an extra one. Waits for a plain slot if all are taken.
+    /// Returns a plain slot, or else an extra one. Waits for a plain slot if all slots are taken.
     async fn place(self: &Arc<Self>) -> Option<ClaimedPlace> {
         let plain = Arc::clone(&self.plain).try_acquire_owned();
         let (permit, is_extra) = match plain {
@@ -150,7 +150,7 @@ impl Drop for ClaimedPlace {
     }
 }
 
-/// Result of a turn.
+/// Result of an attempt to claim a job.
 enum Turn {
     Begun,
     NothingWaits,
@@ -165,7 +165,7 @@ struct Claimer {
     admission: Arc<Admission>,
     runner: Arc<Runner>,
     places: Arc<Places>,
-    /// Whether the log already has the error that no device works.
+    /// Whether the log already contains the error that no device works.
     told: bool,
 }
 
@@ -184,7 +184,7 @@ async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
         };
         let Some((place, admitted)) = next else { return };
         let is_extra = place.is_extra;
-        // This must not be cancelled half way: a claimed job must begin.
+        // This call must not be cancelled halfway: a claimed job must begin.
         match claimer.take_turn(place, admitted).await {
             Turn::Begun => {}
             Turn::NothingWaits => tokio::select! {
@@ -202,7 +202,7 @@ async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Waits for [`PAUSE`]; returns whether the dispatcher should stop.
+/// Waits for [`PAUSE`]. Returns whether the dispatcher should stop.
 async fn paused(stop: &mut watch::Receiver<bool>) -> bool {
     tokio::select! {
         biased;
@@ -216,7 +216,7 @@ impl Claimer {
     async fn take_turn(&mut self, place: ClaimedPlace, admitted: Admitted) -> Turn {
         if let Err(error) = self.executor.offer().default_device() {
             if !std::mem::replace(&mut self.told, true) {
-                tracing::error!(error = chain(&error), "jobs wait");
+                tracing::error!(error = chain(&error), "jobs wait, because no device works");
             }
             return Turn::Trouble;
         }
@@ -242,13 +242,13 @@ impl Claimer {
         }
     }
 
-    /// Requeues a job that cannot begin for lack of disk space: it would fail, although a later
-    /// attempt may succeed.
+    /// Requeues a job that cannot begin for lack of disk space. The job would fail now, although a
+    /// later attempt may succeed.
     async fn put_off(&self, claimed: ClaimedJob, why: &ServiceError) {
         let job = claimed.job.id;
-        tracing::error!(job, error = chain(why), "a job cannot be begun, and waits");
+        tracing::error!(job, error = chain(why), "a job cannot begin, and is requeued");
         if let Err(error) = self.store.queue().release(claimed.lease).await {
-            tracing::error!(job, error = chain(&error), "nor be given back yet");
+            tracing::error!(job, error = chain(&error), "the job cannot be requeued yet");
         }
     }
 
@@ -259,7 +259,7 @@ impl Claimer {
         let request = match records::decoded(kind, request).await {
             Ok(request) => request,
             Err(CodecError::Failed(error)) if again => {
-                // Dropping the lease requeues the job as a further attempt.
+                // Dropping the lease requeues the job for a further attempt.
                 tracing::error!(job = row.id, %error, "a stored request cannot be read now");
                 return;
             }
@@ -268,7 +268,11 @@ impl Claimer {
                 if let Err(error) =
                     self.store.queue().finish(lease, outcome::unreadable(&error)).await
                 {
-                    tracing::error!(job = row.id, error = chain(&error), "nor be ended");
+                    tracing::error!(
+                        job = row.id,
+                        error = chain(&error),
+                        "the job cannot be ended either"
+                    );
                 }
                 return;
             }

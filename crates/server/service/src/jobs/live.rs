@@ -1,5 +1,5 @@
-//! Jobs that run in this process: their state, their watchers, and the way to stop them. The main
-//! types are [`LiveJob`] and [`LiveJobs`].
+//! Jobs that run in this process: their state, their watchers, and how to stop them. The main types
+//! are [`LiveJob`] and [`LiveJobs`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -19,11 +19,11 @@ use warpgauge_store::JobLease;
 /// Reason why a job stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// A caller with the permission cancelled it.
+    /// A permitted caller cancelled it.
     Cancelled,
     /// The waiting caller disconnected.
     CallerGone,
-    /// Another process has the job, or it was removed.
+    /// Another process took over the job, or the job was removed.
     Lost,
 }
 
@@ -35,17 +35,17 @@ pub(crate) struct LiveJob {
     born: Instant,
     news: watch::Sender<JobEvent>,
     stop: watch::Sender<Option<Stop>>,
-    /// The right to work on the job. `None` before the store accepts it, and after its end.
+    /// Lease of the job. `None` before the store accepts the job, and after its end.
     lease: Mutex<Option<JobLease>>,
     collected: Mutex<CollectedArtifacts>,
-    /// Tensors created from its outputs, until a report that names them is written.
+    /// Tensors created from the job's outputs, until a report that names them is written.
     kept: Mutex<Vec<KeptTensor>>,
     /// Receives the events of a sweep.
     sweep: Option<SweepEvents>,
 }
 
 impl LiveJob {
-    /// Creates a job in its first state. The files of profilers go to `files`.
+    /// Creates a job in its first state. Files of profilers are stored in `files`.
     pub(super) fn new(
         id: String,
         kind: JobKind,
@@ -88,8 +88,8 @@ impl LiveJob {
         &self.owner
     }
 
-    /// Updates the stage. A sweep, whose points overtake each other, stays in the profiling stage
-    /// once one point has reached it.
+    /// Updates the stage. Points of a sweep overtake each other, so a sweep stays in the profiling
+    /// stage once one point has reached it.
     fn stage(&self, stage: JobStage) {
         // [`Self::ended`] reports the end.
         let Some(state) = stage.state() else { return };
@@ -101,7 +101,7 @@ impl LiveJob {
         });
     }
 
-    /// Keeps a kernel of the job as an artifact. Sweeps and gates keep none, since they have too
+    /// Keeps a kernel of the job as an artifact. Sweeps and gates keep none, because they have too
     /// many kernels.
     fn keep(&self, kernel: KeptKernel) {
         if !matches!(self.kind, JobKind::Sweep | JobKind::Gate) {
@@ -109,7 +109,7 @@ impl LiveJob {
         }
     }
 
-    /// Keeps a profiler's file, because the job's directory is deleted with the job.
+    /// Keeps a profiler's file, because the job's directory is deleted when the job ends.
     fn keep_file(&self, path: &Path) {
         if self.kind == JobKind::Sweep {
             return;
@@ -117,16 +117,16 @@ impl LiveJob {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let Some(kind) = extension.and_then(ArtifactKind::named) else { return };
         if let Err(error) = self.collected().keep_file(kind, path) {
-            tracing::warn!(file = %path.display(), %error, "a tool's file cannot be kept");
+            tracing::warn!(file = %path.display(), %error, "a tool's file cannot be stored");
         }
     }
 
-    /// Locks the right to work on the job.
+    /// Locks the job's lease.
     pub(super) fn lease(&self) -> MutexGuard<'_, Option<JobLease>> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the artifacts that the job has so far.
+    /// Locks the artifacts that the job has produced so far.
     pub(super) fn collected(&self) -> MutexGuard<'_, CollectedArtifacts> {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +143,7 @@ impl LiveJob {
         event
     }
 
-    /// Returns the time since this process took the job.
+    /// Returns the time since this process began the job.
     pub(super) fn age(&self) -> Duration {
         self.born.elapsed()
     }
@@ -173,7 +173,7 @@ impl LiveJob {
         });
     }
 
-    /// Requests the stop of the job. The first reason is kept.
+    /// Requests a stop of the job. The first reason is kept.
     pub(super) fn stop(&self, why: Stop) {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -233,7 +233,7 @@ impl Progress for LiveJob {
     }
 }
 
-/// All jobs that run in this process. The permits of the queue bound their number.
+/// All jobs that run in this process. The permits of the queue limit their number.
 #[derive(Default)]
 pub(crate) struct LiveJobs {
     jobs: Mutex<HashMap<String, Arc<LiveJob>>>,
@@ -242,7 +242,7 @@ pub(crate) struct LiveJobs {
 }
 
 impl LiveJobs {
-    /// Enters a job; dropping the returned guard removes it.
+    /// Enters a job. Dropping the returned guard removes it.
     pub(super) fn enter(self: &Arc<Self>, job: &Arc<LiveJob>) -> Entered {
         self.lock().insert(job.id.clone(), Arc::clone(job));
         self.changed.send_replace(());
@@ -289,7 +289,7 @@ impl LiveJobs {
         (by_state, if jobs.is_empty() { 0.0 } else { ages / jobs.len() as f64 })
     }
 
-    /// Locks the table for look-ups and moves only. A panic inside leaves the table consistent.
+    /// Locks the table for look-ups and moves only, so that a panic leaves the table consistent.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }

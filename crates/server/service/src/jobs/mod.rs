@@ -1,14 +1,14 @@
 //! Jobs: their requests, their owners and their outcomes.
 //!
-//! The store has every job, from its acceptance to its report. A job that this process runs is in
-//! the table of `live` too, with its progress, its watchers and the way to stop it. `accept`
-//! accepts requests, and runs those whose callers wait. `dispatch` claims the jobs that wait in the
-//! store. `carry_out` runs both to their end. `views` answers queries, from the live table where it
-//! is newer than the store. `watcher` follows a job for callers who want its events.
+//! The store contains every job, from its acceptance to its report. A job that this process runs is
+//! also in the table of `live`, with its progress and its watchers. `accept` accepts requests, and
+//! runs those whose callers wait. `dispatch` claims the jobs that wait in the store. `carry_out`
+//! runs both to their end. `views` answers queries, from the live table if its state is newer than
+//! the store's. `watcher` follows a job for callers that want its events.
 //!
-//! - A job ends in the store before its caller gets the outcome. Only the holder of its lease can
-//!   write that end. So the caller's outcome is the stored one, and no job ends twice.
-//! - One task (`upkeep`) writes intermediate stages later, for other processes to see. It skips
+//! - A job ends in the store before its caller receives the outcome. Only the holder of its lease
+//!   can write that end. So the caller's outcome is the stored one, and no job ends twice.
+//! - One task (`upkeep`) later writes intermediate stages, which other processes then see. It skips
 //!   short stages.
 
 mod accept;
@@ -50,7 +50,7 @@ use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_store::Store;
 
-/// Longest wait for the ends of jobs to be written after all work has stopped.
+/// Maximum wait for the ends of jobs to be written after all work has stopped.
 const LAST_WRITES: Duration = Duration::from_secs(10);
 
 /// Parts of the service that jobs use.
@@ -101,7 +101,7 @@ impl Jobs {
         }
     }
 
-    /// Stops claiming jobs, and waits until no claim is under way.
+    /// Stops claiming jobs, and waits until no claim is in progress.
     pub(super) async fn drained(&self) {
         if let Some(dispatcher) = &self.dispatcher {
             dispatcher.stopped().await;
@@ -112,7 +112,7 @@ impl Jobs {
     /// Then ends the upkeep.
     pub(super) async fn ended(&self) {
         if tokio::time::timeout(LAST_WRITES, self.live.drained()).await.is_err() {
-            tracing::warn!("jobs are left unended; they are run again after the next start");
+            tracing::warn!("some jobs have not ended; they are run again after the next start");
         }
         self.upkeep_task.abort();
     }

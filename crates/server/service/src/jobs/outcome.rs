@@ -1,4 +1,4 @@
-//! Outcomes of jobs: how each becomes an end state, a stored report or an error code.
+//! Outcomes of jobs, and their conversion to end states, stored reports and error codes.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn state(outcome: &JobOutcome) -> JobState {
 }
 
 /// Returns the report for the store. `whole` includes the content of outputs and the reports of a
-/// sweep's points. Otherwise only the waiting caller gets these.
+/// sweep's points. Otherwise only the waiting caller receives them.
 fn report(outcome: &mut JobOutcome, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
     match outcome {
         JobOutcome::Evaluated(report) if whole => records::report(kind, report),
@@ -45,8 +45,8 @@ fn report(outcome: &mut JobOutcome, kind: JobKind, whole: bool) -> Result<NewRep
     }
 }
 
-/// Encodes a report without some of its parts. It removes the parts for the time of encoding, since
-/// they can be most of the memory and a copy would double it.
+/// Encodes a report without some of its parts. The parts are removed while the report is encoded,
+/// because they can take most of the memory and a copy would double it.
 fn without<R: Serialize, T>(
     kind: JobKind,
     report: &mut R,
@@ -86,7 +86,7 @@ pub(super) fn ending(
     })
 }
 
-/// Logs the end of a job: one line for each.
+/// Logs the end of a job on one line.
 pub(super) fn log(job: &str, kind: JobKind, ending: &JobEnding, took: Duration) {
     let report = ending.report.as_ref();
     tracing::info!(
@@ -102,17 +102,18 @@ pub(super) fn log(job: &str, kind: JobKind, ending: &JobEnding, took: Duration) 
     );
 }
 
-/// Logs and counts the end of a job that no task of this process worked on.
+/// Logs and counts the end of a job for which this process ran no task.
 pub(super) fn ended_without_task(job: &str, state: EndState, age: Duration) {
     tracing::info!(job, state = state.name(), seconds = age.as_secs_f64(), "a job ended");
     telemetry().job_ended(state, age);
 }
 
-/// Returns the stored end of a stopped job. `None` if another process has the job and ends it.
+/// Returns the stored end of a stopped job, or `None` if another process has the job and writes its
+/// end.
 pub(super) fn stopped(why: Stop) -> Option<JobEnding> {
     let (code, message) = match why {
         Stop::Cancelled => (ErrorCode::Cancelled, "the job was cancelled"),
-        Stop::CallerGone => (ErrorCode::CallerGone, "the caller went away before the job ended"),
+        Stop::CallerGone => (ErrorCode::CallerGone, "the caller disconnected before the job ended"),
         Stop::Lost => return None,
     };
     Some(without_report(JobState::Cancelled, code, message))
@@ -144,7 +145,7 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         ServiceError::NoSuchTensor(_) => ErrorCode::NoSuchTensor,
         ServiceError::TensorGone { code, .. } => code.clone(),
         ServiceError::Named { error, .. } => code_of(error),
-        // These errors answer requests. A job that ends with one shows a bug.
+        // These errors are answers to requests. A job that ends with one of them indicates a bug.
         ServiceError::NoSuchJob(_)
         | ServiceError::QuotaExceeded { .. }
         | ServiceError::IdempotencyConflict { .. }
@@ -164,7 +165,8 @@ fn code_of_executor(error: &ExecError) -> ErrorCode {
         ExecError::ConditionsDiffer(_) => ErrorCode::ConditionsDiffer,
         ExecError::NotOffered(_) => ErrorCode::UnmetRequirements,
         ExecError::Unavailable(_) | ExecError::RunnersLost(_) => ErrorCode::Unavailable,
-        // A job that the shutdown ends is cancelled with its own code, and does not come here.
+        // A job that ends because of the shutdown is cancelled with a separate code, and does not
+        // reach this point.
         ExecError::ShuttingDown | ExecError::Internal { .. } => ErrorCode::Internal,
     }
 }

@@ -11,7 +11,7 @@ use warpgauge_executor::{ExecError, Executor};
 use warpgauge_model::{ExecutorCapabilities, FailureCode, Requirements};
 use warpgauge_store::Store;
 
-/// Requirements that this process accepts from the store.
+/// Requirements of stored jobs that this process can meet.
 #[derive(Default)]
 struct Taking {
     now: Mutex<Taken>,
@@ -20,7 +20,8 @@ struct Taking {
 #[derive(Default)]
 struct Taken {
     capabilities: ExecutorCapabilities,
-    /// Requirements that the executor claimed to meet and did not. They stay refused until its
+    /// Requirements that the executor claimed to meet but did not. They stay excluded until its
+    /// capabilities change.
     /// capabilities change.
     broken: BTreeSet<String>,
 }
@@ -50,7 +51,7 @@ impl Taking {
 /// Returns the requirements of a request on the executor.
 ///
 /// # Errors
-/// Its parts have different requirements on the one device that they share.
+/// Parts of the request have different requirements on the one device that they share.
 pub(super) fn requirements_of(request: &JobRequest) -> Result<Requirements, ServiceError> {
     let (mut requires, languages) = match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
@@ -67,8 +68,8 @@ pub(super) fn requirements_of(request: &JobRequest) -> Result<Requirements, Serv
                 return Err(ServiceError::invalid(vec![Problem {
                     path: "cases".to_owned(),
                     code: FailureCode::DifferentRequirements,
-                    message: "the cases of a suite run on one device: give all contracts the \
-                              same `requires`, or none"
+                    message: "the cases of a suite run on one device: set the same `requires` in all contracts, \
+                              or none"
                         .to_owned(),
                 }]));
             }
@@ -81,7 +82,7 @@ pub(super) fn requirements_of(request: &JobRequest) -> Result<Requirements, Serv
     Ok(requires)
 }
 
-/// Which process can run a job.
+/// The process that can run a job.
 pub(super) enum Placement {
     /// This process.
     Here,
@@ -89,8 +90,8 @@ pub(super) enum Placement {
     Elsewhere,
 }
 
-/// Finds processes that can run jobs: this one by its executor, the others by their capabilities in
-/// the store.
+/// Finds processes that can run jobs: this process by its executor, the others by their
+/// capabilities in the store.
 pub(super) struct Placements {
     store: Store,
     executor: Arc<dyn Executor>,
@@ -104,7 +105,7 @@ impl Placements {
     }
 
     /// Publishes this process's capabilities in the store for the other processes. The upkeep
-    /// repeats this, since capabilities may change.
+    /// repeats this, because capabilities may change.
     pub(super) async fn offer_capabilities(&self) {
         let capabilities = self.executor.capabilities().await;
         if !self.taking.update(&capabilities) {
@@ -113,24 +114,27 @@ impl Placements {
         let text = match serde_json::to_string(&capabilities) {
             Ok(text) => text,
             Err(error) => {
-                tracing::error!(%error, "what is offered cannot be written");
+                tracing::error!(%error, "the capabilities cannot be serialized");
                 return;
             }
         };
         let taking = Arc::clone(&self.taking);
         if let Err(error) = self.store.membership().offer(text, move |key| taking.takes(key)).await
         {
-            // The next call publishes them again. Until then this process takes only jobs without
-            // requirements.
+            // The next call publishes them again. Until then, this process accepts only jobs
+            // without requirements.
             self.taking.update(&ExecutorCapabilities::default());
-            tracing::error!(error = chain(&error), "cannot find out what this machine offers");
+            tracing::error!(
+                error = chain(&error),
+                "cannot publish the capabilities of this machine"
+            );
         }
     }
 
     /// Finds a process that meets these requirements.
     ///
     /// # Errors
-    /// No process meets them. The message has each reason.
+    /// No process meets them. The message contains each reason.
     pub(super) async fn find(&self, order: &Requirements) -> Result<Placement, ServiceError> {
         if order.is_empty() {
             return Ok(Placement::Here);
@@ -141,8 +145,8 @@ impl Placements {
         };
         let mut reasons = BTreeSet::from([here]);
         for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
-            // A process of another version may publish capabilities that this one cannot read; it
-            // is skipped.
+            // A process of another version may publish capabilities that this process cannot read.
+            // It is skipped.
             let Ok(offer) = serde_json::from_str::<ExecutorCapabilities>(&offer) else { continue };
             match offer.meet(order) {
                 Ok(()) => return Ok(Placement::Elsewhere),
@@ -152,15 +156,19 @@ impl Placements {
         Err(unmet(reasons))
     }
 
-    /// Marks requirements as not met, after the executor failed to meet them. This process takes no
-    /// job with them again. Succeeds if another process may run the job.
+    /// Marks requirements as not met, after the executor failed to meet them. From then on, this
+    /// process accepts no job with them. Succeeds if another process may run the job.
     ///
     /// # Errors
     /// No other process meets the requirements.
     pub(super) async fn reject(&self, key: String, why: &str) -> Result<(), ServiceError> {
         self.taking.broke(key.clone());
         let order = Requirements::of_key(&key).unwrap_or_default();
-        tracing::error!(requires = key, why, "an order cannot be carried out here after all");
+        tracing::error!(
+            requires = key,
+            why,
+            "this machine does not meet requirements that it was expected to meet"
+        );
         for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
             let offer = serde_json::from_str::<ExecutorCapabilities>(&offer);
             if offer.is_ok_and(|offer| offer.meet(&order).is_ok()) {
@@ -176,7 +184,7 @@ fn unmet(reasons: BTreeSet<String>) -> ServiceError {
     ExecError::NotOffered(format!("not available here: {reasons}")).into()
 }
 
-/// Converts unmet requirements to a problem of the request.
+/// Converts unmet requirements into a problem of the request.
 pub(crate) fn refusal(error: ServiceError) -> ServiceError {
     match error {
         ServiceError::Exec(ExecError::NotOffered(message)) => {

@@ -10,36 +10,36 @@ use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
 /// Accepts evaluations, and optionally waits for their reports.
 ///
-/// Each evaluation, comparison, execution, sweep or gate is a *job*. An accepted job comes to an
-/// end even if this process dies.
+/// Each evaluation, comparison, execution, sweep or gate is a *job*. An accepted job ends even if
+/// this process dies.
 pub trait EvaluationService: Send + Sync {
-    /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
-    /// submission has an idempotency key. Then it continues, and a request with the same key
-    /// returns its report.
+    /// Evaluates a kernel and waits for the report. Dropping the future cancels the evaluation,
+    /// unless the submission has an idempotency key. In that case the evaluation continues, and a
+    /// request with the same key returns its report.
     fn evaluate(
         &self,
         request: EvaluateRequest,
         submission: JobSubmission,
     ) -> ServiceFuture<'_, EvaluateResponse>;
 
-    /// Compares kernels with a reference and waits for the report. Dropping the future acts as for
-    /// [`Self::evaluate`].
+    /// Compares kernels with a reference and waits for the report. Dropping the future has the same
+    /// effect as for [`Self::evaluate`].
     fn compare(
         &self,
         request: CompareRequest,
         submission: JobSubmission,
     ) -> ServiceFuture<'_, CompareResponse>;
 
-    /// Runs the kernel once, untimed, and returns its outputs. Dropping the future acts as for
-    /// [`Self::evaluate`].
+    /// Runs the kernel once, untimed, and returns its outputs. Dropping the future has the same
+    /// effect as for [`Self::evaluate`].
     fn execute(
         &self,
         request: EvaluateRequest,
         submission: JobSubmission,
     ) -> ServiceFuture<'_, EvaluateResponse>;
 
-    /// Evaluates a contract at every point of its axes, and reports each to `events`. Dropping the
-    /// future acts as for [`Self::evaluate`].
+    /// Evaluates a contract at every point of its axes, and sends each point to `events`. Dropping
+    /// the future has the same effect as for [`Self::evaluate`].
     fn sweep(
         &self,
         request: SweepRequest,
@@ -47,7 +47,7 @@ pub trait EvaluationService: Send + Sync {
         events: SweepEvents,
     ) -> ServiceFuture<'_, SweepResponse>;
 
-    /// Accepts a job, and returns once the store has it. The job waits for its turn.
+    /// Accepts a job, and returns once the store contains it. The job waits in the queue.
     fn submit(
         &self,
         request: JobRequest,
@@ -74,8 +74,8 @@ pub trait JobService: Send + Sync {
     fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller)
     -> ServiceFuture<'a, CancelReport>;
 
-    /// Returns the events of a job from its present state on. The last event is the job's end. A
-    /// slow reader gets only the newest state.
+    /// Returns the events of a job, beginning with its current state. The last event is the job's
+    /// end. A slow reader receives only the newest state.
     fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobEvents>;
 
     /// Removes ended jobs, with their reports and artifacts. Only administrators may call it.

@@ -8,7 +8,8 @@ use warpgauge_config::Config;
 use warpgauge_job_views::JobList;
 use warpgauge_store::{JobFilter, Page, StoreView};
 
-/// Lists the jobs of this machine's store, the youngest first, by state, kind and label of the query.
+/// Lists the jobs of this machine's store, newest first, filtered by the state, kind and label of
+/// the query.
 ///
 /// # Errors
 /// The store cannot be read, or has another version.

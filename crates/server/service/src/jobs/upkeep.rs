@@ -16,16 +16,16 @@ use warpgauge_model::JobState;
 use warpgauge_store::{Retention, Store, Visibility, may_follow};
 use warpgauge_telemetry::EndState;
 
-/// Interval of writing stages. Other processes mostly do not see a shorter stage.
+/// Interval at which stages are written. Other processes usually do not see shorter stages.
 const WRITE: Duration = Duration::from_millis(250);
 
-/// Interval of renewing leases, and of reading which jobs should stop.
+/// Interval at which leases are renewed, and at which the process reads which jobs should stop.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// Interval of looking for jobs whose process died.
+/// Interval of the search for jobs whose process died.
 const RECOVERY: Duration = Duration::from_secs(5);
 
-/// Interval of removing old jobs.
+/// Interval at which old jobs are removed.
 const RETENTION: Duration = Duration::from_secs(60);
 
 /// Writes this process's state to the store, and recovers and removes jobs.
@@ -70,7 +70,7 @@ pub(super) async fn keep(upkeep: Weak<Upkeep>) {
 }
 
 impl Upkeep {
-    /// Creates the upkeep of the store for the jobs of this table.
+    /// Creates the upkeep of the store for the jobs in this table.
     pub(super) fn new(
         needs: &Needs,
         config: &Config,
@@ -87,10 +87,10 @@ impl Upkeep {
         match self.store.membership().requeue_expired().await {
             Ok(found) => {
                 for job in &found.queued {
-                    tracing::warn!(job, "its process is gone: the job waits for its turn again");
+                    tracing::warn!(job, "the job's process died; the job is queued again");
                 }
                 for job in &found.exhausted {
-                    tracing::error!(job, "begun as often as it may be, and never ended: failed");
+                    tracing::error!(job, "the job failed: it has used all attempts without ending");
                     self.count_end(job, EndState::Failed).await;
                 }
                 for job in &found.cancelled {
@@ -101,12 +101,12 @@ impl Upkeep {
         }
     }
 
-    /// Counts the end of a job that no task of this process worked on.
+    /// Counts the end of a job for which this process ran no task.
     async fn count_end(&self, job: &str, state: EndState) {
         let age = match self.store.jobs().find(job, Visibility::All).await {
             Ok(row) => row.and_then(|row| row.created_at.elapsed().ok()),
             Err(error) => {
-                tracing::warn!(job, error = chain(&error), "cannot find out how long a job took");
+                tracing::warn!(job, error = chain(&error), "cannot read the age of a job");
                 None
             }
         };
@@ -150,8 +150,8 @@ impl Upkeep {
         }
     }
 
-    /// Writes a job's stage to the store if it has changed. A stage that was too short to be written
-    /// may lie between the written one and this one.
+    /// Writes a job's stage to the store if it has changed. An intermediate stage that was too
+    /// short may never have been written.
     fn write_stage(&self, job: &LiveJob) {
         let state = job.now().state;
         let lease = job.lease();

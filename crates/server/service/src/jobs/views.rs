@@ -22,10 +22,10 @@ use warpgauge_report::{KernelVerdict, ResponseStatus, SweepView};
 use warpgauge_store::{CancelResult, JobFilter, JobRow, Page, Retention, Store};
 use warpgauge_telemetry::EndState;
 
-/// Longest wait of a cancellation for the job to stop.
+/// Maximum time for which a cancellation waits until the job stops.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// Jobs of the store, and of this process where its state is newer.
+/// Jobs of the store, and of this process if its state is newer.
 pub(crate) struct JobRecords {
     store: Store,
     live: Arc<LiveJobs>,
@@ -72,10 +72,10 @@ impl JobRecords {
         Arc::new(Self { store, live, readiness })
     }
 
-    /// Returns the events of a job, to its end.
+    /// Returns the events of a job until its end.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchJob`] if there is none.
+    /// [`ServiceError::NoSuchJob`] if there is no such job.
     pub(super) async fn watch_job(
         &self,
         id: &str,
@@ -91,7 +91,7 @@ impl JobRecords {
     }
 
     async fn view(&self, id: &str, caller: &Caller) -> Result<JobView, ServiceError> {
-        // The table is read first: a job leaves it after its end is in the store.
+        // The table is read first, because a job leaves it only after its end is in the store.
         let live = self.live.get(id);
         let row = self.row(id, caller).await?;
         let mut view = from_row(&row);
@@ -163,7 +163,8 @@ impl JobRecords {
             label: query.label.as_deref(),
             idempotency_key: query.idempotency_key.as_deref(),
         };
-        // Ids sort by age: a job from before a time has a lower id than any job from that time on.
+        // Ids sort by age: a job that was accepted before a time has a lower id than any job
+        // accepted from that time on.
         let bound = query.created_before.map(first_id_of);
         let after = match (query.cursor, bound) {
             (Some(cursor), Some(bound)) => Some(cursor.min(bound)),
@@ -204,7 +205,8 @@ impl JobRecords {
         Ok(CancelReport { job_id: id.to_owned(), outcome, state })
     }
 
-    /// Stops a job if this process runs it. Another process learns of it with its next heartbeat.
+    /// Stops a job if this process runs it. Another process learns of the stop with its next
+    /// heartbeat.
     async fn stop_here(&self, id: &str, caller: &Caller) -> Result<JobState, ServiceError> {
         if let Some(job) = self.live.get(id) {
             let mut news = job.subscribe();
@@ -225,7 +227,7 @@ impl JobRecords {
             let why = "only an administrator's key (server.admin_keys) may remove jobs";
             return Err(ServiceError::Forbidden(why.to_owned()));
         }
-        // For the store 0 means no bound; for callers it is the lowest bound.
+        // In the store, 0 means no limit; for callers it is the lowest limit.
         let nothing = policy.keep == Some(0) || policy.max_bytes == Some(0);
         let policy = Retention {
             max_age: if nothing { Some(Duration::ZERO) } else { policy.older_than },
@@ -279,8 +281,8 @@ pub(super) fn summary(row: JobRow) -> JobSummary {
     }
 }
 
-/// Returns the lowest id of a job that was accepted at this time or later. The time is in seconds
-/// since the Unix epoch.
+/// Returns the lowest possible id of a job that was accepted at this time (seconds since the Unix
+/// epoch) or later.
 fn first_id_of(time: f64) -> String {
     let milliseconds = (time * 1e3).clamp(0.0, ((1_u64 << 48) - 1) as f64) as u128;
     uuid::Uuid::from_u128(milliseconds << 80 | 7 << 76 | 2 << 62).to_string()

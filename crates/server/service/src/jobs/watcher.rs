@@ -13,10 +13,10 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_model::JobStage;
 use warpgauge_store::{JobRow, Store};
 
-/// Interval of polling the store about a job that does not run in this process.
+/// Interval at which the store is polled for a job that does not run in this process.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Returns the events of a job to its end. `row` is the row that the store has just returned.
+/// Returns the events of a job until its end. `row` is the row that the store returned last.
 pub(super) fn events(
     store: Store,
     jobs: Arc<LiveJobs>,
@@ -47,14 +47,14 @@ struct Watcher {
     jobs: Arc<LiveJobs>,
     caller: Caller,
     id: String,
-    /// The event that was returned last.
+    /// The last event that was returned.
     last: Option<JobEvent>,
-    /// The row from the start of watching.
+    /// The row when watching began.
     first: Option<JobRow>,
 }
 
 impl Watcher {
-    /// Returns the next event; `None` if the job can no longer be read.
+    /// Returns the next event, or `None` if the job can no longer be read.
     async fn next(&mut self) -> Option<JobEvent> {
         loop {
             let mut changes = self.jobs.changes();
@@ -73,7 +73,7 @@ impl Watcher {
                     continue;
                 }
             }
-            // The job is not in the table, or has ended: the store has its state.
+            // The job is not in the table, or has ended, so the store contains its state.
             let row = match self.first.take() {
                 Some(row) => row,
                 None => self.store.jobs().find(&self.id, visibility(&self.caller)).await.ok()??,

@@ -12,7 +12,7 @@ use warpgauge_sparse::spasm::Spasm;
 /// Name of the field that names the matrix.
 const NAME: &str = "name";
 
-/// Bytes of an element of a padded format: its value and its index.
+/// Size of an element in a padded format, its value and its index, bytes.
 const PADDED_BYTES: u64 = 12;
 
 /// Format of a file.
@@ -39,15 +39,15 @@ impl MatrixFileFormat {
 pub struct MatrixFile {
     /// Suggested file name.
     pub file_name: String,
-    /// The file, positioned at its beginning. It is deleted when this is dropped.
+    /// The file, positioned at its beginning. It is deleted when this value is dropped.
     pub content: File,
     pub bytes: u64,
 }
 
-/// Returns the matrix of this name as a file.
+/// Returns the matrix with this name as a file.
 ///
 /// # Errors
-/// [`ServiceError::NoSuchMatrix`] if there is none.
+/// [`ServiceError::NoSuchMatrix`] if there is no such matrix.
 pub(super) async fn file_of(
     matrices: &Matrices,
     name: &str,
@@ -75,7 +75,7 @@ fn file_name(name: &str, format: MatrixFileFormat) -> String {
     format!("{}.{}", stem.chars().map(plain).collect::<String>(), format.extension())
 }
 
-/// Writes the matrix into a temporary file. Blocks.
+/// Writes the matrix to a temporary file. The call blocks.
 fn written(
     csr: &Csr,
     format: MatrixFileFormat,
@@ -86,7 +86,9 @@ fn written(
         MatrixFileFormat::Spasm => {
             let large = |value: &&f64| !(**value as f32).is_finite();
             if let Some(value) = csr.values().iter().find(large) {
-                let message = format!("has the value {value:e}, and SPASM files hold binary32");
+                let message = format!(
+                    "contains the value {value:e}, which is too large for the binary32 values of SPASM"
+                );
                 return Err(invalid(NAME, message));
             }
             let spasm = Spasm::within(csr, max_bytes / PADDED_BYTES);

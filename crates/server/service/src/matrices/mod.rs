@@ -1,5 +1,5 @@
-//! Sparse matrices that callers upload. They are parsed once and found by name. The main type is
-//! [`Matrices`].
+//! Sparse matrices that callers upload. The service parses each once and stores it under a name.
+//! The main type is [`Matrices`].
 
 mod files;
 mod products;
@@ -29,20 +29,20 @@ use warpgauge_sparse::spmv::{
 use warpgauge_store::{MatrixRow, NewMatrix, Store};
 use warpgauge_turns::Pool;
 
-/// Bytes per read of an upload.
+/// Size of a read from an upload, bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// Maximum number of matrices in use at once, for all callers. Each may take as much memory as a
-/// key may have.
+/// Maximum number of matrices in use at once, for all callers. Each may need as much memory as a
+/// key may store.
 const AT_ONCE: usize = 2;
 
 /// A Matrix Market or SPASM file that a caller uploads.
 pub struct Upload {
     /// Name of the matrix.
     pub name: String,
-    /// The file. A blocking thread reads it.
+    /// The file, which a blocking thread reads.
     pub content: Box<dyn Read + Send>,
-    /// Bytes of the file.
+    /// Size of the file, bytes.
     pub bytes: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Upload {
 pub enum WantedProduct {
     /// A product of a matrix in the request.
     Given(Box<SpmvRequest>),
-    /// A product of a named matrix: the caller's, or a generated one.
+    /// A product of a named matrix: one of the caller's, or a generated one.
     Stored(Box<StoredSpmvRequest>),
 }
 
@@ -60,7 +60,7 @@ pub type Extents = (u32, u32, u32);
 
 /// Matrices of callers. Each caller sees its own.
 pub trait MatrixService: Send + Sync {
-    /// Reads a file and stores the matrix. It replaces a matrix of the same name.
+    /// Reads a file and stores the matrix. It replaces a matrix with the same name.
     fn put_matrix<'a>(
         &'a self,
         upload: Upload,
@@ -70,13 +70,13 @@ pub trait MatrixService: Send + Sync {
     /// Returns the caller's matrices, sorted by name.
     fn matrices<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<MatrixSummary>>;
 
-    /// Returns the caller's uploads that are in progress.
+    /// Returns the caller's uploads in progress.
     fn matrix_uploads(&self, caller: &Caller) -> Vec<UploadProgress>;
 
-    /// Returns the contract of a product. The service bounds the matrices in use at once.
+    /// Returns the contract of a product. The service limits the matrices in use at once.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] if there is none of its name.
+    /// [`ServiceError::NoSuchMatrix`] if there is no matrix with this name.
     fn contract_of_product<'a>(
         &'a self,
         wanted: WantedProduct,
@@ -86,7 +86,7 @@ pub trait MatrixService: Send + Sync {
     /// Returns a matrix as a file.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] if there is none.
+    /// [`ServiceError::NoSuchMatrix`] if there is no such matrix.
     fn matrix_file<'a>(
         &'a self,
         name: &'a str,
@@ -97,14 +97,14 @@ pub trait MatrixService: Send + Sync {
     /// Removes a matrix.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] if there is none.
+    /// [`ServiceError::NoSuchMatrix`] if there is no such matrix.
     fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()>;
 }
 
 /// The matrices of a store.
 pub(super) struct Matrices {
     store: Store,
-    /// Permits for working on matrices.
+    /// Permits to work on matrices.
     turns: Pool,
     /// Uploads in progress.
     uploads: Uploads,
@@ -113,7 +113,7 @@ pub(super) struct Matrices {
 }
 
 impl Matrices {
-    /// Uses the matrices of this store, within the limits of the configuration.
+    /// Creates the matrices of this store, within the limits of the configuration.
     pub(super) fn new(store: Store, config: &Config) -> Self {
         Self {
             store,
@@ -150,7 +150,7 @@ impl MatrixService for Matrices {
             let new = NewMatrix { owner, name: name.clone(), hash, detail, max_bytes };
             self.store.matrices().put(new, Arc::new(parsed.file)).await.map_err(refused)?;
             let all = self.matrices(caller).await?;
-            // A concurrent request may have removed it.
+            // A concurrent request may have removed the matrix.
             all.into_iter().find(|one| one.filename == name).ok_or(ServiceError::NoSuchMatrix(name))
         }
         .boxed()

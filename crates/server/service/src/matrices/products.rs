@@ -23,8 +23,8 @@ pub(super) async fn contract_of(
     }
 }
 
-/// Returns the contract for a matrix in the request. The limit on bodies bounds its memory, except
-/// for padded formats, which need a turn.
+/// Returns the contract for a matrix in the request. The limit on bodies also limits its memory,
+/// except for padded formats, which need a permit.
 async fn of_given(
     matrices: &Matrices,
     request: SpmvRequest,
@@ -50,7 +50,7 @@ async fn of_given(
     }
 }
 
-/// Returns the contract for a named matrix. A turn bounds the matrices in use at once, as for
+/// Returns the contract for a named matrix. A permit limits the matrices in use at once, as for
 /// contracts.
 async fn of_stored(
     matrices: &Matrices,

@@ -1,5 +1,5 @@
 //! Matrices that requests name in place of data. The service copies them into a request when it
-//! arrives. So later uploads do not affect a job that waits.
+//! arrives, so later uploads do not affect a waiting job.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -18,15 +18,15 @@ use warpgauge_sparse::spmv::{
 use warpgauge_store::RequestReader;
 use warpgauge_tensor::Blob;
 
-/// Bytes of a packed matrix besides its rows and entries.
+/// Size of a packed matrix without its rows and entries, bytes.
 const PACKED_HEAD: u64 = 28;
 
 /// A permit to work on matrices.
 pub(super) struct Turn(warpgauge_turns::PoolPermit);
 
 impl Turn {
-    /// Runs work off the async threads. The permit is freed when the work ends, not when the caller
-    /// leaves: the work still uses memory until then.
+    /// Runs work off the async threads. The permit is released when the work ends, not when the
+    /// caller leaves, because the work uses memory until then.
     pub(super) async fn aside<T: Send + 'static>(
         self,
         work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
@@ -44,8 +44,7 @@ impl Matrices {
     /// Returns the request with the content of its named matrices. `left` is the number of bytes of
     /// arrays that it may still take.
     ///
-    /// # Errors
-    /// A matrix does not exist, or does not fit where the request names it.
+    /// # Errors A matrix does not exist, or does not suit the field that names it.
     pub(crate) async fn filled<R: TakesMatrices + Send + 'static>(
         &self,
         mut request: R,
@@ -74,11 +73,11 @@ impl Matrices {
         Ok(request)
     }
 
-    /// Returns a sweep with the stored matrices that its points name. Generated matrices are made
-    /// at their use.
+    /// Returns a sweep with the stored matrices that its points name. Generated matrices are
+    /// created when they are used.
     ///
     /// # Errors
-    /// As [`Self::filled`], and an invalid sweep.
+    /// The errors of [`Self::filled`], and an invalid sweep.
     pub(crate) async fn sweep_with(
         &self,
         mut request: SweepRequest,
@@ -107,7 +106,7 @@ impl Matrices {
                 let (csr, used) = from.read(&named, &path, max_bytes)?;
                 let bytes = packed::packed_bytes(&csr);
                 if bytes > now {
-                    let message = "the stored matrices of the sweep take more bytes than are kept for one \
+                    let message = "the stored matrices of the sweep take more bytes than are allowed for one \
                                    request (limits.max_decoded_bytes); name fewer";
                     return Err(problem(&path, FailureCode::TooMuchData, message.to_owned()));
                 }
@@ -128,10 +127,10 @@ impl Matrices {
         in_turn(&self.turns, owner).await.map(Turn)
     }
 
-    /// Returns the source of a matrix: the caller's matrix of this name, or a generator.
+    /// Returns the source of a matrix: the caller's matrix with this name, or a generator.
     async fn found(&self, name: &str, path: &str, owner: &str) -> Result<Source, ServiceError> {
         self.source(name, path, owner).await.map_err(|error| match error {
-            // The request is invalid, since it names the matrix.
+            // The request is invalid, because it names the matrix.
             error @ ServiceError::NoSuchMatrix(_) => {
                 problem(path, FailureCode::InvalidValue, error.to_string())
             }
@@ -142,7 +141,7 @@ impl Matrices {
     /// Returns the source of a matrix.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] if there is none of this name.
+    /// [`ServiceError::NoSuchMatrix`] if there is no matrix with this name.
     pub(super) async fn source(
         &self,
         name: &str,
@@ -167,7 +166,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Returns the matrix, and its entry for a report. Blocks.
+    /// Returns the matrix, and its entry for a report. The call blocks.
     pub(super) fn read(
         self,
         name: &str,
@@ -187,7 +186,7 @@ impl Source {
                 let bytes = packed::packed_bytes(&csr);
                 if bytes > max_bytes.saturating_add(PACKED_HEAD) {
                     let message = format!(
-                        "the matrix has {bytes} bytes; a contract names matrices of at most {max_bytes} \
+                        "the matrix has {bytes} bytes; a contract may name matrices of at most {max_bytes} \
                          (limits.max_decoded_bytes)"
                     );
                     return Err(problem(path, FailureCode::TooLarge, message));

@@ -1,4 +1,4 @@
-//! Uploads of matrices: parses them, and reports their progress. The main type is [`Uploads`].
+//! Uploads of matrices: parsing and progress. The main type is [`Uploads`].
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -47,7 +47,7 @@ fn locked(underway: &Mutex<Vec<Underway>>) -> MutexGuard<'_, Vec<Underway>> {
     underway.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lists an upload; dropping it removes the upload from the list.
+/// Entry of an upload in the list. Dropping it removes the entry.
 pub(super) struct Ticket {
     underway: Arc<Mutex<Vec<Underway>>>,
     number: u64,
@@ -69,14 +69,14 @@ impl Drop for Ticket {
     }
 }
 
-/// A parsed matrix in the form that is stored.
+/// A parsed matrix in its stored form.
 pub(super) struct Parsed {
     pub(super) shape: MatrixShape,
     pub(super) hash: String,
     pub(super) file: PackedFile,
 }
 
-/// Parses an upload, and packs the matrix into a temporary file. Blocks.
+/// Parses an upload, and packs the matrix into a temporary file. The call blocks.
 pub(super) fn parsed(
     upload: Upload,
     limits: &ReadLimits,
@@ -88,15 +88,13 @@ pub(super) fn parsed(
     let progress = |read| ticket.tell(UploadState::Reading, read);
     let (csr, kind) =
         file::read(&mut hashed, bytes, limits, progress).map_err(|error| match error.io() {
-            Some(error) => {
-                ServiceError::unavailable(format!("cannot read what was uploaded: {error}"))
-            }
+            Some(error) => ServiceError::unavailable(format!("cannot read the upload: {error}")),
             None => invalid("content", error.to_string()),
         })?;
     ticket.tell(UploadState::Keeping, bytes);
     let shape = MatrixShape::new(&csr, &kind);
     let file = PackedFile::of(&csr).map_err(|error| {
-        ServiceError::unavailable(format!("cannot keep a matrix in a temporary file: {error}"))
+        ServiceError::unavailable(format!("cannot write a matrix to a temporary file: {error}"))
     })?;
     Ok(Parsed { shape, hash: hashed.hasher.finalize().to_hex().to_string(), file })
 }
@@ -115,7 +113,7 @@ impl Read for Hashed {
     }
 }
 
-/// A packed matrix in a temporary file, which is deleted when this is dropped.
+/// A packed matrix in a temporary file, which is deleted when this value is dropped.
 #[derive(Debug)]
 pub(super) struct PackedFile {
     file: Arc<File>,

@@ -1,7 +1,7 @@
-//! Whether evaluations can run now, and if not, why. The main type is [`Readiness`].
+//! Checks whether evaluations can run now, and the reasons if not. The main type is [`Readiness`].
 //!
-//! A check looks everything up: compilers, files, and the database over a separate connection. One
-//! check serves all callers within a second, and at most one runs at a time. So a disk that hangs
+//! A check covers the devices, compilers, files, and the database over a separate connection. One
+//! check serves all callers within a second, and at most one runs at a time. So a hanging disk
 //! blocks only one thread, and the response reports it.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ use warpgauge_store::{Store, StoreError};
 const OF_DATABASE: [&str; 4] =
     ["database_damaged", "database_gone", "database_unreachable", "database_failed"];
 
-/// Age of the latest check after which users of the database start a new one.
+/// Age of the latest check from which users of the database start a new one.
 const OLD: Duration = Duration::from_secs(2);
 
 /// Time for which the result of a check is valid.
@@ -33,20 +33,20 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Time after which a check counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Wait for a new check if a recent one found nothing. A check takes milliseconds; on a busy
-/// machine the caller gets the recent result instead.
+/// Maximum wait for a new check if a recent one found no reason. A check takes milliseconds; on a
+/// busy machine the caller receives the recent result instead.
 const BRIEFLY: Duration = Duration::from_millis(30);
 
-/// Wait for a new check if a recent one found a reason.
+/// Maximum wait for a new check if a recent one found a reason.
 const LONGER: Duration = Duration::from_millis(800);
 
-/// Age up to which a check is recent.
+/// Maximum age of a recent check.
 const RECENT: Duration = Duration::from_secs(10);
 
 /// Time after which a heartbeat of the database counts as hanging.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// Converts an error of the store to a reason why nothing can be evaluated.
+/// Converts an error of the store into a reason why no evaluation can run.
 fn of_store(error: &StoreError) -> Unready {
     let code = match error {
         StoreError::DiskFull { .. } => "disk_full",
@@ -91,14 +91,14 @@ struct Found {
     unready: Vec<Unready>,
 }
 
-/// State of the database by the latest heartbeat, which writes to it.
+/// State of the database according to the latest heartbeat, which writes to it.
 #[derive(Default)]
 struct Heartbeat {
     since: Option<Instant>,
     failure: Option<Unready>,
 }
 
-/// A check in progress; dropping it marks the end.
+/// A check in progress. Dropping it marks the end.
 struct Looking(Arc<Readiness>);
 
 impl Drop for Looking {
@@ -127,9 +127,8 @@ impl Findings {
         *self.heartbeat() = Heartbeat { since: None, failure };
     }
 
-    /// Clears failures of earlier heartbeats after a check found the database well. A check that
-    /// was `whole` clears every failure; any other clears only that the database could not be
-    /// reached.
+    /// Clears failures of earlier heartbeats after a check found the database usable. A `whole`
+    /// check clears every failure; any other check clears only `database_unreachable`.
     fn is_well(&self, whole: bool) {
         let mut heartbeat = self.heartbeat();
         let stays = |it: &Unready| !whole && it.code != "database_unreachable";
@@ -144,8 +143,8 @@ impl Findings {
         looked.or_else(|| self.heartbeat().failure.as_ref().filter(is_bad).cloned())
     }
 
-    /// Returns whether the latest check, which began before `asked`, found the database file
-    /// missing or replaced.
+    /// Returns whether the latest check began before `asked` and found the database file missing or
+    /// replaced.
     fn was_gone_before(&self, asked: Instant) -> bool {
         let gone = self.against_database().is_some_and(|unready| unready.code == "database_gone");
         gone && self.found.borrow().as_ref().is_none_or(|found| found.since < asked)
@@ -161,7 +160,7 @@ impl Findings {
         let hangs = heartbeat.since.filter(|since| since.elapsed() > BEAT);
         if let Some(since) = hangs {
             let message = format!(
-                "the database has not taken a heartbeat for {} s; see whether its server, or the disk \
+                "the database has not accepted a heartbeat for {} s; check whether its server, or the disk \
                  of the data directory, hangs",
                 since.elapsed().as_secs()
             );
@@ -172,7 +171,7 @@ impl Findings {
 }
 
 impl Readiness {
-    /// Creates the readiness of this store and executor. No check has run yet.
+    /// Creates the readiness check for this store and executor. No check has run yet.
     pub(super) fn new(
         store: Store,
         executor: Arc<dyn Executor>,
@@ -209,7 +208,7 @@ impl Readiness {
         .boxed()
     }
 
-    /// Returns why nothing can be evaluated now; empty if evaluation is possible.
+    /// Returns the reasons why no evaluation can run now; empty if evaluations can run.
     pub(super) async fn look(self: &Arc<Self>) -> Vec<Unready> {
         if self.admission.is_closing() {
             return vec![Unready::shutting_down()];
@@ -221,7 +220,7 @@ impl Readiness {
         }
     }
 
-    /// Runs a new check, whatever an earlier one found, or waits for the one in progress.
+    /// Runs a new check even if an earlier result exists, or waits for the one in progress.
     async fn look_again(self: &Arc<Self>) -> Vec<Unready> {
         let mut found = self.findings.found.subscribe();
         let known = found.borrow_and_update().clone();
@@ -241,7 +240,7 @@ impl Readiness {
             (_, Some(known)) => known.unready,
             (_, None) => {
                 let message = format!(
-                    "looking at the data directory and the database has taken more than {} s; see whether \
+                    "the check of the data directory and the database has taken more than {} s; check whether \
                      a disk or the database's server hangs",
                     PATIENCE.as_secs()
                 );
@@ -251,11 +250,11 @@ impl Readiness {
     }
 
     /// Fails at once while the database is known to be unreachable or damaged, instead of after a
-    /// timeout. It starts a new check from time to time. It waits for that check only if a failure
+    /// timeout. It starts a new check from time to time, and waits for that check only if a failure
     /// is known.
     ///
     /// # Errors
-    /// The failure of the database, and what to do.
+    /// The failure of the database, with a remedy.
     pub(super) async fn database_works(self: &Arc<Self>) -> Result<(), ServiceError> {
         let asked = Instant::now();
         if self.findings.against_database().is_none() {
@@ -265,8 +264,8 @@ impl Readiness {
             return Ok(());
         }
         self.look().await;
-        // A file that is back is usable at once, at the cost of a check of milliseconds. A check in
-        // progress may have begun before `asked`; the next one has not.
+        // A file that is restored is usable at once, at the cost of a check of milliseconds. A
+        // check in progress may have begun before `asked`; the next one has not.
         for _ in 0..2 {
             if self.findings.was_gone_before(asked) {
                 self.look_again().await;
@@ -279,7 +278,7 @@ impl Readiness {
     }
 
     /// Resolves when a check finds that the database is unreachable or damaged. Returns the
-    /// failure, and what to do.
+    /// failure, with a remedy.
     async fn database_fails(&self) -> ServiceError {
         let mut found = self.findings.found.subscribe();
         loop {
@@ -287,7 +286,7 @@ impl Readiness {
                 return ServiceError::unavailable(unready.message);
             }
             if found.changed().await.is_err() {
-                // No further check can come.
+                // No further check can follow.
                 std::future::pending::<()>().await;
             }
         }
@@ -316,13 +315,13 @@ impl Readiness {
         let reasons =
             if reasons.is_empty() { "there is none".to_owned() } else { reasons.join("; ") };
         let message = format!(
-            "no device works ({reasons}); see GET /devices and the log; it is tried again from time to time"
+            "no device works ({reasons}); see GET /devices and the log; the server retries from time to time"
         );
         Some(Unready::new("no_device", message))
     }
 
     /// Checks the compilers and files on a separate thread. If a check hangs, its thread is
-    /// abandoned, and blocks neither other checks nor the process's end.
+    /// abandoned, and blocks neither other checks nor the end of the process.
     async fn of_files(self: &Arc<Self>) -> Vec<Unready> {
         let (answer, told) = oneshot::channel();
         let looked_at = Arc::clone(self);
@@ -371,7 +370,7 @@ async fn look_now(looking: Looking, since: Instant) {
         tracing::info!("evaluations can run again");
     }
     for Unready { code, message } in &unready {
-        tracing::warn!(code, message, "nothing can be evaluated");
+        tracing::warn!(code, message, "no evaluation can run");
     }
     if let Some(error) = said {
         tracing::warn!(error, "the database cannot be used");

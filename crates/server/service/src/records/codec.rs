@@ -1,9 +1,9 @@
 //! Encodes requests and reports for the store, and decodes them.
 //!
-//! A request is one byte for the format and then MessagePack, which keeps every bit of a number.
-//! Large payloads follow. They are copied between the store's file and separate files without being
-//! held in memory. A report is JSON, for other programs to read. Its numbers have all their digits,
-//! so that a decoded report encodes to the same text.
+//! A request is one byte for the format and then MessagePack, which preserves every bit of a
+//! number. Large payloads follow. They are copied between the store's file and separate files
+//! without being held in memory. A report is JSON, which other programs can read. Its numbers have
+//! all their digits, so that a decoded report encodes to the same text.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ const REPORT_VERSION: u32 = 1;
 /// Reasons why stored bytes cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodecError {
-    /// A newer program wrote them.
-    #[error("it was written in format {found}, this program knows formats up to {known}")]
+    /// A newer program wrote the bytes.
+    #[error("it was written in format {found}; this program supports formats up to {known}")]
     Newer {
         /// Their format.
         found: u32,
@@ -83,7 +83,7 @@ fn packed(request: &impl Serialize) -> Result<Vec<u8>, CodecError> {
 }
 
 impl Packed {
-    /// Returns a hash that distinguishes this request from others, also from those of other kinds.
+    /// Returns a hash that distinguishes this request from others, including those of other kinds.
     /// It reads the payloads, so it may block.
     pub(crate) fn hash(&self, kind: JobKind) -> io::Result<[u8; 32]> {
         let mut hash = blake3::Hasher::new();
@@ -97,11 +97,11 @@ impl Packed {
     }
 }
 
-/// A payload as it follows a request: its form, its length in bytes, and its content.
+/// A payload as it is stored after a request: its form, its length in bytes, and its content.
 #[derive(Debug)]
 struct Part(Blob);
 
-/// Bytes before the content of a payload.
+/// Number of bytes before the content of a payload.
 const HEADING: usize = 9;
 
 impl Bulk for Part {
@@ -128,7 +128,7 @@ pub(crate) async fn decoded(kind: JobKind, from: RequestReader) -> Result<JobReq
     decoding.await.map_err(|error| CodecError::Failed(io::Error::other(error)))?
 }
 
-/// Decodes a request from the store. Blocks.
+/// Decodes a request from the store. The call blocks.
 fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
@@ -146,7 +146,7 @@ fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> 
         WITH_PAYLOADS => {
             let bytes = u64::from_le_bytes(read_array(&mut from).map_err(unreadable)?);
             let count = u64::from_le_bytes(read_array(&mut from).map_err(unreadable)?);
-            // The reader of MessagePack detects truncation.
+            // The MessagePack reader detects truncation.
             from.by_ref().take(bytes).read_to_end(&mut text).map_err(unreadable)?;
             for _ in 0..count {
                 payloads.push(payload(&mut from).map_err(unreadable)?);
@@ -215,7 +215,7 @@ pub(crate) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, Code
         .map_err(|error| CodecError::Unreadable(error.to_string()))
 }
 
-/// Converts a report to the view of a sweep's job.
+/// Converts a report into the view of a sweep's job.
 pub(crate) fn sweep_view(report: warpgauge_report::SweepResponse) -> SweepView {
     let points = report.points.len();
     SweepView { points, points_done: points, result: Some(report) }

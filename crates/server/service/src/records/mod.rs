@@ -1,4 +1,4 @@
-//! Jobs as the store keeps them: their rows, requests and reports.
+//! Jobs as they are stored: their rows, requests and reports.
 //!
 //! `codec` encodes and decodes requests and reports. `kinds` defines the types of both for each
 //! kind of job.
@@ -17,7 +17,7 @@ use warpgauge_gate::report::GateReport;
 use warpgauge_model::{ErrorCode, JobKind, JobState};
 use warpgauge_store::{JobRow, Store, StoredReport, Visibility};
 
-/// Returns which jobs a caller may see.
+/// Returns the jobs that a caller may see.
 pub(super) fn visibility(caller: &Caller) -> Visibility<'_> {
     if caller.admin { Visibility::All } else { Visibility::Owner(&caller.owner) }
 }
@@ -25,7 +25,7 @@ pub(super) fn visibility(caller: &Caller) -> Visibility<'_> {
 /// Returns the row of a job that the caller may see.
 ///
 /// # Errors
-/// [`ServiceError::NoSuchJob`] if there is none.
+/// [`ServiceError::NoSuchJob`] if there is no such job.
 pub(super) async fn row(store: &Store, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
     let row = store.jobs().find(id, visibility(caller)).await.map_err(refused)?;
     row.ok_or_else(|| ServiceError::NoSuchJob(id.to_owned()))
@@ -60,7 +60,7 @@ pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<JobOutcome, Se
             Err(ServiceError::JobFailed {
                 job_id,
                 code: row.error_code.unwrap_or(ErrorCode::Failed),
-                message: row.error.unwrap_or_else(|| "no reason was kept".to_owned()),
+                message: row.error.unwrap_or_else(|| "no reason was stored".to_owned()),
             })
         }
         // The events of a job end before the job only if the service shuts down.
@@ -80,19 +80,19 @@ pub(super) async fn gate_job(
         message: format!("job {id} {why}"),
     };
     if row.kind != JobKind::Gate {
-        return Err(no("is no run of the gate"));
+        return Err(no("is not a run of the gate"));
     }
     if !row.state.is_end() {
         return Err(no("has not ended"));
     }
     let report = response_of::<Gate>(outcome(store, row).await?)?;
     let request = store.jobs().request(id).await.map_err(refused)?;
-    let request = request.ok_or_else(|| no("is not kept any more"))?;
+    let request = request.ok_or_else(|| no("is no longer stored"))?;
     let request = codec::decoded(JobKind::Gate, request)
         .await
         .map_err(|error| error::internal("reading a stored request", &error))?;
     match request {
         JobRequest::Gate(request) => Ok((*request, report)),
-        _ => Err(no("is no run of the gate")),
+        _ => Err(no("is not a run of the gate")),
     }
 }

@@ -28,7 +28,7 @@ use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_store::Store;
 
-/// The service on this machine: its store, and an executor.
+/// The service on this machine, with its store and an executor.
 pub struct LocalService {
     services: Services,
     jobs: Jobs,
@@ -38,7 +38,7 @@ pub struct LocalService {
     store: Store,
     /// Delivers webhooks until it is dropped.
     _delivery: Option<WebhookDelivery>,
-    /// The executor uses it, so it is dropped after the executor.
+    /// Directory that the executor uses, so it is dropped after the executor.
     _run_dir: Arc<RunDir>,
 }
 
@@ -52,7 +52,7 @@ impl Storage {
     /// Opens the store and creates the directory.
     ///
     /// # Errors
-    /// A failure of the store or the data directory, and what to do.
+    /// A failure of the store or the data directory, with a remedy.
     pub async fn open(config: &Config) -> Result<Self, ServiceError> {
         let store = Store::open(&store_config(config)).await.map_err(refused)?;
         Ok(Self { store, run_dir: private_run_dir(config.data_dir())? })
@@ -68,7 +68,7 @@ impl LocalService {
     /// Recovers the jobs of the store, and starts accepting new ones.
     ///
     /// # Errors
-    /// A missing part of this machine, and what to do.
+    /// A missing part of this machine, with a remedy.
     pub async fn start(
         config: &Config,
         role: ProcessRole,
@@ -152,8 +152,8 @@ impl LocalService {
         self.jobs.drain();
     }
 
-    /// Refuses new work, gives running work `grace` to end, then stops it. Jobs without a waiting
-    /// caller stay in the store for the next start.
+    /// Rejects new work, lets running work continue for `grace`, and then stops it. Jobs without a
+    /// waiting caller stay in the store for the next start.
     pub async fn shutdown(&self, grace: Duration) {
         self.admission.close();
         self.jobs.drained().await;
@@ -169,7 +169,7 @@ fn private_run_dir(data_dir: &Path) -> Result<RunDir, ServiceError> {
     RunDir::enter(&data_dir.join("run")).map_err(|error| {
         ServiceError::unavailable(format!(
             "cannot create a run directory in {}: {error}; set storage.data_dir \
-             (WARPGAUGE_DATA_DIR) to a directory that can be written",
+             (WARPGAUGE_DATA_DIR) to a writable directory",
             data_dir.join("run").display()
         ))
     })

@@ -15,7 +15,7 @@ use warpgauge_store::{BaselineRow, NewBaselineRow, Store, StoredBaseline, Visibi
 /// Maximum number of versions of baselines that one query reads.
 const MAX_VERSIONS: usize = 10_000;
 
-/// Older versions of one name that are kept besides the promoted ones.
+/// Number of older versions of one name that are kept in addition to the promoted ones.
 const KEPT_VERSIONS: usize = 20;
 
 /// Maximum number of baselines in a list.
@@ -33,7 +33,7 @@ impl GateBaselines {
         Self { store, device }
     }
 
-    /// Opens the baselines in this machine's store. It does not start the rest of the pipeline.
+    /// Opens the baselines in this machine's store, without starting the rest of the pipeline.
     ///
     /// # Errors
     /// The store cannot be opened.
@@ -47,7 +47,7 @@ impl GateBaselines {
         self.store.close().await;
     }
 
-    /// Returns the owner's baseline of this name.
+    /// Returns the owner's baseline with this name.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchBaseline`], or an error of the store.
@@ -65,8 +65,8 @@ impl GateBaselines {
         self.store.baselines().list(who, Some(name), MAX_VERSIONS).await.map_err(refused)
     }
 
-    /// Chooses among baselines of one name for different conditions: the one for this machine's
-    /// device, else the newest.
+    /// Chooses among baselines of one name for different conditions: the newest for this machine's
+    /// device, or else the newest of all.
     fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
         let here = |row: &BaselineRow| {
             let pin = warpgauge_document::from_json::<BaselinePin>(row.pin.as_bytes()).ok();
@@ -86,7 +86,7 @@ impl GateBaselines {
         stored.map(read).transpose()
     }
 
-    /// Stores a baseline. It replaces the one of the same name and conditions.
+    /// Stores a baseline, which replaces the one with the same name and conditions.
     pub(crate) async fn keep(
         &self,
         baseline: &Baseline,
@@ -106,7 +106,7 @@ impl GateBaselines {
         Ok(baseline.summary())
     }
 
-    /// Removes all but the latest versions of a name.
+    /// Removes old versions of a name, except the latest [`KEPT_VERSIONS`].
     async fn drop_old_versions(&self, name: &str, owner: &str) -> Result<(), ServiceError> {
         let mut rows = self.versions(name, owner).await?;
         rows.retain(|row| !row.promoted);
@@ -135,7 +135,7 @@ impl GateBaselines {
         Ok(summaries)
     }
 
-    /// Promotes the candidate of a gate job that passed: it becomes the baseline of that name.
+    /// Makes the candidate of a passed gate job the baseline with this name.
     ///
     /// # Errors
     /// [`ServiceError::Conflict`] if the job did not pass or is not a run of the gate.
@@ -152,12 +152,12 @@ impl GateBaselines {
         if report.verdict != SuiteVerdict::Pass {
             return Err(no(format!(
                 "the verdict of job {job_id} is {}, not PASS; a candidate becomes the baseline \
-                 only if nothing stands against it",
+                 only if its run passed",
                 report.verdict.name()
             )));
         }
         let (Some(device), Some(method)) = (&report.device, &report.method) else {
-            return Err(no(format!("job {job_id} measured nothing")));
+            return Err(no(format!("job {job_id} measured no case")));
         };
         let baseline = Baseline {
             name: name.to_owned(),
@@ -177,10 +177,10 @@ impl GateBaselines {
         self.keep(&baseline, caller).await
     }
 
-    /// Removes the baselines of this name, for all conditions.
+    /// Removes the baselines with this name, for all conditions.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchBaseline`] if there is none.
+    /// [`ServiceError::NoSuchBaseline`] if there is no such baseline.
     pub async fn remove(&self, name: &str, caller: &Caller) -> Result<(), ServiceError> {
         let rows = self.versions(name, &caller.owner).await?;
         if rows.is_empty() {

@@ -1,4 +1,4 @@
-//! The history: points that gates and evaluations add to it, and queries of them.
+//! The history: points that gates and evaluations add to it, and queries of it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -17,16 +17,16 @@ pub const MAX_HISTORY: u32 = 20_000;
 /// Query of the history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// Only points of this case; `None`: of all cases.
+    /// Only points of this case; `None` means all cases.
     pub case: Option<String>,
-    /// Newest points to return, 1 to [`MAX_HISTORY`].
+    /// Maximum number of points, 1 to [`MAX_HISTORY`]. The newest points are returned.
     pub limit: u32,
 }
 
 /// Maximum number of series that a query without a case reads.
 const MAX_SERIES: usize = 10_000;
 
-/// Longest name of a commit in the store, bytes.
+/// Maximum length of a commit's name in the store, bytes.
 const MAX_REVISION: usize = 255;
 
 /// Converts points to rows of the store, one for each metric.
@@ -58,7 +58,7 @@ pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<HistoryRow> {
     points.iter().flat_map(HistoryPoint::by_metric).filter_map(row).collect()
 }
 
-/// Returns the results of cases over time. It reads the store without starting the pipeline.
+/// Returns the results of cases over time. The call reads the store without starting the pipeline.
 ///
 /// # Errors
 /// The store cannot be read, or has another version.
@@ -119,9 +119,9 @@ pub(crate) async fn history_in(
             }
         }
     }
-    // Sorts oldest first, so that points of the same second keep their order.
+    // The oldest point comes first, so that points of the same second keep their order.
     points.reverse();
-    // Points of a newer program are skipped.
+    // Points that a newer program wrote are skipped.
     let read =
         |point: HistoryRow| warpgauge_document::from_json::<HistoryPoint>(&point.detail).ok();
     let grouped = tokio::task::spawn_blocking(move || {
@@ -131,7 +131,7 @@ pub(crate) async fn history_in(
     Ok(HistoryAnswer { series, truncated })
 }
 
-/// Seconds since the Unix epoch.
+/// Returns the current time, seconds since the Unix epoch.
 pub(crate) fn unix_s() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())

@@ -1,5 +1,5 @@
-//! Suites of the gate: validates requests, and plans them with their baselines. Also stored
-//! baselines and the history. The main type is [`Suites`].
+//! Suites of the gate: validates requests, and plans them with their baselines. The module also
+//! contains stored baselines and the history. The main type is [`Suites`].
 
 mod baselines;
 mod history;
@@ -26,7 +26,7 @@ pub(super) struct Suites {
 }
 
 impl Suites {
-    /// Uses the baselines of this store, and suites whose contracts are within these limits.
+    /// Creates the suites over this store. Their contracts must be within these limits.
     pub(super) fn new(
         store: Store,
         executor: Arc<dyn Executor>,
@@ -43,8 +43,8 @@ impl Suites {
     ) -> Result<(), ServiceError> {
         request.check().map_err(|error| invalid(&error))?;
         for (index, case) in request.cases.iter().enumerate() {
-            // The request's author cannot fix an older tree: the gate judges the case without that
-            // baseline.
+            // The request's author cannot change an older tree, so the gate judges the case without
+            // that baseline.
             let inline = request.baseline_origin.as_ref().is_none_or(|origin| {
                 !matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
             });
@@ -79,10 +79,10 @@ impl Suites {
         request.plan(stored).map_err(|error| invalid(&error))
     }
 
-    /// Returns the owner's baseline of this name.
+    /// Returns the owner's baseline with this name.
     ///
     /// # Errors
-    /// As [`GateBaselines::named`].
+    /// The errors of [`GateBaselines::named`].
     pub(super) async fn baseline(&self, name: &str, owner: &str) -> Result<Baseline, ServiceError> {
         self.baselines().named(name, owner).await
     }
@@ -96,7 +96,7 @@ impl Suites {
     /// Validates a contract of a suite.
     ///
     /// # Errors
-    /// Every problem found.
+    /// All problems that were found.
     pub(super) fn check_contract(&self, contract: &EvaluateRequest) -> Result<(), ServiceError> {
         warpgauge_contract::validate(contract, &self.limits).map_err(error::invalid)
     }
@@ -121,7 +121,7 @@ pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     };
     let moved = problems.into_iter().map(|problem| Problem {
         path: match problem.path.strip_prefix("ref_kernel") {
-            // A trial of a contract is a comparison with itself, so `ref_kernel` is its kernel.
+            // The check of a contract is a comparison with itself, so `ref_kernel` is its kernel.
             Some(rest) => format!("{at}.kernel{rest}"),
             None if problem.path.is_empty() => at.to_owned(),
             None => format!("{at}.{}", problem.path),

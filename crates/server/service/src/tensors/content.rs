@@ -1,4 +1,4 @@
-//! Downloads of tensors, streamed in the pieces that the holder returns. The main type is
+//! Downloads of tensors, streamed in the pieces that the holder process returns. The main type is
 //! [`TensorContent`].
 
 use std::io;
@@ -18,9 +18,9 @@ use warpgauge_shared_tensors::{HeldTensor, TensorHolders, TransferFormat};
 pub struct TensorContent {
     pub id: String,
     pub format: TransferFormat,
-    /// Bytes of the file.
+    /// Size of the file, bytes.
     pub bytes: u64,
-    /// Content of the file. It ends with an error if the tensor is deleted meanwhile.
+    /// Content of the file. It ends with an error if the tensor is deleted in the meantime.
     pub stream: BoxStream<'static, io::Result<Bytes>>,
 }
 
@@ -37,8 +37,8 @@ pub(super) async fn content(
         .head(tensor.dtype, &tensor.shape, tensor.bytes)
         .map_err(|error| invalid("format", FailureCode::DtypeMismatch, error.to_string()))?;
     let bytes = head.len() as u64 + tensor.bytes;
-    // The first read precedes the response, so a tensor that cannot be read is an error and not a
-    // truncated response.
+    // The first read precedes the response, so a tensor that cannot be read leads to an error, not
+    // to a truncated response.
     let first = holders.read(&held, 0).await.map_err(|error| of_held(id, error))?;
     let offset = first.len() as u64;
     let beginning = stream::iter([Ok(Bytes::from(head)), Ok(Bytes::from(first))]);
@@ -46,7 +46,7 @@ pub(super) async fn content(
     Ok(TensorContent { id: id.to_owned(), format, bytes, stream })
 }
 
-/// Streams the content from `offset` on.
+/// Streams the content, beginning at `offset`.
 fn rest(
     holders: Arc<dyn TensorHolders>,
     held: HeldTensor,

@@ -21,7 +21,7 @@ use warpgauge_report::{EvaluateResponse, KeptOutput, KernelVerdict, OutputReport
 use warpgauge_shared_tensors::{FileElements, HeldTensor, NewTensor, TensorHolders};
 use warpgauge_tensor::shape;
 
-/// Options of the outputs to keep, by name.
+/// Options of the outputs to keep, by the outputs' names.
 pub(crate) type Wanted = BTreeMap<String, KeepOutput>;
 
 /// A tensor created from an output. Dropping it deletes the tensor, unless a report that names the
@@ -34,7 +34,7 @@ pub(crate) struct KeptTensor {
 }
 
 impl KeptTensor {
-    /// Keeps the tensor: a report names it.
+    /// Keeps the tensor, because a report names it.
     pub(crate) fn told(mut self) {
         self.told = true;
     }
@@ -55,8 +55,8 @@ impl Drop for KeptTensor {
 pub(crate) trait KeepsOutputs: Sync {
     /// Returns the owner of the job and of its tensors.
     fn owner(&self) -> &str;
-    /// Removes and returns the file of an output, or the reason why there is none. `None`: the
-    /// executor sent none.
+    /// Removes and returns the file of an output, or the reason why there is none. `None` means
+    /// that the executor sent none.
     fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>>;
     /// Keeps a tensor until the job's report is written.
     fn keep_tensor(&self, tensor: KeptTensor);
@@ -76,8 +76,8 @@ impl SharedTensors {
     /// Checks whether the outputs can be kept as requested.
     pub(crate) fn check_kept(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
         if !request.keep_outputs.is_empty() && matches!(self.role, ProcessRole::Command) {
-            let message = "outputs are kept by a running server, and this command has none: send the \
-                           contract to one, or have the outputs returned (`return_outputs`)";
+            let message = "only a running server keeps outputs: send the \
+                           contract to a server, or request the outputs (`return_outputs`)";
             return Err(super::invalid("keep_outputs", FailureCode::InvalidValue, message));
         }
         for (name, how) in &request.keep_outputs {
@@ -89,7 +89,7 @@ impl SharedTensors {
     }
 
     /// Keeps the outputs of a job whose kernel was not found incorrect, and reports the result for
-    /// each output. A failure here does not affect the kernel's verdict.
+    /// each output. A failure here does not affect the verdict on the kernel.
     pub(crate) async fn keep_outputs(
         &self,
         job: &dyn KeepsOutputs,
@@ -121,22 +121,22 @@ impl SharedTensors {
     ) -> Result<HeldTensor, String> {
         if !is_right(report) {
             return Err(
-                "only outputs of a kernel that ran to its end and was not found wrong are kept"
+                "outputs are kept only if the kernel ended normally and was not found wrong"
                     .to_owned(),
             );
         }
         let output = report.outputs.get(name);
-        let output = output.ok_or_else(|| "it is no tensor".to_owned())?;
+        let output = output.ok_or_else(|| "it is not a tensor".to_owned())?;
         let file = job.take_output(name);
         let file =
-            file.unwrap_or_else(|| Err("its content did not come with the report".to_owned()))?;
+            file.unwrap_or_else(|| Err("its content did not arrive with the report".to_owned()))?;
         let elements = elements(&file, output, how)
             .map_err(|error| format!("its content cannot be read: {error}"))?;
         let new = self.new_tensor(job, how, &elements).map_err(|error| error.to_string())?;
         let (tell, told) = oneshot::channel();
         let (holders, owner) = (Arc::clone(&self.holders), job.owner().to_owned());
-        // The task runs to its end even if the job stops: a tensor and its entry in the registry
-        // exist together or not at all. A tensor without a receiver is deleted.
+        // The task continues even if the job stops: a tensor and its entry in the registry exist
+        // together or not at all. A tensor without a receiver is deleted.
         tokio::spawn(async move {
             let held = put::hold(holders.as_ref(), new, elements).await;
             let held = held.map(|held| {
@@ -147,7 +147,7 @@ impl SharedTensors {
             });
             let _ = tell.send(held);
         });
-        let held = told.await.map_err(|_| "its task ended without an answer".to_owned())?;
+        let held = told.await.map_err(|_| "its task ended without a result".to_owned())?;
         let (guard, held) = held.map_err(|error| error.to_string())?;
         job.keep_tensor(guard);
         Ok(held)
@@ -170,7 +170,7 @@ impl SharedTensors {
     }
 }
 
-/// Returns whether the kernel ran to its end, and no check found it incorrect.
+/// Returns whether the kernel ended normally, and no check found it incorrect.
 fn is_right(report: &EvaluateResponse) -> bool {
     report.kernel_verdict() <= KernelVerdict::Weak
 }
@@ -180,7 +180,7 @@ fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Re
     let bytes = shape::bytes(&output.shape, output.dtype).map_err(std::io::Error::other)?;
     let found = file.metadata()?.len();
     if found != bytes {
-        let message = format!("it has {found} bytes in place of {bytes}");
+        let message = format!("it has {found} bytes instead of {bytes}");
         return Err(std::io::Error::other(message));
     }
     Ok(FileElements {

@@ -1,5 +1,5 @@
-//! Tensors that callers upload and open from their own processes. One process per device holds
-//! them, never this one. The main type is [`SharedTensors`].
+//! Tensors that callers upload and open from other processes. One process per device holds them,
+//! never this one. The main type is [`SharedTensors`].
 
 mod content;
 mod keep;
@@ -36,12 +36,12 @@ use warpgauge_shared_tensors::{
 };
 use warpgauge_turns::Pool;
 
-/// A file system in memory, on most machines.
+/// File system that is in memory on most machines.
 const IN_MEMORY: &str = "/dev/shm";
 
 /// Shared tensors of callers. Each caller sees its own.
 pub trait TensorService: Send + Sync {
-    /// Reads a tensor, and has a holder hold it.
+    /// Reads a tensor, and stores it in a holder process.
     fn put_tensor<'a>(
         &'a self,
         upload: TensorUpload,
@@ -60,7 +60,7 @@ pub trait TensorService: Send + Sync {
     /// Returns the content of a tensor as a file.
     ///
     /// # Errors
-    /// As [`Self::tensor`].
+    /// The errors of [`Self::tensor`].
     fn tensor_content<'a>(
         &'a self,
         id: &'a str,
@@ -68,20 +68,21 @@ pub trait TensorService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, TensorContent>;
 
-    /// Returns a handle that other processes open the tensor with, and a lease.
+    /// Returns a handle with which other processes open the tensor, and a lease.
     ///
     /// # Errors
-    /// As [`Self::tensor`]; [`ServiceError::Forbidden`] for a caller without that permission.
+    /// The errors of [`Self::tensor`]; [`ServiceError::Forbidden`] for a caller without that
+    /// permission.
     fn open_tensor<'a>(
         &'a self,
         id: &'a str,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, TensorHandle>;
 
-    /// Deletes a tensor. Processes that have it open keep its memory.
+    /// Deletes a tensor. Its memory remains while other processes have the tensor open.
     ///
     /// # Errors
-    /// As [`Self::tensor`].
+    /// The errors of [`Self::tensor`].
     fn delete_tensor<'a>(
         &'a self,
         id: &'a str,
@@ -105,11 +106,11 @@ pub trait TensorService: Send + Sync {
     ) -> ServiceFuture<'a, LeaseReply>;
 }
 
-/// Prepares the processes that hold shared tensors, or returns what the machine lacks.
+/// Prepares the processes that hold shared tensors. The error names what the machine lacks.
 pub type PrepareHolders = fn(HolderSettings) -> Result<Arc<dyn TensorHolders>, String>;
 
-/// Maximum number of requests whose tensors are copied at once, for all callers. Until they are
-/// admitted, their copies take disk space.
+/// Maximum number of requests whose tensors are copied at once, for all callers. Until the requests
+/// are admitted, their copies take disk space.
 const AT_ONCE: usize = 2;
 
 /// Shared tensors, and copies of them for requests.
@@ -118,7 +119,7 @@ pub(super) struct SharedTensors {
     executor: Arc<dyn Executor>,
     role: ProcessRole,
     contract_limits: warpgauge_contract::ContractLimits,
-    /// Largest tensor of an upload, bytes.
+    /// Maximum size of an uploaded tensor, bytes.
     max_upload_bytes: u64,
     /// Permits for copying tensors into requests.
     turns: Pool,
@@ -131,7 +132,7 @@ impl SharedTensors {
     /// Prepares holders for the devices of this executor. Their sockets are in `run_dir`.
     ///
     /// # Errors
-    /// What the machine lacks.
+    /// A missing part of the machine.
     pub(super) fn new(
         config: &Config,
         role: ProcessRole,
@@ -246,7 +247,7 @@ impl TensorService for SharedTensors {
             let message = match leases {
                 0 => format!("Tensor {id} deleted successfully"),
                 open => format!(
-                    "Tensor {id} deleted successfully; its memory stays until {open} leases have ended"
+                    "Tensor {id} deleted successfully; its memory remains until {open} leases have ended"
                 ),
             };
             Ok(TensorDeleted { tensor_id: id.to_owned(), message, leases })
@@ -322,8 +323,8 @@ fn limits(config: &Config) -> RegistryLimits {
     }
 }
 
-/// Creates a private directory in a file system in memory; `None` if the default one cannot be
-/// used.
+/// Creates a private directory in a file system in memory. Returns `None` if the default file
+/// system cannot be used.
 fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
     let parent = match given {
         "" => {
@@ -337,7 +338,7 @@ fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
         Err(error) if given.is_empty() => {
             tracing::warn!(
                 path = %parent.display(), %error,
-                "tensors in the host's memory are files of the run directory; tensors.shared_dir names \
+                "tensors in host memory are files in the run directory; tensors.shared_dir sets \
                  another"
             );
             Ok(None)
@@ -378,10 +379,10 @@ fn unknown(id: &str, why: TensorLookupError) -> ServiceError {
         ),
         TensorLookupError::Gone(GoneReason::Evicted) => gone(
             ErrorCode::TensorGone,
-            "it made room for one that was uploaded with `evict`; upload it again",
+            "it was evicted for a tensor that was uploaded with `evict`; upload it again",
         ),
         TensorLookupError::TooManyLeases => ServiceError::QuotaExceeded {
-            message: format!("as many have tensor {id} open as may"),
+            message: format!("tensor {id} has its maximum number of leases"),
             retry_after: Duration::from_secs(1),
         },
     }
@@ -391,7 +392,7 @@ fn holder_died(id: &str) -> ServiceError {
     ServiceError::TensorGone {
         id: id.to_owned(),
         code: ErrorCode::HolderDied,
-        reason: "the process that held it has died; upload it again, which starts a new one"
+        reason: "the process that held it has died; upload it again, which starts a new process"
             .to_owned(),
     }
 }

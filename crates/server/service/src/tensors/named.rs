@@ -23,10 +23,10 @@ use warpgauge_shared_tensors::{HeldTensor, TensorHolders};
 use warpgauge_tensor::Blob;
 use warpgauge_turns::PoolPermit;
 
-/// Pieces of a tensor in transit from its holder to the disk.
+/// Number of pieces of a tensor in transit from its holder to the disk.
 const PIECES: usize = 1;
 
-/// Longest text in a caller's entry about a tensor, bytes.
+/// Maximum length of a text in a caller's entry about a tensor, bytes.
 const MAX_TEXT_BYTES: usize = 256;
 
 /// A permit to copy tensors; `None` for a request that names none.
@@ -36,8 +36,7 @@ impl SharedTensors {
     /// Returns the request with the content of its named tensors, and the permit that it took.
     /// `left` is the number of bytes that it may still copy, as for matrices.
     ///
-    /// # Errors
-    /// A tensor does not exist, or does not fit where the request names it.
+    /// # Errors A tensor does not exist, or does not suit the field that names it.
     pub(crate) async fn with_tensors<R: NamesTensors + Send>(
         &self,
         mut request: R,
@@ -72,7 +71,7 @@ impl SharedTensors {
         left: &mut u64,
     ) -> Result<(SweepRequest, CopyTurn), ServiceError> {
         if !request.tensors.is_empty() {
-            let message = "is what the service knows of shared tensors: leave it out";
+            let message = "is set by the service: leave it out";
             return Err(super::invalid("tensors", FailureCode::InvalidValue, message));
         }
         let limits = self.contract_limits.clone();
@@ -96,22 +95,24 @@ impl SharedTensors {
         Ok((request, turn))
     }
 
-    /// Waits for a permit if there is something to copy. Commands hold no tensors: validation of
-    /// the contract refuses the names later.
+    /// Waits for a permit if there are tensors to copy. Commands hold no tensors; the validation of
+    /// the contract rejects the names later.
     async fn copy_turn(&self, names: &TensorNames, owner: &str) -> Result<CopyTurn, ServiceError> {
         if names.is_empty() || matches!(self.role, ProcessRole::Command) {
             return Ok(None);
         }
         if let Some(NamedTensor { path, .. }) = names.values().nth(MAX_TENSORS) {
-            let message =
-                format!("{} shared tensors are named; at most {MAX_TENSORS} are", names.len());
+            let message = format!(
+                "the request names {} shared tensors; at most {MAX_TENSORS} are allowed",
+                names.len()
+            );
             return Err(super::invalid(path, FailureCode::TooLarge, message));
         }
         in_turn(&self.turns, owner).await.map(Some)
     }
 
-    /// Copies a tensor for `places` uses. `stays` is set if the copy may stay on its device: it has
-    /// the requirements on that device, and the device of earlier copies.
+    /// Copies a tensor for `places` uses. `stays` is set if the copy may stay on its device. It
+    /// then contains the requirements on that device, and the device of earlier copies.
     async fn copied(
         &self,
         id: &str,
@@ -158,8 +159,8 @@ impl SharedTensors {
     }
 }
 
-/// Copies the present elements to a file, and returns their hash. It holds only some pieces in
-/// memory.
+/// Copies the current elements to a file, and returns their hash. Only some pieces are in memory at
+/// a time.
 async fn copy(
     holders: &dyn TensorHolders,
     held: &HeldTensor,
@@ -183,7 +184,7 @@ async fn copy(
         let piece = read.map_err(|error| of_held(&held.id.to_string(), error))?;
         offset += piece.len() as u64;
         if to.send(piece).await.is_err() {
-            // The writer failed early, and reports the reason below.
+            // The writer failed early; its error is reported below.
             break;
         }
     }
@@ -191,7 +192,7 @@ async fn copy(
     let written = writing.await.map_err(|error| error::internal("copying a tensor", &error))?;
     written.map_err(|error| {
         ServiceError::unavailable(format!(
-            "cannot keep the copy of a shared tensor in a temporary file: {error}"
+            "cannot write the copy of a shared tensor to a temporary file: {error}"
         ))
     })
 }
@@ -205,7 +206,7 @@ fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
     };
     if tensors.len() > MAX_TENSORS || !tensors.iter().all(short) {
         let message = format!(
-            "tells of more than {MAX_TENSORS} shared tensors, or has a text of more than {MAX_TEXT_BYTES} \
+            "lists more than {MAX_TENSORS} shared tensors, or contains a text of more than {MAX_TEXT_BYTES} \
              bytes"
         );
         return Err(super::invalid("tensors", FailureCode::InvalidValue, message));

@@ -2,8 +2,8 @@
 //! result.
 //!
 //! The process that holds such a copy may die, so a job that must survive gets a copy through the
-//! host. Copies also take memory from kernels. So all copies together have a share of the device's
-//! memory, and a copy beyond that goes through the host too. The main type is [`DeviceCopies`].
+//! host. Copies also take memory from kernels. So all copies together may take only a share of the
+//! device's memory, and further copies go through the host too. The main type is [`DeviceCopies`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,19 +18,20 @@ use warpgauge_model::{DeviceState, Requirements};
 use warpgauge_shared_tensors::{HeldTensor, NewTensor, TensorHolders, TensorLocation};
 use warpgauge_tensor::{Blob, OnDevice};
 
-/// Copies take at most one part in this many of a device's memory.
+/// Divisor of a device's memory; the quotient is the maximum size of all copies together.
 const SHARE: u64 = 8;
 
 /// Unit of the share of memory, bytes.
 const UNIT: u64 = 1 << 20;
 
-/// Smaller tensors go through the host, which takes no longer than opening them.
+/// Minimum size of a tensor that is copied on the device, bytes. For smaller ones the way through
+/// the host takes no longer.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// Whether copies for a request may stay on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copies {
-    /// The copies must exist whenever and wherever the request runs.
+    /// The copies must be available whenever and wherever the request runs.
     ThroughHost,
     /// This process runs the request at once.
     MayStay,
@@ -50,7 +51,7 @@ pub(super) struct DeviceCopies {
 fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
     let room = |device: &OfferedDevice| {
         let units = device.info.memory_bytes / SHARE / UNIT;
-        // A semaphore cannot count more.
+        // A semaphore cannot count further.
         let units = usize::try_from(units)
             .map_or(Semaphore::MAX_PERMITS, |units| units.min(Semaphore::MAX_PERMITS));
         (device.info.ordinal, Arc::new(Semaphore::new(units)))
@@ -59,14 +60,14 @@ fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
 }
 
 impl DeviceCopies {
-    /// Makes copies on the devices of this executor, each within its share.
+    /// Creates copies on the devices of this executor, each within its share.
     pub(super) fn new(holders: Arc<dyn TensorHolders>, executor: Arc<dyn Executor>) -> Self {
         let room = copy_room(&executor.offer().devices);
         Self { holders, executor, room }
     }
 
     /// Copies a tensor on its device, for a request with these requirements. `staying` is the
-    /// ordinal of the one device that has copies for the request, if any. Returns `None` if the
+    /// ordinal of the device that already has copies for the request, if any. Returns `None` if the
     /// copy must go through the host.
     pub(super) async fn copied(
         self: &Arc<Self>,
@@ -85,8 +86,8 @@ impl DeviceCopies {
         let units = held.tensor.place.occupied(held.tensor.bytes).div_ceil(UNIT);
         let room = self.room.get(&ordinal).filter(|_| taken)?;
         let room = Arc::clone(room).try_acquire_many_owned(u32::try_from(units).ok()?).ok()?;
-        // The task runs to its end even if the caller leaves: memory and its entry in the registry
-        // exist together or not at all.
+        // The task continues even if the caller leaves: memory and its entry in the registry exist
+        // together or not at all.
         let (copies, held) = (Arc::clone(self), held.clone());
         let copying = tokio::spawn(async move { copies.copy_beside(&held, ordinal, room).await });
         let copy = copying.await.ok().flatten()?;

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use warpgauge_shared_tensors::TensorHolders;
 
-/// A lease that lasts until this is dropped, on any thread. The memory remains even if a caller
-/// deletes the tensor meanwhile.
+/// A lease that lasts until this value is dropped. The memory remains even if a caller deletes the
+/// tensor in the meantime.
 pub(super) struct Pin {
     holders: Arc<dyn TensorHolders>,
     owner: String,

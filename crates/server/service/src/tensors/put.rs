@@ -1,4 +1,4 @@
-//! Stores an uploaded tensor: reads it, reserves memory, and has a holder hold it.
+//! Stores an uploaded tensor: reads it, reserves memory, and sends it to a holder process.
 
 use std::fs::File;
 use std::io;
@@ -18,13 +18,13 @@ use warpgauge_shared_tensors::{
 use warpgauge_tensor::TensorData;
 use warpgauge_tensor::{Blob, Dtype, encoding, shape};
 
-/// Longest name of a tensor, characters.
+/// Maximum length of a tensor's name, characters.
 const MAX_NAME: usize = 255;
 
-/// Longest time to live that an upload may request, seconds.
+/// Maximum time to live that an upload may request, seconds.
 const MAX_TTL_S: f64 = 31_536_000.0;
 
-/// Suggested wait before a retry if the quota is used up: a caller has to delete a tensor first.
+/// Suggested wait before a retry if the quota is used up: a caller must delete a tensor first.
 const ROOM_RETRY: Duration = Duration::from_secs(60);
 
 /// Settings for holding a tensor.
@@ -32,9 +32,9 @@ const ROOM_RETRY: Duration = Duration::from_secs(60);
 pub struct TensorOptions {
     /// CUDA ordinal; -1 for host memory.
     pub cuda_device: i32,
-    /// Samples per second, if the file does not have it.
+    /// Samples per second, if the file does not contain it.
     pub sample_rate: Option<u32>,
-    /// A name for display; no lookup uses it.
+    /// Name for display; it is not used for look-ups.
     pub name: Option<String>,
     /// Seconds without use after which the tensor expires.
     pub ttl_s: Option<f64>,
@@ -47,12 +47,12 @@ pub enum TensorSource {
     /// A WAV, `.npy` or `.safetensors` file.
     File {
         file: File,
-        /// Name of the tensor in a file with several.
+        /// Name of the tensor, in a file that contains several.
         tensor: Option<String>,
     },
     /// Elements in the request.
     Array {
-        /// Little-endian, packed in C order.
+        /// Little-endian elements, packed in C order.
         data_b64: Blob,
         dtype: Dtype,
         /// Shape; `None` for one dimension.
@@ -62,7 +62,7 @@ pub enum TensorSource {
 
 pub struct TensorUpload {
     pub source: TensorSource,
-    /// Settings for holding it.
+    /// Settings for storing the tensor.
     pub options: TensorOptions,
 }
 
@@ -80,8 +80,8 @@ pub(super) async fn put(
     let elements = reading.await.map_err(|error| error::internal("reading a tensor", &error))??;
     let holders = Arc::clone(&tensors.holders);
     let new = new(holders.as_ref(), &caller.owner, &options, &elements)?;
-    // The task runs to its end even if the caller leaves: a tensor and its entry in the registry
-    // exist together or not at all.
+    // The task continues even if the caller leaves: a tensor and its entry in the registry exist
+    // together or not at all.
     let holding = tokio::spawn(async move { hold(holders.as_ref(), new, elements).await });
     let held = holding.await.map_err(|error| error::internal("holding a tensor", &error))??;
     let fallback = match (place, options.cuda_device) {
@@ -122,13 +122,13 @@ pub(super) fn place(
     let devices = holders.devices();
     let wanted = u32::try_from(cuda_device).ok();
     match wanted {
-        // Without any device, host memory is the only possible meaning.
+        // Without any device, only host memory can be meant.
         Some(_) if devices.is_empty() => Ok(TensorLocation::Host),
         Some(ordinal) if devices.contains(&ordinal) => Ok(TensorLocation::Device(ordinal)),
         _ => {
             let known: Vec<String> = devices.iter().map(u32::to_string).collect();
             let text = format!(
-                "Invalid CUDA device {cuda_device}; there are {}, and -1 for the host's memory",
+                "Invalid CUDA device {cuda_device}; the devices are {}, and -1 means host memory",
                 known.join(", ")
             );
             Err(invalid("cuda_device", FailureCode::InvalidDevice, text))
@@ -140,18 +140,18 @@ pub(super) fn time_to_live(seconds: f64) -> Result<Duration, ServiceError> {
     if seconds > 0.0 && seconds <= MAX_TTL_S {
         return Ok(Duration::from_secs_f64(seconds));
     }
-    let text = format!("{seconds} s; it may be more than 0 and at most {MAX_TTL_S}");
+    let text = format!("{seconds} s; it must be more than 0 and at most {MAX_TTL_S}");
     Err(invalid("ttl_s", FailureCode::OutOfRange, text))
 }
 
-/// Returns the part after the last separator of a file's name (RFC 7578, 4.2), truncated.
+/// Returns the last component of a file's path (RFC 7578, 4.2), truncated.
 fn file_name(given: &str) -> Option<String> {
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = last.chars().filter(|letter| !warpgauge_model::is_hidden(*letter)).take(MAX_NAME);
     Some(plain.collect::<String>()).filter(|name| !name.is_empty())
 }
 
-/// Reads the elements of an upload. Blocks.
+/// Reads the elements of an upload. The call blocks.
 fn elements(source: TensorSource, max_bytes: u64) -> Result<FileElements, ServiceError> {
     match source {
         TensorSource::File { file, tensor } => {
@@ -187,7 +187,7 @@ fn of_array(
     let bytes = shape::bytes(&extents, dtype)
         .map_err(|error| invalid("shape", FailureCode::InvalidShape, error.to_string()))?;
     if bytes > max_bytes {
-        let text = format!("the tensor has {bytes} bytes; one may have {max_bytes}");
+        let text = format!("the tensor has {bytes} bytes; at most {max_bytes} are allowed");
         return Err(invalid("shape", FailureCode::TooMuchData, text));
     }
     let file = tempfile::tempfile().map_err(no_file)?;
@@ -203,7 +203,7 @@ fn of_array(
 }
 
 fn no_file(error: io::Error) -> ServiceError {
-    ServiceError::unavailable(format!("cannot keep a tensor in a temporary file: {error}"))
+    ServiceError::unavailable(format!("cannot write a tensor to a temporary file: {error}"))
 }
 
 /// Reserved memory. Dropping it cancels the reservation unless a tensor uses it.
@@ -223,12 +223,12 @@ impl<'a> Reserved<'a> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        // This has no effect on a tensor that is held.
+        // This has no effect on a tensor that is stored already.
         self.holders.registry().cancel(self.id);
     }
 }
 
-/// Reserves memory, has a holder copy the elements, and enters the tensor in the registry.
+/// Reserves memory, sends the elements to a holder process, and enters the tensor in the registry.
 pub(super) async fn hold(
     holders: &dyn TensorHolders,
     new: NewTensor,
@@ -237,7 +237,7 @@ pub(super) async fn hold(
     let place = new.place;
     let room = Reserved::new(holders, new).await;
     let reserved = room.map_err(|Quota(used)| ServiceError::QuotaExceeded {
-        message: format!("{used}; delete one, or ask with `evict`"),
+        message: format!("{used}; delete a tensor, or upload with `evict`"),
         retry_after: ROOM_RETRY,
     })?;
     let id = reserved.id;
@@ -251,12 +251,12 @@ pub(super) async fn hold(
     let held = holders.registry().commit(id, generation, Instant::now());
     drop(reserved);
     held.ok_or_else(|| {
-        let reason = "it ended with the last byte".to_owned();
+        let reason = "it ended after the last byte".to_owned();
         not_held(HolderError::Died { place, reason })
     })
 }
 
-/// Returns the error for a tensor that cannot be held. Nothing of it is kept.
+/// Returns the error for a tensor that cannot be held. No part of the tensor is kept.
 fn not_held(error: HolderError) -> ServiceError {
-    ServiceError::unavailable(format!("{error}; nothing was kept, send it again"))
+    ServiceError::unavailable(format!("{error}; nothing was stored; send it again"))
 }

@@ -53,7 +53,7 @@ pub(super) fn handle(
         ipc_handle: handle.map(|bytes| warpgauge_tensor::base64(&bytes)),
         event_handle: event.map(|bytes| warpgauge_tensor::base64(&bytes)),
         shared_memory: path.as_deref().map(text),
-        // Each tensor has its own memory, from its beginning.
+        // Each tensor has separate memory and begins at offset 0.
         offset: 0,
         nbytes: tensor.bytes,
         allocation_bytes,
@@ -88,11 +88,11 @@ pub(super) fn device_uuid(executor: &dyn Executor, place: TensorLocation) -> Opt
     devices.into_iter().find(|one| one.info.ordinal == ordinal).map(|one| one.info.uuid)
 }
 
-/// Returns PyTorch's name of an element type.
+/// Returns PyTorch's name for an element type.
 fn torch_name(dtype: Dtype) -> String {
     match dtype {
         Dtype::Float8E4m3 => "torch.float8_e4m3fn".to_owned(),
-        // PyTorch has no integers of four bits, and gets their bytes.
+        // PyTorch has no four-bit integers, and receives their bytes.
         Dtype::Int4x2 | Dtype::Uint4x2 => "torch.uint8".to_owned(),
         other => format!("torch.{other}"),
     }

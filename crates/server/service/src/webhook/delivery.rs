@@ -12,17 +12,18 @@ use super::schedule::delay;
 use warpgauge_store::{Delivery, DeliveryOutcome, Store, StoreError, Visibility};
 use warpgauge_telemetry::telemetry;
 
-/// Maximum number of attempts at once; each blocks a thread for at most ten seconds.
+/// Maximum number of concurrent attempts; each blocks a thread for at most ten seconds.
 const AT_ONCE: usize = 4;
 
-/// Maximum time between two polls of the store: another process may have entered a webhook, which
-/// does not wake this task.
+/// Maximum time between two polls of the store: webhooks that another process enters do not wake
+/// this task.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Pause after an error of the store, or while another process takes the webhooks that are due.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The task that delivers webhooks. Dropping it stops the task. The rest is due at the next start.
+/// The task that delivers webhooks. Dropping it stops the task. Undelivered webhooks are due at the
+/// next start.
 pub struct WebhookDelivery {
     _task: JoinSet<()>,
 }
@@ -48,11 +49,11 @@ async fn run(store: Store, policy: Arc<WebhookPolicy>, longest: Duration) {
             }
             Err(StoreError::Closed) => return,
             Err(error) => {
-                tracing::warn!(%error, "cannot look for webhooks");
+                tracing::warn!(%error, "cannot read the webhooks that are due");
                 PAUSE
             }
         };
-        // If all attempts are busy, the next look follows the end of one.
+        // If all attempts are busy, the next poll follows the end of one of them.
         let free = attempts.len() < AT_ONCE;
         tokio::select! {
             Some(ended) = attempts.join_next() => {
@@ -66,20 +67,20 @@ async fn run(store: Store, policy: Arc<WebhookPolicy>, longest: Duration) {
     }
 }
 
-/// Takes webhooks that are due, at most `free`. Also returns the time until the next look, unless
-/// the task is woken.
+/// Takes at most `free` webhooks that are due. Also returns the time until the next poll, unless
+/// the task is woken earlier.
 async fn due(
     store: &Store,
     free: usize,
     longest: Duration,
 ) -> Result<(Vec<Delivery>, Duration), StoreError> {
-    // A look is cheaper than a write, and often nothing is due.
+    // A read is cheaper than a write, and often no webhook is due.
     let next = store.deliveries().next_due().await?.map_or(longest, |next| next.min(longest));
     if !next.is_zero() {
         return Ok((Vec::new(), next));
     }
     let found = store.deliveries().take_due(free).await?;
-    // More webhooks may be due after those taken.
+    // More webhooks may be due after the taken ones.
     let pause = if found.is_empty() { PAUSE } else { Duration::ZERO };
     Ok((found, pause))
 }
@@ -114,9 +115,11 @@ async fn attempt(store: Store, policy: Arc<WebhookPolicy>, delivery: Delivery) {
     // The log message follows the write.
     match (outcome, retry) {
         (Err(reason), Some(wait)) => {
-            tracing::info!(%job, attempt, %reason, ?wait, "a webhook is tried again");
+            tracing::info!(%job, attempt, %reason, ?wait, "a webhook is retried");
         }
-        (Err(reason), None) => tracing::warn!(%job, attempt, %reason, "a webhook is given up"),
+        (Err(reason), None) => {
+            tracing::warn!(%job, attempt, %reason, "a webhook was not delivered")
+        }
         (Ok(()), _) => {}
     }
 }
@@ -140,10 +143,10 @@ async fn send(
 }
 
 /// Logs an error of the store. A webhook whose result was not written is due again after a minute,
-/// and is delivered once more.
+/// and may be delivered twice.
 fn settle(outcome: Result<(), StoreError>) {
     if let Err(error) = outcome {
-        tracing::warn!(%error, "what came of a webhook cannot be written down");
+        tracing::warn!(%error, "the outcome of a webhook cannot be written");
     }
 }
 

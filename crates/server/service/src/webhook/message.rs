@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use warpgauge_model::JobState;
 use warpgauge_report::ResponseStatus;
 
-/// Body of a webhook: a job has ended.
+/// Body of a webhook, which reports that a job has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookMessage {
     /// Always `job.ended`.
@@ -13,7 +13,7 @@ pub struct WebhookMessage {
     pub job_id: String,
     /// State in which the job ended.
     pub state: JobState,
-    /// Whether the job has a report.
+    /// Whether the job completed with a report.
     pub status: ResponseStatus,
     /// End of the job, seconds since the Unix epoch.
     pub finished_at: f64,
@@ -23,9 +23,9 @@ pub struct WebhookMessage {
 /// Paths on the sending server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookLinks {
-    /// The job with its report.
+    /// Path of the job with its report.
     pub job: String,
-    /// The job's artifacts.
+    /// Path of the job's artifacts.
     pub artifacts: String,
 }
 

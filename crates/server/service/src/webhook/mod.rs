@@ -1,9 +1,9 @@
 //! Webhooks: a signed POST to the URL of a job when the job ends.
 //!
 //! `policy` decides which URLs may be called. `signature` lets receivers verify the sender.
-//! `schedule` computes the times of retries. `post` makes one attempt, and `delivery` runs the
+//! `schedule` computes the times of retries. `post` makes one attempt, and `delivery` processes the
 //! queue. Undelivered messages are in the store and survive the process. A receiver gets each
-//! message at least once.
+//! message at least once, unless all attempts fail.
 
 mod delivery;
 mod message;

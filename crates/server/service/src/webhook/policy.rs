@@ -4,7 +4,7 @@ use ureq::http::Uri;
 
 use warpgauge_model::HostPattern;
 
-/// Longest URL, bytes.
+/// Maximum length of a URL, bytes.
 const MAX_URL: usize = 2_048;
 
 /// Hosts that may be called, and the secret that signs messages.
@@ -19,24 +19,24 @@ pub struct WebhookPolicy {
 pub enum WebhookRefusal {
     /// No hosts are allowed.
     #[error(
-        "webhooks are off: the operator has to name hosts in server.webhook_hosts, e.g. \
+        "webhooks are disabled: the operator must list hosts in server.webhook_hosts, e.g. \
          [\"ci.example.org\"]"
     )]
     Off,
     /// There is no secret to sign with.
     #[error(
-        "webhooks cannot be signed: the operator has to set server.webhook_secret \
+        "webhooks cannot be signed: the operator must set server.webhook_secret \
          (WARPGAUGE_WEBHOOK_SECRET)"
     )]
     NoSecret,
     /// The text is not a URL, or its kind is not allowed.
     #[error(
-        "not a URL that can be called; expected http:// or https:// with a host, without a user, in \
+        "not a valid webhook URL; expected http:// or https:// with a host, without a user, in \
          at most {MAX_URL} bytes"
     )]
     Url,
     /// The host is not allowed.
-    #[error("{host} is none of the hosts that webhooks may be sent to (server.webhook_hosts)")]
+    #[error("webhooks may not be sent to {host}; the operator can add it to server.webhook_hosts")]
     Host {
         /// Host and port.
         host: String,
@@ -44,8 +44,8 @@ pub enum WebhookRefusal {
 }
 
 impl WebhookPolicy {
-    /// Allows URLs with these hosts, each in the syntax of [`HostPattern::parse`]; `secret` signs
-    /// messages.
+    /// Creates a policy that allows URLs with these hosts, each in the syntax of
+    /// [`HostPattern::parse`]. `secret` signs messages.
     pub fn new(hosts: &[String], secret: &str) -> Self {
         let hosts = hosts.iter().filter_map(|text| HostPattern::parse(text));
         Self { hosts: hosts.collect(), secret: secret.to_owned() }
@@ -54,7 +54,7 @@ impl WebhookPolicy {
     /// Checks whether this URL may be called.
     ///
     /// # Errors
-    /// Why the URL may not be called, and which setting changes that.
+    /// The reason why the URL may not be called, and the setting that changes this.
     pub fn check(&self, url: &str) -> Result<(), WebhookRefusal> {
         if self.hosts.is_empty() {
             return Err(WebhookRefusal::Off);
@@ -74,7 +74,8 @@ impl WebhookPolicy {
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
             return Err(WebhookRefusal::Url);
         };
-        // A user could look like the host in a log, and an invalid port would be dropped silently.
+        // A user name could look like the host in a log, and an invalid port would be dropped
+        // silently.
         let port = match authority.as_str().strip_prefix(host) {
             Some("") => None,
             Some(rest) => Some(

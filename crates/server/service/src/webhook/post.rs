@@ -19,17 +19,17 @@ pub(super) enum Failed {
     /// The receiver did not accept the message.
     #[error("the receiver answered {0}")]
     Status(u16),
-    /// The receiver cannot be reached, or does not respond.
-    #[error("no answer from the receiver: {0}")]
+    /// The receiver cannot be reached, or did not respond.
+    #[error("no response from the receiver: {0}")]
     Transport(#[from] Box<ureq::Error>),
     /// The operator no longer allows the URL.
     #[error(transparent)]
     Refused(#[from] WebhookRefusal),
-    /// The job was removed meanwhile.
-    #[error("the job is not kept any more")]
+    /// The job was removed in the meantime.
+    #[error("the job is no longer stored")]
     NoJob,
     /// An internal error.
-    #[error("the attempt broke off: {0}")]
+    #[error("the attempt failed: {0}")]
     Internal(String),
 }
 
@@ -40,8 +40,8 @@ impl Failed {
     }
 }
 
-/// Posts a body, signed with the present time. Any status from 200 to 299 is a success. Redirects
-/// are not followed, since they could lead anywhere. Blocks for at most [`TIMEOUT`].
+/// Posts a body, signed with the current time. Any status from 200 to 299 is a success. Redirects
+/// are not followed, because they could lead to any host. The call blocks for at most [`TIMEOUT`].
 pub(super) fn post(url: &str, secret: &str, unix_s: u64, body: &[u8]) -> Result<(), Failed> {
     let response = agent(url)
         .post(url)
@@ -50,7 +50,7 @@ pub(super) fn post(url: &str, secret: &str, unix_s: u64, body: &[u8]) -> Result<
         .send(body)
         .map_err(Box::new)?;
     let status = response.status().as_u16();
-    // The body is read so that the connection closes in order; an error here does not matter.
+    // The body is read so that the connection closes in order. An error here has no effect.
     let _ = response.into_body().into_with_config().limit(MAX_ANSWER_BYTES).read_to_vec();
     if (200..300).contains(&status) { Ok(()) } else { Err(Failed::Status(status)) }
 }
@@ -64,7 +64,7 @@ fn agent(url: &str) -> ureq::Agent {
         .max_response_header_size(16 << 10)
         .user_agent(concat!("warpgauge/", env!("CARGO_PKG_VERSION")));
     if is_loopback(url) {
-        // A proxy cannot reach our loopback.
+        // A proxy cannot reach this machine's loopback address.
         config = config.proxy(None);
     }
     config.build().new_agent()

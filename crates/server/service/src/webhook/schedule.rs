@@ -5,15 +5,15 @@ use std::time::Duration;
 /// Maximum number of attempts per message; the last is about two hours after the first.
 pub const MAX_ATTEMPTS: u32 = 10;
 
-/// Wait after the first attempt; each further wait is three times as long, up to [`LONGEST`].
+/// Wait after the first attempt. Each further wait is three times as long, up to [`LONGEST`].
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Longest wait between attempts.
+/// Maximum wait between attempts, before the variation by job.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
-/// Returns the wait after the attempt of this number, counted from 1; `None` after the last. The
-/// wait varies by up to a quarter from job to job, so that failed messages are not all retried
-/// together.
+/// Returns the wait after the attempt with this number, counted from 1; `None` after the last. The
+/// wait varies by up to a quarter from job to job, so that failed messages are not all retried at
+/// the same time.
 pub fn delay(job_id: &str, attempt: u32) -> Option<Duration> {
     if attempt >= MAX_ATTEMPTS {
         return None;

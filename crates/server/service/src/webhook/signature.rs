@@ -1,4 +1,4 @@
-//! Signatures, by which a receiver verifies the sender and the time of a message.
+//! Signatures with which a receiver verifies the sender and the time of a message.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use sha2::Sha256;
 pub const SIGNATURE_HEADER: &str = "X-Warpgauge-Signature";
 
 /// Returns the header's value: `t=<unix seconds>,v1=<hex of HMAC-SHA256(secret, "<t>.<body>")>`.
-/// The time is signed too, so that a receiver can refuse a replayed message.
+/// The time is signed too, so that a receiver can reject a replayed message.
 pub fn signature(secret: &str, unix_s: u64, body: &[u8]) -> String {
     // HMAC accepts a key of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
