@@ -175,7 +175,7 @@ fn redirects_are_shown_not_followed() {
         serve_once("307 Temporary Redirect", "Location: http://127.0.0.1:1/\r\n", String::new());
     let (code, _, error) = eval_at(&url, &[]);
     assert_eq!(code, 1, "{error}");
-    assert!(error.contains("it sends callers to http://127.0.0.1:1/"), "{error}");
+    assert!(error.contains("it redirects to http://127.0.0.1:1/"), "{error}");
     server.join().unwrap();
 }
 

@@ -100,7 +100,7 @@ fn another_program_at_the_address_is_named_as_such() {
     });
     let (code, _, error) = run(directory.path(), &["jobs", "list", "--server", &url]);
     assert_eq!(code, 2, "{error}");
-    assert!(error.contains("this is no answer of warpgauge: check the address"), "{error}");
+    assert!(error.contains("this answer is not from warpgauge: check the address"), "{error}");
     assert!(error.contains("<!DOCTYPE HTML> <html> <h1>Not found"), "{error}");
 }
 

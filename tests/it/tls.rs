@@ -213,7 +213,7 @@ fn a_server_that_does_not_show_who_it_is_gets_nothing() {
     let proxy = Proxy::before(address(&server), Shape::Right);
     let (code, _, error) = proxy.run(&["jobs", "list", "--server", &plain], &[]);
     assert_eq!(code, 1, "{error}");
-    assert!(error.contains("does not speak TLS"), "{error}");
+    assert!(error.contains("does not use TLS"), "{error}");
 }
 
 #[test]

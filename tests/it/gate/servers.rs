@@ -317,11 +317,14 @@ fn a_server_that_stays_away_is_an_error_that_says_how_to_read_the_report_later()
     server.kill();
     let (exit, stdout, stderr) = gate.end();
     assert_eq!(exit, 1, "{stderr}");
-    assert!(stdout.contains("\"exit_code\":1") && stdout.contains("lost sight of job"), "{stdout}");
+    assert!(
+        stdout.contains("\"exit_code\":1") && stdout.contains("the connection to job"),
+        "{stdout}"
+    );
     let server = Server::start_in(data.path(), &["--port", &port], &[]);
     let id = jobs(&server)[0]["job_id"].as_str().unwrap().to_owned();
     let advice = format!("`warpgauge jobs show {id} --server {url}`");
-    assert!(stderr.contains("lost sight of job") && stderr.contains(&advice), "{stderr}");
+    assert!(stderr.contains("the connection to job") && stderr.contains(&advice), "{stderr}");
     assert!(stderr.contains("no server answers"), "{stderr}");
     // It is as it says: the job goes on, and can be waited for with the gate's exit code.
     let run = |words: &[&str]| {

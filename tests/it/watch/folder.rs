@@ -239,7 +239,7 @@ fn one_folder_has_one_watcher() {
         .unwrap();
     assert_eq!(second.status.code(), Some(2));
     let said = String::from_utf8_lossy(&second.stderr);
-    assert!(said.contains("is watched already"), "{said}");
+    assert!(said.contains("is already watched"), "{said}");
 }
 
 #[test]

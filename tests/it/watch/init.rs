@@ -83,7 +83,7 @@ fn a_contract_is_written_for_people_and_evaluates() {
         int main() { std::vector<float> v(8); k<<<1, 8>>>(nullptr, 8); cudaDeviceSynchronize(); }";
     fs::write(&kernel, program).unwrap();
     let (code, out, said) = run(&["init", kernel.to_str().unwrap()]);
-    assert!(code == Some(0) && said.contains("its main() is not run"), "{said}");
+    assert!(code == Some(0) && said.contains("its main() does not run"), "{said}");
     assert!(out.contains("kernel_name: \"k\""), "{out}");
     fs::write(&kernel, "int main() {}").unwrap();
     let (code, _, said) = run(&["init", kernel.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! What surrounds the content of a page: contents, neighbours, style.
+//! Frame of a page: contents, links to neighbouring pages, style.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use warpgauge_page::style::TOKENS;
 
 const STYLE: &str = include_str!("book.css");
 
-/// Returns the whole document of the page with this index.
+/// Returns the complete HTML document of the page with this index.
 pub(super) fn framed(root: &str, index: usize, body: &str) -> String {
     let page = &PAGES[index];
     let title = escape(page.title);
@@ -25,7 +25,7 @@ pub(super) fn framed(root: &str, index: usize, body: &str) -> String {
     )
 }
 
-/// Returns the list of all pages by part.
+/// Returns the list of all pages, grouped by part.
 fn contents(root: &str, current: usize) -> String {
     let mut html = String::new();
     let mut part = None;
@@ -42,7 +42,7 @@ fn contents(root: &str, current: usize) -> String {
     html
 }
 
-/// Links to the page before and the page after.
+/// Returns the links to the previous and the next page.
 fn neighbours(root: &str, index: usize) -> String {
     let before = index.checked_sub(1).and_then(|before| PAGES.get(before));
     let links = [(before, "rel=\"prev\""), (PAGES.get(index + 1), "rel=\"next\"")];

@@ -1,6 +1,8 @@
-//! The documents of `docs/` as a book, so that a server has the documents of its version without a network.
+//! The documents of `docs/` as a book, so that a server provides the documents of its version
+//! without a network.
 //!
-//! docs/SUMMARY.md lists the pages, in the form that mdBook reads. [`page`] renders one as HTML without scripts.
+//! docs/SUMMARY.md lists the pages, in the format of mdBook. [`page`] renders a page as HTML
+//! without scripts.
 
 #![forbid(unsafe_code)]
 
@@ -9,16 +11,16 @@ mod markdown;
 
 /// A page's Markdown, and its place in the book.
 struct Source {
-    /// Heading under which the contents list it.
+    /// Heading of the page's part in the contents.
     part: &'static str,
     title: &'static str,
-    /// Path in `docs/`.
+    /// Path relative to `docs/`.
     file: &'static str,
     text: &'static str,
 }
 
 impl Source {
-    /// Path of the page in the book.
+    /// Returns the path of the page in the book.
     fn path(&self) -> &'static str {
         self.file.strip_suffix(".md").unwrap_or(self.file)
     }
@@ -26,7 +28,8 @@ impl Source {
 
 include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// Paths of the pages relative to the book's address, in reading order. The first is the book's front page.
+/// Returns the paths of the pages relative to the book's address, in reading order. The first is
+/// the book's front page.
 pub fn paths() -> impl Iterator<Item = &'static str> {
     PAGES.iter().map(Source::path)
 }
@@ -38,7 +41,7 @@ pub fn page(root: &str, path: &str) -> Option<String> {
     Some(frame::framed(root, index, &body))
 }
 
-/// Returns the index of the page with this file, which is relative to `docs/`.
+/// Returns the index of the page with this file, whose path is relative to `docs/`.
 fn index_of(file: &str) -> Option<usize> {
     PAGES.iter().position(|page| page.file == file)
 }

@@ -1,4 +1,5 @@
-//! Markdown as HTML: headings get anchors, and links to other documents become links to their pages.
+//! Converts Markdown to HTML: headings get anchors, and links to other documents become links to
+//! their pages.
 
 use std::collections::HashMap;
 
@@ -6,15 +7,15 @@ use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag
 
 use super::{PAGES, Source, index_of};
 
-/// Attributes for aligned cells of tables, and what replaces them.
+/// Attributes of aligned table cells, and their replacements.
 const ALIGNMENTS: [(&str, &str); 3] = [
     (r#" style="text-align: left""#, ""),
     (r#" style="text-align: right""#, r#" class="right""#),
     (r#" style="text-align: center""#, r#" class="center""#),
 ];
 
-/// Returns the HTML of a page's content. HTML within the Markdown is shown as text, but for comments, which are
-/// left out.
+/// Returns the HTML of a page's content. HTML within the Markdown is shown as text, except for
+/// comments, which are removed.
 pub(super) fn html(page: &Source, root: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let events: Vec<Event<'_>> = Parser::new_ext(page.text, options).collect();
@@ -56,7 +57,7 @@ pub(super) fn html(page: &Source, root: &str) -> String {
     }
     let mut text = String::with_capacity(page.text.len() * 3 / 2);
     html::push_html(&mut text, out.into_iter());
-    // The server's policy for pages forbids styles in attributes.
+    // The server's content security policy for pages forbids styles in attributes.
     ALIGNMENTS.iter().fold(text, |text, (style, class)| text.replace(style, class))
 }
 
@@ -69,7 +70,7 @@ fn heading(level: HeadingLevel, id: String) -> Event<'static> {
     })
 }
 
-/// Text of a heading whose content these events begin with.
+/// Returns the text of the heading with which these events begin.
 fn heading_text(events: &[Event<'_>]) -> String {
     let content =
         events.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
@@ -83,13 +84,13 @@ fn heading_text(events: &[Event<'_>]) -> String {
 /// The anchors of a page.
 #[derive(Default)]
 struct Anchors {
-    /// Number of headings with an anchor so far.
+    /// Number of headings so far with each anchor.
     seen: HashMap<String, usize>,
 }
 
 impl Anchors {
-    /// Returns the anchor of a heading in the form of GitHub: lower case, hyphens for spaces, no
-    /// punctuation. From the second heading of the same text on it has a number.
+    /// Returns the anchor of a heading in GitHub's form: lower case, hyphens for spaces, no
+    /// punctuation. Repeated headings get a number from the second one on.
     fn of(&mut self, heading: &str) -> String {
         let kept = heading.trim().chars().filter_map(|c| match c {
             ' ' => Some('-'),
@@ -106,7 +107,8 @@ impl Anchors {
     }
 }
 
-/// Returns where a link leads. `None` for files of the repository that are not pages of the book.
+/// Returns the target of a link, or `None` for files of the repository that are not pages of the
+/// book.
 fn target(page: &Source, root: &str, kind: LinkType, url: &str) -> Option<String> {
     if kind == LinkType::Email || url.starts_with("https://") || url.starts_with("http://") {
         return Some(url.to_owned());
@@ -121,7 +123,8 @@ fn target(page: &Source, root: &str, kind: LinkType, url: &str) -> Option<String
     Some(format!("{root}/{path}{heading}"))
 }
 
-/// Returns the path of `link` relative to the folder of `from`, without `.` and `..`. `None` if it leads out.
+/// Returns the path of `link` relative to the folder of `from`, without `.` and `..`, or `None` if
+/// it leads out of `docs/`.
 fn joined(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

@@ -1,4 +1,4 @@
-//! Requests that run at a server while a caller waits. The main type is [`JobWaiter`].
+//! Requests to a server while a caller waits for the answer. The main type is [`JobWaiter`].
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -9,7 +9,7 @@ use warpgauge_job_views::{JobEvent, SweepEvent};
 use crate::call::Call;
 use crate::error::ClientError;
 
-/// Interval of checking that the working thread is still alive.
+/// Interval of the checks whether the working thread is still alive.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Maximum number of events in the channel to the waiting caller.
@@ -18,28 +18,28 @@ const NEWS: usize = 64;
 /// An event before the answer.
 #[derive(Debug)]
 pub enum WaitEvent {
-    /// The server has accepted the request as this job. Only for runs of the gate.
+    /// The server has accepted the request as a job with this id. Only for runs of the gate.
     Accepted(String),
     /// An event of the job.
     Job(JobEvent),
-    /// A part of a sweep's answer.
+    /// A part of a sweep's report.
     Sweep(SweepEvent),
-    /// The connection broke, and the request is sent again.
+    /// The connection broke, and the request is sent again. The text is the reason.
     Again(String),
     /// The server does not report the progress of its jobs.
     Untold,
-    /// The caller has given up; the text says what happened to the job. This is the last event.
+    /// The caller has given up; the text describes the fate of the job. This is the last event.
     GivenUp(String),
 }
 
-/// Interrupts the waiting, which cancels the job. Returns whether the caller was still waiting.
+/// Interrupts the wait, which cancels the job. Returns whether the caller was still waiting.
 pub type Interrupt = Box<dyn FnOnce() -> bool + Send>;
 
 /// A caller that waits for an answer.
 pub struct JobWaiter<'a, E> {
-    /// Receives events on the waiting thread. An error ends the waiting and cancels the job.
+    /// Receives events on the waiting thread. An error ends the wait and cancels the job.
     pub told: &'a mut dyn FnMut(WaitEvent) -> Result<(), E>,
-    /// Receives the interrupt at the beginning of the waiting.
+    /// Receives the interrupt at the beginning of the wait.
     pub interruptible: &'a dyn Fn(Interrupt),
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Message<R> {
     Ended(Result<R, ClientError>),
 }
 
-/// Sends events from the work.
+/// Sends events of the work.
 pub(crate) type Tell<R> = SyncSender<Message<R>>;
 
 /// Runs `work` on a separate thread, and passes on its events until it ends.
@@ -67,7 +67,7 @@ pub(crate) fn attended<R: Send + 'static, E: From<ClientError>>(
         let call = Arc::clone(&call);
         std::thread::spawn(move || {
             let outcome = work(&call, &sender);
-            // After an interrupt the receiver has gone.
+            // After an interrupt, the receiver has been dropped.
             let _ = sender.send(Message::Ended(outcome));
         })
     };
@@ -84,7 +84,7 @@ fn attend<R, E: From<ClientError>>(
     told: &mut dyn FnMut(WaitEvent) -> Result<(), E>,
 ) -> Result<R, E> {
     loop {
-        // The order matters: all messages before the end of the work are in the channel by then.
+        // The order matters: if the work has ended, all of its messages are already in the channel.
         let ended = has_ended();
         let failure = match messages.recv_timeout(LOOK) {
             Ok(Message::Ended(outcome)) => return outcome.map_err(E::from),
@@ -95,7 +95,7 @@ fn attend<R, E: From<ClientError>>(
             Ok(Message::Interrupted) => ClientError::Interrupted.into(),
             Err(RecvTimeoutError::Timeout) if !ended => continue,
             Err(_) => {
-                let why = "the request was given up unasked".to_owned();
+                let why = "the request was abandoned without a reason".to_owned();
                 return Err(ClientError::Internal(why).into());
             }
         };

@@ -1,4 +1,4 @@
-//! Baselines of the gate at a server. The main type is [`RemoteBaselines`].
+//! Baselines of the gate on a server. The main type is [`RemoteBaselines`].
 
 use serde::Deserialize;
 use ureq::http::Method;
@@ -21,9 +21,10 @@ struct Removed {
     name: String,
 }
 
-/// The baselines of a caller at a server.
+/// The baselines of a caller on a server.
 ///
-/// Every method fails if the server does not answer, refuses, or returns an unexpected response.
+/// Every method fails if the server does not answer, rejects the request, or returns an unexpected
+/// response.
 #[derive(Clone, Copy)]
 pub struct RemoteBaselines<'a> {
     pub(crate) connection: &'a Connection,
@@ -46,13 +47,13 @@ impl RemoteBaselines<'_> {
         Ok(self.connection.post("/baselines", "baseline", new)?.value)
     }
 
-    /// Promotes the candidate of a passed run of the gate: it becomes the baseline of this name.
+    /// Makes the candidate of a passed run of the gate the baseline with this name.
     pub fn promote(&self, name: &str, job_id: &str) -> Result<BaselineSummary, ClientError> {
         let body = Promotion { job_id: job_id.to_owned() };
         Ok(self.connection.post(&baseline_route(name, "/promote"), "promotion", &body)?.value)
     }
 
-    /// Removes the baselines of a name. Returns the name.
+    /// Removes the baselines with this name. Returns the name.
     pub fn remove(&self, name: &str) -> Result<String, ClientError> {
         let reply = self.connection.ask::<Removed>(Method::DELETE, &baseline_route(name, ""))?;
         Ok(reply.value.name)

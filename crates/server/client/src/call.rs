@@ -1,4 +1,4 @@
-//! One request at a server, identified by its idempotency key. The main type is [`Call`].
+//! One request to a server, identified by its idempotency key. The main type is [`Call`].
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::routes::job_route;
 /// Timeout of short requests.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// Maximum number of look-ups of a job that is to be cancelled, and the pause between them.
+/// Maximum number of look-ups of a job that is being cancelled, and the pause between them.
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A request that was sent or will be.
+/// A request that has been or will be sent.
 pub(crate) struct Call {
     pub(crate) connection: Connection,
     route: &'static str,
-    /// JSON.
+    /// Body of the request, JSON.
     body: String,
     key: String,
-    /// Id of its job, once known.
+    /// Id of the request's job, once known.
     job: Mutex<Option<String>>,
-    /// Timeout of the answer.
+    /// Timeout for the answer.
     pub(crate) longest: Duration,
-    /// Whether the caller has given up, and the condition variable that announces this.
+    /// Whether the caller has given up, and the condition variable that signals this.
     over: Mutex<bool>,
     told: Condvar,
 }
@@ -72,20 +72,20 @@ impl Call {
         self.connection.send(url, self.body.clone(), Some(&self.key), self.longest)
     }
 
-    /// Looks up the job at the server; `None` if the server has none yet.
+    /// Looks up the job on the server. Returns `None` if the server has none yet.
     ///
     /// # Errors
-    /// `Refused` if the server does not list jobs, or not by their keys.
+    /// `Refused` if the server does not list jobs, or does not filter them by key.
     pub(crate) fn find(&self) -> Result<Option<String>, ClientError> {
         let route = format!("/jobs?limit=1&idempotency_key={}", self.key);
         let list: JobList = self.connection.ask_within(Method::GET, &route, SHORT)?.value;
         let Some(job) = list.jobs.into_iter().next() else { return Ok(None) };
         if job.idempotency_key.as_ref() != Some(&self.key) {
-            // The server ignored the key, and listed any job.
+            // The server ignored the key, and listed another job.
             return Err(ClientError::Refused {
                 url: self.connection.url_of(&route),
                 status: 404,
-                message: "jobs cannot be found by their key".to_owned(),
+                message: "the server cannot find jobs by their key".to_owned(),
                 problems: Vec::new(),
                 retry_after: None,
             });
@@ -93,7 +93,7 @@ impl Call {
         Ok(Some(job.job_id))
     }
 
-    /// Sets the request's job. It may replace an earlier job that ended without an answer.
+    /// Sets the job of the request. It may replace an earlier job that ended without a result.
     pub(crate) fn found(&self, id: String) {
         *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
     }
@@ -112,7 +112,7 @@ impl Call {
         *self.lock_over()
     }
 
-    /// Waits for this time, or until the caller no longer waits for the answer.
+    /// Waits for this time, or until the caller no longer waits.
     pub(crate) fn rest(&self, time: Duration) {
         let waited = self.told.wait_timeout_while(self.lock_over(), time, |over| !*over);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -122,7 +122,7 @@ impl Call {
         self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Converts an error. If the job may still end, the result says how to find it.
+    /// Converts an error. If the job may still end, the result describes how to find it.
     pub(crate) fn lost(&self, error: ClientError) -> ClientError {
         match self.job() {
             Some(job) if error.is_broken() => {
@@ -133,12 +133,12 @@ impl Call {
         }
     }
 
-    /// Cancels the job. Returns a text about the result.
+    /// Cancels the job. Returns a text about the outcome.
     pub(crate) fn cancel(&self) -> String {
         let server = self.connection.base();
         let Some(id) = self.sought() else {
             return format!(
-                "no job of this request was found at {server}; if it comes there after all, \
+                "no job of this request was found at {server}; if it arrives later, \
                  `warpgauge jobs list --server {server}` shows it"
             );
         };
@@ -155,14 +155,14 @@ impl Call {
                 }
             },
             Err(error) => format!(
-                "job {id} may go on at {server}: {error}; `warpgauge jobs cancel {id} --server \
+                "job {id} may continue at {server}: {error}; `warpgauge jobs cancel {id} --server \
                  {server}` cancels it"
             ),
         }
     }
 
-    /// Returns the job's id. It polls for a job that is not known yet, since the server may just
-    /// have accepted the request.
+    /// Returns the job's id. If it is not known yet, the call polls for it, because the server may
+    /// only just have accepted the request.
     fn sought(&self) -> Option<String> {
         for look in 0..LOOKS {
             if look > 0 {

@@ -27,7 +27,7 @@ pub struct Client {
 }
 
 impl fmt::Debug for Client {
-    // The output leaves out the key.
+    // The output omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("url", &self.url()).finish_non_exhaustive()
     }
@@ -39,14 +39,14 @@ struct Devices<T> {
     devices: Vec<T>,
 }
 
-/// Every method that sends a request fails if the server does not answer, refuses, or returns an
-/// unexpected response.
+/// Every method that sends a request fails if the server does not answer, rejects the request, or
+/// returns an unexpected response.
 impl Client {
-    /// Creates a client for the server at `url`, e.g. `https://gpu-host:8000`; it sends nothing
-    /// yet. With `ca_cert` it trusts the authorities in that file (PEM) and no others.
+    /// Creates a client for the server at `url`, e.g. `https://gpu-host:8000`; nothing is sent yet.
+    /// With `ca_cert`, the client trusts only the certificate authorities in that file (PEM).
     ///
     /// # Errors
-    /// `url` is not a server's address, or contains a login.
+    /// `url` is not a server's URL, or contains a login.
     pub fn new(
         url: &str,
         api_key: Option<String>,
@@ -55,7 +55,7 @@ impl Client {
         Ok(Self { connection: Connection::new(url, api_key, ca_cert)? })
     }
 
-    /// Returns the address as it was given.
+    /// Returns the URL as the caller gave it.
     pub fn url(&self) -> &str {
         self.connection.url()
     }
@@ -75,7 +75,7 @@ impl Client {
         RemoteJobs { connection: &self.connection }
     }
 
-    /// Reads and keeps the caller's baselines of the gate.
+    /// Reads and stores the caller's baselines of the gate.
     pub fn baselines(&self) -> RemoteBaselines<'_> {
         RemoteBaselines { connection: &self.connection }
     }

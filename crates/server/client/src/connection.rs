@@ -16,46 +16,46 @@ use crate::{address, tls};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Timeout of an answer: the longest evaluation (600 s) and a long queue before it.
+/// Timeout for an answer: the longest evaluation (600 s) after a long time in the queue.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// Largest response, bytes. It includes outputs.
+/// Maximum size of a response including outputs, bytes.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
 /// Maximum number of values in a response. Each takes about 50 bytes while it is parsed. The
-/// reports of the largest sweep have about 6 million.
+/// reports of the largest sweep contain about 6 million.
 const MAX_ANSWER_VALUES: u64 = 1 << 24;
 
-/// Settings of a connection: the address, the key, and the trusted certificates. Clones share them.
+/// Settings of a connection: the URL, the key, and the trusted certificates. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Connection {
     server: Arc<Server>,
 }
 
 struct Server {
-    /// The address as it was given, and the base URL of routes.
+    /// The URL as the caller gave it, and the base URL of routes.
     given: String,
     base: String,
     api_key: Option<String>,
     trust: tls::Trust,
-    /// Ensures that the warning about a readable key appears once.
+    /// Ensures that the warning about a readable key is logged only once.
     warned: Once,
 }
 
-/// A response: its text, and the parsed value.
+/// A response: its text and its parsed value.
 #[derive(Debug, Clone)]
 pub struct Reply<T> {
-    /// JSON.
+    /// Text of the response, JSON.
     pub text: String,
     pub value: T,
 }
 
 impl Connection {
-    /// Creates a connection to the server at `url`; it sends nothing yet. With `ca_cert` it trusts
-    /// the authorities in that file (PEM) and no others.
+    /// Creates a connection to the server at `url`; nothing is sent yet. With `ca_cert`, the
+    /// connection trusts only the certificate authorities in that file (PEM).
     ///
     /// # Errors
-    /// `url` is not a server's address, or contains a login.
+    /// `url` is not a server's URL, or contains a login.
     pub(crate) fn new(
         url: &str,
         api_key: Option<String>,
@@ -71,12 +71,12 @@ impl Connection {
         Ok(Self { server: Arc::new(server) })
     }
 
-    /// Returns the address as it was given.
+    /// Returns the URL as the caller gave it.
     pub(crate) fn url(&self) -> &str {
         &self.server.given
     }
 
-    /// Returns the address without trailing slashes.
+    /// Returns the URL without trailing slashes.
     pub(crate) fn base(&self) -> &str {
         &self.server.base
     }
@@ -85,7 +85,7 @@ impl Connection {
         format!("{}{route}", self.server.base)
     }
 
-    /// Posts `body` and waits for the response. `what` names the body in an error of serialisation.
+    /// Posts `body` and waits for the response. `what` names the body in a serialisation error.
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         route: &str,
@@ -117,7 +117,7 @@ impl Connection {
         answer(self.call(&url, request, limit)?, &url)
     }
 
-    /// Opens a stream of server-sent events, after the event with the id `last`.
+    /// Opens a stream of server-sent events after the event with the id `last`.
     pub(crate) fn open(
         &self,
         url: &str,
@@ -131,7 +131,7 @@ impl Connection {
         self.call(url, request, limit)
     }
 
-    /// Posts `body`, which is JSON; a response other than a success is an error. A second call with
+    /// Posts `body`, which is JSON. A response other than a success is an error. A second call with
     /// the same `key` refers to the same job.
     pub(crate) fn send(
         &self,
@@ -141,7 +141,7 @@ impl Connection {
         limit: Duration,
     ) -> Result<Response<Body>, ClientError> {
         let agent = self.agent(url, limit)?;
-        // Fields without a value are left out of reports, where others get placeholders.
+        // With this header, reports omit fields without a value, instead of using placeholders.
         let mut request = agent
             .post(url)
             .header("Content-Type", "application/json")
@@ -156,7 +156,7 @@ impl Connection {
         successful(url, response)
     }
 
-    /// Sends a request without a body; a response other than a success is an error.
+    /// Sends a request without a body. A response other than a success is an error.
     pub(crate) fn call(
         &self,
         url: &str,
@@ -172,13 +172,13 @@ impl Connection {
         successful(url, response)
     }
 
-    /// Returns the key to send. Warns once if others on the network can read it.
+    /// Returns the key to send. Logs a warning once if others on the network can read it.
     fn key_for(&self, url: &str) -> Option<&str> {
         let key = self.server.api_key.as_deref()?;
         if address::is_readable_by_others(url) {
             self.server.warned.call_once(|| {
                 tracing::warn!(
-                    "the key goes to {url} unencrypted: whoever is on the way can read it; use \
+                    "the key is sent to {url} unencrypted, so others on the network can read it; use \
                      https://, or an SSH tunnel"
                 );
             });
@@ -189,7 +189,7 @@ impl Connection {
     fn agent(&self, url: &str, limit: Duration) -> Result<ureq::Agent, ClientError> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A redirected POST would carry the API key to a host that the user did not name.
+            // A redirected POST would send the API key to a host that the user did not name.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .tls_config(self.server.trust.config()?)
@@ -197,7 +197,7 @@ impl Connection {
             .timeout_global(Some(limit))
             .user_agent(concat!("warpgauge/", env!("CARGO_PKG_VERSION")));
         if address::is_loopback(url) {
-            // A proxy cannot reach this machine's loopback.
+            // A proxy cannot reach this machine's loopback address.
             config = config.proxy(None);
         }
         Ok(config.build().new_agent())
@@ -220,7 +220,7 @@ pub(crate) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T
         .map_err(|error| ClientError::Answer { url: url.to_owned(), message: error.to_string() })
 }
 
-/// Serialises a body. `what` names it in an error.
+/// Serialises a body. `what` names the body in an error.
 pub(crate) fn json(what: &str, body: &impl Serialize) -> Result<String, ClientError> {
     serde_json::to_string(body)
         .map_err(|error| ClientError::Internal(format!("{what} to JSON: {error}")))
@@ -242,7 +242,7 @@ fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, Cli
     let problems = problems(&text);
     let message = match location {
         Some(there) if (300..400).contains(&status) => {
-            format!("it sends callers to {there}; give that address")
+            format!("it redirects to {there}; use that address")
         }
         _ => explain(&text, status),
     };

@@ -21,29 +21,28 @@ use crate::gate::gate;
 use crate::patience::RetryPolicy;
 use crate::sweep::sweep;
 
-/// Timeout of a sweep. Its points are bounded, and each has its own timeout.
+/// Timeout for a sweep. Its number of points is limited, and each has a separate timeout.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// First pause before a request is sent again; each further one is twice as long.
+/// First pause before a request is sent again. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Maximum pause, even if the server requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A request that waited this long for its answer had reached the server. After that, a failure
-/// starts the patience anew.
+/// A request that waited this long for its answer had reached the server. A failure after that
+/// starts a new patience period.
 const WAS_THERE: Duration = Duration::from_secs(15);
 
-/// Delay of the first look-up of the job, and longest pause between two look-ups. Short work ends
+/// Delay of the first look-up of the job, and maximum pause between two look-ups. Short work ends
 /// before the first look-up.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LATER_LOOKS: Duration = Duration::from_secs(2);
 
 /// Requests whose progress the attendant receives until the answer arrives.
 ///
-/// The body is a contract as its author wrote it, and the server validates its fields. If the
-/// server becomes unreachable while it has the job, the client retries for up to `patience`, each
-/// time.
+/// The body is a contract as its author wrote it; the server validates its fields. If the server
+/// becomes unreachable while it has the job, the client retries for up to `patience`, each time.
 pub struct AttendedRequests<'a, E> {
     pub(crate) connection: &'a Connection,
     pub(crate) attendant: JobWaiter<'a, E>,
@@ -53,8 +52,8 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     /// Runs an evaluation.
     ///
     /// # Errors
-    /// The server does not answer, refuses, or returns an unexpected response; the attendant fails;
-    /// or [`ClientError::Interrupted`].
+    /// The server does not answer, rejects the request, or returns an unexpected response; the
+    /// attendant fails; or [`ClientError::Interrupted`].
     pub fn evaluate(
         self,
         body: &Map<String, Value>,
@@ -66,7 +65,7 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     /// Runs a comparison.
     ///
     /// # Errors
-    /// As for [`Self::evaluate`].
+    /// The errors of [`Self::evaluate`].
     pub fn compare(
         self,
         body: &Map<String, Value>,
@@ -78,7 +77,7 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     /// Runs a sweep, and reports its points as they arrive.
     ///
     /// # Errors
-    /// As for [`Self::evaluate`].
+    /// The errors of [`Self::evaluate`].
     pub fn sweep(
         self,
         body: &Map<String, Value>,
@@ -88,7 +87,7 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
         let call = Call::new(self.connection, "/sweep?stream=true", body, SWEEP_TIMEOUT);
         let post = |call: &Call, tell: &Tell<Reply<SweepResponse>>| {
             sweep(call, &mut |event| {
-                // If the receiver has gone, the answer is not needed either.
+                // If the receiver has been dropped, the answer is not needed either.
                 let _ = tell.send(Message::Told(WaitEvent::Sweep(event)));
             })
         };
@@ -98,8 +97,9 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     /// Runs a suite, and returns its report.
     ///
     /// # Errors
-    /// The server does not answer within the patience, refuses, or returns an unexpected response.
-    /// The job ends without a report, the attendant fails, or [`ClientError::Interrupted`].
+    /// The server does not answer within the patience, rejects the request, or returns an
+    /// unexpected response; the job ends without a report; the attendant fails; or
+    /// [`ClientError::Interrupted`].
     pub fn gate(self, request: &GateRequest, patience: RetryPolicy) -> Result<GateReport, E> {
         gate(self.connection, request, patience, self.attendant)
     }
@@ -115,8 +115,8 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     }
 }
 
-/// Sends the request and follows its job until the answer, an interruption, or the end of the
-/// patience.
+/// Sends the request and follows its job until the answer arrives, the caller interrupts, or the
+/// patience ends.
 fn carried_out<R: Send + 'static, E: From<ClientError>>(
     call: Call,
     patience: Duration,
@@ -132,7 +132,7 @@ fn carried_out<R: Send + 'static, E: From<ClientError>>(
     attended(call, work, attendant)
 }
 
-/// Sends the request, and retries while the server has the job and does not answer.
+/// Sends the request, and retries while the server has the job but does not answer.
 fn deliver<R>(
     call: &Call,
     patience: Duration,
@@ -170,8 +170,8 @@ fn deliver<R>(
     }
 }
 
-/// Looks up the job, then passes on its events until it ends or the caller gives up. A job that
-/// ended because the server lacked something is replaced by another when the request is sent again.
+/// Looks up the job, and passes on its events until it ends or the caller gives up. If a job ended
+/// because the server lacked something, the retried request creates another job.
 fn watch<R: Send + 'static>(call: &Arc<Call>, tell: &Tell<R>) {
     while let Some(id) = look_for(call, tell) {
         call.found(id.clone());
@@ -186,7 +186,7 @@ fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
     let mut patience = RetryPolicy::new(WAS_THERE, move |_, pause| resting.rest(pause));
     while !call.has_ended() {
         let on_event = &mut |event: &JobEvent, _: &str| {
-            // The caller no longer waits.
+            // An error means that the caller no longer waits.
             let told = tell.send(Message::Told(WaitEvent::Job(event.clone())));
             told.map_err(|_| ClientError::Interrupted)
         };
@@ -197,7 +197,7 @@ fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
     }
 }
 
-/// Waits for the server to list a job that is not known already, and returns its id.
+/// Waits until the server lists a job that is not known yet, and returns its id.
 fn look_for<R>(call: &Call, tell: &Tell<R>) -> Option<String> {
     let known = call.job();
     let mut pause = FIRST_LOOK;

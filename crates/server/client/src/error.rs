@@ -1,4 +1,4 @@
-//! Reasons why a server gave no usable answer. The main type is [`ClientError`].
+//! Errors of requests to a server. The main type is [`ClientError`].
 
 use std::time::Duration;
 
@@ -6,21 +6,23 @@ use warpgauge_model::ErrorCode;
 
 use crate::tls::CertificateFileError;
 
-/// Reason why there is no answer. `Display` says what failed, where and what to do; `source` has
-/// the cause.
+/// Reason for a missing answer. `Display` describes the problem, its place and a remedy; `source`
+/// is the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The text is not an address.
+    /// The text is not a server's URL.
     #[error("{url:?} is not the address of a server; expected e.g. https://gpu-host:8000")]
     Url { url: String },
-    /// The address contains a name and a password, which logs and other users would see.
-    #[error("an address has no name and password in it: give {url}, and the key with --api-key")]
+    /// The URL contains a name and a password, which logs and other users would see.
+    #[error(
+        "the address must not contain a name and password: use {url}, and pass the key with --api-key"
+    )]
     Login {
-        /// The address without them.
+        /// The URL without the login.
         url: String,
     },
     /// The file of trusted certificates cannot be used.
-    #[error("the certificates to trust cannot be read")]
+    #[error("the trusted certificates cannot be read")]
     Certificates(#[from] CertificateFileError),
     /// The server's certificate is not accepted.
     #[error("no encrypted connection to {url}: {problem}")]
@@ -32,31 +34,31 @@ pub enum ClientError {
     /// No server accepts the connection.
     #[error(
         "no server answers at {url}; start one there (`warpgauge serve`), check the address, or \
-         leave out --server to use this machine"
+         omit --server to use this machine"
     )]
     Connect { url: String, source: Transport },
     /// The connection broke, or the response timed out.
-    #[error("the server at {url} gave no answer")]
+    #[error("the server at {url} did not answer")]
     Broken { url: String, source: Transport },
-    /// The server refused the request.
+    /// The server rejected the request.
     #[error("{url} answered {status}: {message}")]
     Refused {
         url: String,
         /// HTTP status.
         status: u16,
-        /// The server's explanation, for people.
+        /// The server's explanation.
         message: String,
         /// Codes of the problems that the server found in the request.
         problems: Vec<String>,
-        /// Suggested wait before a retry, if the server gives one.
+        /// Suggested wait before a retry, if the server returned one.
         retry_after: Option<Duration>,
     },
-    /// The response does not belong to this API.
-    #[error("the answer of {url} is not understood: {message}; is it a warpgauge server?")]
+    /// The response does not match this API.
+    #[error("the answer of {url} is not valid: {message}; is it a warpgauge server?")]
     Answer { url: String, message: String },
     /// The server became unreachable after it had accepted a job.
     #[error(
-        "job {job} is at {server}, which does not answer; when it is back, `warpgauge jobs wait {job} \
+        "job {job} is at {server}, which does not answer; once it answers again, `warpgauge jobs wait {job} \
          --server {server}` waits for the job's end, and `warpgauge jobs show {job} --server {server}` \
          shows its report"
     )]
@@ -69,8 +71,8 @@ pub enum ClientError {
     },
     /// The server became unreachable after it had accepted a run of the gate.
     #[error(
-        "lost sight of job {job}, which may go on without us; once the server is there again, \
-         `warpgauge jobs show {job} --server {server}` has its report"
+        "the connection to job {job} was lost, and the job may continue; once the server answers again, \
+         `warpgauge jobs show {job} --server {server}` shows its report"
     )]
     GateLost {
         job: String,
@@ -83,8 +85,8 @@ pub enum ClientError {
     GateEnded(Box<EndedJob>),
     /// The suite is too large for one request.
     #[error(
-        "the suite does not fit into one request: {cases} cases travel with the code of both sides; \
-         split the suite, or have the server's limit raised"
+        "the suite does not fit into one request: it contains {cases} cases with the code of both sides; \
+         split the suite, or ask the operator to raise the server's limit"
     )]
     SuiteTooLarge {
         /// Number of cases in the suite.
@@ -103,13 +105,13 @@ pub enum ClientError {
 /// A job that ended without a report.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "job {job} ended as {how} ({code}): {message}; this is no verdict. \
-     `warpgauge jobs show {job} --server {server}` has it"
+    "job {job} ended as {how} ({code}): {message}; this is not a verdict. \
+     `warpgauge jobs show {job} --server {server}` shows it"
 )]
 pub struct EndedJob {
     pub job: String,
     pub server: String,
-    /// Name of its state.
+    /// Name of the job's state.
     pub how: &'static str,
     /// Stable code of the reason.
     pub code: ErrorCode,
@@ -122,12 +124,12 @@ pub struct EndedJob {
 pub struct Transport(pub(crate) ureq::Error);
 
 impl ClientError {
-    /// Returns the error of a response that broke off.
+    /// Returns the error for a response that ended early.
     pub(crate) fn broken(url: &str, source: std::io::Error) -> Self {
         Self::Broken { url: url.to_owned(), source: Transport(ureq::Error::Io(source)) }
     }
 
-    /// Returns whether a retry may succeed soon: the server has not refused the request itself.
+    /// Returns whether a retry may succeed soon: the server has not rejected the request itself.
     pub fn is_broken(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::Broken { .. } => true,
@@ -151,7 +153,7 @@ impl ClientError {
         matches!(self, Self::Broken { source: Transport(ureq::Error::Timeout(_)), .. })
     }
 
-    /// Returns the suggested wait before a retry, if the server gave one.
+    /// Returns the suggested wait before a retry, if the server returned one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,

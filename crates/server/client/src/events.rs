@@ -7,7 +7,7 @@ use ureq::{Body, BodyReader};
 
 use crate::ClientError;
 
-/// Longest line of a stream, bytes. The last event may contain a whole answer.
+/// Maximum length of a line in a stream, bytes. The last event may contain a whole report.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// An open stream.
@@ -20,7 +20,7 @@ pub(crate) struct EventStream {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) id: Option<String>,
-    /// Type of the event; empty if it has none.
+    /// Type of the event, or an empty text.
     pub(crate) kind: String,
     pub(crate) data: String,
 }
@@ -31,7 +31,7 @@ impl EventStream {
         Self { reader, url: url.to_owned() }
     }
 
-    /// Returns the next event; `None` at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     pub(crate) fn next(&mut self) -> Result<Option<Message>, ClientError> {
         next_message(&mut self.reader, &self.url)
     }
@@ -54,7 +54,7 @@ fn next_message(reader: &mut impl BufRead, url: &str) -> Result<Option<Message>,
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            // A blank line ends an event; without data there is none.
+            // A blank line ends an event; without data, there is no event.
             "" if line.is_empty() && !data.is_empty() => {
                 return Ok(Some(Message { id, kind, data }));
             }

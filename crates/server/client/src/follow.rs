@@ -10,15 +10,15 @@ use crate::events::{EventStream, Message};
 use crate::patience::RetryPolicy;
 use crate::routes::job_route;
 
-/// Longest time for which one stream is read. A device between the client and the server may drop
+/// Maximum time for which one stream is read. A device between the client and the server may drop
 /// an idle connection without notice to either.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Passes on each event of a job, parsed and as text, until the last. Returns whether that arrived
-/// before `until`.
+/// Passes on each event of a job, parsed and as text, until the last one. Returns whether the last
+/// event arrived before `until`.
 ///
 /// # Errors
-/// The server refuses, or does not answer within the patience; or `on_event` fails.
+/// The server rejects the request, or does not answer within the patience; or `on_event` fails.
 pub(crate) fn follow<E: From<ClientError>>(
     connection: &Connection,
     job_id: &str,

@@ -1,4 +1,4 @@
-//! A run of the gate at a server: one job, followed to its end across broken connections and
+//! A run of the gate on a server: one job, followed to its end across broken connections and
 //! restarts of the server.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::follow::follow;
 use crate::jobs::RemoteJobs;
 use crate::patience::RetryPolicy;
 
-/// The required part of the response of `POST /gate?wait=false`.
+/// Required part of the response of `POST /gate?wait=false`.
 #[derive(Deserialize)]
 struct Accepted {
     job_id: String,
@@ -49,7 +49,7 @@ fn carry_out(
     let accepted = patience.with(|| call.post::<Accepted>());
     let id = accepted.map_err(|error| refused(error, cases))?.value.job_id;
     call.found(id.clone());
-    // After an interrupt the receiver has gone.
+    // After an interrupt, the receiver has been dropped.
     let tell = |news| tell.send(Message::Told(news)).map_err(|_| ClientError::Interrupted);
     tell(WaitEvent::Accepted(id.clone()))?;
     let server = call.connection.base();
@@ -81,7 +81,7 @@ fn report(view: JobView, server: &str) -> Result<GateReport, ClientError> {
     Ok(*report)
 }
 
-/// Converts a refusal. If the suite is too large, the error says what to do.
+/// Converts a rejection. If the suite is too large, the error contains a remedy.
 fn refused(error: ClientError, cases: usize) -> ClientError {
     match error {
         ClientError::Refused { status: 413, .. } => {

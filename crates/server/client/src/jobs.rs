@@ -1,4 +1,4 @@
-//! Jobs at a server: lists, shows, follows and cancels them, and fetches their artifacts. The main
+//! Jobs on a server: lists, shows, follows and cancels them, and fetches their artifacts. The main
 //! type is [`RemoteJobs`].
 
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use crate::follow::follow;
 use crate::patience::RetryPolicy;
 use crate::routes::{encoded, job_route};
 
-/// Timeout of an artifact; the server produces some on demand.
+/// Timeout for an artifact; the server produces some of them on demand.
 const ARTIFACT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Largest artifact, bytes.
+/// Maximum size of an artifact, bytes.
 const MAX_ARTIFACT_BYTES: u64 = 64 << 20;
 
 /// Filter and length of a list of jobs.
 #[derive(Debug, Clone, Default)]
 pub struct JobListQuery<'a> {
-    /// Only jobs in one of these states, by the API's names; empty: any state.
+    /// Only jobs in one of these states, by their names in the API; empty means any state.
     pub states: &'a [String],
     /// Only jobs of this kind.
     pub kind: Option<&'a str>,
@@ -52,16 +52,17 @@ impl JobListQuery<'_> {
     }
 }
 
-/// The jobs of a caller at a server.
+/// The jobs of a caller on a server.
 ///
-/// Every method fails if the server does not answer, refuses, or returns an unexpected response.
+/// Every method fails if the server does not answer, rejects the request, or returns an unexpected
+/// response.
 #[derive(Clone, Copy)]
 pub struct RemoteJobs<'a> {
     pub(crate) connection: &'a Connection,
 }
 
 impl RemoteJobs<'_> {
-    /// Returns a page of jobs, youngest first.
+    /// Returns a page of jobs, newest first.
     pub fn list(&self, filter: &JobListQuery<'_>) -> Result<Reply<JobList>, ClientError> {
         self.connection.ask(Method::GET, &filter.route())
     }
@@ -76,11 +77,11 @@ impl RemoteJobs<'_> {
         self.connection.ask(Method::DELETE, &job_route(job_id, ""))
     }
 
-    /// Passes on each event of a job, parsed and as text, until the last. Returns whether that
-    /// arrived before `until`.
+    /// Passes on each event of a job, parsed and as text, until the last one. Returns whether the
+    /// last event arrived before `until`.
     ///
     /// # Errors
-    /// The server refuses, or does not answer within the patience; or `on_event` fails.
+    /// The server rejects the request, or does not answer within the patience; or `on_event` fails.
     pub fn follow<E: From<ClientError>>(
         &self,
         job_id: &str,
@@ -91,7 +92,7 @@ impl RemoteJobs<'_> {
         follow(self.connection, job_id, until, patience, on_event)
     }
 
-    /// Returns an artifact of a job; in a comparison, of the named kernel.
+    /// Returns an artifact of a job; in a comparison, that of the named kernel.
     pub fn artifact(
         &self,
         job_id: &str,

@@ -1,17 +1,17 @@
 //! A client of a warpgauge server: the remote counterpart of the evaluation service. It blocks the
 //! calling thread, prints nothing, and never ends the process.
 //!
-//! - [`Client`] is one server: its checked address, the key, and the trusted certificates.
-//! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] have a method for each route
+//! - [`Client`] is one server: its checked URL, the key, and the trusted certificates.
+//! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] provide a method for each route
 //!   with a single response.
 //! - [`AttendedRequests`] posts long requests with a new idempotency key, and a [`JobWaiter`] waits
-//!   for the answer. The key identifies the job. So the waiter receives its progress, and cancels
-//!   it when the caller gives up. After a broken connection, the same request refers to the same
-//!   job.
+//!   for the answer. The key identifies the job. So the waiter receives the job's progress, and
+//!   cancels the job when the caller gives up. After a broken connection, the same request refers
+//!   to the same job.
 //! - [`RemoteJobs::follow`] reads the event stream of a job across broken connections and restarts
 //!   of the server.
 //! - [`RetryPolicy`] decides how long to retry; its caller decides how to spend the pauses.
-//! - [`ClientError`] says what went wrong, where, and what to do.
+//! - [`ClientError`] describes the problem, its place and a remedy.
 
 #![forbid(unsafe_code)]
 

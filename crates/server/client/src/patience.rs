@@ -5,29 +5,30 @@ use std::time::{Duration, Instant};
 
 use crate::ClientError;
 
-/// First wait if the server suggests none; each further one is twice as long.
+/// First wait if the server suggests none. Each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 /// Maximum single wait, even if the server suggests a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// Waits for a pause. It receives the reason, and returns after that time.
+/// Waits for a pause. It receives the reason, and returns after the pause.
 type Pause = Box<dyn FnMut(&ClientError, Duration) + Send>;
 
-/// Limits how long to wait for a server, each time that a request fails.
+/// Limits the time of retries after each failed request.
 pub struct RetryPolicy {
     limit: Duration,
     pause: Pause,
-    /// Whether the server has answered before. An address without any server is a mistake, which a
-    /// retry does not fix.
+    /// Whether the server has answered before. If no server ever answered, the address is probably
+    /// wrong, and a retry does not help.
     met: bool,
-    /// Start of the present failure, and the next wait.
+    /// Start of the current failure, and the next wait.
     trouble: Option<(Instant, Duration)>,
 }
 
 impl RetryPolicy {
-    /// Creates a policy that retries for `limit` after each failure; zero never retries. `pause` is
-    /// called between two attempts. It receives the reason, and returns when the pause is over.
+    /// Creates a policy that retries for `limit` after each failure; with zero it never retries.
+    /// `pause` is called between two attempts. It receives the reason, and returns when the pause
+    /// is over.
     pub fn new(
         limit: Duration,
         pause: impl FnMut(&ClientError, Duration) + Send + 'static,
@@ -54,7 +55,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Records an answer: the next failure has the full limit.
+    /// Records an answer. The next failure has the full limit again.
     pub(crate) fn answered(&mut self) {
         self.met = true;
         self.trouble = None;
@@ -84,8 +85,8 @@ impl RetryPolicy {
         if !error.is_broken() || error.is_late() {
             return false;
         }
-        // Any other error shows that the server received the request: it is full or restarting, or
-        // a proxy failed.
+        // Any other error shows that a server or a proxy received the request: the server is full
+        // or restarting, or the proxy failed.
         self.met |= !matches!(error, ClientError::Connect { .. });
         self.met
     }

@@ -1,23 +1,23 @@
-//! Explains a server's refusals to people.
+//! Converts a server's rejections into readable text.
 
 use serde_json::Value;
 
-/// Maximum number of characters that are shown of an answer by another program.
+/// Maximum number of characters shown of an answer by another program.
 const MAX_FOREIGN: usize = 120;
 
-/// Maximum number of problems of one request that are shown.
+/// Maximum number of problems shown for one request.
 const MAX_PROBLEMS: usize = 50;
 
-/// Returns the readable part of an error body: `error`, its position, and every problem in it.
+/// Returns the readable part of an error body: `error`, its position, and all of its problems.
 pub(crate) fn explain(body: &str, status: u16) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(body) else {
         let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
         let start: String = line.chars().take(MAX_FOREIGN).collect();
         let start = if start.is_empty() { "no explanation".to_owned() } else { start };
-        // Proxies answer so for a server that is away.
+        // Proxies send such answers if the server is down.
         return match status {
             502..=504 => start,
-            _ => format!("{start}\n  this is no answer of warpgauge: check the address"),
+            _ => format!("{start}\n  this answer is not from warpgauge: check the address"),
         };
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
@@ -44,7 +44,7 @@ pub(crate) fn explain(body: &str, status: u16) -> String {
         message.push_str(&format!("\n  at {path}"));
     }
     if status == 401 {
-        message.push_str("\n  give the key with --api-key or WARPGAUGE_API_KEY");
+        message.push_str("\n  pass the key with --api-key or WARPGAUGE_API_KEY");
     }
     if status == 413 {
         message.push_str("\n  the operator can raise `server.body_limit_bytes`");
@@ -52,7 +52,7 @@ pub(crate) fn explain(body: &str, status: u16) -> String {
     message
 }
 
-/// Returns the codes of the problems in the body of a refusal.
+/// Returns the codes of the problems in the body of a rejection.
 pub(crate) fn problems(body: &str) -> Vec<String> {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let listed = body.get("validation_errors").and_then(Value::as_array);
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(explain("", 502), "no explanation");
         let foreign = explain(&format!("<!DOCTYPE HTML>\n  <html>{}", "x".repeat(500)), 404);
         assert!(foreign.starts_with("<!DOCTYPE HTML> <html>xx"), "{foreign}");
-        assert!(foreign.ends_with("\n  this is no answer of warpgauge: check the address"));
+        assert!(foreign.ends_with("\n  this answer is not from warpgauge: check the address"));
         assert!(foreign.len() < 200, "{foreign}");
     }
 }

@@ -1,6 +1,6 @@
-//! Builds routes.
+//! Routes of the API.
 
-/// Returns a job's route with a suffix.
+/// Returns the route of a job, with a suffix.
 pub(crate) fn job_route(job_id: &str, below: &str) -> String {
     format!("/jobs/{}{below}", encoded(job_id))
 }

@@ -8,11 +8,11 @@ use rustls::{CertificateError, RootCertStore};
 use rustls_native_certs::{ErrorKind, load_certs_from_paths};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Largest file of certificates, bytes. The files of operating systems have a quarter of a
+/// Maximum size of a certificate file, bytes. The files of operating systems have a quarter of a
 /// megabyte.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// Environment variables of OpenSSL: a file, and directories.
+/// Environment variables of OpenSSL: a certificate file, and directories.
 const CERT_FILE: &str = "SSL_CERT_FILE";
 const CERT_DIR: &str = "SSL_CERT_DIR";
 
@@ -27,12 +27,12 @@ pub struct CertificateFileError {
     problem: String,
 }
 
-/// Trusted authorities of connections. A file that the caller names is used alone. Without a file,
-/// those of `SSL_CERT_FILE` and `SSL_CERT_DIR` are used; without these, the system's; without
-/// these, Mozilla's, as of this build.
+/// Trusted certificate authorities. A file that the caller names is used alone. Without it, those
+/// of `SSL_CERT_FILE` and `SSL_CERT_DIR` are used; otherwise the system's; otherwise Mozilla's, as
+/// of this build.
 pub(crate) struct Trust {
     named: Option<PathBuf>,
-    /// Read once, at the first connection.
+    /// Certificates, which are read once, at the first connection.
     read: Mutex<Option<RootCerts>>,
 }
 
@@ -71,7 +71,7 @@ fn roots(
         found.extend(read(&path, CERT_DIR)?);
     }
     if file.is_none() && directories.is_none() {
-        // `load_native_certs` would take an empty variable for a file name.
+        // `load_native_certs` would interpret an empty variable as a file name.
         let system = openssl_probe::probe();
         let directory = system.cert_dir.first().map(PathBuf::as_path);
         found = usable(load_certs_from_paths(system.cert_file.as_deref(), directory).certs);
@@ -79,7 +79,7 @@ fn roots(
     Ok(if found.is_empty() { RootCerts::WebPki } else { found.into() })
 }
 
-/// Reads the certificates of a file, or of all files of a directory. Fails if there are none.
+/// Reads the certificates of a file, or of all files in a directory. Fails if there are none.
 fn read(
     path: &Path,
     origin: &'static str,
@@ -89,7 +89,7 @@ fn read(
     let size = path.metadata().map_err(|error| unreadable(&error))?.len();
     if size > MAX_FILE_BYTES {
         return Err(wrong(format!(
-            "has more than {MAX_FILE_BYTES} bytes; give the authority alone"
+            "has more than {MAX_FILE_BYTES} bytes; use a file that contains only the authority"
         )));
     }
     let read = match origin {
@@ -104,7 +104,7 @@ fn read(
         ErrorKind::Io { inner, .. } => Some(unreadable(inner)),
         _ => None,
     });
-    let expected = "holds no certificate; expected PEM, `-----BEGIN CERTIFICATE-----`";
+    let expected = "contains no certificate; expected PEM, `-----BEGIN CERTIFICATE-----`";
     Err(failed.unwrap_or_else(|| wrong(expected.to_owned())))
 }
 
@@ -118,8 +118,8 @@ fn usable(found: Vec<CertificateDer<'static>>) -> Vec<Certificate<'static>> {
         .collect()
 }
 
-/// Returns what is wrong with the server's side of a TLS connection, and what to do. `None` means
-/// that the error does not come from TLS.
+/// Returns the problem of a TLS connection on the server's side, with a remedy. `None` means that
+/// the error does not come from TLS.
 pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
     let error = match error {
         ureq::Error::Rustls(error) => error,
@@ -130,8 +130,7 @@ pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
     Some(match error {
         rustls::Error::InvalidCertificate(problem) => certificate(problem),
         rustls::Error::InvalidMessage(_) => {
-            "it does not speak TLS; is it a server of http://, or a proxy of another kind?"
-                .to_owned()
+            "it does not use TLS; is it an http:// server, or another kind of proxy?".to_owned()
         }
         other => format!("the encrypted connection failed: {other}"),
     })
@@ -152,23 +151,23 @@ fn of_io(error: &std::io::Error) -> Option<&rustls::Error> {
 fn certificate(problem: &CertificateError) -> String {
     let advice = match problem {
         CertificateError::UnknownIssuer => {
-            "its certificate is of an authority that is not trusted here; if it is your own, give \
+            "its certificate is from an authority that is not trusted on this machine; if it is your own, pass \
              that authority's certificate with --ca-cert FILE or WARPGAUGE_CA_CERT"
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired; renew it there, or set this machine's clock right"
+            "its certificate has expired; renew it on the server, or correct this machine's clock"
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate is not valid yet; is this machine's clock right?"
+            "its certificate is not valid yet; is this machine's clock correct?"
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another name; use the name that it is for, or have one made for \
+            "its certificate is for another name; use the name in the certificate, or create one for \
              this name (as a subjectAltName)"
         }
         CertificateError::Revoked => "its certificate was revoked",
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "its certificate is one of an authority, which is not taken for a server's; have one \
-             made for the server (basicConstraints CA:FALSE)"
+            "its certificate is that of an authority, which is not accepted for a server; create one \
+             for the server (basicConstraints CA:FALSE)"
         }
         _ => "its certificate is not accepted",
     };

@@ -9,10 +9,10 @@ use warpgauge_contract::ParseError;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{ArtifactKind, DeviceView, ExecError, JobRequest, ServiceError};
 
-/// The future of a backend's result.
+/// Future with the result of a backend's operation.
 pub type JobBackendFuture<'a, T> = BoxFuture<'a, Result<T, JobBackendError>>;
 
-/// Submits and reads the jobs of one caller. Other callers do not see them.
+/// Submits and reads the jobs of one caller. Other callers cannot see them.
 pub trait JobBackend: Send + Sync + 'static {
     /// Returns the id of the caller, which is empty if there is only one caller.
     fn owner(&self) -> &str {
@@ -22,7 +22,8 @@ pub trait JobBackend: Send + Sync + 'static {
     /// Submits a job. Returns its id, once the job can be read.
     fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String>;
 
-    /// Returns the events of a job from its present state on. The last event is the job's end.
+    /// Returns the events of a job, beginning with its current state. The last event is the job's
+    /// end.
     fn watch<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, BoxStream<'static, JobEvent>>;
 
     /// Returns a job, with its report if it has ended.
@@ -62,7 +63,7 @@ pub struct ArtifactBytes {
 pub struct JobBackendError {
     /// Stable error code.
     pub code: String,
-    /// Description of the failure, with its location and a remedy.
+    /// Description of the failure, with its place and a remedy.
     pub message: String,
     /// JSON path of the faulty argument.
     pub path: Option<String>,
@@ -74,7 +75,7 @@ impl JobBackendError {
         Self { code: code.to_string(), message: message.into(), path: None }
     }
 
-    /// Creates an error of an argument.
+    /// Creates an error in an argument.
     pub fn at(path: &str, code: impl fmt::Display, message: impl Into<String>) -> Self {
         Self { path: Some(path.to_owned()), ..Self::new(code, message) }
     }
@@ -101,7 +102,7 @@ impl From<ServiceError> for JobBackendError {
     }
 }
 
-/// Returns the HTTP API's code of the error.
+/// Returns the error code of the HTTP API for the error.
 fn code_of(error: &ServiceError) -> String {
     use warpgauge_model::ErrorCode as Code;
     let code = match error {

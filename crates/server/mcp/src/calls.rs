@@ -22,11 +22,10 @@ use super::resources::{self, Part};
 use super::tools::ToolName;
 use warpgauge_job_views::{JobEvent, JobView};
 
-/// Least time between two progress messages of the same stage.
+/// Minimum time between two progress messages of the same stage.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
 
-/// Interval of progress messages for a job without events: clients take silence for a broken
-/// server.
+/// Maximum time between progress messages, because clients take silence for a broken server.
 const PROGRESS_AT_LEAST: Duration = Duration::from_secs(10);
 
 /// Runs a call of a tool.
@@ -64,7 +63,7 @@ async fn devices(backend: &dyn JobBackend, given: &JsonObject) -> CallToolResult
             Err(JobBackendError::at(
                 &name,
                 "unknown_field",
-                format!("{name}: list_devices takes nothing"),
+                format!("{name}: list_devices has no arguments"),
             ))
         }
         None => backend.devices().await,
@@ -108,8 +107,10 @@ async fn get_job(
         Some(part) => Some(match contents(backend, &job, &part, "").await? {
             ResourceContents::TextResourceContents { text, .. } => text,
             _ => {
-                let what =
-                    format!("it is no text; GET {} of the HTTP API has it", part.http_path(job_id));
+                let what = format!(
+                    "it is not text; GET {} of the HTTP API returns it",
+                    part.http_path(job_id)
+                );
                 return Err(JobBackendError::at("read", "invalid_value", format!("read: {what}")));
             }
         }),
@@ -142,7 +143,7 @@ async fn contents(
         if content.len() > MAX_BLOB_BYTES {
             let (length, path) = (content.len(), part.http_path(&job.job_id));
             let message = format!(
-                "it has {length} bytes, more than {MAX_BLOB_BYTES}; GET {path} of the HTTP API has it"
+                "it has {length} bytes, more than {MAX_BLOB_BYTES}; GET {path} of the HTTP API returns it"
             );
             return Err(JobBackendError::new("too_large", message));
         }
@@ -183,7 +184,7 @@ impl Waiting<'_> {
         self.backend.job(self.job_id).await
     }
 
-    /// Passes on events until the last.
+    /// Passes on events until the last one.
     async fn follow(&self) -> Result<(), JobBackendError> {
         let mut news = self.backend.watch(self.job_id).await?;
         let mut progress = Progress::of(self.context);
@@ -204,7 +205,11 @@ impl Waiting<'_> {
         if self.cancels
             && let Err(error) = self.backend.cancel(self.job_id).await
         {
-            tracing::warn!(job = self.job_id, code = error.code, "a cancelled call's job goes on");
+            tracing::warn!(
+                job = self.job_id,
+                code = error.code,
+                "the job of a cancelled call continues"
+            );
         }
         self.backend.job(self.job_id).await
     }
@@ -216,7 +221,7 @@ struct Progress<'a> {
     token: Option<ProgressToken>,
     began: Instant,
     told: Option<(Instant, String)>,
-    /// The previous progress number; the next must be greater.
+    /// Previous progress number; the next one must be greater.
     last: f64,
 }
 
@@ -245,20 +250,21 @@ impl<'a> Progress<'a> {
         self.send(message).await;
     }
 
-    /// Sends a message. The progress number is the seconds since the call; its total is unknown.
+    /// Sends a message. The progress number is the number of seconds since the call began; its
+    /// total is unknown.
     async fn send(&mut self, message: String) {
         let Some(token) = &self.token else { return };
         let seconds = self.began.elapsed().as_secs_f64();
         self.last = if seconds > self.last { seconds } else { self.last + 1e-6 };
         let progress =
             ProgressNotificationParam::new(token.clone(), self.last).with_message(&message);
-        // Other code detects that the client has gone.
+        // Other code detects that the client has disconnected.
         let _ = self.context.peer.notify_progress(progress).await;
         self.told = Some((Instant::now(), message));
     }
 }
 
-/// Returns the result of a refused call.
+/// Returns the result of a rejected call.
 pub(crate) fn refused(refusal: &JobBackendError) -> CallToolResult {
     result(&Outcome::refused(refusal), None)
 }

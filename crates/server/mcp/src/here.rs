@@ -10,10 +10,10 @@ use warpgauge_service::{
     ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, JobSubmission, ServiceError, Services,
 };
 
-/// Interval of checking whether the store has a submitted job.
+/// Interval of the checks whether the store contains a submitted job.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether a job survives its caller.
+/// Whether a job survives the process of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobDurability {
     /// The job waits in the store and survives this process. For a server.
@@ -23,7 +23,7 @@ pub enum JobDurability {
     WhileHere,
 }
 
-/// A service, and the caller.
+/// A service and its caller.
 pub struct ServiceBackend {
     service: Services,
     caller: Caller,
@@ -37,7 +37,7 @@ impl ServiceBackend {
         Self { service, caller, keeping, cancels: Box::new(|| true) }
     }
 
-    /// Cancels jobs only while `cancels` returns true. A server that shuts down ends its calls, and
+    /// Cancels jobs only while `cancels` returns true. A server that shuts down ends its calls, but
     /// must not cancel the jobs that wait in the store.
     pub fn cancelling_while(self, cancels: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { cancels: Box::new(cancels), ..self }
@@ -51,7 +51,7 @@ impl ServiceBackend {
         }
     }
 
-    /// Runs the job in a separate task. Returns its id, once the job can be read.
+    /// Runs the job in a separate task. Returns its id once the job can be read.
     async fn begin(&self, order: JobOrder) -> Result<String, JobBackendError> {
         let (watched, id) = JobSubmission::local_watched();
         let submission = JobSubmission { job_id: watched.job_id, ..self.submission(&order) };
@@ -76,13 +76,13 @@ impl ServiceBackend {
         loop {
             tokio::select! {
                 biased;
-                // With an idempotency key it may be an existing job.
+                // With an idempotency key, it may be an existing job.
                 ended = &mut work => return match ended {
                     Ok(Ok(id)) => Ok(id),
                     Ok(Err(ServiceError::Cancelled { job_id } | ServiceError::JobFailed { job_id, .. }))
                         => Ok(job_id),
                     Ok(Err(error)) => Err(error.into()),
-                    Err(_) => Err(JobBackendError::new("internal", "the job's task ended without an answer")),
+                    Err(_) => Err(JobBackendError::new("internal", "the job's task ended without a result")),
                 },
                 _ = looks.tick() => if let Some(id) = self.arrived(&id, key.as_deref()).await {
                     return Ok(id);
@@ -93,9 +93,9 @@ impl ServiceBackend {
 }
 
 impl ServiceBackend {
-    /// Returns the id of a job that can be read: the new one or, by its key, an existing one that
-    /// has not ended. An existing job that has ended may not answer the request; then the task
-    /// itself returns the id.
+    /// Returns the id of a job that can be read: the new job or, by its key, an existing one that
+    /// has not ended. An existing job that has ended may not match the request; in that case the
+    /// task returns the id.
     async fn arrived(&self, id: &str, key: Option<&str>) -> Option<String> {
         if self.service.jobs.job(id, &self.caller).await.is_ok() {
             return Some(id.to_owned());

@@ -2,10 +2,10 @@
 //!
 //! - [`tools`] defines the tools: names, arguments, results. [`arguments`] parses the forms of
 //!   arguments. [`answer`] reduces a report to the verdict, the three most useful facts, and links
-//!   to the rest. [`resources`] has that rest. All four are pure.
+//!   to the rest. [`resources`] provides the rest. All four are pure.
 //! - [`JobBackend`] submits and reads jobs: a service in this process ([`ServiceBackend`]), or
 //!   another implementation.
-//! - [`AgentServer`] joins both under `rmcp`, which implements the protocol. `crates/server/api`
+//! - [`AgentServer`] connects both to `rmcp`, which implements the protocol. `crates/server/api`
 //!   serves it over HTTP, `warpgauge mcp` over standard input and output.
 
 #![forbid(unsafe_code)]
@@ -29,10 +29,10 @@ pub use places::CallPermits;
 pub use server::AgentServer;
 pub use stream::{StreamError, serve};
 
-/// Largest accepted message, bytes. Larger tensors should be generated (`init`), or sent to the
-/// HTTP API, which reads them without blocking other calls.
+/// Maximum size of an accepted message, bytes. Larger tensors should be generated (`init`), or sent
+/// to the HTTP API, which reads them without blocking other calls.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Longest time that one call waits for its job. The job continues after that, and further calls
-/// can query it.
+/// Maximum time for which one call waits for its job. The job continues afterwards, and further
+/// calls can query it.
 pub const MAX_WAIT: std::time::Duration = std::time::Duration::from_secs(45 * 60);

@@ -4,7 +4,7 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_model::JobStage;
 use warpgauge_report::readable::duration_ms;
 
-/// Formats an event as one line.
+/// Formats an event on one line.
 pub(crate) fn in_words(event: &JobEvent) -> String {
     let stage = event.stage.in_words();
     let mut text = match (event.stage, event.trials_done) {
@@ -17,7 +17,7 @@ pub(crate) fn in_words(event: &JobEvent) -> String {
         text.push_str(&format!(", median {median} ({low} to {high})"));
     }
     if event.attempt > 1 {
-        text.push_str(&format!(", begun {} times", event.attempt));
+        text.push_str(&format!(", attempt {}", event.attempt));
     }
     text
 }
@@ -43,6 +43,6 @@ mod tests {
         let running =
             "running on the device: 40 launches timed, median 2.000 ms (1.000 ms to 3.000 ms)";
         assert_eq!(event("running", 40, 1), running);
-        assert_eq!(event("waiting_for_device", 0, 2), "waiting for a device, begun 2 times");
+        assert_eq!(event("waiting_for_device", 0, 2), "waiting for a device, attempt 2");
     }
 }

@@ -1,4 +1,4 @@
-//! Limits the calls in progress, each of which holds memory while its job runs. The main type is
+//! Limits the calls in progress, each of which uses memory while its job runs. The main type is
 //! [`CallPermits`].
 
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::backend::JobBackendError;
 
-/// Maximum number of calls of all agents, and of one owner. The latter keeps one owner's waiting
-/// calls from blocking all others.
+/// Maximum number of concurrent calls of all agents, and of one owner. The second limit keeps the
+/// calls of one owner from blocking all others.
 const MAX_CALLS: usize = 256;
 const MAX_CALLS_EACH: usize = 64;
 
@@ -28,17 +28,17 @@ impl Default for CallPermits {
 }
 
 impl CallPermits {
-    /// Waits until no call is in progress, at most `patience`. Returns whether none is.
+    /// Waits for at most `patience` until no call is in progress. Returns whether this was reached.
     pub async fn ended(&self, patience: Duration) -> bool {
         let all = self.all.acquire_many(MAX_CALLS as u32);
         matches!(tokio::time::timeout(patience, all).await, Ok(Ok(_)))
     }
 
-    /// Takes a permit for one more call of this owner.
+    /// Takes a permit for another call of this owner.
     pub(crate) fn begin(&self, owner: &str) -> Result<Place, JobBackendError> {
         let full = |most: usize, whose: &str| {
             let message = format!(
-                "{most} calls{whose} are under way already; wait for one of them, or ask again later"
+                "{most} calls{whose} are already in progress; wait for one of them, or retry later"
             );
             JobBackendError::new("too_many_calls", message)
         };

@@ -1,27 +1,27 @@
-//! Truncates a job's report to a size that an agent can use. Long lists and texts are cut, and
+//! Shortens a job's report to a size that an agent can use. Long lists and texts are truncated, and
 //! their paths are listed.
 
 use serde_json::{Map, Value, json};
 
 use warpgauge_job_views::JobView;
 
-/// Largest report, bytes.
+/// Maximum size of a report, bytes.
 pub(crate) const MAX_REPORT_BYTES: usize = 256 << 10;
 
-/// Largest text artifact, bytes.
+/// Maximum size of a text artifact, bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// Largest binary artifact, bytes; a larger one is refused instead of cut.
+/// Maximum size of a binary artifact, bytes. A larger one is rejected, not truncated.
 pub(crate) const MAX_BLOB_BYTES: usize = 256 << 10;
 
-/// Longest list, longest text, and most paths in the list of cuts. The first step whose result fits
-/// is used.
+/// Maximum length of lists, of texts, and of the list of truncated paths. The first step whose
+/// result fits is used.
 const STEPS: [(usize, usize, usize); 4] =
     [(256, 16 << 10, 64), (32, 2 << 10, 64), (8, 512, 32), (1, 64, 8)];
 
-/// Returns the report of a job as JSON of bounded length; `left_out` lists the cuts.
+/// Returns the report of a job as JSON of limited size; `left_out` lists the truncated parts.
 pub(crate) fn bounded(job: &JobView) -> String {
-    // A report has no value that JSON cannot represent.
+    // A report contains no value that JSON cannot represent.
     let whole = serde_json::to_value(job).unwrap_or_default();
     for (items, bytes, places) in STEPS {
         let mut cut = Cut { items, bytes, places, left_out: Vec::new(), more: 0 };
@@ -35,8 +35,10 @@ pub(crate) fn bounded(job: &JobView) -> String {
             return text;
         }
     }
-    let note =
-        format!("too long even when cut; GET /jobs/{} of the HTTP API has all of it", job.job_id);
+    let note = format!(
+        "the report is too long even when shortened; GET /jobs/{} of the HTTP API returns all of it",
+        job.job_id
+    );
     json!({"job_id": job.job_id, "state": job.state, "left_out": [note]}).to_string()
 }
 
@@ -83,7 +85,7 @@ impl Cut {
 
     fn note(&mut self, path: &str, what: &str) {
         if self.left_out.len() < self.places {
-            self.left_out.push(format!("{path}: {what} are here"));
+            self.left_out.push(format!("{path}: {what} are shown"));
         } else {
             self.more += 1;
         }
@@ -96,12 +98,12 @@ impl Cut {
         if self.more > 0 {
             self.left_out.push(format!("and {} more", self.more));
         }
-        self.left_out.push(format!("GET /jobs/{job_id} of the HTTP API has all of it"));
+        self.left_out.push(format!("GET /jobs/{job_id} of the HTTP API returns all of it"));
         fields.insert("left_out".to_owned(), json!(self.left_out));
     }
 }
 
-/// Returns the beginning of a text: at most this many bytes, whole characters.
+/// Returns the beginning of a text: at most this many bytes, and only whole characters.
 pub(crate) fn truncated(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -147,8 +149,8 @@ mod tests {
         let mut cut = Cut { items: 8, bytes: 512, places: 3, left_out: Vec::new(), more: 0 };
         cut.apply(&mut value, &mut String::new());
         assert_eq!(value["a"].as_array().map(Vec::len), Some(8));
-        assert_eq!(cut.left_out[0], "a: 8 of 300 items are here");
-        assert_eq!(cut.left_out[1], "a[0]: 8 of 300 items are here");
+        assert_eq!(cut.left_out[0], "a: 8 of 300 items are shown");
+        assert_eq!(cut.left_out[1], "a[0]: 8 of 300 items are shown");
         assert_eq!((cut.left_out.len(), cut.more), (3, 6));
     }
 }

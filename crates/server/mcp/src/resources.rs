@@ -8,7 +8,7 @@ use warpgauge_service::ArtifactKind;
 /// Prefix of every URI.
 const JOBS: &str = "warpgauge://jobs/";
 
-/// Longest id of a job and name of a kernel in a URI, bytes.
+/// Maximum length of a job's id and of a kernel's name in a URI, bytes.
 const MAX_PIECE_BYTES: usize = 256;
 
 /// A part of a job.
@@ -21,7 +21,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Returns the part named `report` or by the name of an artifact.
+    /// Returns the part with this name: `report`, or the name of an artifact.
     pub(crate) fn named(name: &str, kernel: Option<String>) -> Result<Self, JobBackendError> {
         if name == "report" {
             return Ok(Self::Report);
@@ -29,7 +29,8 @@ impl Part {
         let kind = ArtifactKind::named(name).ok_or_else(|| {
             let known = ArtifactKind::ALL.map(ArtifactKind::name).join(", ");
             let name: String = name.chars().take(64).collect();
-            let message = format!("read: there is no {name:?} of a job; there are report, {known}");
+            let message =
+                format!("read: a job has no part {name:?}; the parts are report, {known}");
             JobBackendError::at("read", "no_such_artifact", message)
         })?;
         Ok(Self::Artifact { kind, kernel })
@@ -67,7 +68,7 @@ pub(crate) fn parse(uri: &str) -> Result<(String, Part), JobBackendError> {
     let unknown = || {
         let shown: String = uri.chars().take(128).collect();
         let message = format!(
-            "there is no resource {shown:?}; there are {JOBS}{{job_id}}/report and \
+            "there is no resource {shown:?}; the resources are {JOBS}{{job_id}}/report and \
              {JOBS}{{job_id}}/artifacts/{{name}}"
         );
         JobBackendError::new("not_found", message)
@@ -97,7 +98,8 @@ pub(crate) fn parse(uri: &str) -> Result<(String, Part), JobBackendError> {
     Ok((job_id.to_owned(), part))
 }
 
-/// Decodes the escapes of a part of a URI; `None` if they are invalid, or the text is too long.
+/// Decodes percent escapes in a part of a URI. Returns `None` if they are invalid, or the text is
+/// too long.
 fn decoded(text: &str) -> Option<String> {
     if text.len() > MAX_PIECE_BYTES {
         return None;
@@ -122,15 +124,15 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
         ResourceTemplate::new(format!("{JOBS}{{job_id}}/report"), "report")
             .with_title("Report of a job")
             .with_description(
-                "Where the job stands and, once it ended, its whole report as JSON; long lists and texts \
-                 are cut, and named in `left_out`.",
+                "State of the job and, once it has ended, its report as JSON; long lists and texts \
+                 are truncated, and listed in `left_out`.",
             )
             .with_mime_type("application/json"),
         ResourceTemplate::new(format!("{JOBS}{{job_id}}/artifacts/{{name}}{{?kernel}}"), "artifact")
             .with_title("Artifact of a job")
             .with_description(
-                "ptx, sass, cubin, log (of the compiler), ttir, ttgir, llir, ncu-rep or nsys-rep; of a \
-                 comparison, of the kernel that is named: `reference` or a candidate's name.",
+                "ptx, sass, cubin, log (of the compiler), ttir, ttgir, llir, ncu-rep or nsys-rep; for a \
+                 comparison, the one of the named kernel: `reference` or a candidate's name.",
             ),
     ]
 }

@@ -1,4 +1,4 @@
-//! The MCP server, on `rmcp`. The main type is [`AgentServer`].
+//! The MCP server, based on `rmcp`. The main type is [`AgentServer`].
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::places::CallPermits;
 use super::tools::ToolName;
 use super::{calls, resources};
 
-/// Instructions for agents about the server as a whole.
+/// Instructions for agents about the whole server.
 const INSTRUCTIONS: &str = "warpgauge compiles, runs, checks and times GPU kernels (CUDA C++, PTX, Triton) in \
-isolation. Write a kernel and its contract (arguments, launch, what the outputs must be), call \
-evaluate_kernel, and act on the verdict, which comes first; then compare_kernels says whether another version \
-is faster, and profile_kernel what limits it. Every call is a job: get_job returns to one by its job_id, also \
-after a lost connection. Cancelling a call cancels its job. Times of an emulated device say nothing of a GPU.";
+isolation. Write a kernel and its contract (arguments, launch, expected outputs), call \
+evaluate_kernel, and act on the verdict, which comes first; then compare_kernels shows whether another version \
+is faster, and profile_kernel what limits it. Every call is a job: get_job finds it by its job_id, even \
+after a lost connection. Cancelling a call cancels its job. Times of an emulated device do not predict those on a GPU.";
 
-/// Finds the backend of a request; `None` if the request does not identify its caller.
+/// Finds the backend of a request. Returns `None` if the request does not identify its caller.
 type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync;
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl AgentServer {
         Self::finding(move |_| Some(Arc::clone(&backend)), calls)
     }
 
-    /// Creates a server that finds the backend of each request by its extensions.
+    /// Creates a server that finds the backend of each request from the request's extensions.
     pub fn finding(
         find: impl Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync + 'static,
         calls: CallPermits,
@@ -50,7 +50,8 @@ impl AgentServer {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<Arc<dyn JobBackend>, ErrorData> {
-        let missing = || ErrorData::internal_error("the request does not say whose it is", None);
+        let missing =
+            || ErrorData::internal_error("the request does not identify its caller", None);
         (self.find)(&context.extensions).ok_or_else(missing)
     }
 }
@@ -85,7 +86,7 @@ impl ServerHandler for AgentServer {
         let Some(tool) = ToolName::named(&request.name) else {
             let name: String = request.name.chars().take(64).collect();
             let known = ToolName::ALL.map(ToolName::name).join(", ");
-            let message = format!("there is no tool {name:?}; there are {known}");
+            let message = format!("there is no tool {name:?}; the tools are {known}");
             return Err(ErrorData::invalid_params(message, None));
         };
         let backend = self.backend(&context)?;
@@ -118,7 +119,7 @@ impl ServerHandler for AgentServer {
     }
 }
 
-/// Converts an error of reading a resource. The protocol has a separate code for a missing
+/// Converts an error of reading a resource. The protocol defines a separate code for a missing
 /// resource.
 fn not_read(refusal: JobBackendError) -> ErrorData {
     let data = serde_json::json!({"code": refusal.code, "path": refusal.path});

@@ -1,5 +1,5 @@
-//! Serves an agent over two streams with a message per line, such as a program's standard input and
-//! output.
+//! Serves an agent over two streams with one message per line, such as a program's standard input
+//! and output.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,13 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::MAX_MESSAGE_BYTES;
 use super::server::AgentServer;
 
-/// Reasons why no agent was served.
+/// Reason why no agent was served.
 #[derive(Debug, thiserror::Error)]
-#[error("the agent did not begin as the protocol wants it")]
+#[error("the agent did not begin with the handshake of the Model Context Protocol")]
 pub struct StreamError(#[source] Box<ServerInitializeError>);
 
-/// Serves one agent until it closes its stream, or until `end`. Calls in progress are then
-/// cancelled, and their jobs with them.
+/// Serves one agent until it closes its stream, or until `end` resolves. Calls in progress are then
+/// cancelled, together with their jobs.
 ///
 /// # Errors
 /// The agent does not begin with the protocol's handshake.
@@ -45,7 +45,7 @@ pub async fn serve(
         _ = &mut served => {}
         () = end => {
             cancel.cancel();
-            // The result does not matter: `end` stopped the server.
+            // The result is irrelevant, because `end` stopped the server.
             let _ = served.await;
         }
     }

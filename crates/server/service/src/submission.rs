@@ -59,7 +59,6 @@ pub struct JobSubmission {
     pub webhook: Option<String>,
     /// Whether the job has only one attempt. If its process ends while its kernel runs, the job
     /// ends as `interrupted`.
-    /// kernel runs.
     pub once: bool,
 }
 

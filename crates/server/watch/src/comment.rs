@@ -4,7 +4,7 @@
 const MARK: &str = "warpgauge contract:";
 
 /// Returns the YAML of the contract in one of the leading comments, if any. Such a comment is a
-/// block comment, or lines of `//` or `#`. Its first line is `warpgauge contract:`.
+/// block comment, or consecutive lines with `//` or `#`. Its first line is `warpgauge contract:`.
 pub(crate) fn contract(source: &str) -> Option<String> {
     let mut rest = source.trim_start_matches('\u{feff}').trim_start();
     loop {
@@ -19,7 +19,7 @@ pub(crate) fn contract(source: &str) -> Option<String> {
     }
 }
 
-/// Returns the comment at the beginning, without its markers, and the rest of the text.
+/// Returns the first comment without its markers, and the rest of the text.
 fn next_comment(text: &str) -> Option<(String, &str)> {
     for (open, close) in [("/*", "*/"), ("\"\"\"", "\"\"\"")] {
         if let Some(inner) = text.strip_prefix(open) {

@@ -3,13 +3,13 @@
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_report::{CompileResponse, EvaluateResponse};
 
-/// Evaluates kernels, from several threads at once.
+/// Evaluates kernels. Several threads may call it at once.
 pub trait Evaluator: Sync {
-    /// Evaluates a request. A second call with the same key returns the same evaluation, without a
-    /// further run.
+    /// Evaluates a request. A second call with the same key returns the same evaluation, without
+    /// running the kernel again.
     ///
     /// # Errors
-    /// [`EvaluatorError::Refused`] is final; after [`EvaluatorError::Again`] the caller may retry
+    /// [`EvaluatorError::Refused`] is final. After [`EvaluatorError::Again`], the caller may retry
     /// later.
     fn evaluate(
         &self,
@@ -20,29 +20,29 @@ pub trait Evaluator: Sync {
     /// Compiles a kernel, to find its parameters.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// The errors of [`Evaluator::evaluate`].
     fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, EvaluatorError>;
 }
 
-/// Reasons why there is no report.
+/// Reasons for a missing report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluatorError {
-    /// The refusal is final.
+    /// The rejection is final.
     #[error("{0}")]
     Refused(FileRejection),
     /// A retry may succeed: the service is full or unreachable.
     #[error("{0}")]
     Again(String),
-    /// The watcher stops.
+    /// The watcher is stopping.
     #[error("stopped")]
     Stopped,
 }
 
-/// Code of a refusal because no server meets the requirements of a request: a device, a tool, a
+/// Error code if no server meets the requirements of a request, such as a device, a tool or a
 /// language.
 pub const UNMET: &str = "requirements_unmet";
 
-/// Reasons why a file is not evaluated.
+/// Reason why a file is not evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FileRejection {

@@ -14,24 +14,25 @@ use rustix::fs::{FlockOperation, flock};
 /// Directory of the watcher's internal files, beside `kernels` and `results`.
 const OWN: &str = ".warpgauge";
 
-/// Longest name of a result without `.json`, bytes. File systems allow 255 in all.
+/// Maximum length of a result's name without `.json`, bytes. File systems allow 255 for the whole
+/// name.
 const MAX_STEM: usize = 200;
 
-/// Ending of the names of results, and that of results for KRAIT.
+/// Ending of the names of results, and of those for KRAIT.
 const PLAIN: &str = ".json";
 const SUFFIXED: &str = "_result.json";
 
-/// Longest wait for a lock that a killed watcher's child may hold. A child inherits the lock until
+/// Maximum wait for a lock that a killed watcher's child may hold. A child inherits the lock until
 /// it executes its program.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reasons why a folder cannot be watched, or an operation on it failed.
+/// Reason why a folder cannot be watched, or why an operation on it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// Another process watches the folder.
     #[error(
-        "{} is watched already, by the process {holder}: one watcher is enough for a folder; end that \
-         one first, or name another folder", folder.display()
+        "{} is already watched by the process {holder}: a folder can have only one watcher; end that \
+         process first, or name another folder", folder.display()
     )]
     Watched {
         folder: PathBuf,
@@ -40,8 +41,8 @@ pub enum FolderError {
     },
     /// A part of the folder is a symbolic link or not a directory.
     #[error(
-        "{} is not a directory of its own: what is watched must lie in the folder itself, not behind a \
-         symbolic link", path.display()
+        "{} is not a directory in the watched folder: its parts must be real directories, not \
+         symbolic links", path.display()
     )]
     NotInside { path: PathBuf },
     #[error("could not {operation} {}", path.display())]
@@ -54,7 +55,7 @@ pub struct Folder {
     root: PathBuf,
     /// Ending of the names of results.
     ending: &'static str,
-    /// The lock. The system releases it however the process ends.
+    /// The lock, which the system releases however the process ends.
     _lock: File,
 }
 
@@ -119,9 +120,9 @@ impl Folder {
         self.root.join(OWN).join(below)
     }
 
-    /// Returns the path of a file's result: `results/NAME.json` for `kernels/NAME.cu`. It is
-    /// `NAME.cu.json` if the former is the result of a file with another extension that was not
-    /// fetched yet.
+    /// Returns the path of a file's result: `results/NAME.json` for `kernels/NAME.cu`. If that file
+    /// already is the uncollected result of a kernel with another extension, the path is
+    /// `results/NAME.cu.json`.
     pub(crate) fn result_of(&self, name: &OsStr) -> PathBuf {
         let stem = Path::new(name).file_stem().unwrap_or(name);
         let short = self.results().join(with_ending(stem, self.ending));
@@ -134,7 +135,7 @@ impl Folder {
     }
 }
 
-/// Returns the name of the kernel file that a result is about.
+/// Returns the name of the kernel file to which a result belongs.
 fn subject_of(result: &Path) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct About {
@@ -181,7 +182,7 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
         }
         Err(error) => return Err(failed("lock", path)(error.into())),
     }
-    // The process id is for messages only; the system's lock is what counts.
+    // The process id is only for messages; the system's lock decides.
     file.set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| write!(file, "{}", std::process::id()))
@@ -189,19 +190,19 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
     Ok(file)
 }
 
-/// Waits for a lock of another process, at most [`PATIENCE`].
+/// Waits for a lock of another process, for at most [`PATIENCE`].
 fn wait(file: &File, error: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
     let Ok(shared) = file.try_clone() else { return Err(error) };
     if error != rustix::io::Errno::WOULDBLOCK {
         return Err(error);
     }
     let (sender, taken) = mpsc::sync_channel(0);
-    // If the receiver has gone when the thread gets the lock, the thread releases it.
+    // If the receiver has been dropped when the thread obtains the lock, the thread releases it.
     std::thread::spawn(move || sender.send(flock(&shared, FlockOperation::LockExclusive)));
     taken.recv_timeout(PATIENCE).unwrap_or(Err(error))
 }
 
-/// Returns an error of the file system with the operation that failed.
+/// Converts an error of the file system, and adds the operation that failed.
 pub(crate) fn failed(
     operation: &'static str,
     path: &Path,

@@ -1,5 +1,4 @@
-//! Reads submitted files, provided that they do not change meanwhile. The main function is
-//! [`take`].
+//! Reads submitted files, unless they change during the read. The main function is [`take`].
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -12,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::evaluator::FileRejection;
 
-/// Largest source, bytes.
+/// Maximum size of a source, bytes.
 pub(crate) const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
-/// Largest image, bytes.
+/// Maximum size of an image, bytes.
 pub(crate) const MAX_BINARY_BYTES: u64 = 64 << 20;
 
 /// Version of a file. It changes when the file is rewritten or replaced.
@@ -48,7 +47,7 @@ impl Version {
 pub(crate) enum Taken {
     /// The file's content.
     Read(Version, Vec<u8>),
-    /// The file exists and cannot be accepted.
+    /// The file exists but cannot be accepted.
     Refused(Version, FileRejection),
     /// The file no longer exists.
     Gone,
@@ -66,7 +65,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
     };
     let version = Version::of(&metadata);
     if metadata.is_dir() {
-        // A directory is no submission, and must not be removed.
+        // A directory is not a submission, and must not be removed.
         return Ok(Taken::Gone);
     }
     if metadata.is_symlink() {
@@ -74,7 +73,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
             version,
             FileRejection::new(
                 "symbolic_link",
-                "the file is a symbolic link, and those are not followed: put a copy of the kernel into the folder",
+                "the file is a symbolic link, which is not followed: put a copy of the kernel into the folder",
             ),
         ));
     }
@@ -83,7 +82,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
             version,
             FileRejection::new(
                 "not_a_file",
-                "this is no regular file but a pipe, a socket or a device: put the kernel into a file",
+                "this is a pipe, a socket or a device, not a regular file: put the kernel into a file",
             ),
         ));
     }
@@ -92,21 +91,18 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
             version,
             FileRejection::new(
                 "file_too_large",
-                format!(
-                    "the file has {} bytes, and {limit} is the most that is taken",
-                    metadata.size()
-                ),
+                format!("the file has {} bytes; at most {limit} are accepted", metadata.size()),
             ),
         ));
     }
-    // This does not wait for a writer if the file has become a pipe.
+    // The call does not wait for a writer if the file has become a pipe.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file =
         match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let message = "the file may not be read: give the watcher the right to";
+                let message = "the watcher has no permission to read the file: grant it";
                 return Ok(Taken::Refused(version, FileRejection::new("not_readable", message)));
             }
             Err(_) if Version::at(&path) != Some(version) => return Ok(Taken::Changing),

@@ -1,19 +1,19 @@
-//! Journal of evaluations, by which each file is evaluated once even if the process is killed. The
-//! main type is [`Entry`].
+//! Journal of evaluations, which ensures that each file is evaluated once even if the process is
+//! killed. The main type is [`Entry`].
 //!
-//! The steps of a file, each a rename or a file that appears complete:
+//! The steps of a file, each of which is a rename or a file that appears complete:
 //!
 //! 1. `jobs/KEY`: the file's name and version. KEY is the idempotency key of its evaluation.
 //! 2. `ready/KEY`: the complete result.
-//! 3. `jobs/KEY` becomes `published/KEY`: from here on the file is not evaluated again.
+//! 3. `jobs/KEY` becomes `published/KEY`. From this step on, the file is not evaluated again.
 //! 4. `ready/KEY` becomes the result in `results/`.
 //! 5. The kernel file moves from `kernels/` to `gone/KEY`. If it is another version by now, it
-//!    moves back.
+//!   moves back.
 //! 6. `published/KEY` is removed.
 //!
-//! After a kill each entry shows the last step of its file, and the rest follows. A loss of power
-//! can take the last entries of `jobs/`, whose files are then evaluated again. Results are on the
-//! disk before their names are.
+//! After a kill, each entry shows the last step of its file, and the next watcher completes the
+//! rest. A loss of power can remove the last entries of `jobs/`, whose files are then evaluated
+//! again. The content of results is on disk before their names are.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ use crate::intake::Version;
 /// A file under evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Name as bytes, since it may not be UTF-8.
+    /// Name as bytes, because it may not be UTF-8.
     name: Vec<u8>,
     pub version: Version,
     /// The contract beside the file, if any.
@@ -52,7 +52,7 @@ impl Entry {
     }
 }
 
-/// Begins an entry: step 1.
+/// Creates an entry: step 1.
 pub(crate) fn begin(folder: &Folder, key: &str, entry: &Entry) -> Result<(), FolderError> {
     let path = folder.own("jobs", key);
     let text =
@@ -60,7 +60,7 @@ pub(crate) fn begin(folder: &Folder, key: &str, entry: &Entry) -> Result<(), Fol
     write_whole(&folder.own("ready", &format!("{key}.new")), &path, &text, false)
 }
 
-/// Ends an entry: steps 2 to 6. Returns the path of the result.
+/// Completes an entry: steps 2 to 6. Returns the path of the result.
 pub(crate) fn publish(
     folder: &Folder,
     key: &str,
@@ -83,7 +83,7 @@ fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBu
     let ready = folder.own("ready", key);
     match fs::rename(&ready, &result) {
         Ok(()) => {}
-        // The rename happened before a kill.
+        // The rename happened before the process was killed.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !ready.exists() => {}
         Err(error) => return Err(failed("write", &result)(error)),
     }
@@ -98,7 +98,7 @@ fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBu
     Ok(result)
 }
 
-/// Returns whether another kernel beside this contract remains.
+/// Returns whether another kernel that uses this contract remains.
 fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
     let stem = Path::new(contract).file_stem().unwrap_or(contract);
     warpgauge_contract::FILE_EXTENSIONS.iter().any(|(ending, _)| {
@@ -109,7 +109,7 @@ fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
     })
 }
 
-/// Removes a version of a file from `kernels/`; another version remains.
+/// Removes the given version of a file from `kernels/`. Another version remains.
 fn remove(folder: &Folder, key: &str, name: &OsStr, version: Version) -> Result<(), FolderError> {
     let path = folder.kernels().join(name);
     if Version::at(&path) != Some(version) {
@@ -129,7 +129,7 @@ fn settle(gone: &Path, path: &Path, version: Version) -> Result<(), FolderError>
     if Version::at(gone) != Some(version) {
         match renameat_with(CWD, gone, CWD, path, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(()),
-            // The file was replaced again, and the newest one counts.
+            // The file was replaced again, and the newest version remains.
             Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(failed("put back", path)(error.into())),
         }
@@ -143,7 +143,7 @@ pub(crate) fn forget(folder: &Folder, key: &str) -> Result<(), FolderError> {
     fs::remove_file(&path).map_err(failed("remove", &path))
 }
 
-/// Finishes the entries of an earlier process that have a result. Returns the others.
+/// Completes the entries of an earlier process that have a result. Returns the others.
 pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderError> {
     let mut unfinished = Vec::new();
     for key in names(&folder.own_directory("published"))? {
@@ -167,7 +167,8 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
         } else if Version::at(&folder.kernels().join(entry.name())) == Some(entry.version) {
             unfinished.push((key, entry));
         } else {
-            // The file was replaced or removed meanwhile. A present file is a later version.
+            // The file was replaced or removed in the meantime. If it exists, it is a later
+            // version.
             fs::remove_file(&path).map_err(failed("remove", &path))?;
         }
     }
@@ -178,7 +179,8 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
     Ok(unfinished)
 }
 
-/// Settles the file that was moved when the process ended: the kernel or its contract.
+/// Completes the move of the file that was being moved when the process ended: the kernel or its
+/// contract.
 fn settle_either(folder: &Folder, gone: &Path, entry: &Entry) -> Result<(), FolderError> {
     let now = Version::at(gone);
     match &entry.contract {
@@ -200,7 +202,7 @@ fn names(directory: &Path) -> Result<Vec<String>, FolderError> {
     names.collect::<Result<_, _>>().map_err(failed("list", directory))
 }
 
-/// Writes a file that is complete before it gets its name.
+/// Writes a file under a temporary name, and renames it when it is complete.
 pub(crate) fn write_whole(
     unnamed: &Path,
     path: &Path,

@@ -1,5 +1,5 @@
-//! Converts a kernel file to a request. The contract is beside the file, in its first comment, or
-//! inferred.
+//! Converts a kernel file into a request. The contract is a file beside the kernel, is in its first
+//! comment, or is inferred.
 
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
@@ -17,14 +17,14 @@ use crate::language;
 pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
     [("yaml", BodyFormat::Yaml), ("yml", BodyFormat::Yaml), ("json", BodyFormat::Json)];
 
-/// Timed launches of an inferred contract.
+/// Number of timed launches in an inferred contract.
 const INFERRED_TRIALS: u32 = 20;
 
-/// Time limit of a kernel with an inferred contract, seconds: that of the reference executor. A
-/// kernel that hangs keeps others of the folder waiting for this time.
+/// Time limit of a kernel with an inferred contract, seconds, as in the reference executor. A
+/// kernel that hangs delays others of the folder for this time.
 const INFERRED_TIMEOUT_S: f64 = 30.0;
 
-/// Returns the kernel type of a file's name; `None` if it is not a kernel.
+/// Returns the kernel type for a file name, or `None` if the file is not a kernel.
 pub fn kernel_type(name: &str) -> Option<KernelType> {
     if name.starts_with('.') {
         return None;
@@ -49,7 +49,7 @@ pub enum ContractFrom {
 }
 
 impl ContractFrom {
-    /// Returns the name in a result.
+    /// Returns the name that results use.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -69,10 +69,10 @@ pub struct KernelRequest {
     pub assumed: Vec<String>,
 }
 
-/// Returns the request of a kernel file. `contract` is the content of the contract beside it.
+/// Returns the request for a kernel file. `contract` is the content of the contract beside it.
 ///
 /// # Errors
-/// Why there is no request, and what to do.
+/// The reason why there is no request, with a remedy.
 pub fn request_of(
     name: &str,
     content: &[u8],
@@ -82,10 +82,10 @@ pub fn request_of(
     request_with(name, content, contract, &Wishes::default(), compile)
 }
 
-/// Like [`request_of`], with parts of an inferred contract that are given.
+/// Works like [`request_of`], with given parts of an inferred contract.
 ///
 /// # Errors
-/// Why there is no request, and what to do.
+/// The reason why there is no request, with a remedy.
 pub fn request_with(
     name: &str,
     content: &[u8],
@@ -93,8 +93,9 @@ pub fn request_with(
     wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<KernelRequest, EvaluatorError> {
-    let kind = kernel_type(name)
-        .ok_or_else(|| FileRejection::new("unknown_file", format!("`{name}` is no kernel file")))?;
+    let kind = kernel_type(name).ok_or_else(|| {
+        FileRejection::new("unknown_file", format!("`{name}` is not a kernel file"))
+    })?;
     let (kind, code) = in_its_language(name, kind, code(kind, content)?)?;
     let (from, given) = match contract {
         Some((format, bytes)) => (ContractFrom::File, Some(parsed(format, bytes)?)),
@@ -110,7 +111,7 @@ pub fn request_with(
     request(fields, from, assumed)
 }
 
-/// Returns the compilation that the header of a CUDA file asks for in place of an evaluation, and
+/// Returns the compilation that the header of a CUDA file requests instead of an evaluation, with
 /// caveats. Python is compiled when it is evaluated.
 pub(crate) fn compilation_of(name: &str, content: &[u8]) -> Option<(CompileRequest, Vec<String>)> {
     if kernel_type(name) != Some(KernelType::Cuda) {
@@ -124,7 +125,7 @@ pub(crate) fn compilation_of(name: &str, content: &[u8]) -> Option<(CompileReque
         return None;
     };
     let has_main = code.text().is_some_and(infer::is_whole_program);
-    let caveat = "the device code was compiled; the main() of the file was left out";
+    let caveat = "the device code was compiled; the main() of the file was omitted";
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), json!(KernelType::Cuda));
     put_code(&mut kernel, &code);
@@ -149,11 +150,11 @@ fn request(
     Ok(KernelRequest { request, from, assumed })
 }
 
-/// Returns the request of a program's first kernel. It serves if the program cannot be run, for
-/// this reason.
+/// Returns the request for a program's first kernel. It is used if the program cannot run, for this
+/// reason.
 ///
 /// # Errors
-/// Why there is no request, and what to do.
+/// The reason why there is no request, with a remedy.
 pub(crate) fn kernel_of_program(
     name: &str,
     content: &[u8],
@@ -162,16 +163,17 @@ pub(crate) fn kernel_of_program(
 ) -> Result<KernelRequest, EvaluatorError> {
     let code = code(KernelType::Cuda, content)?;
     if code.text().is_none_or(|text| infer::entries(text).is_empty()) {
-        let message = format!("the file is a whole program, which cannot be run here: {reason}");
+        let message =
+            format!("the file is a whole program, which cannot run on this machine: {reason}");
         return Err(FileRejection::new("whole_program", message).into());
     }
     let (fields, mut assumed) =
         inferred_kernel(name, KernelType::Cuda, &code, &Wishes::default(), compile)?;
-    assumed.insert(0, format!("the program cannot be run here: {reason}"));
+    assumed.insert(0, format!("the program cannot run on this machine: {reason}"));
     request(fields, ContractFrom::Inferred, assumed)
 }
 
-/// Code in the form that a contract has.
+/// Code in the form that contracts use.
 enum Code {
     Text(String),
     Image(String),
@@ -198,7 +200,7 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
         Ok(text) => Ok(Code::Text(text)),
         Err(at) => Err(FileRejection::new(
             "not_text",
-            format!("the file is no source code: byte {at} is not UTF-8"),
+            format!("the file is not source code: byte {at} is not UTF-8"),
         )),
     }
 }
@@ -252,20 +254,21 @@ fn completed(
         return Err(FileRejection::new(
             "invalid_contract",
             format!(
-                "the contract: kernel.source_file names {file}, and stands beside `{name}`: leave it out"
+                "the contract: kernel.source_file names {file}, but the contract belongs to `{name}`: remove the field"
             ),
         ));
     }
     for given in ["source_code", "binary_b64"] {
         if kernel.contains_key(given) {
-            let message =
-                format!("the contract: kernel.{given} is given, and so is the file: leave it out");
+            let message = format!(
+                "the contract: kernel.{given} is set, but the kernel file is the code: remove the field"
+            );
             return Err(FileRejection::new("invalid_contract", message));
         }
     }
     let named = kernel.contains_key("io")
         || kernel.get("metadata").is_some_and(|given| given.get("kernel_name").is_some());
-    // A contract with launch parameters means the kernel, not the program around it.
+    // A contract with launch parameters refers to the kernel, not to the program that contains it.
     let kind = match guessed(kind, code) {
         KernelType::Program if named => KernelType::Cuda,
         kind => kind,
@@ -280,7 +283,7 @@ fn completed(
                 "invalid_contract",
                 format!(
                     "the contract: expected.{output}.kernel.source_file: other files of the folder are \
-                     kernels of their own; give the reference as source_code"
+                     separate kernels; set the reference as source_code"
                 ),
             ));
         }
@@ -295,7 +298,7 @@ fn put_code(kernel: &mut Map<String, Value>, code: &Code) {
     };
 }
 
-/// Returns the actual kernel type. Python without a Triton kernel is PyTorch; CUDA C++ with a
+/// Returns the actual kernel type. Python without a Triton kernel is PyTorch. CUDA C++ with a
 /// `main()` is a program.
 fn guessed(kind: KernelType, code: &Code) -> KernelType {
     match (kind, code.text()) {
@@ -305,7 +308,7 @@ fn guessed(kind: KernelType, code: &Code) -> KernelType {
     }
 }
 
-/// Returns the contract of a program that has none, and its assumptions.
+/// Returns a contract for a program without one, and its assumptions.
 fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), json!(KernelType::Program));
@@ -313,12 +316,12 @@ fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
     let mut fields = Map::new();
     fields.insert("kernel".to_owned(), Value::Object(kernel));
     fields.insert("timeout".to_owned(), json!(INFERRED_TIMEOUT_S));
-    let assumed = "the file is a whole program, having a main(): it is run without arguments, and is right if \
-                   its exit code is 0; a contract can say more (expected.stdout)";
+    let assumed = "the file is a whole program with a main(): it runs without arguments, and is correct if \
+                   its exit code is 0; a contract can check more (expected.stdout)";
     (fields, vec![assumed.to_owned()])
 }
 
-/// Infers a contract for code that has none.
+/// Infers a contract for code without one.
 fn inferred(
     name: &str,
     kind: KernelType,
@@ -326,14 +329,14 @@ fn inferred(
     wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<(Map<String, Value>, Vec<String>), EvaluatorError> {
-    // A kernel that is named is evaluated in place of the program around it.
+    // A named kernel is evaluated instead of the program that contains it.
     if guessed(kind, code) == KernelType::Program && *wishes == Wishes::default() {
         return Ok(program(code));
     }
     inferred_kernel(name, kind, code, wishes, compile)
 }
 
-/// Infers a contract for a kernel that has none.
+/// Infers a contract for a kernel without one.
 fn inferred_kernel(
     name: &str,
     kind: KernelType,
@@ -361,7 +364,7 @@ fn inferred_kernel(
 /// An inferred contract of a kernel.
 #[derive(Debug, Clone)]
 pub struct InferredContract {
-    /// Type of the kernel, which does not follow from the file's name alone.
+    /// Type of the kernel, which the file's name alone does not determine.
     pub kernel_type: KernelType,
     /// Name of the kernel in the image.
     pub kernel_name: String,
@@ -373,10 +376,10 @@ pub struct InferredContract {
     pub assumed: Vec<String>,
 }
 
-/// Infers the contract of a kernel in a file, apart from what is given.
+/// Infers the contract of a kernel in a file. `wishes` fixes parts of it.
 ///
 /// # Errors
-/// Why it cannot be inferred, and what to do.
+/// The reason why it cannot be inferred, with a remedy.
 pub fn infer_file(
     name: &str,
     content: &[u8],
@@ -386,7 +389,7 @@ pub fn infer_file(
     let kind = kernel_type(name).ok_or_else(|| {
         FileRejection::new(
             "unknown_file",
-            format!("`{name}` is no kernel file: expected .cu, .ptx, .cubin, .fatbin or .py"),
+            format!("`{name}` is not a kernel file: expected .cu, .ptx, .cubin, .fatbin or .py"),
         )
     })?;
     infer_contract(name, kind, &code(kind, content)?, wishes, compile)
@@ -413,12 +416,12 @@ fn infer_contract(
         if entries.is_empty() {
             return Err(FileRejection::new(
                 "whole_program",
-                "the file is a whole program without a kernel of its own: there is none to infer a contract for",
+                "the file is a whole program without a kernel for which a contract could be inferred",
             )
             .into());
         }
         assumed.push(
-            "the file is a whole program: its main() is not run, and says nothing of sizes, contents or \
+            "the file is a whole program: its main() does not run, and does not determine sizes, contents or \
              launches here"
                 .to_owned(),
         );
@@ -433,13 +436,13 @@ fn infer_contract(
         if entries.len() > 1 {
             let names = entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>();
             assumed.push(format!(
-                "kernel: of {}, `{}` is evaluated, being the first; a contract with metadata.kernel_name names another",
+                "kernel: of {}, the first, `{}`, is evaluated; metadata.kernel_name in a contract chooses another",
                 names.join(", "),
                 first.name
             ));
         }
         if first.guessed_instance {
-            assumed.push(format!("kernel: the template is taken as `{}`", first.name));
+            assumed.push(format!("kernel: the template is instantiated as `{}`", first.name));
         }
     }
     compiled(name, kind, code, chosen.as_deref(), compile).and_then(|(symbol_name, parameters)| {
@@ -456,13 +459,14 @@ fn infer_contract(
     })
 }
 
-/// Infers the contract of a Python file: of a Triton kernel, or of PyTorch code that makes its own inputs.
+/// Infers the contract of a Python file: of a Triton kernel, or of PyTorch code that creates its
+/// inputs.
 fn infer_python(source: &str, wishes: &Wishes) -> Result<InferredContract, EvaluatorError> {
     let has = |definition: &str| source.lines().any(|line| line.starts_with(definition));
     let makes_inputs = has("def get_inputs(");
     let is_torch = !source.contains("triton.jit") || makes_inputs && has("class Model");
     if is_torch && !makes_inputs {
-        let message = "nothing says what a torch kernel takes: define `get_inputs()` in the file, or give a contract \
+        let message = "the inputs of the torch kernel are not known: define `get_inputs()` in the file, or put a contract \
                        beside it or in its first comment";
         return Err(FileRejection::new("contract_needed", message).into());
     }
@@ -472,7 +476,7 @@ fn infer_python(source: &str, wishes: &Wishes) -> Result<InferredContract, Evalu
             kernel_name: String::new(),
             entries: Vec::new(),
             guess: infer::Guess::default(),
-            assumed: vec!["inputs: what `get_inputs()` of the file returns".to_owned()],
+            assumed: vec!["inputs: the values that `get_inputs()` of the file returns".to_owned()],
         });
     }
     let infer::python::TritonGuess { kernel_name, entries, guess } =
@@ -482,7 +486,7 @@ fn infer_python(source: &str, wishes: &Wishes) -> Result<InferredContract, Evalu
     Ok(InferredContract { kernel_type, kernel_name, entries, guess, assumed: Vec::new() })
 }
 
-/// Returns the kernel's name and parameters from a compilation.
+/// Compiles the kernel, and returns its name and parameters.
 fn compiled(
     name: &str,
     kind: KernelType,
@@ -502,14 +506,14 @@ fn compiled(
         })?;
     let response = compile(&request)?;
     let Some(report) = response.compile.filter(|_| response.compiled) else {
-        let why = response.compilation_error.unwrap_or_else(|| "no reason is given".to_owned());
+        let why = response.compilation_error.unwrap_or_else(|| "unknown reason".to_owned());
         return Err(
             FileRejection::new("compile_error", format!("{name} does not compile: {why}")).into()
         );
     };
     if report.symbol.is_empty() {
         let message = format!(
-            "{name} has {} kernels; name one in metadata.kernel_name of a contract: {}",
+            "{name} has {} kernels; set metadata.kernel_name in a contract to one of them: {}",
             report.kernels.len(),
             report.kernels.join(", ")
         );
@@ -518,7 +522,7 @@ fn compiled(
     let entry = response.signatures.into_iter().find(|kernel| kernel.symbol == report.symbol);
     let told = entry.and_then(|entry| Some((entry.name, entry.parameters?)));
     let Some((entry, parameters)) = told else {
-        let message = "the image does not list the kernel's parameters, or the server is too old to read them: give a contract";
+        let message = "the image does not list the kernel's parameters, or the server is too old to read them: write a contract";
         return Err(FileRejection::new("contract_needed", message).into());
     };
     let parameters = parameters.into_iter().map(|parameter| infer::CompiledParameter {

@@ -1,5 +1,5 @@
-//! The language of a `.cu` file that is not CUDA C++. KRAIT writes kernels of all languages into
-//! such files, and names the language in a header. The main function is [`of_cuda_file`].
+//! Detects the language of a `.cu` file that is not CUDA C++. KRAIT writes kernels of all languages
+//! into such files, and names the language in a header. The main function is [`of_cuda_file`].
 
 use warpgauge_contract::KernelType;
 
@@ -17,10 +17,10 @@ enum Language {
 }
 
 /// Returns the kernel type and the text of a file that ends in `.cu`. The header of a Python file
-/// becomes a comment of Python.
+/// becomes a Python comment.
 ///
 /// # Errors
-/// The file is in a language that no kernel of this ending has.
+/// The file is in a language that is not supported in `.cu` files.
 pub(crate) fn of_cuda_file(
     name: &str,
     text: String,
@@ -33,40 +33,40 @@ pub(crate) fn of_cuda_file(
         None => recognised(&text),
     };
     let refused = |what: &str, remedy: &str| {
-        let message = format!("`{name}` is {what} and no CUDA C++, {reason}: {remedy}");
+        let message = format!("`{name}` is {what}, not CUDA C++, {reason}: {remedy}");
         Err(FileRejection::new("other_language", message))
     };
     match (language, backend.is_some()) {
         (Language::Cuda, _) => Ok((KernelType::Cuda, text)),
         (Language::OpenCl, _) => {
-            refused("OpenCL", "OpenCL is not run; write the kernel as CUDA C++")
+            refused("OpenCL", "OpenCL is not supported; write the kernel in CUDA C++")
         }
         (Language::Python, true) => Ok((KernelType::Triton, python(&text))),
         (Language::Python, false) => {
-            refused("Python", "name it NAME.py, and give it a contract, NAME.yaml beside it")
+            refused("Python", "name it NAME.py, and put a contract, NAME.yaml, beside it")
         }
     }
 }
 
 /// Returns the text of a Python file. KRAIT indents the first line after its header, which Python
-/// does not take.
+/// does not accept.
 pub(crate) fn of_python_file(text: String) -> String {
     if field(&text, "#", "backend").is_none() { text } else { unindented(&text, "#") }
 }
 
-/// Returns whether the header of a file requests only a compilation, as KRAIT writes it.
+/// Returns whether the header of a file requests only a compilation, in KRAIT's form.
 pub(crate) fn is_compiled_only(text: &str) -> bool {
     ["//", "#"].iter().any(|sign| {
         field(text, sign, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("compile_only"))
     })
 }
 
-/// Returns the value of `// Backend:` among the comments at the beginning.
+/// Returns the value of `// Backend:` in the leading comments.
 fn backend(text: &str) -> Option<&str> {
     field(text, "//", "backend")
 }
 
-/// Returns the value of a field among the comments at the beginning, which have this sign.
+/// Returns the value of a field in the leading comments, which begin with `sign`.
 fn field<'t>(text: &'t str, sign: &'t str, wanted: &'t str) -> Option<&'t str> {
     header(text, sign).find_map(|line| {
         let (name, value) = line.strip_prefix(sign)?.split_once(':')?;
@@ -84,14 +84,14 @@ fn unindented(text: &str, sign: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns the comments of this sign with which a text begins, without their indentation.
+/// Returns the leading comment lines that begin with this sign, without their indentation.
 fn header<'t>(text: &'t str, sign: &'t str) -> impl Iterator<Item = &'t str> {
     let text = text.trim_start_matches('\u{feff}');
     let is_header = move |line: &&str| line.starts_with(sign) || line.is_empty();
     text.lines().map(str::trim_start).take_while(is_header)
 }
 
-/// Returns the language of a backend; `None` if the name is unknown.
+/// Returns the language for the name of a backend, or `None` if the name is unknown.
 fn named(backend: &str) -> Option<Language> {
     let name = backend.to_ascii_lowercase();
     let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
@@ -106,10 +106,10 @@ fn named(backend: &str) -> Option<Language> {
     }
 }
 
-/// Returns the language of a text without a known header, and the sign of it.
+/// Returns the language of a text without a known header, and the evidence for it.
 fn recognised(text: &str) -> (Language, String) {
     let signs = text.lines().take(MAX_LINES).find_map(|line| {
-        // Statements of a module are at the left.
+        // Top-level statements of a module are not indented.
         let words: Vec<&str> = line.split_whitespace().take(4).collect();
         let is_python = match words[..] {
             ["import", name] => !name.ends_with(';'),
@@ -127,12 +127,12 @@ fn recognised(text: &str) -> (Language, String) {
         let shown: String = line.trim().chars().take(60).collect();
         Some((language, format!("as the line `{shown}` shows")))
     });
-    // Either sign may occur in a comment of CUDA code.
+    // Either pattern may occur in a comment of CUDA code.
     let is_cuda = ["__global__", "#include", "__device__"].iter().any(|sign| text.contains(sign));
     signs.filter(|_| !is_cuda).unwrap_or((Language::Cuda, String::new()))
 }
 
-/// Replaces the header by one that Python takes for comments; lines keep their numbers.
+/// Converts the header into Python comments. Lines keep their numbers.
 fn python(text: &str) -> String {
     let text = unindented(text, "//");
     let lines = header(&text, "//").count();
@@ -180,7 +180,7 @@ mod tests {
             ("// Backend: OpenCL\nvoid k() {}", "OpenCL", "`Backend: OpenCL`"),
         ] {
             let message = kind(text).unwrap_err();
-            assert!(message.contains(&format!("is {what} and no CUDA C++")), "{message}");
+            assert!(message.contains(&format!("is {what}, not CUDA C++")), "{message}");
             assert!(message.contains(reason), "{message}");
         }
     }

@@ -1,15 +1,13 @@
-//! Evaluates kernel files that appear in a folder, and writes results as files; also through a git
-//! repository.
+//! Evaluates kernel files that appear in a folder or a git repository, and writes results as files.
 //!
-//! - [`Folder`] is the folder: its layout, its lock, and the journal by which each file is
+//! - [`Folder`] is the folder: its layout, its lock, and the journal that ensures that each file is
 //!   evaluated once, even if the process is killed.
-//! - [`watch`] finds complete files, evaluates them by an [`Evaluator`], and publishes results.
+//! - [`watch`] finds complete files, evaluates them with an [`Evaluator`], and publishes results.
 //! - [`KernelResult`] is a result: the fields of the reference executor, measured or `null` with a
 //!   reason, and the whole report.
-//! - [`mailbox`] is the repository.
+//! - [`mailbox`] handles the repository.
 //!
-//! This crate does not know how a kernel is evaluated: the [`Evaluator`] does it on this machine or
-//! at a server.
+//! This crate does not evaluate kernels: an [`Evaluator`] does so, on this machine or on a server.
 
 #![forbid(unsafe_code)]
 

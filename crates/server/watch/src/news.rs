@@ -1,5 +1,5 @@
-//! Detects changes in the folder by notifications of the operating system. The watcher polls where
-//! these are missing.
+//! Detects changes in the folder through notifications of the operating system. Where these are
+//! missing, the watcher polls.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,7 +20,7 @@ const REMOTE: [i64; 8] =
 pub(crate) enum Message {
     /// A file changed. It is `complete` if its writer closed it or renamed it into the folder.
     File { name: OsString, complete: bool },
-    /// A notification may be missing, so the watcher should look at the whole folder.
+    /// A notification may be missing, so the watcher should scan the whole folder.
     Look,
     /// The work on a file ended.
     Done(crate::work::Done),
@@ -30,7 +30,7 @@ pub(crate) enum Message {
 
 /// Returns whether notifications for a directory may be incomplete.
 pub(crate) fn is_remote(directory: &Path) -> bool {
-    // `f_type` is signed or unsigned, depending on the platform.
+    // The sign of `f_type` depends on the platform.
     #[allow(clippy::useless_conversion)]
     rustix::fs::statfs(directory)
         .ok()
@@ -38,7 +38,7 @@ pub(crate) fn is_remote(directory: &Path) -> bool {
         .is_some_and(|kind| REMOTE.contains(&(kind & 0xFFFF_FFFF)))
 }
 
-/// Subscribes to changes of a directory. Sets `missed` if the inbox was full.
+/// Subscribes to changes of a directory. The handler sets `missed` if the inbox is full.
 pub(crate) fn subscribe(
     directory: &Path,
     inbox: SyncSender<Message>,
@@ -64,7 +64,7 @@ fn messages(event: notify::Result<notify::Event>) -> Vec<Message> {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Both)) => true,
         EventKind::Create(_) | EventKind::Modify(ModifyKind::Data(_)) => false,
-        // Removals are ignored: the next look detects one of the directory itself.
+        // Removals are ignored. The next scan detects the removal of the directory itself.
         _ => return Vec::new(),
     };
     let name = event.paths.last().and_then(|path| path.file_name()).map(ToOwned::to_owned);

@@ -1,7 +1,8 @@
 //! Results: the fields of the reference executor's results, and the report. The main type is
 //! [`KernelResult`].
 //!
-//! A field of the reference that was not measured is `null`, and `unavailable` has the reason.
+//! A field of the reference executor that was not measured is `null`, and `unavailable` contains
+//! the reason.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -15,7 +16,7 @@ use warpgauge_report::{CompileResponse, EvaluateResponse, KernelVerdict};
 use crate::evaluator::FileRejection;
 use crate::kernel_file::{ContractFrom, KernelRequest};
 
-/// Identity of a result's kernel file.
+/// Identity of the kernel file of a result.
 #[derive(Debug, Clone)]
 pub struct KernelFileId<'a> {
     /// Name of the kernel file.
@@ -29,12 +30,12 @@ pub struct KernelFileId<'a> {
 pub struct KernelResult {
     /// Whether `status` is `completed`.
     pub success: bool,
-    /// Reason for the failure, or what was measured.
+    /// Reason for the failure, or a summary of the measurement.
     pub message: String,
-    /// `completed` if the kernel ran, no check found it incorrect, and the check would reject a
-    /// useless kernel; else `failed`.
+    /// `completed` if the kernel ran, no check found it incorrect, and the checks would reject a
+    /// useless kernel; otherwise `failed`.
     pub status: &'static str,
-    /// Verdict on the kernel; `None` if it was not run.
+    /// Verdict on the kernel; `None` if it did not run.
     pub verdict: Option<KernelVerdict>,
     /// Name of the kernel file.
     pub kernel_file: String,
@@ -42,17 +43,17 @@ pub struct KernelResult {
     pub kernel_file_blake3: Option<String>,
     /// Product name of the device.
     pub hardware: Option<String>,
-    /// `cuda` or `emulator`. Times of the emulator say nothing about a GPU.
+    /// `cuda` or `emulator`. Times of the emulator do not predict those on a GPU.
     pub device_kind: Option<Value>,
     /// Name of the kernel that ran.
     pub kernel_name: Option<String>,
-    /// Its arguments by name, as the contract gives them, each with its `position` from 0.
+    /// Arguments of the kernel by name, as in the contract, each with its `position` from 0.
     pub kernel_parameters: Value,
     /// Mean time of a launch, milliseconds. For a whole program, the time in which the GPU ran
     /// kernels.
     pub execution_time: Option<f64>,
-    /// Percentage of the multiprocessors' peak. For a whole program, the percentage of its time on
-    /// the GPU in which the GPU was busy.
+    /// Throughput of the multiprocessors, percent of their peak. For a whole program, the
+    /// percentage of its time on the GPU in which the GPU was busy.
     pub gpu_utilization: Option<f64>,
     /// Size of the contract's tensors, megabytes (10^6).
     pub memory_usage: Option<f64>,
@@ -62,7 +63,7 @@ pub struct KernelResult {
     pub total_flops: Option<f64>,
     /// Floating-point operations per byte of device memory.
     pub arithmetic_intensity: Option<f64>,
-    /// Bound of the kernel, from the roofline.
+    /// Resource that limits the kernel, from the roofline.
     pub bound_type: Option<Value>,
     /// Field of the reference executor; never measured.
     pub vectorization: Option<Value>,
@@ -125,7 +126,7 @@ impl KernelResult {
         }
     }
 
-    /// Returns the result of a file that was not evaluated.
+    /// Returns the result for a file that was not evaluated.
     pub fn refused(
         subject: &KernelFileId<'_>,
         request: Option<&KernelRequest>,
@@ -141,7 +142,7 @@ impl KernelResult {
         outcome
     }
 
-    /// Returns the result of a file that asks for a compilation alone.
+    /// Returns the result for a file that requests only a compilation.
     pub fn compiled(
         subject: &KernelFileId<'_>,
         report: CompileResponse,
@@ -154,12 +155,11 @@ impl KernelResult {
             outcome.status = "completed";
         } else {
             outcome.verdict = Some(KernelVerdict::NotCompiled);
-            let message =
-                report.compilation_error.unwrap_or_else(|| "no reason is given".to_owned());
+            let message = report.compilation_error.unwrap_or_else(|| "unknown reason".to_owned());
             outcome.error = Some(json!({"code": "compile_error", "message": message}));
         }
         outcome.kernel_name = report.compile.map(|one| one.symbol).filter(|one| !one.is_empty());
-        outcome.explain("the file asks for a compilation alone (`Type: compile_only`)");
+        outcome.explain("the file requests only a compilation (`Type: compile_only`)");
         outcome.summarise();
         if report.compiled {
             outcome.message = "the kernel compiled".to_owned();
@@ -178,7 +178,7 @@ impl KernelResult {
         outcome.take_verdict(&report);
         outcome.take_profile(&report);
         let why = match (&report.failure, &report.profile) {
-            (Some(failure), _) => format!("the kernel did not get that far: {}", failure.message),
+            (Some(failure), _) => format!("the kernel failed earlier: {}", failure.message),
             (None, Some(profile)) if !profile.available => {
                 profile.reason.clone().unwrap_or_else(|| "there is no profile".to_owned())
             }
@@ -190,9 +190,9 @@ impl KernelResult {
         outcome
     }
 
-    /// Returns the JSON of the result. For KRAIT's backend, `error` is a text, and is absent where
-    /// there is none: that backend takes a result with an `error` for a failure. `error_code` has
-    /// the code.
+    /// Returns the result as JSON. For KRAIT's backend, `error` is a string, and is absent if there
+    /// is no error, because that backend interprets a result with an `error` as a failure.
+    /// `error_code` contains the code.
     pub(crate) fn written(&self, for_krait: bool) -> Result<Vec<u8>, serde_json::Error> {
         if !for_krait {
             return serde_json::to_vec_pretty(self);
@@ -220,7 +220,7 @@ impl KernelResult {
         };
     }
 
-    /// Returns a line that summarises the result for people.
+    /// Returns a one-line summary of the result.
     pub fn line(&self) -> String {
         let what = match (&self.error, self.execution_time) {
             (Some(error), _) => {
@@ -245,7 +245,7 @@ impl KernelResult {
                 .enumerate()
                 .map(|(position, arg)| {
                     let mut shown = serde_json::to_value(arg).unwrap_or_default();
-                    // The content may have megabytes.
+                    // The content may have several megabytes.
                     if let Some(spec) = shown.get_mut("tensor_spec").and_then(Value::as_object_mut)
                     {
                         spec.remove("data");
@@ -261,10 +261,10 @@ impl KernelResult {
         if request.from == ContractFrom::Inferred {
             let checked = match request.request.kernel.family().runtime() {
                 KernelRuntime::Process => "its exit code",
-                KernelRuntime::Worker | KernelRuntime::Judge => "that the kernel runs",
+                KernelRuntime::Worker | KernelRuntime::Judge => "whether the kernel runs",
             };
             self.warnings.push(format!(
-                "the contract was inferred (see `assumed`): nothing was checked but {checked}"
+                "the contract was inferred (see `assumed`): only {checked} was checked"
             ));
         }
     }
@@ -306,8 +306,8 @@ impl KernelResult {
         let guessed = self.contract == Some(ContractFrom::Inferred.name());
         let message = if guessed && result.compiled && report.program.is_none() {
             format!(
-                "{message}; the contract was inferred, and this may be a wrong guess rather than the kernel: \
-                 see `assumed`, and give a contract beside the file or in its first comment"
+                "{message}; the contract was inferred, so a wrong guess may be the cause, not the kernel: \
+                 see `assumed`, and put a contract beside the file or in its first comment"
             )
         } else {
             message
@@ -346,7 +346,7 @@ impl KernelResult {
         let counted = value("total_flops", "flop_count");
         let intensity = value("arithmetic_intensity", "arithmetic_intensity");
         self.gpu_utilization = self.gpu_utilization.or(utilization);
-        // Counted values take precedence over those that the contract declares.
+        // Measured values take precedence over those that the contract declares.
         self.throughput = rate.or(self.throughput);
         self.total_flops = counted.or(self.total_flops);
         self.arithmetic_intensity = intensity.or(self.arithmetic_intensity);
@@ -360,7 +360,7 @@ impl KernelResult {
             metrics.advice.iter().filter_map(|advice| serde_json::to_value(advice).ok()).collect();
     }
 
-    /// Fills in the fields of a whole program from its timeline.
+    /// Sets the fields of a whole program from its timeline.
     fn take_timeline(&mut self, report: &EvaluateResponse) {
         let Some(timeline) = &report.timeline else { return };
         let longest = report.program.as_ref().and_then(|program| program.kernels.first());
@@ -398,19 +398,19 @@ impl KernelResult {
         let never = [
             (
                 "vectorization",
-                "it is not measured; the metrics of the access pattern in `report` show widths",
+                "it is not measured; the access pattern metrics in `report` show access widths",
             ),
             (
                 "performance_score",
                 "there is no such measure: times, rates and the roofline are in `report`",
             ),
-            ("corrected_code", "code is evaluated as it is, and not rewritten"),
+            ("corrected_code", "code is evaluated unchanged, never rewritten"),
         ];
         self.unavailable.extend(never.map(|(field, why)| (field, why.to_owned())));
     }
 }
 
-/// Returns the bytes of all tensors of a contract.
+/// Returns the total size of a contract's tensors, bytes.
 fn tensors(request: &EvaluateRequest) -> Option<u64> {
     let args = &request.kernel.io.as_ref()?.args;
     let specs = args.iter().filter_map(|arg| arg.tensor_spec.as_ref());
@@ -428,7 +428,7 @@ fn plain_name(told: &str) -> &str {
         return name;
     }
     let mut open = 0;
-    // This is the parenthesis that the last one closes: others may be part of parameters and
+    // This finds the parenthesis that the last one closes. Others may be part of parameters and
     // template arguments.
     let begin = name.bytes().rposition(|byte| {
         open += i32::from(byte == b')') - i32::from(byte == b'(');

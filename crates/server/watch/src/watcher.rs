@@ -1,5 +1,5 @@
-//! Schedules the work on files. A file must be complete, and a bound limits the files in work. The
-//! main function is [`watch`].
+//! Schedules the work on files. A file must be complete, and the number of files in work is
+//! limited. The main function is [`watch`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -18,13 +18,13 @@ use crate::kernel_file::kernel_type;
 use crate::news::{self, Message};
 use crate::work::{Bench, Done, How, Task};
 
-/// Maximum number of waiting messages. If more arrive, the watcher looks at the whole folder.
+/// Maximum number of waiting messages. If more arrive, the watcher scans the whole folder.
 const INBOX: usize = 4096;
 
-/// Maximum number of known files; the watcher finds the others when these are done.
+/// Maximum number of known files. The watcher finds the others once these are done.
 const MAX_KNOWN: usize = 20_000;
 
-/// Interval of looking at the folder in spite of notifications, which may be incomplete.
+/// Interval of scans of the folder in addition to notifications, which may be incomplete.
 const LOOK_ANYHOW: Duration = Duration::from_secs(10);
 
 /// Interval of polling a folder without notifications.
@@ -36,7 +36,7 @@ pub struct WatchOptions {
     pub at_once: usize,
     /// Time for which a file must be unchanged if no notification says that it is complete.
     pub settle: Duration,
-    /// Interval of polling instead of notifications; `None`: use notifications if they work.
+    /// Interval of polling instead of notifications; `None` uses notifications if they work.
     pub poll: Option<Duration>,
     /// Stop when all files are done.
     pub once: bool,
@@ -46,15 +46,15 @@ pub struct WatchOptions {
     pub suffixed_results: bool,
 }
 
-/// Event that the watcher reports.
+/// An event that the watcher reports.
 #[derive(Debug)]
 pub enum WatchEvent<'t> {
     /// Watching has begun.
     Watching {
-        /// Interval of polling, and why notifications are not used.
+        /// Interval of polling, and the reason why notifications are not used.
         polling: Option<(Duration, String)>,
     },
-    /// The watcher looked at the folder.
+    /// The watcher scanned the folder.
     Looked,
     /// A result was published.
     Result {
@@ -75,7 +75,7 @@ pub struct WatchStop {
 }
 
 impl WatchStop {
-    /// Stops the watcher: it begins nothing more, and waits for nothing.
+    /// Stops the watcher. It starts no further work, and waits for none.
     pub fn stop(&self) {
         let mut state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 = true;
@@ -91,7 +91,7 @@ impl WatchStop {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits for this time or a stop. Returns whether it was stopped.
+    /// Waits for this time or a stop. Returns whether the watcher was stopped.
     pub fn wait(&self, time: Duration) -> bool {
         let state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.told.wait_timeout_while(state, time, |state| !state.0);
@@ -159,7 +159,7 @@ pub fn watch(
     outcome
 }
 
-/// Subscribes to notifications. Returns the interval of looking, and the subscription if there is
+/// Subscribes to notifications. Returns the interval of scans, and the subscription if there is
 /// one.
 fn listen(
     folder: &Folder,
@@ -174,7 +174,7 @@ fn listen(
         (every, None)
     };
     if let Some(every) = options.poll {
-        return polling(every, "as it was asked for".to_owned());
+        return polling(every, "as requested".to_owned());
     }
     if news::is_remote(&kernels) {
         let why = "it is on a network file system, which does not report changes by other machines"
@@ -202,16 +202,16 @@ struct Watcher<'w> {
     options: &'w WatchOptions,
     told: &'w (dyn Fn(WatchEvent<'_>) + Sync),
     tasks: SyncSender<Task>,
-    /// Entries of an earlier process, by name.
+    /// Entries of an earlier process, by file name.
     begun: BTreeMap<OsString, (String, Entry)>,
     ready: BTreeSet<OsString>,
     unsettled: BTreeMap<OsString, Unsettled>,
-    /// Files in work. The value is set if a notification arrived meanwhile, and is true if the file
-    /// was complete.
+    /// Files in work. The value is set if a notification arrived in the meantime, and is true if
+    /// the file was complete.
     busy: BTreeMap<OsString, Option<bool>>,
-    /// Whether there may be files that are not known.
+    /// Whether there may be files that are not known yet.
     more: bool,
-    /// Error of a file, with [`WatchOptions::once`].
+    /// Error with a file, if [`WatchOptions::once`] is set.
     failed: Option<FolderError>,
 }
 
@@ -257,7 +257,7 @@ impl Watcher<'_> {
         self.ready.is_empty() && self.unsettled.is_empty() && self.busy.is_empty()
     }
 
-    /// Returns the interval of checking files that may be incomplete.
+    /// Returns the interval of the checks of files that may be incomplete.
     fn tick(&self) -> Duration {
         (self.options.settle / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }
@@ -327,7 +327,7 @@ impl Watcher<'_> {
                 if let Some(begun) = begun {
                     self.begun.insert(name, begun);
                 }
-                // The next look finds the file, and its entry; it need not come at once.
+                // The next scan finds the file and its entry; it need not follow at once.
                 self.more = false;
                 self.failed = self.options.once.then_some(error);
             }
@@ -335,7 +335,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// Looks at the whole folder.
+    /// Scans the whole folder.
     fn look(&mut self) -> Result<(), FolderError> {
         (self.told)(WatchEvent::Looked);
         self.more = false;

@@ -1,4 +1,4 @@
-//! Processes one file, from the folder to its result. The main type is [`Bench`].
+//! Processes one file, from its submission to its result. The main type is [`Bench`].
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::kernel_file::{
 use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchStop};
 
-/// First and longest pause between retries while the service is unreachable.
+/// First and maximum pause between retries while the service is unreachable.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Groups of metrics that a result uses, if the contract requests no profile.
+/// Groups of metrics that results use, if the contract requests no profile.
 pub(crate) const METRICS: [&str; 2] = ["speed_of_light", "roofline"];
 
 /// A file to work on.
@@ -41,11 +41,11 @@ pub(crate) struct Done {
 
 #[derive(Debug)]
 pub(crate) enum How {
-    /// The result was published, or the file has gone.
+    /// The result was published, or the file no longer exists.
     Settled,
     /// A process is writing the file.
     Changing,
-    /// The folder failed. The entry continues at the next attempt.
+    /// An operation on the folder failed. The entry continues with the next attempt.
     Failed(FolderError, Option<(String, Entry)>),
     /// The watcher stops; the next one continues.
     Stopped,
@@ -171,7 +171,7 @@ impl Bench<'_> {
         Ok(Some(None))
     }
 
-    /// Returns the result; the inner error means that the watcher stops.
+    /// Returns the result. The inner error means that the watcher stops.
     fn outcome(
         &self,
         subject: &KernelFileId<'_>,

@@ -7,7 +7,8 @@ use warpgauge_service::ArtifactKind;
 use warpgauge_statistics::CountedComparison;
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
 
-/// Returns the answer about a comparison: the verdict on its first candidate, and a line for each.
+/// Returns the answer about a comparison: the verdict on its first candidate, and a line for each
+/// candidate.
 pub(super) fn answer(response: &CompareResponse) -> Outcome {
     let candidates: Vec<CandidateLine> = response.candidates.iter().map(line).collect();
     let (verdict, summary) = candidates.first().map_or_else(
@@ -53,12 +54,12 @@ fn verdict(candidate: &CandidateReport) -> (Verdict, String) {
         return (counted.verdict.into(), work(counted));
     }
     let why = candidate.not_compared.as_deref().unwrap_or("the service gives no reason");
-    (Verdict::NotCompared, format!("its outputs are right; {why}"))
+    (Verdict::NotCompared, format!("its outputs are correct; {why}"))
 }
 
-/// Formats the numbers of a verdict on times.
+/// Formats the numbers of a verdict that is based on times.
 fn found(paired: &PairedComparison) -> String {
-    let Some(speedup) = paired.speedup else { return "no block counted".to_owned() };
+    let Some(speedup) = paired.speedup else { return "no block was valid".to_owned() };
     let mut text = format!("{speedup:.3}× as fast as the reference");
     if let (Some(low), Some(high)) = (paired.speedup_ci_low, paired.speedup_ci_high) {
         let level = percent(paired.confidence);
@@ -69,17 +70,20 @@ fn found(paired: &PairedComparison) -> String {
             text.push_str(&format!("; within {}", percent(paired.equivalence)));
         }
         (PairedVerdict::Inconclusive, Some(effect)) => {
-            text.push_str(&format!("; a difference below {} could not be seen", percent(effect)));
+            text.push_str(&format!(
+                "; differences below {} could not be detected",
+                percent(effect)
+            ));
         }
         _ => {}
     }
     if paired.clock_induced {
-        text.push_str("; the clock made the difference, not the kernel");
+        text.push_str("; the difference is due to the clock, not to the kernel");
     }
     text
 }
 
-/// Formats the counts of a verdict on work.
+/// Formats the counts of a verdict that is based on work.
 fn work(counted: &CountedComparison) -> String {
     let ratios = [
         (counted.warp_instructions, "warp instructions"),
@@ -106,17 +110,17 @@ fn facts(
     }
     let alone = |name: &str, report: &EvaluateResponse| {
         let stats = report.kernel_exec_result.runtime_stats.as_ref()?;
-        Some(format!("{name} on its own: {}", evaluation::time(report, stats)))
+        Some(format!("{name} alone: {}", evaluation::time(report, stats)))
     };
     let times =
         [alone(&candidate.name, &candidate.evaluation), alone("reference", &response.reference)];
     times.into_iter().flatten().for_each(|time| outcome.fact(time));
     if candidate.identical_code == Some(true) {
-        outcome.fact("the machine code is the reference's, but for names");
+        outcome.fact("the machine code is identical to the reference's, apart from names");
     }
     if let Some(diff) = &candidate.code_diff {
         let (reference, own) = (diff.reference_instructions, diff.candidate_instructions);
-        outcome.fact(format!("{own} instructions, the reference has {reference}"));
+        outcome.fact(format!("{own} instructions; the reference has {reference}"));
     }
 }
 

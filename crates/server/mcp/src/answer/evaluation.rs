@@ -36,32 +36,31 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     outcome.of_job(&response.job_id, left)
 }
 
-/// Adds what of the request was ignored or filled in.
+/// Adds the parts of the request that were ignored or completed.
 pub(super) fn read_so(outcome: &mut Outcome, warnings: &[RequestWarning]) {
     let Some(first) = warnings.first() else { return };
     let more = match warnings.len() - 1 {
         0 => String::new(),
-        more => format!("; and {more} more `warnings` in the report"),
+        more => format!("; the report contains {more} more `warnings`"),
     };
     outcome.fact(format!("request: {}: {}{more}", first.path, first.message));
 }
 
-/// Returns the verdict on a kernel, and the reason. The kernel is named `name`, or else by its own
-/// name.
+/// Returns the verdict on a kernel, and the reason. If given, `name` replaces the kernel's name.
 pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdict, String) {
     (response.kernel_verdict().into(), response.verdict_line(name))
 }
 
-/// Adds a program's end, its output, and its longest kernels.
+/// Adds the outcome of a program, its output, and its longest kernels.
 fn ran(outcome: &mut Outcome, program: &ProgramReport) {
     let end = program.end();
     outcome.fact(format!(
-        "{end} after {} of its own time, by which nothing is ranked",
+        "{end} after {}; the program's time is not used for ranking",
         duration_ms(program.wall_ms)
     ));
     for kernel in program.kernels.iter().take(3) {
         let time =
-            kernel.total_ms.map_or(String::new(), |ms| format!(", {} in all", duration_ms(ms)));
+            kernel.total_ms.map_or(String::new(), |ms| format!(", {} in total", duration_ms(ms)));
         outcome.fact(format!("{} launches of {}{time}", kernel.launches, kernel.name));
     }
     for (name, printed) in [("stdout", &program.stdout), ("stderr", &program.stderr)] {
@@ -123,7 +122,7 @@ pub(super) fn against(outcome: &mut Outcome, response: &EvaluateResponse) {
         let place = finding.source.as_deref().unwrap_or("unknown line");
         outcome.fact(format!("{} at {place}: {}", finding.check, finding.message));
     }
-    // The summary and the mismatches already have these reasons.
+    // The summary and the mismatches already contain these reasons.
     let told = |reason: &&Reason| {
         reason.code != ReasonCode::OutputMismatch && !outcome.summary.contains(&reason.message)
     };
@@ -148,7 +147,7 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
     }
     let emulated = response.device.as_ref().is_some_and(|it| it.kind == DeviceKind::Emulator);
     if emulated {
-        text.push_str("; of the emulated device: it says nothing of a GPU");
+        text.push_str("; on the emulated device, which does not predict times on a GPU");
         if let Some(counted) = &response.counted {
             text.push_str(&format!(
                 "; one launch is {} warp instructions and {} sectors of global memory",
@@ -158,7 +157,7 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
         return text;
     }
     if response.torch.is_some() && response.device.is_none() {
-        text.push_str("; of the CPU: it says nothing of a GPU");
+        text.push_str("; on the CPU, which does not predict times on a GPU");
         return text;
     }
     if let Some(report) = &response.measurement {
@@ -195,7 +194,7 @@ fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         outcome.fact(format!("no device metrics: {reason}"));
     }
-    // The summary already has this weakness.
+    // The summary already contains this weakness.
     let mut weaknesses = response.validation.weaknesses.iter();
     let told = response.why_weak();
     if let Some(weakness) = weaknesses.find(|one| Some(one.message.as_str()) != told) {
@@ -234,7 +233,7 @@ fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
-        _ => "not known".to_owned(),
+        _ => "unknown".to_owned(),
     }
 }
 

@@ -23,7 +23,7 @@ fn without_report(job: &JobView) -> Outcome {
     let outcome = match job.state {
         JobState::Cancelled => Outcome::new(Verdict::Cancelled, "the job was cancelled"),
         JobState::Completed | JobState::TimedOut => {
-            Outcome::new(Verdict::Completed, "the job ended; its report says how")
+            Outcome::new(Verdict::Completed, "the job has ended; see its report")
         }
         JobState::Failed => {
             let message = job.error.as_deref().unwrap_or("the service gives no reason");
@@ -34,9 +34,10 @@ fn without_report(job: &JobView) -> Outcome {
             Outcome { error: Some(error), ..Outcome::new(Verdict::JobFailed, summary) }
         }
         state => {
-            let summary = format!("the job is {} and goes on", state.name());
+            let summary = format!("the job is {} and continues", state.name());
             let mut outcome = Outcome::new(Verdict::Running, summary);
-            outcome.fact(format!("get_job with job_id {id:?} and wait_s waits for its end"));
+            outcome
+                .fact(format!("to wait for its end, call get_job with job_id {id:?} and wait_s"));
             if job.trials_done > 0 {
                 outcome.fact(format!("{} launches timed so far", job.trials_done));
             }
@@ -55,5 +56,5 @@ fn without_report(job: &JobView) -> Outcome {
 /// Returns a note that precedes a truncated part of a job.
 pub(crate) fn cut(part: &Part, job_id: &str, shown: usize, all: usize) -> String {
     let path = part.http_path(job_id);
-    format!("[the first {shown} of {all} bytes; GET {path} of the HTTP API has all of it]\n")
+    format!("[the first {shown} of {all} bytes; GET {path} of the HTTP API returns all of it]\n")
 }

@@ -1,5 +1,5 @@
 //! Answers for agents: the verdict, the three most useful facts, and links to the rest. Their
-//! length is bounded. The main type is [`Outcome`].
+//! length is limited. The main type is [`Outcome`].
 
 mod comparison;
 mod evaluation;
@@ -18,25 +18,25 @@ use warpgauge_model::{DeviceKind, JobKind, JobState};
 use warpgauge_report::{DeviceReport, ResponseStatus, RuntimeStats};
 use warpgauge_service::{ArtifactKind, DeviceView};
 
-/// Maximum number of facts of an answer.
+/// Maximum number of facts in an answer.
 const FACTS: usize = 3;
 
-/// Longest summary, fact, and text of a compiler or a check, bytes.
+/// Maximum length of a summary, of a fact, and of a text by a compiler or a check, bytes.
 const SUMMARY_BYTES: usize = 480;
 const FACT_BYTES: usize = 640;
 const TEXT_BYTES: usize = 2000;
 
-/// Result of a tool about a job, for programs: `structuredContent`. `status`, `kernel_exec_result` and `ref_runtime`
-/// have the names and meaning of the CUDA Evaluation Server's answer.
+/// Result of a tool about a job, for programs: `structuredContent`. `status`, `kernel_exec_result`
+/// and `ref_runtime` have the names and meaning of those in the CUDA Evaluation Server's answer.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Outcome {
-    /// Verdict, or the reason why there is none.
+    /// Verdict on the kernel, or the reason why there is none.
     pub(crate) verdict: Verdict,
     /// Verdict in one sentence.
     pub(crate) summary: String,
     /// Up to three facts, the most useful first.
     pub(crate) facts: Vec<String>,
-    /// Id of the job, for get_job.
+    /// Id of the job, for `get_job`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) job_id: Option<String>,
     /// Kind of the job.
@@ -45,7 +45,7 @@ pub(crate) struct Outcome {
     /// State of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<JobState>,
-    /// `success` if the job ran to its end, whatever the verdict.
+    /// `success` if the job ended normally, with any verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<ResponseStatus>,
     /// Verdict and times of the kernel, or of the first candidate of a comparison, milliseconds.
@@ -60,10 +60,10 @@ pub(crate) struct Outcome {
     /// Candidates of a comparison, in the order of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) candidates: Vec<CandidateLine>,
-    /// Error of a job that failed or was refused.
+    /// Error of a job that failed or was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Fault>,
-    /// URIs of further parts of the result, for resources/read or for `read` of get_job.
+    /// URIs of further parts of the result, for `resources/read` or for `read` of `get_job`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) resources: Vec<String>,
 }
@@ -72,12 +72,12 @@ pub(crate) struct Outcome {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ExecResult {
     pub(crate) compiled: bool,
-    /// Whether every checked output is right. Absent if there was nothing to check against, or if a useless kernel
-    /// would pass too.
+    /// Whether every checked output is correct. Absent if there was nothing to check against, or if
+    /// a useless kernel would pass too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correctness: Option<bool>,
-    /// Mean time of one launch, milliseconds. Absent unless the kernel ran, was not found wrong and has a time that
-    /// can be ranked.
+    /// Mean time of one launch, milliseconds. Absent unless the kernel ran, was not found wrong and
+    /// has a time that can be ranked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) runtime: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,8 @@ pub(crate) struct ExecMetadata {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Device {
     pub(crate) name: String,
-    /// Kind of the device, `cuda` or `emulator`. Times of an emulated device say nothing about a GPU.
+    /// Kind of the device, `cuda` or `emulator`. Times of an emulated device do not predict those
+    /// on a GPU.
     pub(crate) kind: DeviceKind,
 }
 
@@ -114,7 +115,8 @@ pub(crate) struct CandidateLine {
     pub(crate) name: String,
     pub(crate) verdict: Verdict,
     pub(crate) summary: String,
-    /// Time of the reference divided by the time of the candidate. Above 1 the candidate is faster.
+    /// Time of the reference divided by the time of the candidate. Above 1, the candidate is
+    /// faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) speedup: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,13 +125,13 @@ pub(crate) struct CandidateLine {
     pub(crate) speedup_ci_high: Option<f64>,
 }
 
-/// Error of a job that failed or was refused.
+/// Error of a job that failed or was rejected.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Fault {
     /// Stable code.
     pub(crate) code: String,
     pub(crate) message: String,
-    /// JSON path of the argument that is at fault.
+    /// JSON path of the invalid argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
 }
@@ -153,7 +155,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome of a refused call.
+    /// Returns the outcome of a rejected call.
     pub(crate) fn refused(refusal: &JobBackendError) -> Self {
         let JobBackendError { code, message, path } = refusal;
         let message = plain(message, TEXT_BYTES);
@@ -161,7 +163,7 @@ impl Outcome {
         Self { error: Some(error), ..Self::new(Verdict::Refused, message) }
     }
 
-    /// Adds a fact, unless there are three already.
+    /// Adds a fact, unless there are already three.
     pub(crate) fn fact(&mut self, fact: impl Into<String>) {
         if self.facts.len() < FACTS {
             self.facts.push(plain(&fact.into(), FACT_BYTES));
@@ -181,13 +183,13 @@ impl Outcome {
         self
     }
 
-    /// Formats the answer for people and agents, the verdict first.
+    /// Formats the answer as text, the verdict first.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.verdict.words(), self.summary);
         for fact in &self.facts {
             text.push_str(&format!("- {fact}\n"));
         }
-        // For a single candidate, the lines above say the same.
+        // For a single candidate, the lines above contain the same.
         for candidate in self.candidates.iter().filter(|_| self.candidates.len() > 1) {
             let CandidateLine { name, verdict, summary, .. } = candidate;
             text.push_str(&format!("- {name}: {}: {summary}\n", verdict.words()));
@@ -208,7 +210,7 @@ impl Outcome {
         text
     }
 
-    /// Returns whether the call itself failed; an incorrect kernel is an answer.
+    /// Returns whether the call failed. An incorrect kernel is not an error.
     pub(crate) fn is_error(&self) -> bool {
         matches!(self.verdict, Verdict::Refused | Verdict::JobFailed)
     }
@@ -217,7 +219,7 @@ impl Outcome {
 /// Returns the answer of `list_devices`: its text, and the same data as JSON.
 pub(crate) fn of_devices(devices: &[DeviceView]) -> (String, serde_json::Value) {
     let summary = match devices.len() {
-        0 => "no device: kernels can be compiled elsewhere, and not be run here".to_owned(),
+        0 => "no device: kernels cannot run on this machine".to_owned(),
         1 => "1 device".to_owned(),
         n => format!("{n} devices"),
     };
@@ -234,7 +236,7 @@ pub(crate) fn of_devices(devices: &[DeviceView]) -> (String, serde_json::Value) 
 /// Maximum number of devices in a list.
 const MAX_DEVICES: usize = 64;
 
-/// Returns a text as one line of bounded length without control characters, since kernels and
+/// Returns a text on one line of limited length, without control characters, because kernels and
 /// compilers wrote parts of it.
 fn plain(text: &str, bytes: usize) -> String {
     let line = |c: char| if warpgauge_model::is_hidden(c) { ' ' } else { c };

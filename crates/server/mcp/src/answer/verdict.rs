@@ -11,9 +11,9 @@ use warpgauge_statistics::paired::PairedVerdict;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// Every checked output is right.
+    /// Every checked output is correct.
     Correct,
-    /// An output is wrong, or something else speaks against the kernel.
+    /// An output is wrong, or another check failed.
     Wrong,
     /// The kernel does not compile.
     NotCompiled,
@@ -21,9 +21,9 @@ pub(crate) enum Verdict {
     Weak,
     /// The kernel crashed, hung or ran out of a resource.
     Failed,
-    /// The kernel ran, and the contract gives no expectation.
+    /// The kernel ran, and the contract contains no expectation.
     NotChecked,
-    /// There is no verdict, for a reason that is the fault of the service or the machine.
+    /// There is no verdict, because of a problem of the service or the machine.
     Error,
     /// The candidate is faster than the reference.
     Faster,
@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
     Slower,
     /// The candidate is as fast as the reference.
     Same,
-    /// None of these could be shown.
+    /// The measurement does not show any of these.
     Inconclusive,
     /// The candidate does less counted work than the reference.
     LessWork,
@@ -41,22 +41,22 @@ pub(crate) enum Verdict {
     SameWork,
     /// The candidate does more work of one kind and less of another.
     MixedWork,
-    /// The candidate is right, and was not compared.
+    /// The candidate is correct, but was not compared.
     NotCompared,
     /// The job has ended with a report.
     Completed,
-    /// The job runs.
+    /// The job is running.
     Running,
     /// The job was cancelled.
     Cancelled,
     /// The job ended without a report.
     JobFailed,
-    /// The request was refused.
+    /// The request was rejected.
     Refused,
 }
 
 impl Verdict {
-    /// Returns the name at the beginning of an answer.
+    /// Returns the word with which an answer begins.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Correct => "CORRECT",

@@ -1,14 +1,14 @@
-//! Kernels in separate fields, as in the CUDA Evaluation Server's older tools.
+//! Kernels in separate arguments, as in the CUDA Evaluation Server's older tools.
 
 use serde_json::{Map, Value, json};
 
 use super::unknown_argument;
 use crate::backend::JobBackendError;
 
-/// Fields of a kernel after its prefix, and their names in a contract.
+/// Suffixes of a kernel's arguments, and the names of the fields in a contract.
 const KERNEL: [(&str, &str); 2] = [("source", "source_code"), ("type", "kernel_type")];
 
-/// Fields that have the same name in both forms.
+/// Arguments that have the same name in both forms.
 const SHARED: [&str; 2] = ["num_trials", "timeout"];
 
 const KNOWN: &str = "kernel_source, kernel_type, io_contract, metadata, reference_kernel_source, \
@@ -24,7 +24,7 @@ pub(super) fn is(arguments: &Map<String, Value>) -> bool {
 
 /// Returns the body of `POST /evaluate`, or of `POST /compare` if there is a reference.
 pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBackendError> {
-    // The number of warm-up launches follows from the kernel's times here.
+    // warpgauge derives the number of warm-up launches from the kernel's times.
     arguments.remove("num_warmup");
     let mut body = Map::new();
     for field in SHARED {
@@ -79,7 +79,7 @@ fn kernel(
         kernel.insert("io".to_owned(), io);
     }
     if let Some(mut metadata) = arguments.remove(metadata) {
-        // The older server's documentation has this name, its types have the name of the contract.
+        // The older server's documentation uses this name; its types use the name in the contract.
         if let Some(fields) = metadata.as_object_mut()
             && let Some(options) = fields.remove("compile_options")
         {

@@ -1,11 +1,11 @@
 //! Arguments of the tools. A contract may have one of these forms:
 //!
 //! - `request`, an object: the body of `POST /evaluate` or `POST /compare`. The CUDA Evaluation
-//!   Server's tools have this form;
+//!   Server's tools use this form;
 //! - `contract_yaml`, the same as text;
-//! - the fields of that body;
-//! - [`flat`]: kernels in separate fields (`kernel_source`, `kernel_type`, `io_contract`, …), the
-//!   form of that server's older tools.
+//! - the fields of that body as arguments;
+//! - [`flat`]: kernels in separate arguments (`kernel_source`, `kernel_type`, `io_contract`, …),
+//!   the form of that server's older tools.
 
 mod flat;
 
@@ -22,13 +22,13 @@ use warpgauge_contract::{
 };
 use warpgauge_service::JobRequest;
 
-/// Longest label and idempotency key, bytes, as in the HTTP API.
+/// Maximum length of a label and of an idempotency key, bytes, as in the HTTP API.
 const MAX_NAME_BYTES: usize = 255;
 
 /// Metrics that the roofline and the advice need, if the caller requests no others.
 const EXPLAIN: &str = "explain";
 
-/// A job to create, and the time to wait for it.
+/// A job to create, and the time for which the call waits for the job.
 #[derive(Debug)]
 pub(crate) struct JobCall {
     pub(crate) order: JobOrder,
@@ -69,7 +69,7 @@ pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, Jo
     };
     let (job_id, read, kernel) = (text("job_id")?, text("read")?, text("kernel")?);
     let job_id = job_id.ok_or_else(|| {
-        let what = "job_id: missing; give the id that the answer of another tool names";
+        let what = "job_id: missing; set it to the id in the answer of another tool";
         JobBackendError::at("job_id", "missing_field", what)
     })?;
     if let Some(unknown) = arguments.keys().next() {
@@ -81,7 +81,7 @@ pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, Jo
 
 fn unknown_argument(name: &str, known: &str) -> JobBackendError {
     let name: String = name.chars().take(64).collect();
-    let message = format!("{name}: there is no such argument; known: {known}");
+    let message = format!("{name}: there is no such argument; the arguments are {known}");
     JobBackendError::at(&name, "unknown_field", message)
 }
 
@@ -94,18 +94,18 @@ struct Body {
 }
 
 /// Finds the contract in the arguments. JSON is converted back to text, because the parser of
-/// bodies names paths and enforces all limits.
+/// bodies reports paths and enforces all limits.
 fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBackendError> {
     let compares = tool == ToolName::Compare;
     let json = |value: &Value| Body { compares, format: BodyFormat::Json, text: value.to_string() };
-    // Some clients send every argument, unused ones as null.
+    // Some clients send every argument, with null for unused ones.
     arguments.retain(|_, value| !value.is_null());
     let given = ["request", "contract_yaml"].map(|form| arguments.remove(form));
     match (given, arguments.is_empty()) {
         ([None, None], true) => Err(JobBackendError::at(
             "request",
             "missing_field",
-            "request: missing; give the contract as `request`, or as text in `contract_yaml`",
+            "request: missing; set the contract as `request`, or as text in `contract_yaml`",
         )),
         ([Some(Value::String(text)), None] | [None, Some(Value::String(text))], true) => {
             Ok(Body { compares, format: BodyFormat::Yaml, text })
@@ -121,7 +121,7 @@ fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBa
         )),
         ([None, None], false) if flat::is(&arguments) => {
             let body = flat::body(arguments)?;
-            // A kernel with a reference is compared, whichever tool was called.
+            // A kernel with a reference is compared, even if another tool was called.
             Ok(Body { compares: body.get("ref_kernel").is_some(), ..json(&body) })
         }
         ([None, None], false) => Ok(json(&Value::Object(arguments))),
@@ -129,8 +129,8 @@ fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBa
             let more = arguments.keys().next().map_or("contract_yaml", String::as_str);
             let more: String = more.chars().take(64).collect();
             let message = format!(
-                "{more}: the contract is given in two forms; give one of `request`, `contract_yaml`, and \
-                 the fields of the contract themselves"
+                "{more}: the contract is given in two forms; use only one of `request`, `contract_yaml`, and \
+                 the fields of the contract"
             );
             Err(JobBackendError::at(&more, "contradictory_arguments", message))
         }

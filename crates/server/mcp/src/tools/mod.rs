@@ -25,13 +25,13 @@ const TYPES: &str = include_str!("../schemas/contract.json");
 const EVALUATE: &str = "Compile a GPU kernel, run it, check its outputs and time it. The answer begins with \
 the verdict (CORRECT, WEAK, WRONG, NOT COMPILED, FAILED, NOT CHECKED) and the three most useful facts: the \
 time with its confidence interval, the first mismatch, or the first compiler error with its line. A kernel \
-that is wrong is an answer, not an error. Give `request` (or `contract_yaml`): kernel with source_code, \
+that is wrong is a result, not an error. Set `request` (or `contract_yaml`): kernel with source_code, \
 kernel_type and io (args in parameter order, launch with grid and block), and `expected` with a simple \
 kernel that computes each output.";
 
 const COMPARE: &str = "Compare one to six GPU kernels with a reference kernel: whether they compute the \
 same outputs, and whether they are FASTER, SLOWER, the SAME or INCONCLUSIVE, timed side by side with a \
-confidence interval. On the emulated device work is counted in place of time (LESS WORK, MORE WORK, SAME \
+confidence interval. On the emulated device, work is counted instead of time (LESS WORK, MORE WORK, SAME \
 WORK, MIXED WORK). Give `request` with ref_kernel (which has io) and custom_kernel or candidates.";
 
 const PROFILE: &str = "Evaluate a GPU kernel and explain its time: the resource that limits it (roofline), \
@@ -61,7 +61,7 @@ impl ToolName {
         }
     }
 
-    /// Returns the tool of that name.
+    /// Returns the tool with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
@@ -93,7 +93,7 @@ impl ToolName {
                 "type": "object",
                 "properties": {
                     "job_id": {"type": "string"},
-                    "wait_s": wait("0: the answer comes at once"),
+                    "wait_s": wait("0, which returns at once"),
                     "read": {
                         "type": "string",
                         "enum": ["report", "ptx", "sass", "log", "ttir", "ttgir", "llir"],
@@ -101,7 +101,7 @@ impl ToolName {
                     },
                     "kernel": {
                         "type": "string",
-                        "description": "Of a comparison, whose part to read: `reference` or a candidate's name."
+                        "description": "Kernel of a comparison: `reference` or a candidate's name."
                     }
                 },
                 "required": ["job_id"]
@@ -157,7 +157,7 @@ fn kernel_tool(request: &str, more: &[&str]) -> Value {
             "items": {"type": "string"},
             "description": match *name {
                 "metrics" => "Ids of metrics, or names of metric sets; default: a set that explains the kernel.",
-                _ => "Tools to use, the best first; default: the best available ones.",
+                _ => "Tools to use, in order of preference; default: the best available ones.",
             }
         });
     }
@@ -169,7 +169,7 @@ fn kernel_tool(request: &str, more: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "$defs": types})
 }
 
-/// Removes the parts of a schema that only people read, since the list of tools is part of every
+/// Removes the parts of a schema that only people need, because the list of tools is part of every
 /// conversation.
 fn without_prose(schema: &mut Value) {
     match schema {
@@ -187,7 +187,7 @@ fn without_prose(schema: &mut Value) {
     }
 }
 
-/// Replaces a schema for each variant by one list of names.
+/// Replaces a list of one schema per variant with one list of names.
 fn plain_enum(fields: &mut JsonObject) {
     let Some(Value::Array(variants)) = fields.get("oneOf") else { return };
     let words = variants.iter().map(|variant| variant.get("const").cloned());

@@ -50,13 +50,11 @@ struct KeptFile {
 #[derive(Debug)]
 pub(crate) struct CollectedArtifacts {
     /// Directory of the files. It is not the job's directory, which is deleted when the job ends.
-    /// ends.
     directory: PathBuf,
     kernels: Vec<Arc<KeptKernel>>,
     files: BTreeMap<ArtifactKind, KeptFile>,
     /// File of each output that becomes a shared tensor, or the reason why it has none, by the
     /// output's name.
-    /// key is the output's name.
     outputs: BTreeMap<String, Result<tempfile::TempPath, String>>,
 }
 

@@ -22,7 +22,6 @@ struct Taken {
     capabilities: ExecutorCapabilities,
     /// Requirements that the executor claimed to meet but did not. They stay excluded until its
     /// capabilities change.
-    /// capabilities change.
     broken: BTreeSet<String>,
 }
 

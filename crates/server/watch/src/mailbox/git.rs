@@ -13,8 +13,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Environment variables that git inherits: for finding its helpers, and for the user's access to
-/// the remote.
+/// Environment variables that git inherits, to find its helpers and for the user's access to the
+/// remote.
 const INHERITED: [&str; 16] = [
     "PATH",
     "HOME",
@@ -56,33 +56,33 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Maximum size of a command's output, bytes.
 const MAX_OUTPUT: u64 = 80 << 20;
 
-/// Longest message of git in an error, characters.
+/// Maximum length of git's message in an error, characters.
 const MAX_MESSAGE: usize = 500;
 
-/// Reasons why an operation on the repository failed.
+/// Reason why an operation on the repository failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// Git is not installed.
-    #[error("git could not be started: install it, or put it into PATH")]
+    #[error("git could not be started: install it, or add it to PATH")]
     Start(#[source] std::io::Error),
     /// The command timed out.
     #[error("`git {command}` did not end within {} s", LIMIT.as_secs())]
     Late { command: String },
     /// The command's output is too large.
-    #[error("`git {command}` gave more than {MAX_OUTPUT} bytes")]
+    #[error("`git {command}` printed more than {MAX_OUTPUT} bytes")]
     TooMuch { command: String },
     /// The command failed.
     #[error("`git {command}` failed: {message}")]
     Failed {
         command: String,
-        /// Its error output.
+        /// Error output of the command.
         message: String,
     },
-    /// The text is not the address of a repository.
-    #[error("`{0}` is no address of a repository")]
+    /// The text is not the URL of a repository.
+    #[error("`{0}` is not the address of a repository")]
     Address(String),
     /// The text is not the name of a branch.
-    #[error("`{0}` is no name of a branch")]
+    #[error("`{0}` is not the name of a branch")]
     Branch(String),
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
-    /// Opens the branch `name` of the repository at `url`; its objects are kept in the directory
+    /// Opens the branch `name` of the repository at `url`. Its objects are stored in the directory
     /// `store`.
     pub(crate) fn open(store: &Path, url: &str, name: &str) -> Result<Self, GitError> {
         if url.is_empty() || url.starts_with('-') || url.contains(['\n', '\0']) {
@@ -120,7 +120,7 @@ impl Branch {
         {
             return Err(GitError::Branch(name.to_owned()));
         }
-        // An address may contain a password, so it goes into the file and not on a command line.
+        // A URL may contain a password, so it is written to the file instead of a command line.
         let config = this.store.join("config");
         let own = format!(
             "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[remote \"origin\"]\n\turl = \"{}\"\n",
@@ -186,7 +186,7 @@ impl Branch {
             .process_group(0);
         let mut child = process.spawn().map_err(GitError::Start)?;
         let outcome = converse(&mut child, input);
-        // The whole process group is killed if git did not end in time.
+        // The whole process group is killed if git does not end in time.
         if outcome.is_none() {
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         }
@@ -271,8 +271,8 @@ impl Branch {
         self.run(self.inside(&["cat-file", "blob", &blob.object]), b"")
     }
 
-    /// Commits changes on top of `commit`, and pushes. The push fails if another process pushed
-    /// meanwhile.
+    /// Commits changes on top of `commit`, and pushes. The push fails if another process has pushed
+    /// in the meantime.
     pub(crate) fn push(
         &self,
         commit: Option<&str>,
@@ -311,7 +311,7 @@ impl Branch {
     }
 }
 
-/// Writes a process's input and reads its output; `None` if that did not end in time.
+/// Writes a process's input and reads its output. Returns `None` if this does not end in time.
 fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (sender, received) = mpsc::channel();
     let streams: [Option<Box<dyn Read + Send>>; 2] = [
@@ -323,7 +323,7 @@ fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(stream) = stream {
-                // A read error ends the output; output beyond the limit closes the pipe.
+                // A read error ends the output. Output beyond the limit closes the pipe.
                 let _ = stream.take(MAX_OUTPUT + 1).read_to_end(&mut bytes);
             }
             let _ = sender.send((which, bytes));

@@ -1,10 +1,10 @@
-//! A folder behind a git repository: a branch with `kernels/` and `results/`.
+//! A folder in a git repository: a branch with `kernels/` and `results/`.
 //!
 //! [`serve`] fetches the branch and evaluates its kernels in a local folder, each once even if the
 //! process is killed. It pushes results and removals in one commit. It publishes a result only
-//! while the branch has the unchanged kernel, since nothing waits for it otherwise. So after a
-//! failed push, a rewritten history or a kill, repeating the same steps leads to the same end.
-//! [`send`] submits a kernel.
+//! while the branch contains the unchanged kernel, because otherwise no sender waits for it. So
+//! after a failed push, a rewritten history or a kill, repeating the same steps leads to the same
+//! state. [`send`] submits a kernel.
 
 mod git;
 mod sender;
@@ -29,14 +29,14 @@ use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchOptions, WatchStop, watch};
 use warpgauge_contract::CodeForm;
 
-/// Maximum number of kernels that one commit answers, so that the first sender does not wait for a
-/// thousand others.
+/// Maximum number of kernels that one commit answers, so that the first sender does not wait for
+/// many others.
 const BATCH: usize = 16;
 
-/// Longest pause after a failure.
+/// Maximum pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Reasons why a mailbox cannot be served, or a kernel cannot be sent.
+/// Reason why a mailbox cannot be served, or a kernel cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum MailboxError {
     /// An error of git or the repository.
@@ -47,7 +47,7 @@ pub enum MailboxError {
     Folder(#[from] FolderError),
     /// No result arrived in time.
     #[error(
-        "no result came within {0} s; the kernel is still in the branch, and the watcher that serves it may still answer"
+        "no result arrived within {0} s; the kernel is still in the branch, and the watcher that serves it may still answer"
     )]
     Late(u64),
     #[error("interrupted")]
@@ -57,17 +57,17 @@ pub enum MailboxError {
 /// Address of a mailbox.
 #[derive(Debug, Clone)]
 pub struct MailboxAddress<'a> {
-    /// URL of the repository, as git takes it.
+    /// URL of the repository, as git accepts it.
     pub url: &'a str,
     pub branch: &'a str,
-    /// Directory of the repository with `kernels/` and `results/`; `None`: its root.
+    /// Directory in the repository that contains `kernels/` and `results/`; `None` means its root.
     pub within: Option<&'a str>,
-    /// Local directory for this mailbox.
+    /// Local directory for the files of this mailbox.
     pub directory: &'a Path,
 }
 
 impl MailboxAddress<'_> {
-    /// Returns the path of a directory or file of the mailbox in the repository.
+    /// Returns the path of a directory or file of the mailbox within the repository.
     fn path(&self, of: &str) -> String {
         self.within.map_or_else(|| of.to_owned(), |within| format!("{within}/{of}"))
     }
@@ -75,7 +75,7 @@ impl MailboxAddress<'_> {
 
 /// A result in the folder that is not published yet.
 struct Waiting {
-    /// Name of its file.
+    /// Name of the result's file.
     name: String,
     content: Vec<u8>,
     /// blake3 of the result's kernel; empty if the kernel was not read.
@@ -85,7 +85,7 @@ struct Waiting {
 /// A result that can be published.
 struct Ready {
     kernel: Blob,
-    /// Name of its file in `results/`.
+    /// Name of the file in `results/`.
     name: String,
     content: Vec<u8>,
 }
@@ -94,7 +94,8 @@ struct Ready {
 /// empty. Failures of the remote are reported through `told`, and retried.
 ///
 /// # Errors
-/// Another process on this machine serves the mailbox, or the local directory fails.
+/// Another process on this machine serves the mailbox, or an operation on the local directory
+/// fails.
 pub fn serve(
     address: &MailboxAddress<'_>,
     options: &WatchOptions,
@@ -151,7 +152,7 @@ struct Mailbox<'m> {
     spool: &'m Folder,
     branch: &'m Branch,
     address: &'m MailboxAddress<'m>,
-    /// Whether the absence of the branch was reported.
+    /// Whether the missing branch was reported.
     absence_told: Cell<bool>,
     options: &'m WatchOptions,
     evaluator: &'m dyn Evaluator,
@@ -165,7 +166,7 @@ impl Mailbox<'_> {
         let Some(commit) = self.branch.fetch()? else {
             if !self.absence_told.replace(true) {
                 let name = self.address.branch;
-                let why = format!("the repository has no branch `{name}`; `send` makes it");
+                let why = format!("the repository has no branch `{name}`; `send` creates it");
                 (self.told)(WatchEvent::Waiting { file: "the mailbox", why: &why });
             }
             return Ok(false);
@@ -197,7 +198,7 @@ impl Mailbox<'_> {
         Ok(true)
     }
 
-    /// Copies a kernel with its contract into the folder, unless its result is there.
+    /// Copies a kernel with its contract into the folder, unless its result exists.
     fn deliver(&self, kernel: &Blob, files: &[Blob]) -> Result<Result<(), Ready>, MailboxError> {
         let limit = match kernel_type(&kernel.name) {
             Some(kind) if kind.code_form() == CodeForm::Binary => MAX_BINARY_BYTES,
@@ -209,10 +210,8 @@ impl Mailbox<'_> {
                 "this is a symbolic link or a submodule: send a plain file",
             ))
         } else if kernel.bytes > limit {
-            let message = format!(
-                "the file has {} bytes, and {limit} is the most that is taken",
-                kernel.bytes
-            );
+            let message =
+                format!("the file has {} bytes; at most {limit} are accepted", kernel.bytes);
             Some(FileRejection::new("file_too_large", message))
         } else {
             None
@@ -239,7 +238,7 @@ impl Mailbox<'_> {
         Ok(Ok(()))
     }
 
-    /// Writes a file into the folder unless it is there already, since it may be under evaluation.
+    /// Writes a file into the folder, unless it already exists, because it may be under evaluation.
     fn put(&self, name: &str, content: &[u8]) -> Result<(), MailboxError> {
         let path = self.spool.kernels().join(name);
         if fs::read(&path).is_ok_and(|there| there == content) {
@@ -248,7 +247,7 @@ impl Mailbox<'_> {
         Ok(write_whole(&self.spool.own("ready", "letter"), &path, content, false)?)
     }
 
-    /// Returns the results in the folder by kernel file.
+    /// Returns the results in the folder, by kernel file.
     fn results(&self) -> Result<BTreeMap<String, Waiting>, MailboxError> {
         #[derive(serde::Deserialize)]
         struct About {
@@ -269,7 +268,7 @@ impl Mailbox<'_> {
         Ok(found)
     }
 
-    /// Pushes one commit with results and removals, on top of the branch's present state.
+    /// Pushes one commit with results and removals, on top of the current state of the branch.
     fn publish(&self, refused: Vec<Ready>) -> Result<(), MailboxError> {
         let mut pause = Duration::from_millis(100);
         loop {
@@ -317,7 +316,8 @@ impl Mailbox<'_> {
                 ready.push(Ready { kernel: kernel.clone(), name, content });
             } else if let Some(Waiting { name, content, hash }) = results.remove(&kernel.name) {
                 let now = blake3::hash(&self.branch.content(kernel)?);
-                // A result without a hash is of a kernel that the watcher refused without reading.
+                // A result without a hash belongs to a kernel that the watcher rejected without
+                // reading it.
                 if hash.is_empty() || now.to_hex().as_str() == hash {
                     ready.push(Ready { kernel: kernel.clone(), name, content });
                 }

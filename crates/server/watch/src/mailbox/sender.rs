@@ -8,7 +8,7 @@ use super::git::{Branch, Change, GitError};
 use super::{MailboxAddress, MailboxError};
 use crate::watcher::WatchStop;
 
-/// First and longest pause between attempts to push, and between polls for the result.
+/// First and maximum pause between attempts to push, and between polls for the result.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -20,7 +20,7 @@ const MAX_PUSHES: u32 = 20;
 pub struct MailboxMessage {
     /// Unique name in the branch, without extension.
     pub stem: String,
-    /// Extensions and contents: the contract, if any, and the kernel.
+    /// Extensions and contents of the files: the contract, if any, and the kernel.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
@@ -41,7 +41,7 @@ pub fn send(
     });
     put_on_top(&branch, &put.collect::<Vec<_>>(), &format!("evaluate {}", letter.stem), stop)?;
     sent();
-    // The watcher decides which of these names results have.
+    // The watcher decides which of these names a result has.
     let names = ["", "_result"].map(|suffix| format!("{}{suffix}.json", letter.stem));
     let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
     let (name, result) = loop {
@@ -73,14 +73,14 @@ pub fn send(
     };
     let value = serde_json::from_slice(&result).map_err(|error| GitError::Failed {
         command: "cat-file".to_owned(),
-        message: format!("results/{name} is no result: {error}"),
+        message: format!("results/{name} is not a valid result: {error}"),
     })?;
     let removal = [(address.path(&format!("results/{name}")), None)];
     put_on_top(&branch, &removal, &format!("fetched {}", letter.stem), stop)?;
     Ok(value)
 }
 
-/// Pushes changes on top of the branch's present state.
+/// Pushes changes on top of the current state of the branch.
 fn put_on_top(
     branch: &Branch,
     changes: &[Change],
