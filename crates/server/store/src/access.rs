@@ -4,7 +4,7 @@ use super::objects::Objects;
 use super::read::Reader;
 use super::writer::Writer;
 
-/// Reads and writes rows and files. Cheap to clone.
+/// Reads and writes rows and files. Clones are cheap.
 #[derive(Clone)]
 pub(super) struct Access {
     pub(super) reader: Reader,

@@ -1,5 +1,5 @@
-//! Artifacts of jobs beside their reports, within a budget of bytes. The oldest are removed first.
-//! The main type is [`ArtifactStore`].
+//! Artifacts of jobs, within a limit on their total size. The oldest are removed first. The main
+//! type is [`ArtifactStore`].
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -21,8 +21,8 @@ pub struct ArtifactStore {
 }
 
 impl ArtifactStore {
-    /// Stores an artifact of a job. A second artifact of the same name is ignored. The oldest
-    /// artifacts are removed if the budget requires it.
+    /// Stores an artifact of a job. A second artifact with the same name is ignored. The oldest
+    /// artifacts are removed if the limit requires it.
     pub async fn put(
         &self,
         job: &str,
@@ -72,7 +72,7 @@ impl ArtifactStore {
         rows.iter().map(artifact_of).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Returns an artifact of a job. It has no bytes if it was removed for younger ones.
+    /// Returns an artifact of a job, without its content if that was removed for newer artifacts.
     pub async fn get(&self, job: &str, name: &str) -> Result<Option<StoredArtifact>, StoreError> {
         let failed = self.access.reader.failed("read an artifact");
         let row = sqlx::query(
@@ -92,7 +92,7 @@ impl ArtifactStore {
     }
 }
 
-/// Write of an artifact. Returns the files of the artifacts that it removed.
+/// Write of an artifact. It returns the files of the artifacts that it removed.
 pub(super) struct PutArtifact {
     pub(super) job: String,
     pub(super) name: String,
@@ -106,7 +106,7 @@ pub(super) struct PutArtifact {
 
 /// Result of [`PutArtifact`].
 pub(super) struct Put {
-    /// Files that no row names any more.
+    /// Files that no row names any longer.
     pub(super) files: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ impl Write for PutArtifact {
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
             self.check(batch).await?;
-            let failed = batch.failed("keep an artifact");
+            let failed = batch.failed("store an artifact");
             let fits = self.packed <= self.budget;
             let inserted = sqlx::query(
                 "INSERT INTO artifacts (job_id, name, kind, created_at, bytes, packed, gone, codec, \
@@ -148,9 +148,9 @@ impl Write for PutArtifact {
 }
 
 impl PutArtifact {
-    /// Checks that the job exists and may have a further artifact.
+    /// Checks that the job exists and may have another artifact.
     async fn check(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
-        let failed = batch.failed("keep an artifact");
+        let failed = batch.failed("store an artifact");
         let row = sqlx::query(
             "SELECT (SELECT COUNT(*) FROM artifacts WHERE job_id = $1), \
              (SELECT COUNT(*) FROM jobs WHERE id = $1)",
@@ -165,7 +165,8 @@ impl PutArtifact {
             return Err(StoreError::LeaseLost { job: self.job.clone() });
         }
         if has >= MAX_OF_JOB {
-            let problem = format!("are {has} of job {}; {MAX_OF_JOB} are allowed", self.job);
+            let problem =
+                format!("number {has} for job {}; at most {MAX_OF_JOB} are allowed", self.job);
             return Err(StoreError::Invalid { field: "artifacts", problem });
         }
         Ok(())

@@ -15,7 +15,7 @@ use super::{BaselineRow, NewBaselineRow, StoreError, StoredBaseline, Visibility}
 /// Maximum number of baselines of one owner.
 pub(super) const MAX_OF_OWNER: i64 = 10_000;
 
-/// Checks the lengths of a baseline's texts.
+/// Checks the lengths of the texts in a baseline.
 pub(super) fn check(baseline: &NewBaselineRow) -> Result<(), StoreError> {
     for (field, text, min) in
         [("name", &baseline.name, 1), ("pin", &baseline.pin, 0), ("owner", &baseline.owner, 0)]
@@ -53,7 +53,7 @@ impl BaselineStore {
         }
     }
 
-    /// Returns the promoted baseline of that owner, name and pin.
+    /// Returns the promoted baseline of this owner, name and pin.
     pub async fn promoted(
         &self,
         owner: &str,
@@ -128,7 +128,7 @@ impl Write for PutBaseline {
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let failed = batch.failed("keep a baseline");
+            let failed = batch.failed("store a baseline");
             let given = &self.baseline;
             let row = sqlx::query("SELECT COUNT(*) FROM baselines WHERE owner = $1")
                 .bind(given.owner.as_str())
@@ -136,7 +136,8 @@ impl Write for PutBaseline {
                 .await;
             let has: i64 = row.and_then(|row| row.try_get(0)).map_err(&failed)?;
             if has >= MAX_OF_OWNER {
-                let problem = format!("are {has}; {MAX_OF_OWNER} are allowed, delete some");
+                let problem =
+                    format!("number {has}; at most {MAX_OF_OWNER} are allowed, delete some");
                 return Err(StoreError::Invalid { field: "baselines", problem });
             }
             sqlx::query(
@@ -161,7 +162,7 @@ impl Write for PutBaseline {
     }
 }
 
-/// Promotes a baseline for its owner, name and pin, in place of the previous one.
+/// Promotes a baseline for its owner, name and pin, in place of the previously promoted one.
 async fn promote(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
     let failed = batch.failed("promote a baseline");
     sqlx::query(
@@ -184,14 +185,14 @@ pub(super) enum Change {
     Delete,
 }
 
-/// Change of a baseline, if `owner` may see it.
+/// Write that changes a baseline, if `owner` may see it.
 pub(super) struct ChangeBaseline {
     pub(super) id: String,
     pub(super) owner: Option<String>,
     pub(super) change: Change,
 }
 
-/// Result of a change: whether the baseline exists, and its file if it was deleted.
+/// Result of a change: whether the baseline exists, and its file if the baseline was deleted.
 pub(super) struct Changed {
     pub(super) found: bool,
     pub(super) file: Option<String>,
@@ -258,7 +259,7 @@ impl Reader {
         rows.iter().map(baseline_of).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Returns the promoted baseline of that owner, name and pin, with its packed body.
+    /// Returns the promoted baseline of this owner, name and pin, with its compressed body.
     pub(super) async fn promoted(
         &self,
         owner: &str,
@@ -273,7 +274,7 @@ impl Reader {
         self.one(query.fetch_optional(&self.pool).await)
     }
 
-    /// Returns a baseline by its id, with its packed body.
+    /// Returns a baseline by its id, with its compressed body.
     pub(super) async fn baseline(
         &self,
         id: &str,

@@ -1,4 +1,4 @@
-//! Bodies that are too large for memory: they are read, compressed and written in pieces. The main
+//! Bodies that are too large for memory. They are read, compressed and written in pieces. The main
 //! types are [`Bulk`] and [`RequestReader`].
 
 use std::fmt::Debug;
@@ -9,15 +9,15 @@ use object_store::path::Path;
 use object_store::{ObjectStore, WriteMultipart};
 use tokio::sync::mpsc;
 
-/// Bytes per write to the file.
+/// Size of a write to the file, bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Compression level of zstd. Levels of -1 and below leave bytes that do not repeat uncompressed,
-/// as most bytes of numbers are. Coding these would take several times as long and save almost
-/// nothing.
+/// and most bytes of numeric data do not repeat. Compressing these would take several times as long
+/// and save almost nothing.
 const LEVEL: i32 = -1;
 
-/// Compressed pieces that may wait to be written.
+/// Maximum number of compressed pieces that wait to be written.
 const PIECES_AHEAD: usize = 2;
 
 /// A part of a body. It is read once, while the body is written to its file.
@@ -25,11 +25,11 @@ pub trait Bulk: Debug + Send + Sync {
     /// Returns the size in bytes.
     fn bytes(&self) -> u64;
 
-    /// Returns the content. A blocking thread reads it.
+    /// Returns the content, which a blocking thread reads.
     fn reader(&self) -> Box<dyn Read + Send>;
 }
 
-/// A stored body, read on a blocking thread.
+/// A stored body, which a blocking thread reads.
 pub struct RequestReader(Box<dyn Read + Send>);
 
 impl RequestReader {
@@ -76,7 +76,7 @@ pub(super) async fn put(
     match (written, packed) {
         (Ok(()), Ok(())) => upload.finish().await.map(drop).map_err(Error::from),
         (written, packed) => {
-            // The cleaner removes what an aborted upload leaves.
+            // The cleaner removes the remains of an aborted upload.
             let _ = upload.abort().await;
             written?;
             packed.map_err(Error::from)
@@ -91,7 +91,7 @@ fn pack(sender: mpsc::Sender<Vec<u8>>, head: &[u8], parts: &[Arc<dyn Bulk>]) -> 
     for part in parts {
         let copied = io::copy(&mut part.reader(), &mut pieces)?;
         if copied != part.bytes() {
-            let message = format!("{copied} bytes were read of {}", part.bytes());
+            let message = format!("read {copied} of {} bytes", part.bytes());
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
         }
     }

@@ -12,7 +12,7 @@ use warpgauge_model::ErrorCode;
 /// Write of a request to cancel a job.
 pub(super) struct CancelJob {
     pub(super) job: String,
-    /// Only a job of this owner, if set.
+    /// Owner of the job, or `None` for any owner.
     pub(super) owner: Option<String>,
 }
 

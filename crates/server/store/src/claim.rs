@@ -2,7 +2,8 @@
 //!
 //! The device time that an owner has used decides its turn (start-time fair queueing): the owner
 //! with the least time goes first. An owner that returns after a time without jobs starts with at
-//! least the time of the owner that had the last turn. So idleness earns no credit.
+//! least the time of the owner that had the last turn. So an owner gains no credit while it has no
+//! jobs.
 
 use futures_util::future::BoxFuture;
 use sqlx::{AssertSqlSafe, Row};
@@ -16,7 +17,7 @@ use super::tally::Place;
 use super::writer::{AnyWrite, Batch};
 use super::{JobRow, StoreError};
 
-/// Owners that the query reads beyond one for each claim.
+/// Number of owners that the query reads in addition to one for each claim.
 const MORE_OWNERS: usize = 32;
 
 /// A claimed job whose request is not fetched yet.
@@ -24,16 +25,16 @@ pub(super) struct Taken {
     pub(super) job: JobRow,
     pub(super) epoch: i64,
     pub(super) body: Body,
-    /// Requeues the job if the claimer leaves before it receives the job.
+    /// Lease, which requeues the job if the claimer leaves before it receives the job.
     pub(super) lease: Option<super::JobLease>,
 }
 
 /// A waiting claim.
 pub(super) struct Claiming {
     pub(super) reply: oneshot::Sender<Result<Option<Taken>, StoreError>>,
-    /// Makes the lease of the claimed job.
+    /// Creates the lease of the claimed job.
     pub(super) lease: super::lease::LeaseMaker,
-    /// Owners whose jobs the claim refuses.
+    /// Owners whose jobs the claim must not take.
     pub(super) not_of: Vec<String>,
 }
 
@@ -91,11 +92,11 @@ struct Candidate {
     served: i64,
 }
 
-/// Which waiting jobs this process may take.
+/// Waiting jobs that this process may take.
 enum Choice {
     /// All jobs: no waiting job has requirements.
     Plain,
-    /// Jobs without requirements, and jobs with one of these.
+    /// Jobs without requirements, and jobs with one of these requirements.
     These(Vec<String>),
 }
 
@@ -113,7 +114,7 @@ async fn take(
     Ok(taken)
 }
 
-/// Takes the next job for a claim; `None` if there is none.
+/// Takes the next job for a claim. Returns `None` if there is none.
 async fn take_for(
     claim: &Claiming,
     candidates: &mut Vec<Candidate>,
@@ -150,8 +151,8 @@ async fn take_for(
 }
 
 /// Returns the statement that finds an owner's next job whose `requires` matches `which`. It takes
-/// one step down the index, however many jobs wait. The order must be that of the index; otherwise
-/// PostgreSQL does not use it.
+/// one step down the index, independent of the number of waiting jobs. The order must be that of
+/// the index; otherwise PostgreSQL does not use the index.
 fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String {
     let indexed = indexed("jobs_waiting", on_postgres);
     format!(
@@ -161,14 +162,15 @@ fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String
     )
 }
 
-/// Names the index for SQLite. SQLite has no statistics on waiting jobs, and has scanned all of
-/// them by another index. A statement that cannot use the named index fails.
+/// Returns the clause that names the index for SQLite. SQLite has no statistics on waiting jobs,
+/// and scanned all of them through another index. A statement that cannot use the named index
+/// fails.
 fn indexed(name: &str, on_postgres: bool) -> String {
     if on_postgres { String::new() } else { format!(" INDEXED BY {name}") }
 }
 
-/// Reads the different requirements of waiting jobs. Each takes one step down the index, however
-/// many jobs have it.
+/// Reads the distinct requirements of waiting jobs. Each takes one step down the index, independent
+/// of the number of jobs with it.
 async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
     let on_postgres = batch.is_postgres();
     let indexed = indexed("jobs_requiring", on_postgres);
@@ -180,7 +182,7 @@ async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
              AND {there}{more} ORDER BY requires LIMIT 1"
         )
     };
-    let failed = batch.failed("look at what jobs require");
+    let failed = batch.failed("read the requirements of jobs");
     let mut found: Vec<String> = Vec::new();
     let takes = batch.context.offered.takes();
     for _ in 0..MOST_REQUIREMENTS {
@@ -199,7 +201,7 @@ async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
     Ok(Choice::These(found))
 }
 
-/// Returns the owners that may have a turn, least served first.
+/// Returns the owners that may have a turn, the least served first.
 async fn candidates(
     wanted: usize,
     choice: &Choice,
@@ -220,8 +222,8 @@ async fn candidates(
             if these.is_empty() {
                 (String::new(), format!(" AND {none}"), &[][..])
             } else {
-                // One statement covers all requirements. One condition for each takes longer to
-                // plan than to run.
+                // One statement covers all requirements. With a separate condition for each,
+                // planning takes longer than execution.
                 let places: Vec<String> =
                     (0..these.len()).map(|at| format!("(${})", at + 3)).collect();
                 let with = format!("WITH these(requires) AS (VALUES {}) ", places.join(", "));
@@ -244,7 +246,7 @@ async fn candidates(
     rows.and_then(|rows| rows.iter().map(candidate).collect()).map_err(failed)
 }
 
-/// Takes the owner's next job; `None` if other processes have taken them all.
+/// Takes the owner's next job. Returns `None` if other processes have taken all of them.
 async fn take_from(
     owner: &str,
     choice: &Choice,
@@ -258,7 +260,7 @@ async fn take_from(
             None => return Ok(None),
         },
     };
-    // A job that another process is claiming is skipped rather than waited for.
+    // A job that another process is claiming is skipped, without waiting for it.
     let on_postgres = batch.is_postgres();
     let skip = if on_postgres { " FOR UPDATE SKIP LOCKED" } else { "" };
     let which = if requires.is_some() { "= $4" } else { "IS NULL" };

@@ -12,12 +12,12 @@ use super::access::Access;
 use super::retention::{CHUNK, PAGES, Shrink, TakeDown, Tidy};
 use super::{CleanupCounts, Retention, StoreError, Visibility};
 
-/// Age from which a file that no row names is removed. Writing a file and then its row takes far
-/// less time.
+/// Minimum age of a file that is removed because no row names it. A file and its row are written in
+/// far less time.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 
-/// Maximum number of transactions of one clean-up that shrink the file, by at most 16 MB in all.
-/// The next clean-up continues.
+/// Maximum number of transactions with which one clean-up shrinks the file, by at most 16 MB in
+/// total. The next clean-up continues.
 const SHRINK_STEPS: u32 = 20;
 
 /// Removes jobs, points and files that exceed the retention limits.
@@ -26,7 +26,7 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// Removes ended jobs beyond the limits of age, number and bytes, the oldest first.
+    /// Removes ended jobs beyond the limits of age, number and size, the oldest first.
     pub async fn clean_up(&self, policy: &Retention) -> Result<CleanupCounts, StoreError> {
         let mut cleaned = CleanupCounts::default();
         if let Some(age) = policy.max_age {
@@ -61,7 +61,7 @@ impl Cleaner {
         Ok(cleaned)
     }
 
-    /// Removes jobs in transactions of bounded size, so that other writes do not wait long.
+    /// Removes jobs in transactions of limited size, so that other writes do not wait long.
     async fn take_down(
         &self,
         before: Option<i64>,
@@ -83,7 +83,7 @@ impl Cleaner {
         Ok(())
     }
 
-    /// Returns the number of ended jobs, and the bytes of all jobs.
+    /// Returns the number of ended jobs, and the size of all jobs, bytes.
     async fn ended(&self) -> Result<(u64, u64), StoreError> {
         let counts = self.access.reader.counts(Visibility::All).await?;
         let ended = super::STATES.iter().filter(|state| super::has_ended(**state));
@@ -94,7 +94,7 @@ impl Cleaner {
         Ok((ended.map(|state| counts.of(*state)).sum(), u64::try_from(bytes).unwrap_or(0)))
     }
 
-    /// Removes files that no row names: a crash may leave a file without its row.
+    /// Removes files that no row names. A crash may leave a file without its row.
     pub(super) async fn remove_leftovers(&self, older_than: Duration) -> Result<u64, StoreError> {
         let failed = |error: object_store::Error| StoreError::file("list", "objects", error.into());
         let mut removed = self.access.objects.remove_unfinished(older_than).await?;
@@ -117,7 +117,7 @@ impl Cleaner {
 
     /// Returns whether a row names a file.
     async fn named(&self, key: &str) -> Result<bool, StoreError> {
-        let failed = self.access.reader.failed("look for the row of a file");
+        let failed = self.access.reader.failed("find the row of a file");
         let parts: Vec<&str> = key.split('/').collect();
         let rows = match parts.as_slice() {
             ["jobs", _, id, _] => {

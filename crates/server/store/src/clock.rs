@@ -1,13 +1,13 @@
-//! Times in the database: microseconds since 1970.
+//! Times in the database: microseconds since the Unix epoch.
 
 use std::time::{Duration, SystemTime};
 
-/// Returns the present time.
+/// Returns the current time.
 pub(super) fn now() -> i64 {
     micros(SystemTime::now())
 }
 
-/// Converts a time for the database; a time before 1970 becomes 1970.
+/// Converts a time for the database. A time before 1970 becomes 1970.
 pub(super) fn micros(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! Checks whether the database is still the opened one.
+//! Checks whether the database is still the file that was opened.
 //!
 //! A SQLite file that is deleted or moved still accepts writes. They are lost, because the next
 //! process opens the file at the original path. So the path is checked before a transaction begins
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::StoreError;
 
-/// The file at a path at the time of opening.
+/// The file that was at a path when it was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenedFile {
     path: PathBuf,
@@ -18,16 +18,16 @@ pub(super) struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// Returns the file that is there now.
+    /// Returns the file that is at the path now.
     pub(super) fn at(path: &Path) -> std::io::Result<Self> {
         let found = path.metadata()?;
         Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     }
 
-    /// Checks whether the path still has this file.
+    /// Checks whether the file at the path is still this one.
     ///
     /// # Errors
-    /// `Gone`, with what happened to the file.
+    /// `Gone`, with a description of what happened to the file.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let what = match Self::at(&self.path) {
             Ok(found) if found == *self => return Ok(()),
@@ -35,7 +35,7 @@ impl OpenedFile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 "deleted or moved away".to_owned()
             }
-            Err(error) => format!("put out of reach ({error})"),
+            Err(error) => format!("made inaccessible ({error})"),
         };
         Err(StoreError::Gone { place: self.path.display().to_string(), what })
     }

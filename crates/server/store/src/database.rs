@@ -1,5 +1,5 @@
-//! Connections: SQLite by file, PostgreSQL by URL, with the same statements for both. The main type
-//! is [`Database`].
+//! Connections to SQLite (a file) and PostgreSQL (a URL). Both use the same statements. The main
+//! type is [`Database`].
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection, Executor};
 use super::StoreError;
 use super::condition::OpenedFile;
 
-/// Maximum number of connections that read; one further connection writes.
+/// Maximum number of connections for reading. One further connection writes.
 const READERS: u32 = 4;
 
-/// Returns the timeout for a connection. It is short for PostgreSQL, since an unreachable server
+/// Returns the timeout for a connection. It is short for PostgreSQL, because an unreachable server
 /// does not answer.
 fn acquiring(backend: Backend) -> Duration {
     match backend {
@@ -23,13 +23,13 @@ fn acquiring(backend: Backend) -> Duration {
     }
 }
 
-/// Timeout for a database that others have locked, milliseconds.
+/// Timeout for a database that other processes have locked, milliseconds.
 const BUSY_TIMEOUT_MS: u64 = 10_000;
 
-/// Which failures accepted data survives.
+/// Failures that accepted data survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Data survives the end of any process. A power loss may lose the last moments.
+    /// Data survives the end of any process. A power loss may lose the most recent writes.
     Process,
     /// Data also survives a power loss: each group of writes waits for the disk.
     Power,
@@ -50,12 +50,12 @@ pub(super) struct Database {
     pub(super) place: String,
     url: String,
     durability: Durability,
-    /// The opened file. `None` for a server, or before opening.
+    /// The file that was opened. `None` for a server, or before opening.
     pub(super) file: Option<OpenedFile>,
 }
 
 impl Database {
-    /// Describes the database of that URL; an empty URL means SQLite in `data_dir`.
+    /// Describes the database at this URL; an empty URL means SQLite in `data_dir`.
     pub(super) fn new(
         url: &str,
         data_dir: &Path,
@@ -83,8 +83,8 @@ impl Database {
         Ok(Self { backend: Backend::Postgres, place, url, durability, file: None })
     }
 
-    /// Opens the file, and creates it for this user only if it is missing. Later connections never
-    /// create a file in its place.
+    /// Opens the file. If it is missing, creates it with access for this user only. Later
+    /// connections never create a file in its place.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         if self.backend == Backend::Postgres {
             return Ok(());
@@ -104,7 +104,7 @@ impl Database {
         Ok(())
     }
 
-    /// Checks whether the path still has the opened file.
+    /// Checks whether the file at the path is still the opened one.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.file.as_ref().map_or(Ok(()), OpenedFile::check)
     }
@@ -130,7 +130,7 @@ impl Database {
         Ok(connection)
     }
 
-    /// Opens a connection without settings.
+    /// Opens a connection without applying settings.
     pub(super) async fn plain_connection(&self) -> Result<AnyConnection, sqlx::Error> {
         let options: AnyConnectOptions = self.url.parse()?;
         AnyConnection::connect_with(&options.disable_statement_logging()).await
@@ -161,15 +161,15 @@ impl Database {
         Ok(pool)
     }
 
-    /// Returns a read-only connection to an existing database. It creates no files beside the
-    /// database.
+    /// Returns a pool with one read-only connection to an existing database. It creates no files
+    /// beside the database.
     pub(super) fn only_readers(&self) -> Result<AnyPool, StoreError> {
         let backend = self.backend;
         let options = match backend {
             Backend::Postgres => self.options()?,
             Backend::Sqlite => {
                 // If the log is empty or missing, the file is complete. Opened as immutable, it
-                // needs no files beside it; another user might not be able to write those.
+                // needs no files beside it, which another user might not be able to write.
                 let log = Path::new(&self.place).with_extension("db-wal");
                 let quiet = log.metadata().map_or(true, |log| log.len() == 0);
                 let options = SqliteConnectOptions::new().filename(&self.place);
@@ -194,7 +194,7 @@ impl Database {
         Ok(pool)
     }
 
-    /// Classifies an error of opening.
+    /// Classifies an error from opening the database.
     pub(super) fn opening(&self, source: sqlx::Error) -> StoreError {
         match StoreError::database("open it", &self.place, source) {
             StoreError::Database { source, .. } => {
@@ -207,8 +207,8 @@ impl Database {
     /// Returns the statement that begins a writing transaction.
     pub(super) fn begin(&self) -> &'static str {
         match self.backend {
-            // This takes the write lock at once. A later upgrade could fail if another process
-            // wrote between.
+            // This takes the write lock at once. A later upgrade of the lock could fail if another
+            // process wrote in between.
             Backend::Sqlite => "BEGIN IMMEDIATE",
             Backend::Postgres => "BEGIN",
         }
@@ -220,8 +220,8 @@ pub(super) fn sqlite_path(data_dir: &Path) -> PathBuf {
     data_dir.join("warpgauge.db")
 }
 
-/// Makes a connection wait for locks of others. Connections for reading need no other setting:
-/// [`prepare`] partly writes to the file, which fails on a full disk.
+/// Makes a connection wait for locks of other processes. Connections for reading need no other
+/// setting. Some settings of [`prepare`] write to the file, which fails on a full disk.
 async fn be_patient(connection: &mut AnyConnection, backend: Backend) -> Result<(), sqlx::Error> {
     if backend == Backend::Sqlite {
         let timeout = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}");
@@ -230,7 +230,7 @@ async fn be_patient(connection: &mut AnyConnection, backend: Backend) -> Result<
     Ok(())
 }
 
-/// Applies the settings of a connection.
+/// Applies the settings of a connection for writing.
 async fn prepare(
     connection: &mut AnyConnection,
     backend: Backend,
@@ -243,8 +243,8 @@ async fn prepare(
             connection.execute(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_mode = WAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_size_limit = 67108864")).await?;
-            // The module `log` checkpoints beside the writer. This bounds the log if that is too
-            // slow.
+            // The module `log` checkpoints beside the writer. This setting limits the log if that
+            // is too slow.
             connection.execute(sqlx::raw_sql("PRAGMA wal_autocheckpoint = 16384")).await?;
             let synchronous = match durability {
                 Durability::Process => "PRAGMA synchronous = NORMAL",

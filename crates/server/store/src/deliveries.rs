@@ -1,5 +1,5 @@
 //! Webhooks that announce the ends of jobs. The transaction that ends a job enters its webhook, so
-//! each end is announced. The row stays until its delivery, or until it is given up. The main type
+//! each end is announced. The row remains until the webhook is delivered or given up. The main type
 //! is [`DeliveryQueue`].
 
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use super::read::Reader;
 use super::writer::{Batch, Write, Writer};
 use super::{Delivery, DeliveryOutcome, StoreError};
 
-/// Time for which a process has a taken delivery; then another may take it. Microseconds.
+/// Time for which a process owns a taken delivery, microseconds. Afterwards another process may
+/// take it.
 const TAKEN_FOR: i64 = 60_000_000;
 
-/// Wakes the delivery task when a transaction with a new webhook has committed. An earlier wake-up
-/// would find nothing.
+/// Wakes the delivery task when a transaction with a new webhook has committed. If it woke earlier,
+/// the task would find nothing.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     entered: AtomicBool,
@@ -29,7 +30,7 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Notes a commit, and wakes the task if the transaction entered a webhook.
+    /// Records a commit, and wakes the task if the transaction entered a webhook.
     pub(super) fn committed(&self) {
         if self.entered.swap(false, Ordering::AcqRel) {
             self.rung.notify_one();
@@ -50,10 +51,11 @@ pub struct DeliveryQueue {
 }
 
 impl DeliveryQueue {
-    /// Returns the time until the next webhook is due, zero if one is due; `None` if none waits.
+    /// Returns the time until the next webhook is due, zero if one is due, or `None` if none is
+    /// pending.
     pub async fn next_due(&self) -> Result<Option<Duration>, StoreError> {
         self.bell.looks.fetch_add(1, Ordering::SeqCst);
-        let failed = self.reader.failed("look for webhooks");
+        let failed = self.reader.failed("read webhooks");
         let row = sqlx::query("SELECT MIN(next_at) FROM deliveries WHERE state = 'pending'")
             .fetch_one(&self.reader.pool)
             .await
@@ -66,7 +68,7 @@ impl DeliveryQueue {
     }
 
     /// Waits until a job with a webhook has ended in this process since the last call. Entries of
-    /// other processes and retries do not wake it: see [`Self::next_due`].
+    /// other processes and retries do not end the wait: see [`Self::next_due`].
     pub async fn wait(&self) {
         self.bell.heard().await;
     }
@@ -76,7 +78,8 @@ impl DeliveryQueue {
         self.bell.looks.load(Ordering::SeqCst)
     }
 
-    /// Takes webhooks that are due. This process has each for a minute; then it is due again.
+    /// Takes webhooks that are due. This process owns each for a minute; afterwards it is due
+    /// again.
     pub async fn take_due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
         self.writer.write(TakeDue { limit }).await
     }
@@ -169,7 +172,7 @@ impl Write for Settle {
             .bind(self.job.as_str())
             .execute(&mut *batch.connection)
             .await;
-            settled.map(drop).map_err(batch.failed("note what became of a webhook"))
+            settled.map(drop).map_err(batch.failed("write the result of a webhook"))
         })
     }
 }

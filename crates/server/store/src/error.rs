@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::JobState;
 
-/// Reason why an operation of the store failed. `Display` says what failed, where, and what to do.
-/// `source` has the database's message.
+/// Reason why an operation of the store failed. `Display` describes the problem, its place and a
+/// remedy. `source` contains the database's message.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The data directory cannot be used.
@@ -23,27 +23,27 @@ pub enum StoreError {
         place: String,
         source: sqlx::Error,
     },
-    /// The URL is not one of a supported database.
+    /// The URL is not that of a supported database.
     #[error("storage.database_url is not usable: {reason}")]
     BadUrl {
-        /// The fault, without passwords.
+        /// The problem, without passwords.
         reason: String,
     },
     /// A newer program wrote the database.
     #[error(
-        "the database {place} has version {found}, this program knows versions up to {known}; it was \
-         left as it is: start the newer program, or name another storage.data_dir"
+        "the database {place} has version {found}; this program supports versions up to {known}. It was \
+         left unchanged: start the newer program, or set another storage.data_dir"
     )]
     Newer {
         place: String,
         found: i64,
-        /// The highest version that this program knows.
+        /// The highest version that this program supports.
         known: i64,
     },
     /// An older program wrote the database, and a reader does not migrate it.
     #[error(
-        "the database {place} has version {found}, this program reads version {known}; `warpgauge \
-         serve`, or any evaluation on this machine, brings it up to date"
+        "the database {place} has version {found}, but this program reads version {known}; `warpgauge \
+         serve`, or any evaluation on this machine, updates it"
     )]
     Older {
         place: String,
@@ -53,25 +53,25 @@ pub enum StoreError {
     },
     /// The database belongs to another program.
     #[error(
-        "the database {place} holds tables of another program and was left as it is; name another \
+        "the database {place} contains tables of another program and was left unchanged; set another \
          storage.data_dir or storage.database_url"
     )]
     Foreign { place: String },
     /// The database file is no longer at the path where it was opened.
     #[error(
-        "the database {place} was {what} while this program used it, so nothing can be kept: move it \
-         back to its place, or start the server anew with what is there"
+        "the database {place} was {what} while this program used it, so nothing can be stored: move it \
+         back to its place, or restart the server with the present file"
     )]
     Gone {
         place: String,
-        /// Description of the problem with the file.
+        /// Description of what happened to the file.
         what: String,
     },
     /// A directory or a file is open to other users, and its mode cannot be changed.
     #[error(transparent)]
     Private(warpgauge_private_files::PrivateError),
-    /// A migration failed; the database is unchanged.
-    #[error("could not bring the database {place} to version {version}; it is as it was before")]
+    /// A migration failed. The database is unchanged.
+    #[error("could not update the database {place} to version {version}; it is unchanged")]
     Migration {
         place: String,
         /// The version of the failed migration.
@@ -105,20 +105,22 @@ pub enum StoreError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Other processes locked the database for too long.
-    #[error("could not {operation}: others kept the database {place} busy; try again")]
+    #[error(
+        "could not {operation}: other processes locked the database {place} for too long; try again"
+    )]
     Busy { operation: &'static str, place: String, source: sqlx::Error },
     /// Any other error of the database.
     #[error("could not {operation} in the database {place}")]
     Database { operation: &'static str, place: String, source: sqlx::Error },
-    /// An error of a file beside the database.
+    /// An error with a file beside the database.
     #[error("could not {operation} the stored file {key}")]
     Object {
         operation: &'static str,
         key: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A row has a value that no version of the program writes.
-    #[error("the database {place} holds {what}, which this program did not write")]
+    /// A row contains a value that no version of the program writes.
+    #[error("the database {place} contains {what}, which this program did not write")]
     Odd {
         place: String,
         /// The unexpected value.
@@ -126,7 +128,7 @@ pub enum StoreError {
     },
     /// The idempotency key was used for another request.
     #[error(
-        "the idempotency key `{key}` belongs to job {existing}, whose request differs; take a new key \
+        "the idempotency key `{key}` belongs to job {existing}, whose request differs; use a new key \
          for a new request"
     )]
     Conflict {
@@ -135,7 +137,9 @@ pub enum StoreError {
         existing: String,
     },
     /// The owner has reached a quota on jobs.
-    #[error("{current} of your jobs are {what}, and at most {limit} may be; wait for some to end")]
+    #[error(
+        "{current} of your jobs are {what}, and at most {limit} are allowed; wait for some to end"
+    )]
     Quota {
         /// `waiting` or `running`.
         what: &'static str,
@@ -145,17 +149,17 @@ pub enum StoreError {
     /// The owner has reached its quota on stored data.
     #[error("{0}")]
     Full(String),
-    /// Another process has the job now, or the job has ended.
-    #[error("job {job} is not held by this process any more")]
+    /// Another process now holds the job, or the job has ended.
+    #[error("this process no longer holds job {job}")]
     LeaseLost { job: String },
     /// The transition between these states is not allowed.
-    #[error("job {job} cannot go from {} to {}", super::state::name(*from), super::state::name(*to))]
+    #[error("job {job} cannot change from {} to {}", super::state::name(*from), super::state::name(*to))]
     IllegalTransition { job: String, from: JobState, to: JobState },
     /// A value is too long or out of range.
     #[error("{field} {problem}")]
     Invalid {
         field: &'static str,
-        /// The fault, and the allowed range.
+        /// The problem, and the allowed range.
         problem: String,
     },
     /// The store was closed.
@@ -175,17 +179,17 @@ impl From<warpgauge_private_files::PrivateError> for StoreError {
     }
 }
 
-/// Codes of PostgreSQL for a full disk or exhausted memory.
+/// PostgreSQL's codes for a full disk or exhausted memory.
 const PG_FULL: [&str; 2] = ["53100", "53200"];
 
 impl StoreError {
-    /// Classifies an error of the database by what to do about it.
+    /// Classifies an error of the database by its remedy.
     pub(super) fn database(operation: &'static str, place: &str, source: sqlx::Error) -> Self {
         let place = place.to_owned();
         let code = source.as_database_error().and_then(|error| error.code());
         let code = code.as_deref().unwrap_or_default().to_owned();
-        // SQLite's codes are numbers with the kind in the low byte; PostgreSQL's have five
-        // characters.
+        // SQLite's codes are numbers with the primary code in the low byte. PostgreSQL's codes have
+        // five characters.
         let number = code.parse::<u32>().ok();
         let sqlite = number.filter(|_| !is_postgres(&source)).map(|code| code & 0xff);
         match sqlite {
@@ -226,8 +230,8 @@ impl StoreError {
         }
     }
 
-    /// Returns the message for callers: what failed and what to do. It leaves out the data's
-    /// location and the database's message, which the log has.
+    /// Returns the message for callers: the problem and a remedy. It omits the data's location and
+    /// the database's message, which the log contains.
     pub fn for_callers(&self) -> String {
         let text = self.to_string();
         let place = match self {
@@ -245,7 +249,7 @@ impl StoreError {
             | Self::Database { place, .. }
             | Self::Odd { place, .. } => place.clone(),
             Self::Private(_) => {
-                return "the server's data directory is open to other users; its log says how to close it"
+                return "the server's data directory is open to other users; its log contains the remedy"
                     .to_owned();
             }
             _ => return text,
@@ -254,7 +258,7 @@ impl StoreError {
             .replace(&place, "the server's data")
     }
 
-    /// Returns whether the store works and refused the operation.
+    /// Returns whether the store works and rejected the operation.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -268,13 +272,13 @@ impl StoreError {
     }
 
     /// Returns whether a retry may succeed later, after an operator frees space or the database is
-    /// back.
+    /// available again.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::Unreachable { .. } | Self::Gone { .. })
             || self.is_transient()
     }
 
-    /// Returns whether a retry may succeed in a moment without help.
+    /// Returns whether a retry may succeed in a moment without intervention.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy { .. } => true,
@@ -284,13 +288,13 @@ impl StoreError {
     }
 }
 
-/// Returns whether the connection failed rather than the statement.
+/// Returns whether the connection failed, not the statement.
 pub(super) fn lost_connection(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => true,
         sqlx::Error::PoolTimedOut => true,
-        // These are an administrator's shutdown, a crash shutdown, a start-up, and connection
-        // failures.
+        // These codes mean an administrator's shutdown, a crash shutdown, a start-up, and
+        // connection failures.
         sqlx::Error::Database(error) => {
             error.code().is_some_and(|code| code.starts_with("57P0") || code.starts_with("08"))
         }
@@ -304,7 +308,7 @@ fn is_postgres(error: &sqlx::Error) -> bool {
         .is_some_and(|error| error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some())
 }
 
-/// Returns the kind of the I/O error at the bottom of the chain.
+/// Returns the kind of the I/O error at the end of the chain.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<std::io::ErrorKind> {
     let mut cause = Some(error);
     while let Some(error) = cause {

@@ -74,7 +74,7 @@ async fn a_newer_database_is_refused(fresh: Fresh) {
     let before = std::fs::read(&path).ok();
     let error = Store::open(&fresh.config).await.unwrap_err();
     assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
-    assert!(error.to_string().contains("left as it is"), "{error}");
+    assert!(error.to_string().contains("left unchanged"), "{error}");
     assert_eq!(std::fs::read(&path).ok(), before);
 }
 

@@ -10,7 +10,7 @@ use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
 use super::{HistoryRow, Page, PointPage, SeriesFilter, SeriesRow, StoreError};
 
-/// Longest name of a case, metric, device or method, bytes.
+/// Maximum length of the name of a case, metric, device or method, bytes.
 const MAX_NAME_BYTES: usize = 255;
 
 /// Maximum size of `detail`, bytes.
@@ -58,13 +58,13 @@ impl Append {
         Self { points: points.into_iter().map(named).collect() }
     }
 
-    /// Appends the points that pass the check. The others are only logged, since they must not fail
-    /// the write of a job's end.
+    /// Appends the points that pass the check. The others are only logged, because they must not
+    /// fail the write of a job's end.
     pub(super) fn what_fits(mut points: Vec<HistoryRow>) -> Self {
         points.retain(|point| match check(point) {
             Ok(()) => true,
             Err(error) => {
-                tracing::warn!(%error, "a point of the history cannot be kept");
+                tracing::warn!(%error, "a point of the history cannot be stored");
                 false
             }
         });
@@ -135,13 +135,13 @@ async fn insert(id: &str, point: &HistoryRow, batch: &mut Batch<'_>) -> Result<b
     Ok(inserted.map_err(failed)?.rows_affected() > 0)
 }
 
-/// Removes the oldest points beyond `keep`, at most `most`. Returns their number.
+/// Removes the oldest points beyond `keep`, but at most `most`. Returns their number.
 pub(super) async fn take_down(
     keep: u64,
     most: u64,
     batch: &mut Batch<'_>,
 ) -> Result<u64, StoreError> {
-    let failed = batch.failed("take down old points");
+    let failed = batch.failed("remove old points");
     let row = sqlx::query("SELECT value FROM numbers WHERE name = 'points'")
         .fetch_one(&mut *batch.connection)
         .await;

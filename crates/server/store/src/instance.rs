@@ -1,9 +1,9 @@
-//! Identifies this process among those that use the database, and detects the end of others on this
-//! machine.
+//! Identifies this process among those that use the database, and detects the end of other
+//! processes on this machine.
 //!
-//! Each process holds a lock on its own file while it lives, however it ends. So processes that
-//! share a data directory detect each other's end at once. For processes elsewhere only an expired
-//! lease shows it. The main type is [`Presence`].
+//! Each process holds a lock on a file while it lives, however it ends. So processes that share a
+//! data directory detect each other's end at once. The end of a process on another machine shows
+//! only by an expired lease. The main type is [`Presence`].
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use rustix::fs::FlockOperation;
 
 use super::StoreError;
 
-/// Presence of a process. It ends when this is dropped or the process is killed.
+/// Presence of a process. It ends when this value is dropped or the process is killed.
 #[derive(Debug)]
 pub(super) struct Presence {
     instance: String,
     machine: String,
     directory: PathBuf,
-    /// Held while the process lives.
+    /// Lock that is held while the process lives.
     #[cfg_attr(not(test), expect(dead_code, reason = "held, not read"))]
     lock: File,
 }
@@ -46,13 +46,13 @@ impl Presence {
         &self.instance
     }
 
-    /// Identifies the machine's boot and the data directory. Processes with the same value can
-    /// check each other's locks.
+    /// Returns an id of the machine's boot and the data directory. Processes with the same value
+    /// can check each other's locks.
     pub(super) fn machine(&self) -> &str {
         &self.machine
     }
 
-    /// Returns whether the process of that name, which uses this data directory, has ended.
+    /// Returns whether the process with this name, which uses this data directory, has ended.
     pub(super) fn is_gone(&self, instance: &str) -> bool {
         if uuid::Uuid::parse_str(instance).is_err() {
             return false;
@@ -63,7 +63,7 @@ impl Presence {
         }
     }
 
-    /// Releases the lock, as the end of the process does.
+    /// Releases the lock, as the end of the process would.
     #[cfg(test)]
     pub(super) fn release_lock(&self) {
         rustix::fs::flock(&self.lock, FlockOperation::Unlock).unwrap();
@@ -72,7 +72,7 @@ impl Presence {
     /// Removes the lock file of a dead process.
     pub(super) fn forget(&self, instance: &str) {
         if uuid::Uuid::parse_str(instance).is_ok() {
-            // The file has a few bytes, so a failure is harmless.
+            // The file has only a few bytes, so a failure is harmless.
             let _ = std::fs::remove_file(lock_path(&self.directory, instance));
         }
     }
@@ -96,7 +96,7 @@ fn machine(directory: &Path) -> std::io::Result<String> {
     let id = match uuid::Uuid::parse_str(known.trim()) {
         Ok(id) => id,
         Err(_) => {
-            // A hard link is atomic: if two processes start together, one of them wins.
+            // A hard link is atomic: if two processes start at the same time, one of them wins.
             let fresh = directory.join(format!(".{}", uuid::Uuid::new_v4()));
             std::fs::write(&fresh, uuid::Uuid::new_v4().to_string())?;
             let linked = std::fs::hard_link(&fresh, &path);

@@ -29,7 +29,7 @@ impl JobReader {
         self.objects.open_body(body).await.map(Some)
     }
 
-    /// Returns the report of a job that ended with one.
+    /// Returns the report of a job that ended with a report.
     pub async fn report(&self, id: &str) -> Result<Option<StoredReport>, StoreError> {
         const SQL: &str =
             "SELECT version, kind, codec, body, object FROM reports WHERE job_id = $1";

@@ -1,4 +1,4 @@
-//! Types of the data that the store keeps beside jobs.
+//! Types of the data that the store keeps in addition to jobs.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,16 +9,16 @@ use super::{JobId, Visibility};
 pub struct ArtifactRow {
     /// Name, unique within the job.
     pub name: String,
-    /// Kind, chosen by the process that stored it.
+    /// Kind, chosen by the process that stored the artifact.
     pub kind: String,
     /// Size in bytes.
     pub bytes: u64,
     pub created_at: SystemTime,
-    /// Whether its content was removed for younger artifacts.
+    /// Whether the content was removed for newer artifacts.
     pub gone: bool,
 }
 
-/// An artifact with its content, unless that was removed.
+/// An artifact with its content, unless the content was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredArtifact {
     pub artifact: ArtifactRow,
@@ -37,9 +37,9 @@ pub struct Delivery {
 /// Result of a delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The receiver accepted it.
+    /// The receiver accepted the message.
     Delivered,
-    /// The attempt failed, for this reason; it is retried at this time.
+    /// The attempt failed, for this reason. It is retried at this time.
     RetryAt(SystemTime, String),
     /// The attempt failed, for this reason, and is not retried.
     GivenUp(String),
@@ -65,22 +65,22 @@ pub struct HistoryRow {
     pub high: Option<f64>,
     /// Revision of the source.
     pub revision: Option<String>,
-    /// The job that measured it.
+    /// The job that measured the value.
     pub job: Option<JobId>,
     /// Further data, opaque to the store.
     pub detail: Vec<u8>,
 }
 
-/// Filter on the points of a case.
+/// Filter for the points of a case.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesFilter<'a> {
     pub owner: Visibility<'a>,
     pub case: &'a str,
-    /// Only of this metric.
+    /// Only points of this metric.
     pub metric: Option<&'a str>,
-    /// Only of this device.
+    /// Only points of this device.
     pub device: Option<&'a str>,
-    /// Only of this method.
+    /// Only points with this method.
     pub method: Option<&'a str>,
 }
 
@@ -88,7 +88,7 @@ pub struct SeriesFilter<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PointPage {
     pub points: Vec<HistoryRow>,
-    /// Start of the next page; `None` on the last.
+    /// Start of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -115,11 +115,11 @@ pub struct NewBaselineRow {
     pub name: String,
     /// Conditions of the baseline as one text: GPU model, driver, method.
     pub pin: String,
-    /// The job that measured it.
+    /// The job that measured the baseline.
     pub job: Option<JobId>,
     /// The baseline, opaque to the store.
     pub body: Vec<u8>,
-    /// Whether to promote it at once.
+    /// Whether to promote the baseline at once.
     pub promote: bool,
 }
 
@@ -132,10 +132,10 @@ pub struct BaselineRow {
     pub name: String,
     /// Conditions of the baseline.
     pub pin: String,
-    /// Whether it is the promoted one of its owner, name and pin.
+    /// Whether this version is the promoted one of its owner, name and pin.
     pub promoted: bool,
     pub created_at: SystemTime,
-    /// The job that measured it.
+    /// The job that measured the baseline.
     pub job: Option<JobId>,
 }
 
@@ -143,34 +143,34 @@ pub struct BaselineRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBaseline {
     pub row: BaselineRow,
-    /// Content as it was stored.
+    /// Content, unchanged.
     pub body: Vec<u8>,
 }
 
 /// Limits of retention. Jobs that have not ended are always kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Greatest age of ended jobs; `None`: no limit.
+    /// Maximum age of ended jobs; `None` means no limit.
     pub max_age: Option<Duration>,
-    /// Maximum number of ended jobs; 0: no limit.
+    /// Maximum number of ended jobs; 0 means no limit.
     pub max_jobs: u64,
-    /// Maximum size of requests and reports, before compression, bytes; 0: no limit.
+    /// Maximum size of requests and reports, before compression, bytes; 0 means no limit.
     pub max_bytes: u64,
-    /// Maximum number of points of the history; `None`: no limit.
+    /// Maximum number of points of the history; `None` means no limit.
     pub max_points: Option<u64>,
 }
 
-/// Counts of what a clean-up removed.
+/// Counts of the data that a clean-up removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CleanupCounts {
-    /// Jobs, with their requests, reports and artifacts.
+    /// Number of jobs, with their requests, reports and artifacts.
     pub jobs: u64,
-    /// Bytes of their requests and reports, before compression.
+    /// Size of the jobs' requests and reports, before compression, bytes.
     pub bytes: u64,
-    /// Points of the history.
+    /// Number of points of the history.
     pub points: u64,
-    /// Files that no row named.
+    /// Number of files that no row named.
     pub files: u64,
-    /// Empty pages of the SQLite file that were returned to the file system.
+    /// Number of empty pages of the SQLite file that were returned to the file system.
     pub pages: u64,
 }

@@ -19,13 +19,13 @@ use super::{JobError, JobState, StoreError};
 /// Time from an instance's latest heartbeat to the expiry of its leases.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// Interval of an instance's heartbeats.
+/// Suggested interval of an instance's heartbeats. The service uses a shorter one.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// The right of this process to work on a job, until the process ends the job or is found dead.
+/// The right of this process to work on a job, until the process ends the job or counts as dead.
 ///
-/// If it is dropped without [`JobQueue::finish`](super::JobQueue::finish), the job is requeued, and
-/// the attempt counts.
+/// If the lease is dropped without [`JobQueue::finish`](super::JobQueue::finish), the job is
+/// requeued, and the attempt counts.
 #[derive(Debug)]
 pub struct JobLease {
     job: String,
@@ -52,7 +52,8 @@ impl JobLease {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Advances to the next state if that may follow. Returns the write that stores it.
+    /// Advances to the next state, if the transition is allowed. Returns the write that stores the
+    /// state.
     pub(super) fn step(&self, to: JobState) -> Result<Advance, StoreError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let from = *state;
@@ -63,7 +64,7 @@ impl JobLease {
         Ok(Advance { job: self.job.clone(), epoch: self.epoch, from, to })
     }
 
-    /// Distinguishes this lease from earlier ones of the same job.
+    /// Returns a number that distinguishes this lease from earlier leases of the same job.
     pub(super) fn epoch(&self) -> i64 {
         self.epoch
     }
@@ -84,8 +85,8 @@ impl Drop for JobLease {
     }
 }
 
-/// Requeues jobs again whose leases were dropped while writes failed, for example on a full disk.
-/// This process still holds them, but no task works on them.
+/// Requeues jobs whose leases were dropped while writes failed, for example on a full disk. This
+/// process still holds the jobs, but no task works on them.
 pub(super) fn give_back_again(writer: &Writer, held: &Held) {
     let mut dropped = locked(&writer.dropped);
     let held = locked(held);
@@ -95,7 +96,7 @@ pub(super) fn give_back_again(writer: &Writer, held: &Held) {
     }
 }
 
-/// Makes leases.
+/// Creates leases.
 #[derive(Clone)]
 pub(super) struct LeaseMaker(pub(super) Writer);
 
@@ -105,7 +106,7 @@ impl LeaseMaker {
     }
 }
 
-/// Write of a step from one unended state to another.
+/// Write of a transition between two states in which the job has not ended.
 pub(super) struct Advance {
     job: String,
     epoch: i64,
@@ -118,7 +119,7 @@ impl Write for Advance {
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let failed = batch.failed("note the state of a job");
+            let failed = batch.failed("write the state of a job");
             let row = sqlx::query(
                 "UPDATE jobs SET state = $1 WHERE id = $2 AND holder = $3 AND epoch = $4 \
                  AND state = $5 RETURNING owner",
@@ -200,12 +201,12 @@ pub(super) struct PackedReport {
     pub(super) bytes: i64,
 }
 
-/// Write of a job's end together with its report.
+/// Write of a job's end with its report.
 pub(super) struct Finish {
     pub(super) job: String,
     pub(super) epoch: i64,
-    /// The state that the holder has reached. The row may lag, because a failed step is not
-    /// retried.
+    /// State that the holder has reached. The row may lag behind, because a failed transition is
+    /// not retried.
     pub(super) from: JobState,
     pub(super) state: JobState,
     pub(super) error: Option<JobError>,
@@ -264,10 +265,10 @@ async fn insert_report(
     .bind(report.body.object.clone())
     .execute(&mut *batch.connection)
     .await;
-    insert.map(drop).map_err(batch.failed("keep a report"))
+    insert.map(drop).map_err(batch.failed("store a report"))
 }
 
-/// Writes the end of a job, whichever process held it.
+/// Writes the end of a job, for any holder.
 pub(super) async fn end(
     job: &str,
     row: &HeldRow,
@@ -307,9 +308,9 @@ pub(super) async fn end(
 pub(super) struct GiveBack {
     pub(super) job: String,
     pub(super) epoch: i64,
-    /// Whether the attempt counts. It does not if the job never really started.
+    /// Whether the attempt counts. It does not count if the job never really started.
     pub(super) counts: bool,
-    /// The reason, shown while the job waits.
+    /// Reason, which is shown while the job waits.
     pub(super) why: Option<String>,
 }
 
@@ -318,7 +319,7 @@ impl Write for GiveBack {
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            // The entry stays if this process has claimed the job again meanwhile.
+            // The entry remains if this process has claimed the job again in the meantime.
             if locked(&batch.context.held).get(&self.job) == Some(&self.epoch) {
                 batch.leases.push((self.job.clone(), None));
             }
@@ -332,7 +333,7 @@ impl Write for GiveBack {
             let (job, why) = (self.job.as_str(), self.why.as_deref());
             let taken = match self.counts {
                 true => super::recover::put_back(job, &row, true, why, batch).await,
-                // The process ends, or the job was not begun.
+                // The process is ending, or the job was not begun.
                 false => super::recover::put_back_of_ended(job, &row, false, batch).await,
             };
             taken.map(drop)

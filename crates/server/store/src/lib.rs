@@ -1,18 +1,18 @@
-//! Jobs that outlive the process: rows, files and transactions. This crate has the only SQL of the
-//! program.
+//! Jobs that outlive the process: rows, files and transactions. This crate contains the only SQL of
+//! the program.
 //!
-//! The store knows no HTTP, stages or requests; it keeps bytes, states and numbers. One code path
-//! serves SQLite (a file in the data directory) and PostgreSQL. The statements differ only where
-//! PostgreSQL must lock rows. docs/store.md has the reasons for the design.
+//! The store does not know HTTP, stages or requests; it stores bytes, states and numbers. One code
+//! path serves SQLite (a file in the data directory) and PostgreSQL. The statements differ only
+//! where PostgreSQL must lock rows. docs/store.md explains the design.
 //!
-//! - [`Store`] is what callers open. It has a part for each kind of data: [`JobQueue`],
-//!   [`JobReader`], [`ArtifactStore`], [`BaselineStore`], [`MatrixStore`], [`DeliveryQueue`]; and
-//!   [`Membership`], [`StoreHealth`] and [`Cleaner`]. They share an `Access` to rows and files.
+//! - Callers open a [`Store`]. It has a part for each kind of data: [`JobQueue`], [`JobReader`],
+//!   [`ArtifactStore`], [`BaselineStore`], [`MatrixStore`], [`DeliveryQueue`]; and [`Membership`],
+//!   [`StoreHealth`] and [`Cleaner`]. The parts share an `Access` to rows and files.
 //! - [`JobLease`] is the right to work on a job.
-//! - One task per process (`writer`) makes all writes, and commits waiting ones as a group.
-//! - [`may_follow`] is the one table of legal transitions.
-//! - An accepted job ends: the holder of its lease ends it, or is found dead, and then the job is
-//!   queued again. Only the present holder of the lease can end the job, so it ends once.
+//! - One task per process (`writer`) performs all writes, and commits waiting ones as a group.
+//! - [`may_follow`] is the only table of allowed transitions.
+//! - An accepted job ends: the holder of its lease ends it, or counts as dead, and then the job is
+//!   queued again. Only the current holder of the lease can end the job, so it ends once.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! Checkpoints SQLite's log into the database file beside the writer. A checkpoint waits for the
-//! disk, and the writer should not. The main type is [`LogKeeper`].
+//! disk, which would delay the writer. The main type is [`LogKeeper`].
 //!
 //! During a checkpoint the writer cannot add to the log. So checkpoints are small and follow the
 //! log's growth.
@@ -15,17 +15,17 @@ use tokio::time::Instant;
 
 use super::database::Database;
 
-/// Writes per checkpoint. Each is some 10 kB.
+/// Number of writes per checkpoint. Each write has some 10 kB.
 const STEP: u64 = 128;
 
-/// Time after the first write at which fewer writes are checkpointed.
+/// Time after the first write at which a smaller number of writes is checkpointed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Least pause between checkpoints.
+/// Minimum pause between checkpoints.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The pause after a checkpoint is this many times its duration, at most [`PATIENCE`]. A checkpoint
-/// takes processors and the disk from the writer.
+/// Factor between the duration of a checkpoint and the pause after it, which is at most
+/// [`PATIENCE`]. A checkpoint takes processors and the disk from the writer.
 const REST: u32 = 4;
 
 /// Counts writes since the last checkpoint.
@@ -50,7 +50,7 @@ impl Written {
     }
 }
 
-/// The task that checkpoints the log. It ends when this is dropped.
+/// The task that checkpoints the log. It ends when this value is dropped.
 pub(super) struct LogKeeper {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -67,15 +67,15 @@ impl LogKeeper {
     /// Ends the task, and returns once its connection is closed.
     pub(super) async fn end(self) {
         drop(self.stop);
-        // An error is a panic of the task, which was reported already.
+        // An error is a panic of the task, which was already reported.
         let _ = self.task.await;
     }
 }
 
 /// Checkpoints the log until it is stopped.
 ///
-/// It stops only between checkpoints. If it were dropped while it connects, another thread would
-/// close the connection at a later time. Then the store's own close would not be the last.
+/// The task stops only between checkpoints. If it were dropped while it connects, another thread
+/// would close the connection later. The store's connection would then not be the last to close.
 async fn keep(database: &Database, written: &Written, mut stopped: oneshot::Receiver<()>) {
     let (mut connection, mut folded, mut pause) = (None, 0, PAUSE);
     loop {
@@ -97,7 +97,7 @@ async fn keep(database: &Database, written: &Written, mut stopped: oneshot::Rece
     }
 }
 
-/// Waits until there is enough for a checkpoint, or until the time for a smaller one.
+/// Waits until there are enough writes for a checkpoint, or until the time for a smaller one.
 async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
     while written.count() == folded {
         written.more.notified().await;
@@ -111,14 +111,15 @@ async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
     }
 }
 
-/// Checkpoints what is possible without waiting for readers. Returns the connection on success.
+/// Checkpoints as much as is possible without waiting for readers. Returns the connection on
+/// success.
 async fn fold(database: &Database, kept: Option<AnyConnection>) -> Option<AnyConnection> {
     let mut connection = match kept {
         Some(connection) => connection,
         None => match database.connect().await {
             Ok(connection) => connection,
             Err(error) => {
-                tracing::warn!(%error, "the database's log cannot be folded back now");
+                tracing::warn!(%error, "the database's log cannot be checkpointed now");
                 return None;
             }
         },
@@ -133,7 +134,7 @@ async fn fold(database: &Database, kept: Option<AnyConnection>) -> Option<AnyCon
 }
 
 async fn close(connection: AnyConnection) {
-    // This fails if the database is gone; then there is nothing to close.
+    // This fails if the database is gone. Then there is nothing to close.
     let _ = connection.close().await;
 }
 

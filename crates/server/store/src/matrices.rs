@@ -1,4 +1,4 @@
-//! Uploaded sparse matrices: one under each name of an owner. The main type is [`MatrixStore`].
+//! Uploaded sparse matrices, each under a name of its owner. The main type is [`MatrixStore`].
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -25,7 +25,7 @@ pub struct NewMatrix {
     pub hash: String,
     /// Further data, opaque to the store.
     pub detail: Vec<u8>,
-    /// Maximum size of all matrices of the owner, bytes; 0: no limit.
+    /// Maximum size of all matrices of the owner, bytes; 0 means no limit.
     pub max_bytes: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct MatrixRow {
     pub name: String,
     /// blake3 of the uploaded file, hex.
     pub hash: String,
-    /// Bytes of the matrix before compression.
+    /// Size of the matrix before compression, bytes.
     pub bytes: u64,
     /// Time of the upload.
     pub created_at: SystemTime,
@@ -49,11 +49,12 @@ pub struct MatrixStore {
 }
 
 impl MatrixStore {
-    /// Stores a matrix. It replaces the owner's matrix of the same name; open readers of that one
-    /// continue to its end.
+    /// Stores a matrix. It replaces the owner's matrix with the same name; open readers of the
+    /// replaced matrix continue to its end.
     ///
     /// # Errors
-    /// [`StoreError::Full`] if the owner has reached its quota. Then nothing is stored or replaced.
+    /// [`StoreError::Full`] if the owner has reached its quota. In that case nothing is stored or
+    /// replaced.
     pub async fn put(&self, matrix: NewMatrix, content: Arc<dyn Bulk>) -> Result<(), StoreError> {
         for (field, text, min) in [("name", &matrix.name, 1), ("owner", &matrix.owner, 0)] {
             if !(min..=MAX_LABEL_BYTES).contains(&text.len()) || text.contains('\0') {
@@ -141,7 +142,7 @@ fn matrix_of(row: &AnyRow) -> Result<MatrixRow, sqlx::Error> {
     })
 }
 
-/// Write of a matrix whose file is written. Returns the file of the one that it replaces.
+/// Write of the row of a matrix whose file exists. Returns the file of the replaced matrix.
 struct PutMatrix {
     matrix: NewMatrix,
     bytes: u64,
@@ -157,7 +158,7 @@ impl Write for PutMatrix {
         batch: &'a mut Batch<'_>,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         Box::pin(async move {
-            let failed = batch.failed("keep a matrix");
+            let failed = batch.failed("store a matrix");
             let given = &self.matrix;
             let others = sqlx::query(
                 "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM matrices \
@@ -173,7 +174,7 @@ impl Write for PutMatrix {
             let bytes = u64::try_from(bytes).unwrap_or(0).saturating_add(self.bytes);
             if count >= MAX_OF_OWNER || (given.max_bytes > 0 && bytes > given.max_bytes) {
                 return Err(StoreError::Full(format!(
-                    "this key would keep {} matrices with {bytes} bytes; {MAX_OF_OWNER} with {} bytes are \
+                    "this key would have {} matrices with {bytes} bytes; {MAX_OF_OWNER} with {} bytes are \
                      allowed (limits.max_matrix_bytes_per_key), delete some",
                     count + 1,
                     given.max_bytes
@@ -197,7 +198,7 @@ impl Write for PutMatrix {
             .execute(&mut *batch.connection)
             .await
             .map_err(failed)?;
-            // The file is equal after a retry of a commit whose reply was lost.
+            // The file is the same after a retry of a commit whose reply was lost.
             Ok(old.filter(|old| *old != self.key))
         })
     }
@@ -209,8 +210,9 @@ async fn object_of(
     name: &str,
     batch: &mut Batch<'_>,
 ) -> Result<Option<String>, StoreError> {
-    let failed = batch.failed("look for a matrix");
-    // If two uploads of a name are concurrent, the second waits and finds the file of the first.
+    let failed = batch.failed("find a matrix");
+    // If two uploads with one name are concurrent, the second waits and finds the file of the
+    // first.
     let lock = if batch.is_postgres() { " FOR UPDATE" } else { "" };
     let sql = format!("SELECT object FROM matrices WHERE owner = $1 AND name = $2{lock}");
     let row = sqlx::query(sqlx::AssertSqlSafe(sql))

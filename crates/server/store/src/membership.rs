@@ -1,5 +1,5 @@
 //! This process among those that use the database: its heartbeats, its capabilities, and the
-//! recovery of dead processes. The main type is [`Membership`].
+//! recovery of jobs of dead processes. The main type is [`Membership`].
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ impl Membership {
         self.presence.instance()
     }
 
-    /// Renews the leases of this process. Returns the jobs that it must stop. Due every
-    /// [`super::HEARTBEAT`].
+    /// Renews the leases of this process. Returns the jobs that it must stop. The caller repeats
+    /// this within [`super::LEASE`].
     pub async fn heartbeat(&self) -> Result<Heartbeat, StoreError> {
         let presence = Arc::clone(&self.presence);
         let told = self.writer.write(Beat { presence }).await?;
@@ -47,8 +47,8 @@ impl Membership {
     }
 
     /// Publishes the capabilities of this process as a text for the other processes. `takes`
-    /// decides by its requirements whether this process may take a job. Before the first call it
-    /// takes jobs without requirements only.
+    /// decides by a job's requirements whether this process may take the job. Before the first
+    /// call, the process takes only jobs without requirements.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Returns the published capabilities of this process; `None` before the first call of
+    /// Returns the published capabilities of this process, or `None` before the first call of
     /// [`Self::offer`].
     pub fn own_offer(&self) -> Option<String> {
         self.offered.text()
@@ -81,7 +81,7 @@ impl Membership {
     ///
     /// The database fails.
     pub async fn offers_of_others(&self) -> Result<Vec<String>, StoreError> {
-        let failed = self.reader.failed("look for what processes offer");
+        let failed = self.reader.failed("read the capabilities of processes");
         let rows = sqlx::query(
             "SELECT instance, offers FROM instances WHERE offers IS NOT NULL AND lease_until >= $1 \
              LIMIT 10000",

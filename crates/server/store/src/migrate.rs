@@ -5,7 +5,7 @@ use sqlx::{AnyConnection, Connection, Executor, Row};
 use super::StoreError;
 use super::database::{Backend, Database};
 
-/// One step: its name, and its statements for either database.
+/// One step: its name, and its statements for each kind of database.
 struct Migration {
     name: &'static str,
     sqlite: &'static str,
@@ -22,7 +22,7 @@ macro_rules! migration {
     };
 }
 
-/// All steps, in order; the first makes version 1. A released step is never edited.
+/// All steps, in order. The first creates version 1. A released step is never changed.
 const MIGRATIONS: &[Migration] = &[
     migration!("0001_jobs"),
     migration!("0002_history"),
@@ -63,7 +63,7 @@ pub(super) async fn run(
         let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK);
         transaction.execute(lock).await.map_err(failed(found + 1))?;
     }
-    // Another process may have migrated the database meanwhile.
+    // Another process may have migrated the database in the meantime.
     let found = version(&mut transaction, database).await?;
     if found == 0 {
         let table = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, \
@@ -88,8 +88,8 @@ pub(super) async fn run(
     transaction.commit().await.map_err(failed(VERSION))
 }
 
-/// Refuses a SQLite file that is newer or belongs to another program. It runs before the file is
-/// opened for writing, so that not even its journal mode changes.
+/// Rejects a SQLite file that is newer or belongs to another program. The check runs before the
+/// file is opened for writing, so that not even its journal mode changes.
 pub(super) async fn refuse_others(database: &Database) -> Result<(), StoreError> {
     let Some(mut connection) = database.peek().await? else { return Ok(()) };
     let outcome = version(&mut connection, database).await;
@@ -97,8 +97,10 @@ pub(super) async fn refuse_others(database: &Database) -> Result<(), StoreError>
     outcome.map(drop)
 }
 
-/// Returns the version of a database, 0 if it is empty. It is an error if the database is newer or
-/// belongs to another program.
+/// Returns the version of a database; 0 if it is empty.
+///
+/// # Errors
+/// The database is newer or belongs to another program.
 pub(super) async fn version(
     connection: &mut AnyConnection,
     database: &Database,
@@ -126,7 +128,7 @@ pub(super) async fn version(
     Ok(found)
 }
 
-/// Returns the highest version in the table of versions. Other programs may have a table of that
+/// Returns the highest version in the table of versions. Other programs may have a table with this
 /// name, so the names of the steps must be those of this crate.
 async fn found_version(connection: &mut AnyConnection, place: &str) -> Result<i64, StoreError> {
     let foreign = || StoreError::Foreign { place: place.to_owned() };
@@ -150,7 +152,7 @@ async fn found_version(connection: &mut AnyConnection, place: &str) -> Result<i6
     if found == 0 { Err(foreign()) } else { Ok(found) }
 }
 
-/// Returns whether a statement names a column that the table lacks.
+/// Returns whether a statement names a column that the table does not have.
 fn has_no_such_column(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     // PostgreSQL has a code for this error, SQLite only a message.

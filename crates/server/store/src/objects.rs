@@ -2,7 +2,7 @@
 //! is [`Objects`].
 //!
 //! A file is written before the row that names it, and removed after that row is deleted. A crash
-//! between the two leaves a file that no row names, which the clean-up removes.
+//! in between leaves a file that no row names, which the clean-up removes.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,16 +18,17 @@ use super::bulk::{self, Bulk};
 use super::database::Durability;
 use super::{RequestReader, StoreError};
 
-/// Largest body in a row, bytes after compression.
+/// Maximum size of a body in a row, bytes after compression.
 pub(super) const INLINE_BYTES: usize = 64 << 10;
 
-/// Smallest body that is compressed, bytes.
+/// Minimum size of a body that is compressed, bytes.
 const MIN_COMPRESSED: usize = 512;
 
-/// Largest body that is compressed on the async thread, bytes. Larger ones use a blocking thread.
+/// Maximum size of a body that is compressed on the async thread, bytes. Larger bodies use a
+/// blocking thread.
 const QUICK_BYTES: usize = 64 << 10;
 
-/// Largest body that is decompressed, bytes: the largest request, with room for encodings.
+/// Maximum size of a decompressed body, bytes: the largest request, with a reserve for encodings.
 const MAX_BODY_BYTES: u64 = 4 << 30;
 
 /// Name of a body in its row, for messages.
@@ -36,7 +37,7 @@ const IN_ITS_ROW: &str = "in the database";
 const RAW: i64 = 0;
 const ZSTD: i64 = 1;
 
-/// A body as its row holds it.
+/// A body in its stored form.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Body {
     pub(super) codec: i64,
@@ -45,7 +46,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Returns the stored size if it is known here, else `given`.
+    /// Returns the stored size if it is known here, or else `given`.
     pub(super) fn weight(&self, given: u64) -> i64 {
         let weight = self.inline.as_ref().map_or(given, |bytes| bytes.len() as u64);
         i64::try_from(weight).unwrap_or(i64::MAX)
@@ -61,7 +62,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Opens the files of a directory, which is created if missing.
+    /// Opens the files in a directory, which is created if it is missing.
     pub(super) fn open(root: &Path, durability: Durability) -> Result<Self, StoreError> {
         let failed =
             |operation, source| StoreError::DataDir { operation, path: root.to_owned(), source };
@@ -91,7 +92,7 @@ impl Objects {
         self.written(codec, key).await
     }
 
-    /// Compresses a body that should not be in memory. It becomes a file under `key`.
+    /// Compresses a body that is too large for memory. It becomes a file under `key`.
     pub(super) async fn keep_bulk(
         &self,
         key: &str,
@@ -110,7 +111,7 @@ impl Objects {
         Ok(Body { codec, inline: None, object: Some(key.to_owned()) })
     }
 
-    /// Syncs a file and its directory to the disk.
+    /// Writes a file and its directory entry to the disk (fsync).
     async fn sync(&self, key: &str) -> Result<(), StoreError> {
         let file = self.root.join(key);
         let synced = tokio::task::spawn_blocking(move || {
@@ -148,7 +149,7 @@ impl Objects {
         Ok(RequestReader::new(Box::new(unpacked)))
     }
 
-    /// Returns a decompressed body.
+    /// Returns a body, decompressed.
     pub(super) async fn fetch(&self, body: Body) -> Result<Vec<u8>, StoreError> {
         let name = body.object.clone().unwrap_or_else(|| IN_ITS_ROW.to_owned());
         let body = match body {
@@ -161,7 +162,8 @@ impl Objects {
         unpacked.map_err(|error| StoreError::file("unpack", &name, error.into()))
     }
 
-    /// Removes files that were being written at a crash; the list of files does not include them.
+    /// Removes files that were being written when a process crashed. The list of files does not
+    /// contain them.
     pub(super) async fn remove_unfinished(&self, older_than: Duration) -> Result<u64, StoreError> {
         let root = self.root.clone();
         let removing = tokio::task::spawn_blocking(move || unfinished(&root, older_than));
@@ -174,15 +176,15 @@ impl Objects {
         for key in keys {
             match self.files.delete(&path(&key)).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                // The clean-up retries this.
+                // The clean-up retries the removal.
                 Err(error) => tracing::warn!(key, %error, "a stored file cannot be removed"),
             }
         }
     }
 }
 
-/// Removes old incomplete files, which `LocalFileSystem` names with an ending like `#1`, and old
-/// empty folders.
+/// Removes old incomplete files, whose names `LocalFileSystem` ends with e.g. `#1`, and old empty
+/// folders.
 fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
     let mut removed = 0;
     let entries = match std::fs::read_dir(folder) {
@@ -192,7 +194,7 @@ fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
     };
     for entry in entries {
         let entry = entry?;
-        // Other tasks complete and remove files meanwhile.
+        // Other tasks may complete and remove files in the meantime.
         let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else {
             continue;
         };
@@ -218,7 +220,7 @@ fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
     Ok(removed)
 }
 
-/// Returns the folder of a job's files. The last digits of an id are random, so no folder gets too
+/// Returns the folder of a job's files. The last digits of an id are random, so no folder has too
 /// many entries.
 pub(super) fn folder(id: &str) -> String {
     format!("jobs/{}/{id}", id.get(id.len().saturating_sub(2)..).unwrap_or("00"))
@@ -228,7 +230,7 @@ fn path(key: &str) -> object_store::path::Path {
     object_store::path::Path::from(key)
 }
 
-/// Reads all of a body, up to the size limit.
+/// Reads a whole body, up to the size limit.
 fn whole(reader: RequestReader) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(MAX_BODY_BYTES + 1).read_to_end(&mut bytes)?;
@@ -274,7 +276,7 @@ fn quickly(body: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Truncates a text to this many bytes, at a character.
+/// Truncates a text to this many bytes, at a character boundary.
 pub(super) fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);

@@ -3,13 +3,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Longest text of a process's capabilities, bytes.
+/// Maximum length of the text of a process's capabilities, bytes.
 pub(super) const MAX_OFFER_BYTES: usize = 64 << 10;
 
-/// Longest text of a job's requirements, bytes.
+/// Maximum length of the text of a job's requirements, bytes.
 pub const MAX_REQUIREMENT_BYTES: usize = 1 << 10;
 
-/// Maximum number of different requirements of waiting jobs that one claim reads.
+/// Maximum number of distinct requirements of waiting jobs that one claim reads.
 pub(super) const MOST_REQUIREMENTS: i64 = 256;
 
 /// Returns whether this process may take a job with these requirements.
@@ -37,8 +37,8 @@ impl Offered {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).text.clone()
     }
 
-    /// Returns the predicate of jobs that this process may take; `None`: only jobs without
-    /// requirements.
+    /// Returns the predicate for the jobs that this process may take. `None` means only jobs
+    /// without requirements.
     pub(super) fn takes(&self) -> Option<Takes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).takes.clone()
     }
@@ -147,6 +147,6 @@ mod tests {
         let row = store.jobs().find(&id, Visibility::All).await.unwrap().unwrap();
         assert_eq!(row.state, JobState::Failed);
         assert_eq!(row.error_code, Some(ErrorCode::AttemptsExhausted));
-        assert!(row.error.unwrap().ends_with("2 times, at last: gone again"));
+        assert!(row.error.unwrap().ends_with("2 times; the last attempt: gone again"));
     }
 }

@@ -22,7 +22,7 @@ use super::{
     Membership, StoreError, StoreHealth, StoreView,
 };
 
-/// Files and directories of the program in its data directory.
+/// Files and directories that the program creates in its data directory.
 const OURS: [&str; 10] = [
     "warpgauge.db",
     "warpgauge.db-wal",
@@ -39,9 +39,10 @@ const OURS: [&str; 10] = [
 /// Location and settings of the store.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// `""`: SQLite, the file `warpgauge.db` in `data_dir`; or `postgres://…`.
+    /// `""` means SQLite, with the file `warpgauge.db` in `data_dir`; otherwise a URL
+    /// `postgres://…`.
     pub url: String,
-    /// Directory of the database, of large bodies and of the lock files of processes.
+    /// Directory of the database, of large bodies and of the processes' lock files.
     pub data_dir: PathBuf,
     pub durability: Durability,
     /// Limits on the jobs of one owner.
@@ -63,7 +64,7 @@ impl StoreConfig {
     }
 }
 
-/// Limits on the jobs of one owner; 0: no limit.
+/// Limits on the jobs of one owner; 0 means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quotas {
     /// Maximum number of jobs that wait in the database.
@@ -72,7 +73,7 @@ pub struct Quotas {
     pub max_running: u64,
 }
 
-/// Jobs and their results in a database, with a part for each kind of data. Cheap to clone.
+/// Jobs and their results in a database, with a part for each kind of data. Clones are cheap.
 #[derive(Clone)]
 pub struct Store {
     pub(super) parts: Arc<Parts>,
@@ -104,8 +105,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A newer or a foreign database is refused and left unchanged. The directory and the database
-    /// are written to, so that any other fault shows here and not at the first job.
+    /// A newer database, or that of another program, is rejected and left unchanged. The call
+    /// writes to the directory and the database, so that any other problem shows here and not with
+    /// the first job.
     pub async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
         let data_dir = &config.data_dir;
         warpgauge_private_files::named_directory(data_dir, &OURS)?;
@@ -217,7 +219,7 @@ impl Store {
         StoreView { reader: self.parts.access.reader.clone() }
     }
 
-    /// Writes all queued writes, and closes the database. Later calls fail with `Closed`.
+    /// Performs all queued writes, and closes the database. Later calls fail with `Closed`.
     pub async fn close(&self) {
         self.parts.access.reader.pool.close().await;
         self.parts.access.writer.close().await;
@@ -228,7 +230,7 @@ impl Store {
 async fn listen(url: String, work: std::sync::Weak<Notify>) {
     let mut pause = Duration::from_millis(200);
     while work.strong_count() > 0 {
-        // Polling continues meanwhile: see `wait_for_work`.
+        // Polling continues in the meantime: see `wait_for_work`.
         if let Ok(mut listener) = PgListener::connect(&url).await
             && listener.listen(CHANNEL).await.is_ok()
         {

@@ -19,7 +19,7 @@ use super::{
     Visibility,
 };
 
-/// Longest wait for work before a poll: other processes may have submitted jobs.
+/// Maximum wait for work before a poll, because other processes may have submitted jobs.
 const POLL: Duration = Duration::from_millis(250);
 
 /// Jobs that wait or run, with their operations.
@@ -39,14 +39,15 @@ impl JobQueue {
     /// Accepts either all jobs or none.
     pub async fn submit_all(&self, jobs: Vec<NewJob>) -> Result<Vec<AcceptedJob>, StoreError> {
         if jobs.len() > MAX_BATCH {
-            let problem = format!("are {}; {MAX_BATCH} at a time are allowed", jobs.len());
+            let problem =
+                format!("number {}; at most {MAX_BATCH} are allowed at a time", jobs.len());
             return Err(StoreError::Invalid { field: "jobs", problem });
         }
         Ok(self.accept(jobs, false).await?.jobs)
     }
 
     /// Accepts a job that this process runs at once for a waiting caller. Returns no lease if the
-    /// job exists already.
+    /// job already exists.
     pub async fn submit_leased(
         &self,
         job: NewJob,
@@ -84,7 +85,7 @@ impl JobQueue {
         let lease = leased.then(|| LeaseMaker(self.access.writer.clone()));
         let group = |reply| Message::Submit(Group { entries, reply, lease });
         let outcome = self.access.writer.ask(group).await;
-        // The files of entries that accepted no new job are removed.
+        // The files of entries for which no new job was accepted are removed.
         let named = |id: &str| {
             outcome.as_ref().is_ok_and(|a| a.jobs.iter().any(|s| s.id == id && !s.existing))
         };
@@ -95,12 +96,13 @@ impl JobQueue {
         outcome
     }
 
-    /// Claims the next job: of the least served owner, the oldest of highest priority.
+    /// Claims the next job: among those of the least served owner, the oldest with the highest
+    /// priority.
     pub async fn claim(&self) -> Result<Option<ClaimedJob>, StoreError> {
         self.claim_of_others(Vec::new()).await
     }
 
-    /// Claims the next job that belongs to none of these owners.
+    /// Claims the next job that does not belong to any of these owners.
     pub async fn claim_of_others(
         &self,
         not_of: Vec<String>,
@@ -109,23 +111,23 @@ impl JobQueue {
         let claiming = |reply| Message::Claim(super::claim::Claiming { reply, lease, not_of });
         let Some(taken) = self.access.writer.ask(claiming).await? else { return Ok(None) };
         let lease = taken.lease.ok_or(StoreError::Closed)?;
-        // On failure the dropped lease requeues the job.
+        // On failure, the dropped lease requeues the job.
         let request = self.access.objects.open_body(taken.body).await?;
         Ok(Some(ClaimedJob { job: taken.job, request, lease }))
     }
 
-    /// Waits until a job may have begun to wait, at most 250 ms.
+    /// Waits until a job may have begun to wait, but at most 250 ms.
     pub async fn wait_for_work(&self) {
         let _ = tokio::time::timeout(POLL, self.work.notified()).await;
     }
 
-    /// Advances a job to its next state, and waits until that is written.
+    /// Advances a job to its next state, and waits until the state is written.
     pub async fn advance(&self, lease: &JobLease, to: JobState) -> Result<(), StoreError> {
         let step = lease.step(to)?;
         self.access.writer.write(step).await
     }
 
-    /// Advances a job to its next state. The write is queued, before any later one.
+    /// Advances a job to its next state. The write is queued before any later write.
     pub fn advance_behind(&self, lease: &JobLease, to: JobState) -> Result<(), StoreError> {
         let step = lease.step(to)?;
         self.access.writer.write_behind(step);
@@ -133,17 +135,17 @@ impl JobQueue {
     }
 
     /// Ends a job with its report and its points of the history, in one transaction. Only the
-    /// holder of the lease can do this.
+    /// holder of the lease can do so.
     ///
     /// # Errors
     ///
-    /// `LeaseLost` if another process has the job: then the work is discarded. If the database
+    /// `LeaseLost` if another process has the job; the work is then discarded. If the database
     /// fails, the job is requeued and runs again.
     pub async fn finish(&self, mut lease: JobLease, ending: JobEnding) -> Result<(), StoreError> {
         self.try_finish(&mut lease, ending).await
     }
 
-    /// Like [`Self::finish`], but a failure keeps the lease, so that the caller can retry.
+    /// Works like [`Self::finish`], but a failure keeps the lease, so that the caller can retry.
     pub async fn try_finish(
         &self,
         lease: &mut JobLease,
@@ -178,18 +180,18 @@ impl JobQueue {
         match &outcome {
             Ok(()) => lease.disarm(),
             Err(error) if error.is_refusal() => self.access.objects.remove(file).await,
-            // The commit may have succeeded, so the file stays until the clean-up.
+            // The commit may have succeeded, so the file remains until the clean-up.
             Err(_) => {}
         }
         outcome
     }
 
-    /// Requeues a job that was not really started: the attempt does not count.
+    /// Requeues a job that was not really started. The attempt does not count.
     pub async fn release(&self, lease: JobLease) -> Result<(), StoreError> {
         self.give_back(lease, false, None).await
     }
 
-    /// Requeues a job that was started and cannot run here, with the reason for its watchers. The
+    /// Requeues a job that was started but cannot run here, with the reason for its watchers. The
     /// attempt counts.
     pub async fn return_to_queue(&self, lease: JobLease, why: String) -> Result<(), StoreError> {
         self.give_back(lease, true, Some(why)).await
@@ -206,13 +208,13 @@ impl JobQueue {
         let back = GiveBack { job: job.clone(), epoch, counts, why };
         let outcome = self.access.writer.write(back).await;
         if outcome.as_ref().is_err_and(|error| !error.is_refusal()) {
-            // The next heartbeat retries this.
+            // The next heartbeat retries the requeueing.
             super::writer::locked(&self.access.writer.dropped).insert(job, epoch);
         }
         outcome
     }
 
-    /// Cancels a waiting job, or asks the process that runs it to stop.
+    /// Cancels a waiting job, or requests a stop from the process that runs it.
     pub async fn cancel(
         &self,
         id: &str,

@@ -19,7 +19,7 @@ pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webho
                                   cancel_requested, error_code, error, bytes, verdict, \
                                   kernel, median_ns";
 
-/// Converts a row with [`COLUMNS`] to a job.
+/// Converts a row with [`COLUMNS`] into a job.
 pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
     let failed = |source| StoreError::database("read a job", place, source);
     let odd = |what: String| StoreError::Odd { place: place.to_owned(), what };
@@ -59,7 +59,7 @@ pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
     read().map_err(failed)
 }
 
-/// Converts a row with `codec`, `body` and `object` to a body.
+/// Converts a row with `codec`, `body` and `object` into a body.
 pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
     Ok(Body {
         codec: row.try_get("codec")?,
@@ -68,7 +68,7 @@ pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
     })
 }
 
-/// Returns a WHERE clause of the conditions that have a value, and the values.
+/// Returns a WHERE clause for the conditions that have a value, and the values.
 pub(super) fn conditions<'a>(
     conditions: &[(&'static str, Option<&'a str>)],
 ) -> (String, Vec<&'a str>) {
@@ -88,7 +88,7 @@ pub(super) fn conditions<'a>(
 pub(super) struct Reader {
     pub(super) pool: AnyPool,
     pub(super) place: String,
-    /// The file of the database, to check that it is still there. `None` for a server.
+    /// The file of the database, which is checked to be still there. `None` for a server.
     pub(super) file: Option<OpenedFile>,
 }
 
@@ -99,7 +99,7 @@ impl Reader {
     ) -> impl Fn(sqlx::Error) -> StoreError + use<> {
         let (place, file) = (self.place.clone(), self.file.clone());
         move |source| {
-            // If the file is gone, the database's own message misleads.
+            // If the file is gone, the database's message would be misleading.
             let gone = file.as_ref().and_then(|file| file.check().err());
             gone.unwrap_or_else(|| StoreError::database(operation, &place, source))
         }
@@ -129,8 +129,9 @@ impl Reader {
 
     /// Returns a page of jobs, newest first.
     ///
-    /// Each requested state is a separate query, so that an index has its rows in order. The rows
-    /// read are bounded by states times rows of a page, whatever the number of jobs.
+    /// Each requested state is a separate query, so that an index provides its rows in order. The
+    /// number of rows that are read is limited by the number of states times the rows of a page,
+    /// independent of the number of jobs.
     pub(super) async fn list(
         &self,
         filter: &JobFilter<'_>,
@@ -138,7 +139,7 @@ impl Reader {
     ) -> Result<JobPage, StoreError> {
         let limit = page.limit.clamp(1, Page::MAX);
         if page.after.as_ref().is_some_and(|cursor| uuid::Uuid::parse_str(cursor).is_err()) {
-            let problem = "is not one that a page before gave".to_owned();
+            let problem = "is not the cursor of a previous page".to_owned();
             return Err(StoreError::Invalid { field: "cursor", problem });
         }
         let mut states: Vec<Option<&str>> =
@@ -164,8 +165,8 @@ impl Reader {
         Ok(JobPage { jobs, next })
     }
 
-    /// Returns the arrival of the last job of a page. If retention has removed that job, the next
-    /// page begins with the youngest older job by id.
+    /// Returns the arrival number of the last job of a page. If retention has removed that job, the
+    /// next page begins with the newest older job by id.
     async fn arrival_of(&self, id: &str) -> Result<i64, StoreError> {
         let row = sqlx::query(
             "SELECT COALESCE((SELECT arrival FROM jobs WHERE id = $1), \
@@ -175,7 +176,7 @@ impl Reader {
         row.and_then(|row| row.try_get(0)).map_err(self.failed("list jobs"))
     }
 
-    /// Returns jobs that arrived before `before`, latest first, with their arrivals.
+    /// Returns jobs that arrived before `before`, the latest first, with their arrival numbers.
     async fn list_state(
         &self,
         filter: &JobFilter<'_>,
@@ -211,7 +212,8 @@ impl Reader {
         rows.map_err(&failed)?.iter().map(arrived).collect()
     }
 
-    /// Counts jobs by state. It reads one row per owner, however many jobs the owner has.
+    /// Counts jobs by state. The query reads one row per owner, independent of the owner's number
+    /// of jobs.
     pub(super) async fn counts(&self, who: Visibility<'_>) -> Result<JobStateCounts, StoreError> {
         let columns = STATES.map(|state| format!("n_{}", name(state)));
         let sums: Vec<String> = columns

@@ -1,5 +1,5 @@
-//! Recovers jobs of dead processes: they are requeued, or fail after too many attempts. Also
-//! heartbeats.
+//! Recovers jobs of dead processes: they are requeued, or fail after too many attempts. The module
+//! also contains heartbeats.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) enum PutBack {
     Cancelled,
 }
 
-/// Takes a job from its holder: the job waits again, or ends.
+/// Takes a job from its holder. The job waits again, or ends.
 pub(super) async fn put_back(
     job: &str,
     row: &HeldRow,
@@ -48,7 +48,9 @@ pub(super) async fn put_back(
         let error = JobError {
             code: ErrorCode::AttemptsExhausted,
             message: match why {
-                Some(why) => format!("it was started {} times, at last: {why}", row.attempts),
+                Some(why) => {
+                    format!("it was started {} times; the last attempt: {why}", row.attempts)
+                }
                 None => format!(
                     "it was started {} times, and each time the process that ran it ended before \
                      the job did",
@@ -76,8 +78,8 @@ pub(super) async fn put_back(
     Ok(PutBack::Queued)
 }
 
-/// Takes a job from a holder that ends or has ended. A job with a single attempt whose kernel ran
-/// ends too, since the kernel may hang.
+/// Takes a job from a holder that is ending or has ended. A job with a single attempt whose kernel
+/// ran ends too, because the kernel may hang.
 pub(super) async fn put_back_of_ended(
     job: &str,
     row: &HeldRow,
@@ -90,15 +92,16 @@ pub(super) async fn put_back_of_ended(
     }
     let error = JobError {
         code: ErrorCode::Interrupted,
-        message: "the process that ran it ended while its kernel ran, and it may run only once: \
+        message:
+            "the process that ran it ended while its kernel ran, and the job may run only once: \
                   its kernel may hang"
-            .to_owned(),
+                .to_owned(),
     };
     end(job, row, JobState::Failed, Some(&error), None, batch).await?;
     Ok(PutBack::Exhausted)
 }
 
-/// Write of this process's heartbeat. Returns the jobs that it must stop.
+/// Write of this process's heartbeat. It returns the jobs that the process must stop.
 pub(super) struct Beat {
     pub(super) presence: Arc<Presence>,
 }
@@ -177,7 +180,7 @@ impl Write for Recover {
                 if take_all(&instance, &HashSet::new(), batch, &mut requeued).await? {
                     let delete = sqlx::query("DELETE FROM instances WHERE instance = $1");
                     let deleted = delete.bind(&instance).execute(&mut *batch.connection).await;
-                    deleted.map_err(batch.failed("forget a process"))?;
+                    deleted.map_err(batch.failed("remove a process"))?;
                     self.presence.forget(&instance);
                 }
             }
@@ -196,7 +199,7 @@ impl Write for Recover {
 impl Recover {
     /// Returns the instances that are known to be dead.
     async fn gone(&self, batch: &mut Batch<'_>) -> Result<Vec<String>, StoreError> {
-        let failed = batch.failed("look for processes that are gone");
+        let failed = batch.failed("find dead processes");
         let rows = sqlx::query("SELECT instance, machine, lease_until FROM instances")
             .fetch_all(&mut *batch.connection)
             .await
@@ -223,14 +226,14 @@ impl Recover {
     }
 }
 
-/// Requeues the jobs of an instance, except `keep`. Returns whether that was all of them.
+/// Requeues the jobs of an instance, except `keep`. Returns whether these were all of them.
 async fn take_all(
     instance: &str,
     keep: &HashSet<String>,
     batch: &mut Batch<'_>,
     requeued: &mut Requeued,
 ) -> Result<bool, StoreError> {
-    let failed = batch.failed("look for lost jobs");
+    let failed = batch.failed("find lost jobs");
     let rows = sqlx::query("SELECT id FROM jobs WHERE holder = $1 LIMIT $2")
         .bind(instance)
         .bind(MOST)

@@ -1,5 +1,5 @@
-//! Repeated requests with an idempotency key. They get the job that has the key. If that job ended
-//! without an answer, the key is free again.
+//! Repeated requests with an idempotency key. They receive the job that has the key. If that job
+//! ended without an answer, the key is free again.
 
 use sqlx::Row;
 
@@ -10,8 +10,8 @@ use super::{AcceptedJob, Idempotency, JobState, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// Returns whether an end says nothing about the request: the server lacked something, failed or
-/// shut down. A caller who repeats such a request wants it to run.
+/// Returns whether an end does not concern the request: the server lacked something, failed or shut
+/// down. A caller that repeats such a request expects it to run.
 fn is_no_answer(code: &ErrorCode) -> bool {
     matches!(
         code,
@@ -26,7 +26,7 @@ fn is_no_answer(code: &ErrorCode) -> bool {
     )
 }
 
-/// The job under an entry's idempotency key.
+/// Result of looking up an entry's idempotency key.
 pub(super) enum Earlier {
     /// There is no job, or the entry has no key.
     None,
@@ -38,7 +38,7 @@ pub(super) enum Earlier {
     Differs(StoreError),
 }
 
-/// Looks for the job that has an entry's key.
+/// Looks up the job that has an entry's key.
 pub(super) async fn earlier(entry: &Entry, batch: &mut Batch<'_>) -> Result<Earlier, StoreError> {
     let Some(Idempotency { key, request_hash }) = &entry.job.idempotency else {
         return Ok(Earlier::None);
@@ -68,12 +68,12 @@ pub(super) async fn earlier(entry: &Entry, batch: &mut Batch<'_>) -> Result<Earl
     if hash != request_hash {
         return Ok(Earlier::Differs(StoreError::Conflict { key: key.clone(), existing: id }));
     }
-    // An attempt that was committed although its connection was lost is new to the caller.
+    // A job that was committed although its connection was lost is new to the caller.
     let existing = id != entry.id;
     Ok(Earlier::Same(AcceptedJob { id, state, existing }))
 }
 
-/// Returns the existing jobs of a group, if all of the group's jobs exist.
+/// Returns the existing jobs of a group, if all jobs of the group exist.
 pub(super) async fn repetitions(
     group: &Group,
     batch: &mut Batch<'_>,
@@ -88,7 +88,7 @@ pub(super) async fn repetitions(
     Ok(Some(found))
 }
 
-/// Takes keys from jobs that ended without an answer. Returns the entries whose keys these were.
+/// Removes keys from jobs that ended without an answer. Returns the entries with these keys.
 pub(super) async fn free_keys<'a>(
     entries: Vec<&'a Entry>,
     batch: &mut Batch<'_>,

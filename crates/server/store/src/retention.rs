@@ -1,4 +1,4 @@
-//! Removes jobs and points beyond the retention limits, never a job that has not ended.
+//! Removes jobs and points beyond the retention limits, but never a job that has not ended.
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -16,11 +16,11 @@ pub(super) const PAGES: u64 = 200;
 
 /// Write that removes the oldest ended jobs.
 pub(super) struct TakeDown {
-    /// Only jobs that ended before this time, microseconds; `None`: any.
+    /// Only jobs that ended before this time, microseconds since the Unix epoch; `None` means any.
     pub(super) before: Option<i64>,
     /// Maximum number of jobs to remove.
     pub(super) jobs: u64,
-    /// Stop once this many bytes are freed.
+    /// Size from which the removal stops, bytes.
     pub(super) bytes: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct TakeDown {
 pub(super) struct TakenDown {
     pub(super) jobs: u64,
     pub(super) bytes: u64,
-    /// Files that no row names any more.
+    /// Files that no row names any longer.
     pub(super) files: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Write for TakeDown {
         batch: &'a mut Batch<'_>,
     ) -> BoxFuture<'a, Result<TakenDown, StoreError>> {
         Box::pin(async move {
-            let failed = batch.failed("look for jobs to take down");
+            let failed = batch.failed("find jobs to remove");
             let rows = sqlx::query(
                 "SELECT id, owner, state, bytes FROM jobs \
                  WHERE ended_at IS NOT NULL AND ended_at < $1 ORDER BY ended_at LIMIT $2",
@@ -78,7 +78,7 @@ async fn take_down(
     batch: &mut Batch<'_>,
     files: &mut Vec<String>,
 ) -> Result<(), StoreError> {
-    let failed = batch.failed("take down a job");
+    let failed = batch.failed("remove a job");
     let rows = sqlx::query(
         "SELECT object FROM requests WHERE job_id = $1 AND object IS NOT NULL \
          UNION ALL SELECT object FROM reports WHERE job_id = $1 AND object IS NOT NULL \
@@ -116,7 +116,7 @@ async fn take_down(
 
 /// Write that removes owners without jobs, and the oldest points beyond a number.
 pub(super) struct Tidy {
-    /// Points to keep; `None`: all.
+    /// Number of points to keep; `None` means all.
     pub(super) points: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ impl Write for Tidy {
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<u64, StoreError>> {
         Box::pin(async move {
-            let failed = batch.failed("forget owners without jobs");
+            let failed = batch.failed("remove owners without jobs");
             let counts = super::STATES.map(|state| format!("n_{} = 0", super::state::name(state)));
             let sql = format!(
                 "DELETE FROM owners WHERE waiting = 0 AND running = 0 AND {}",
@@ -141,8 +141,8 @@ impl Write for Tidy {
     }
 }
 
-/// Write that returns empty pages to the file system, beyond a tenth of the file, which new jobs
-/// will need again. Returns their number. PostgreSQL has its own process for this.
+/// Write that returns empty pages to the file system, except a tenth of the file, which new jobs
+/// will need again. It returns their number. PostgreSQL has a separate process for this.
 pub(super) struct Shrink;
 
 impl Write for Shrink {
@@ -153,7 +153,7 @@ impl Write for Shrink {
             if batch.is_postgres() {
                 return Ok(0);
             }
-            let failed = batch.failed("give free pages back");
+            let failed = batch.failed("return free pages");
             let row = sqlx::query(
                 "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count",
             );

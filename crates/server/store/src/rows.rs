@@ -1,49 +1,51 @@
-//! Statements with several rows, so that a group of rows costs one round trip. The main type is
+//! Statements for several rows, so that a group of rows costs one round trip. The main type is
 //! [`Statements`].
 
 use super::database::Backend;
 
-/// Numbers of rows in statements that may repeat a row. There are few, because sqlx keeps only 100
+/// Row counts of statements that may repeat a row. There are few, because sqlx keeps only 100
 /// prepared statements per connection.
 const FILLED: [usize; 12] = [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1];
 
-/// Numbers of rows in statements that name each row once. Up to 16 rows take one statement, and one
+/// Row counts of statements that contain each row once. Up to 16 rows take one statement, and one
 /// round trip.
 const EXACT: [usize; 18] = [64, 32, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
-/// One statement for each number of rows, on SQLite and on PostgreSQL.
+/// One statement for each row count, for SQLite and for PostgreSQL.
 pub(super) struct Statements {
     sqlite: Vec<(usize, String)>,
     postgres: Vec<(usize, String)>,
 }
 
 impl Statements {
-    /// Makes statements in which repeating the last row is harmless: see [`Statements::filled`].
+    /// Creates statements in which repeating the last row is harmless: see [`Statements::filled`].
     ///
-    /// Each statement is `head`, then `row` as often as it has rows, separated by commas, then
+    /// Each statement consists of `head`, then `row` once per row, separated by commas, then
     /// `tail`. Each `?` in `row` is the next value. `$1`, `$2`, … are the same for all rows, and
     /// are bound after them.
     pub(super) fn filling(head: &str, row: &str, tail: &str) -> Self {
         Self::new(&FILLED, head, row, tail)
     }
 
-    /// Makes statements that name each row once: see [`Statements::exactly`].
+    /// Creates statements that contain each row once: see [`Statements::exactly`].
     pub(super) fn exact(head: &str, row: &str, tail: &str) -> Self {
         Self::new(&EXACT, head, row, tail)
     }
 
     fn new(sizes: &[usize], head: &str, row: &str, tail: &str) -> Self {
-        // By default SQLite copies every page that a statement of several rows changes, to undo one
-        // that fails half-way. Here a failure rolls back the whole transaction anyway.
+        // By default, SQLite copies every page that a statement with several rows changes, in order
+        // to undo a statement that fails halfway. Here a failure rolls back the whole transaction
+        // anyway.
         let failing = head.replacen("INSERT INTO", "INSERT OR FAIL INTO", 1);
         let all = |head: &str, numbered| {
             sizes.iter().map(|rows| (*rows, statement(head, row, tail, *rows, numbered))).collect()
         };
-        // SQLite keeps the name of a numbered value in a list, which it searches for each value.
+        // SQLite keeps the names of numbered values in a list, and searches the list for each
+        // value.
         Self { sqlite: all(&failing, false), postgres: all(head, true) }
     }
 
-    /// Returns the statements of a database, largest first.
+    /// Returns the statements for a kind of database, largest first.
     fn of(&self, backend: Backend) -> &[(usize, String)] {
         match backend {
             Backend::Sqlite => &self.sqlite,
@@ -51,7 +53,7 @@ impl Statements {
         }
     }
 
-    /// Splits `items` into pieces, each with the statement of its length.
+    /// Splits `items` into pieces, each with the statement for its length.
     pub(super) fn exactly<'a, T>(
         &'static self,
         backend: Backend,
@@ -80,8 +82,8 @@ impl Statements {
     }
 }
 
-/// Returns the statement for a number of rows. `numbered` writes the values of rows as `$1`, `$2`,
-/// …, instead of `?`.
+/// Returns the statement for a row count. `numbered` writes the values of rows as `$1`, `$2`, …,
+/// instead of `?`.
 fn statement(head: &str, row: &str, tail: &str, rows: usize, numbered: bool) -> String {
     let values = rows * row.matches('?').count();
     let text = format!("{head}{}{tail}", vec![row; rows].join(", "));

@@ -1,5 +1,5 @@
-//! Checks whether the store can be used now. It looks at the disk, not at remembered state. The
-//! main type is [`StoreHealth`].
+//! Checks whether the store can be used now. It examines the disk, not remembered state. The main
+//! type is [`StoreHealth`].
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,11 @@ use super::error::lost_connection;
 use super::read::Reader;
 use super::{StoreError, migrate};
 
-/// Largest database that a check reads as a whole, bytes. That takes some ten milliseconds.
+/// Maximum size of a database that a check reads completely, bytes. Such a read takes some ten
+/// milliseconds.
 const READ_WHOLE_BYTES: u64 = 16 << 20;
 
-/// Bytes of a test file that shows whether there is disk space.
+/// Size of a test file that shows whether there is disk space, bytes.
 const PROBE_BYTES: usize = 4 << 10;
 
 /// Tables that every job needs.
@@ -32,11 +33,11 @@ pub struct StoreHealth {
 }
 
 impl StoreHealth {
-    /// Checks whether the files of the store exist and there is disk space. Blocks.
+    /// Checks whether the files of the store exist and there is disk space. The call blocks.
     ///
     /// # Errors
     ///
-    /// What is wrong, where, and what to do.
+    /// The problem, its place and a remedy.
     pub fn check_files(&self) -> Result<(), StoreError> {
         self.database.check()?;
         for directory in &self.directories {
@@ -47,18 +48,18 @@ impl StoreHealth {
         Ok(())
     }
 
-    /// Returns whether [`Self::check_database`] finds every fault that a heartbeat may find. For a
-    /// database server only heartbeats detect damaged rows.
+    /// Returns whether [`Self::check_database`] finds every problem that a heartbeat may find. For
+    /// a database server, only heartbeats detect damaged rows.
     pub fn check_is_whole(&self) -> bool {
         self.database.backend == Backend::Sqlite
     }
 
-    /// Checks whether the database can be read over a new connection: an open one may still see a
-    /// file that is gone. A small database is read as a whole.
+    /// Checks whether the database can be read over a new connection, because an open one may still
+    /// use a deleted file. A small database is read completely.
     ///
     /// # Errors
     ///
-    /// What is wrong, where, and what to do.
+    /// The problem, its place and a remedy.
     pub async fn check_database(&self) -> Result<(), StoreError> {
         let database = &self.database;
         if database.backend == Backend::Postgres {
@@ -75,7 +76,7 @@ impl StoreHealth {
 
     async fn check_remote(&self) -> Result<(), StoreError> {
         let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
-        // A connection of the pool would take long while a server is unreachable.
+        // A connection of the pool would take too long while a server is unreachable.
         let asked = async {
             let mut connection = self.database.plain_connection().await?;
             let answer = sqlx::query(highest).fetch_one(&mut connection).await;
@@ -100,7 +101,7 @@ fn gone(database: &Database, what: &str) -> StoreError {
 fn unwritable(directory: &Path, source: std::io::Error) -> StoreError {
     let place = directory.display().to_string();
     match StoreError::file("write a file", &place, source.into()) {
-        // The message for a single file does not fit a directory.
+        // The message for a single file does not apply to a directory.
         StoreError::Object { source, .. } => StoreError::DataDir {
             operation: "write in",
             path: directory.to_owned(),

@@ -1,8 +1,8 @@
-//! States of a job, and the one table of its legal transitions.
+//! States of a job, and the only table of its allowed transitions.
 
 use warpgauge_model::JobState;
 
-/// All states, in the order of a job's life. The index of a state is that of its column among the
+/// All states, in the order of a job's life. A state's index is also that of its column among the
 /// counts.
 pub const STATES: [JobState; 9] = [
     JobState::Submitted,
@@ -31,7 +31,7 @@ pub fn name(state: JobState) -> &'static str {
     }
 }
 
-/// Returns the state of that name.
+/// Returns the state with this name.
 pub fn parse(text: &str) -> Option<JobState> {
     STATES.into_iter().find(|state| name(*state) == text)
 }
@@ -41,17 +41,17 @@ pub(super) fn index(state: JobState) -> usize {
     STATES.iter().position(|other| *other == state).unwrap_or(0)
 }
 
-/// Returns whether a job in this state has ended. Its state never changes again.
+/// Returns whether a job in this state has ended. Its state then never changes again.
 pub fn has_ended(state: JobState) -> bool {
     use JobState::{Cancelled, Completed, Failed, TimedOut};
     matches!(state, Completed | Failed | Cancelled | TimedOut)
 }
 
-/// Returns whether a job may go from one state to another.
+/// Returns whether a job may change from one state to another.
 ///
 /// Work goes forward: compiling, then validating and profiling in any number of turns (a comparison
 /// has several). A job is `queued` whenever it needs a compiler or a device that is not free. A
-/// lost lease returns every unended job to `queued`. An ended job keeps its state.
+/// lost lease returns every job that has not ended to `queued`. An ended job keeps its state.
 pub fn may_follow(from: JobState, to: JobState) -> bool {
     use JobState::{
         Cancelled, Compiling, Completed, Failed, Profiling, Queued, Submitted, TimedOut, Validating,

@@ -1,4 +1,4 @@
-//! Accepts jobs: a few statements insert all that wait. The main types are [`Group`] and
+//! Accepts jobs. A few statements insert all waiting ones. The main types are [`Group`] and
 //! [`Submits`].
 
 use std::collections::{BTreeMap, HashSet};
@@ -21,7 +21,7 @@ use super::types::{
 use super::writer::{AnyWrite, Batch};
 use super::{AcceptedJob, JobLease, JobState, NewJob, StoreError};
 
-/// Time that an owner is charged for a job before its duration is known, microseconds.
+/// Time with which an owner is charged for a job before its duration is known, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
 
 /// A job with its id and its compressed request.
@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) job: NewJob,
     pub(super) body: Body,
     pub(super) bytes: i64,
-    /// Whether this process runs it at once.
+    /// Whether this process runs the job at once.
     pub(super) leased: bool,
 }
 
@@ -44,14 +44,14 @@ impl Entry {
 pub(super) struct Group {
     pub(super) entries: Vec<Entry>,
     pub(super) reply: oneshot::Sender<Result<Accepted, StoreError>>,
-    /// Makes the lease of a job that this process runs at once.
+    /// Creates the lease of a job that this process runs at once.
     pub(super) lease: Option<LeaseMaker>,
 }
 
 /// Result for the caller of a group.
 pub(super) struct Accepted {
     pub(super) jobs: Vec<AcceptedJob>,
-    /// Lease of a single new job that this process runs at once. If it is not delivered, it
+    /// Lease of a single new job that this process runs at once. If the lease is not delivered, it
     /// requeues the job.
     pub(super) lease: Option<JobLease>,
 }
@@ -63,7 +63,7 @@ pub(super) fn check(job: &NewJob) -> Result<(), StoreError> {
             let problem = format!("has {} bytes; {min} to {max} are allowed", text.len());
             Err(StoreError::Invalid { field, problem })
         }
-        // Neither database keeps NUL in text unchanged.
+        // Neither database stores NUL in text unchanged.
         Some(text) if text.contains('\0') => {
             Err(StoreError::Invalid { field, problem: "contains a NUL character".to_owned() })
         }
@@ -170,7 +170,7 @@ async fn accept(
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(StoreError::Closed))).collect())
 }
 
-/// Returns the counts of the groups' owners before them, and the virtual time.
+/// Returns the counts of the groups' owners before the groups are accepted, and the virtual time.
 async fn standings(
     groups: &[Group],
     batch: &mut Batch<'_>,
@@ -245,7 +245,7 @@ fn over_quota(
     None
 }
 
-/// Returns the result of a group after the insertion of its jobs.
+/// Returns the result for a group after its jobs were inserted.
 async fn settle(
     group: &Group,
     inserted: &HashSet<&str>,
@@ -262,7 +262,7 @@ async fn settle(
         match earlier(entry, batch).await? {
             Earlier::Differs(error) => refusal = refusal.or(Some(error)),
             Earlier::Same(submitted) if submitted.existing => all.push(submitted),
-            // The id exists already: this is a retry of a transaction whose result was lost.
+            // The id already exists: this is a retry of a transaction whose result was lost.
             _ => {
                 if entry.leased {
                     batch.leases.push((entry.id.clone(), Some(1)));
@@ -276,7 +276,7 @@ async fn settle(
     for entry in group.entries.iter().filter(|entry| inserted.contains(entry.id.as_str())) {
         let delete = sqlx::query("DELETE FROM jobs WHERE id = $1").bind(entry.id.as_str());
         let deleted = delete.execute(&mut *batch.connection).await;
-        deleted.map_err(batch.failed("take back a job"))?;
+        deleted.map_err(batch.failed("remove a job"))?;
     }
     Ok(Err(refusal))
 }
@@ -311,7 +311,7 @@ async fn insert_jobs<'a>(
                     .bind(job.label.as_deref())
                     .bind(job.webhook.as_deref())
                     .bind(idempotency.map(|idempotency| idempotency.key.as_str()))
-                    // Without a key, no request is compared by hash.
+                    // Without a key, requests are not compared by hash.
                     .bind(idempotency.map_or(&[][..], |idempotency| &idempotency.request_hash))
                     .bind(i64::from(job.max_attempts))
                     .bind(*bytes)
@@ -336,8 +336,8 @@ async fn insert_jobs<'a>(
     Ok(inserted)
 }
 
-/// Returns whether this transaction inserted the job. Its request is inserted later, and every
-/// other job has one.
+/// Returns whether this transaction inserted the job. Its request is inserted later, whereas every
+/// other job already has one.
 async fn is_new(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
     let query = sqlx::query(
         "SELECT id FROM jobs WHERE id = $1 \

@@ -1,5 +1,5 @@
-//! Sums the changes that the writes of one transaction make to their owners. They are written at
-//! its end in one order, so that two processes never deadlock. The main type is [`Tally`].
+//! Sums the changes that the writes of one transaction make to their owners. The sums are written
+//! at its end in a fixed order, so that two processes never deadlock. The main type is [`Tally`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use super::state::index;
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     owners: BTreeMap<String, Change>,
-    /// Least served time of owners that return after a time without jobs.
+    /// Minimum served time of owners that return after a time without jobs.
     floor: i64,
     virtual_time: Option<i64>,
 }
@@ -47,8 +47,8 @@ impl Place {
 }
 
 impl Tally {
-    /// Records that a job of `owner` changed its state. `None`: the job did not exist before, or
-    /// does not exist any more.
+    /// Records that a job of `owner` changed its state. `None` means that the job did not exist
+    /// before, or no longer exists.
     pub(super) fn moved(&mut self, owner: &str, from: Option<Place>, to: Option<Place>) {
         let change = self.of(owner);
         for (place, sign) in [(from, -1), (to, 1)] {
@@ -74,7 +74,7 @@ impl Tally {
         self.of(owner).bytes += bytes;
     }
 
-    /// Records that an owner returned after a time without jobs: it keeps no credit.
+    /// Records that an owner returned after a time without jobs. The owner keeps no credit.
     pub(super) fn returns(&mut self, virtual_time: i64) {
         self.floor = self.floor.max(virtual_time);
     }
@@ -125,8 +125,8 @@ impl Tally {
     }
 }
 
-/// `$1` is the floor. A new row begins at it, and a row whose owner had no jobs is raised to it. So
-/// `served` of a proposed row includes the floor, which is subtracted for an existing row.
+/// `$1` is the floor. A new row begins at the floor, and a row whose owner had no jobs is raised to
+/// it. So `served` of a proposed row includes the floor, which is subtracted for an existing row.
 static UPSERT: LazyLock<Statements> = LazyLock::new(|| {
     let head = "\
         INSERT INTO owners (owner, waiting, running, served, bytes, n_submitted, n_queued, \

@@ -33,7 +33,7 @@ macro_rules! on_both {
 }
 pub(super) use on_both;
 
-/// An empty database that is deleted when this is dropped.
+/// An empty database that is deleted when this value is dropped.
 pub(super) struct Fresh {
     pub(super) config: StoreConfig,
     /// The server must end before its directory is deleted.
@@ -69,7 +69,7 @@ impl Fresh {
         drop(self.server.take());
     }
 
-    /// Starts PostgreSQL again on its data.
+    /// Starts PostgreSQL again with its data.
     pub(super) fn start_server(&mut self) {
         self.server = Some(Server::start(self.directory.path()));
     }

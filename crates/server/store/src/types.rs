@@ -1,4 +1,4 @@
-//! Types of the store's interface. Payloads are bytes: the store knows no requests.
+//! Types of the store's interface. Payloads are bytes: the store does not know requests.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -30,7 +30,7 @@ pub type JobId = String;
 /// A job to accept.
 #[derive(Debug, Clone)]
 pub struct NewJob {
-    /// Its id, unless an earlier job has the same idempotency key.
+    /// Id of the job, unless an earlier job has the same idempotency key.
     pub id: JobId,
     /// Owner: the short hash of a key, or `""` if the server requires no keys.
     pub owner: String,
@@ -38,20 +38,20 @@ pub struct NewJob {
     /// The request, opaque to the store.
     pub request: Vec<u8>,
     /// Large payloads that follow the request. They are written to its file as they are read,
-    /// without being in memory.
+    /// without being held in memory.
     pub bulk: Vec<Arc<dyn Bulk>>,
-    /// A higher priority goes first among the jobs of one owner.
+    /// Jobs of higher priority run first among the jobs of one owner.
     pub priority: i16,
-    /// A second job of this owner with the same key is the first one.
+    /// Idempotency key. A second job of this owner with the same key is the first one.
     pub idempotency: Option<Idempotency>,
     /// The caller's label, by which lists can be filtered.
     pub label: Option<String>,
-    /// URL that is notified of the job's end.
+    /// URL that is notified when the job ends.
     pub webhook: Option<String>,
     /// Maximum number of attempts, 1 to [`MAX_ATTEMPTS`].
     pub max_attempts: u8,
     /// Requirements on the process that takes the job, in the form that
-    /// [`super::Membership::offer`] knows; `None`: none.
+    /// [`super::Membership::offer`] uses; `None` means no requirements.
     pub requires: Option<String>,
 }
 
@@ -88,26 +88,26 @@ pub struct Idempotency {
 pub struct AcceptedJob {
     pub id: JobId,
     pub state: JobState,
-    /// Whether it is an earlier job with the same idempotency key.
+    /// Whether the job is an earlier one with the same idempotency key.
     pub existing: bool,
 }
 
-/// A job in a list: everything but its request and report.
+/// A job in a list, without its request and report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
     pub id: JobId,
     pub owner: String,
     pub kind: JobKind,
     pub state: JobState,
-    /// A higher priority goes first among the jobs of one owner.
+    /// Jobs of higher priority run first among the jobs of one owner.
     pub priority: i16,
     /// The caller's label.
     pub label: Option<String>,
-    /// URL that is notified of the job's end.
+    /// URL that is notified when the job ends.
     pub webhook: Option<String>,
     /// Idempotency key, unique for the owner.
     pub idempotency_key: Option<String>,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts: u8,
     pub max_attempts: u8,
     /// Time of acceptance.
@@ -115,9 +115,9 @@ pub struct JobRow {
     /// Start of the latest attempt.
     pub started_at: Option<SystemTime>,
     pub ended_at: Option<SystemTime>,
-    /// Whether the job was asked to stop and has not stopped yet.
+    /// Whether a stop of the job was requested and has not happened yet.
     pub cancel_requested: bool,
-    /// Code of the reason why it ended without a report, e.g. `attempts_exhausted`.
+    /// Code of the reason why the job ended without a report, e.g. `attempts_exhausted`.
     pub error_code: Option<ErrorCode>,
     /// Message for that reason.
     pub error: Option<String>,
@@ -125,9 +125,9 @@ pub struct JobRow {
     pub verdict: Option<String>,
     /// Name of the kernel in its report.
     pub kernel: Option<String>,
-    /// Median time of that kernel, nanoseconds.
+    /// Median time of the kernel, nanoseconds.
     pub median_ns: Option<i64>,
-    /// Bytes of its request and its report, before compression.
+    /// Size of the request and the report, before compression, bytes.
     pub bytes: u64,
 }
 
@@ -135,9 +135,9 @@ pub struct JobRow {
 #[derive(Debug)]
 pub struct ClaimedJob {
     pub job: JobRow,
-    /// Its request and the payloads that follow.
+    /// The request and the payloads that follow it.
     pub request: RequestReader,
-    /// The right to work on it.
+    /// The lease of the job.
     pub lease: super::JobLease,
 }
 
@@ -166,13 +166,13 @@ pub struct JobError {
 /// A report to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewReport {
-    /// Version of its format.
+    /// Version of the report's format.
     pub version: u32,
     /// Kind of the report, e.g. `evaluate` or `gate`.
     pub kind: String,
     /// Name of the kernel's verdict, shown in lists of jobs.
     pub verdict: Option<&'static str>,
-    /// Name of the kernel, shown beside it; the store keeps its first 255 bytes.
+    /// Name of the kernel, shown beside the verdict; the store keeps its first 255 bytes.
     pub kernel: Option<String>,
     /// Median time of the kernel, nanoseconds.
     pub median_ns: Option<i64>,
@@ -182,14 +182,14 @@ pub struct NewReport {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReport {
-    /// Version of its format.
+    /// Version of the report's format.
     pub version: u32,
     pub kind: String,
     /// The report as JSON, unchanged.
     pub body: Vec<u8>,
 }
 
-/// Which jobs a caller may see. Jobs of others do not exist for the caller.
+/// Jobs that a caller may see. For the caller, other jobs do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility<'a> {
     /// Jobs of all owners.
@@ -218,18 +218,18 @@ impl<'a> Visibility<'a> {
 pub enum CancelResult {
     /// The job was waiting and is cancelled.
     Cancelled,
-    /// The job runs, and was asked to stop.
+    /// The job was running, and its stop was requested.
     Asked,
-    /// The job had ended before.
+    /// The job had already ended.
     Ended(JobState),
     /// There is no such job, or the caller may not see it.
     NotFound,
 }
 
-/// Jobs that a heartbeat requires this process to stop.
+/// Jobs that this process must stop, as returned by a heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Jobs that callers asked to cancel.
+    /// Jobs whose cancellation was requested.
     pub cancel: Vec<JobId>,
     /// Jobs that this process no longer holds.
     pub lost: Vec<JobId>,
@@ -240,18 +240,18 @@ pub struct Heartbeat {
 pub struct Requeued {
     /// Jobs that wait again.
     pub queued: Vec<JobId>,
-    /// Jobs that had used all their attempts, and failed.
+    /// Jobs that had used all their attempts, and have failed.
     pub exhausted: Vec<JobId>,
-    /// Jobs that had been asked to stop, and are cancelled.
+    /// Jobs whose stop had been requested, and that are now cancelled.
     pub cancelled: Vec<JobId>,
 }
 
-/// Filter of a list of jobs.
+/// Filter for a list of jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobFilter<'a> {
-    /// Only jobs of this owner; `None`: of all owners.
+    /// Only jobs of this owner; `None` means all owners.
     pub owner: Option<&'a str>,
-    /// Only jobs in these states; empty: in all.
+    /// Only jobs in these states; empty means all states.
     pub states: Vec<JobState>,
     /// Only jobs of this kind.
     pub kind: Option<JobKind>,
@@ -264,7 +264,7 @@ pub struct JobFilter<'a> {
 /// Start and length of a page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// `next` of the previous page; `None`: the start.
+    /// `next` of the previous page; `None` means the start.
     pub after: Option<String>,
     /// Maximum number of rows, 1 to [`Page::MAX`].
     pub limit: usize,
@@ -285,18 +285,18 @@ impl Default for Page {
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPage {
     pub jobs: Vec<JobRow>,
-    /// Start of the next page; `None` on the last.
+    /// Start of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
-/// Numbers of jobs.
+/// Counts of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobStateCounts {
     /// Jobs by state, in the order of [`super::STATES`].
     pub by_state: [u64; 9],
-    /// Jobs that wait in the database for a process.
+    /// Number of jobs that wait in the database for a process.
     pub waiting: u64,
-    /// Jobs that processes hold.
+    /// Number of jobs that processes hold.
     pub running: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Read-only access to the store. It neither joins the processes, nor starts a writer, nor creates
-//! files. The main type is [`StoreView`].
+//! Read-only access to the store. It does not register the process, start a writer or create files.
+//! The main type is [`StoreView`].
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::{
     Visibility,
 };
 
-/// Reads the history. Cheap to clone.
+/// Reads the history and the jobs. Clones are cheap.
 #[derive(Clone)]
 pub struct StoreView {
     pub(super) reader: Reader,
@@ -59,7 +59,7 @@ impl StoreView {
         self.reader.series(filter, page).await
     }
 
-    /// Lists the series by case, starting with the case after `after`.
+    /// Lists the series by case, beginning after the case `after`.
     pub async fn cases(
         &self,
         who: Visibility<'_>,

@@ -1,10 +1,10 @@
-//! The one writer of a process. It groups the writes that wait into one transaction. The main type
-//! is [`Writer`].
+//! The only writer of a process. It groups waiting writes into one transaction. The main type is
+//! [`Writer`].
 //!
-//! A commit costs far more than a row. So writes that arrive while one transaction is under way, or
-//! while the next begins, share that next one. A refused write (a quota, a lost lease) has changed
-//! nothing, and the others proceed. If the database fails a write, the whole transaction fails;
-//! then each write of the group is retried alone.
+//! A commit costs far more than a row. So writes that arrive while one transaction is in progress,
+//! or while the next begins, share that next one. A rejected write (a quota, a lost lease) has
+//! changed nothing, and the others proceed. If the database fails a write, the whole transaction
+//! fails; each write of the group is then retried alone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,13 +24,14 @@ use super::tally::Tally;
 /// Maximum number of writes of one transaction.
 const MAX_GROUP: usize = 256;
 
-/// Maximum number of callers with a queued write; further callers wait for a permit.
+/// Maximum number of callers with a queued write. Further callers wait for a permit.
 const MAX_WAITING: usize = 4_096;
 
-/// Maximum number of attempts at a group while others lock the database or the connection is lost.
+/// Maximum number of attempts at a group while other processes lock the database or the connection
+/// is lost.
 const TRIES: u32 = 6;
 
-/// PostgreSQL's channel that announces work to the other processes.
+/// PostgreSQL channel that announces work to the other processes.
 pub(super) const CHANNEL: &str = "warpgauge_jobs";
 
 /// Leases of this process: job id to epoch.
@@ -87,7 +88,7 @@ pub(super) trait Write: Send + 'static {
     /// Result for the caller.
     type Out: Send + 'static;
 
-    /// Runs the write. It must refuse before its first change.
+    /// Runs the write. It must fail, if at all, before its first change.
     fn run<'a>(
         &'a mut self,
         batch: &'a mut Batch<'_>,
@@ -97,7 +98,7 @@ pub(super) trait Write: Send + 'static {
 /// A write of any type, with its caller's reply channel.
 pub(super) trait AnyWrite: Send {
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
-    /// Sends the caller the result of `run`, or the failure of the transaction.
+    /// Sends the result of `run`, or the failure of the transaction, to the caller.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
     /// Returns the parts that can be retried alone.
     fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>>;
@@ -136,11 +137,11 @@ impl<W: Write> AnyWrite for Waiting<W> {
             None => self.out.unwrap_or(Err(StoreError::Closed)),
         };
         match self.reply {
-            // If the caller has gone, the result is dropped; a dropped lease requeues its job.
+            // If the caller has left, the result is dropped; a dropped lease requeues its job.
             Some(reply) => drop(reply.send(outcome)),
             None => {
                 if let Err(error) = outcome {
-                    tracing::debug!(%error, "a write in the background was refused");
+                    tracing::debug!(%error, "a write in the background was rejected");
                 }
             }
         }
@@ -149,13 +150,13 @@ impl<W: Write> AnyWrite for Waiting<W> {
 
 /// A request to the writer.
 pub(super) enum Message {
-    /// Accepts jobs; all waiting ones are inserted together.
+    /// Accepts jobs. All waiting ones are inserted together.
     Submit(Group),
     /// Claims the next job.
     Claim(super::claim::Claiming),
-    /// Any other write, in order of arrival.
+    /// Any other write, in the order of arrival.
     Other(Box<dyn AnyWrite>),
-    /// Writes everything queued, then ends.
+    /// Performs all queued writes, then ends.
     Close(oneshot::Sender<()>),
 }
 
@@ -163,8 +164,8 @@ pub(super) enum Message {
 #[derive(Clone)]
 pub(super) struct Writer {
     sender: mpsc::UnboundedSender<Message>,
-    /// Bounds the channel: callers wait for a permit. Writes of dropped leases need none, since the
-    /// leases are bounded.
+    /// Limits the channel: callers wait for a permit. Writes of dropped leases need none, because
+    /// the number of leases is limited.
     places: Arc<Semaphore>,
     /// Dropped leases whose jobs are not requeued in the database yet.
     pub(super) dropped: Held,
@@ -193,7 +194,7 @@ impl Writer {
     /// Queues a write after all earlier ones. No caller waits for it.
     pub(super) fn write_behind<W: Write>(&self, write: W) {
         let waiting = Waiting { write, out: None, reply: None };
-        // The writer ends only after `close`. Recovery finds the leases left then.
+        // The writer ends only after `close`. Recovery finds the leases that remain.
         let _ = self.sender.send(Message::Other(Box::new(waiting)));
     }
 
@@ -208,7 +209,7 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Ends the writer after it has written everything queued.
+    /// Ends the writer after it has performed all queued writes.
     pub(super) async fn close(&self) {
         let (done, ended) = oneshot::channel();
         if self.sender.send(Message::Close(done)).is_ok() {
@@ -220,7 +221,7 @@ impl Writer {
 struct Task {
     connection: Option<AnyConnection>,
     context: Arc<Context>,
-    /// Only with SQLite.
+    /// Log keeper, only for SQLite.
     log: Option<LogKeeper>,
 }
 
@@ -231,8 +232,8 @@ struct Round<'a> {
     arriving: Option<(Message, &'a mut mpsc::UnboundedReceiver<Message>)>,
     /// Writes of one transaction.
     writes: Vec<Box<dyn AnyWrite>>,
-    /// Claims, which get a separate transaction if there are writes: they lock rows of jobs after
-    /// rows of owners.
+    /// Claims, which get a separate transaction if there are writes, because they lock rows of jobs
+    /// after rows of owners.
     claims: Vec<super::claim::Claiming>,
     close: Option<oneshot::Sender<()>>,
 }
@@ -279,7 +280,7 @@ impl Task {
                 log.end().await;
             }
             if let Some(connection) = self.connection.take() {
-                // SQLite checkpoints its log as the last connection closes.
+                // SQLite checkpoints its log when the last connection closes.
                 let _ = connection.close().await;
             }
             let _ = done.send(());
@@ -309,7 +310,8 @@ impl Task {
         round.close
     }
 
-    /// Writes a round in one transaction. If that fails, writes each part in its own transaction.
+    /// Performs a round in one transaction. If that fails, performs each part in a separate
+    /// transaction.
     async fn write_all(&mut self, round: &mut Round<'_>) {
         let outcome = self.persistently(round).await;
         // If no transaction began, the messages are not gathered yet.
@@ -335,14 +337,14 @@ impl Task {
         }
     }
 
-    /// Retries up to [`TRIES`] attempts while others lock the database, or while it cannot be
+    /// Retries up to [`TRIES`] times while other processes lock the database, or while it cannot be
     /// reached.
     async fn persistently(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
             match self.once(round).await {
                 Err(error) if error.is_transient() && tries < TRIES => {
-                    tracing::warn!(error = %super::error::chain(&error), tries, "a write is tried again");
+                    tracing::warn!(error = %super::error::chain(&error), tries, "a write is retried");
                     tokio::time::sleep(Duration::from_millis(20 << tries)).await;
                     tries += 1;
                 }
@@ -397,7 +399,7 @@ async fn transact(
             return (Err(failed(source)), usable);
         }
     };
-    // More messages have arrived while the transaction began.
+    // More messages may have arrived while the transaction began.
     round.gather();
     let mut tally = Tally::default();
     let outcome = fill(&mut transaction, context, &mut round.writes, leases, &mut tally).await;
