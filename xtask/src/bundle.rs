@@ -19,12 +19,12 @@ const RUN_SH: &str = include_str!("../bundle/run.sh");
 /// Options of `bundle`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Folder to write; it is replaced.
+    /// Folder to write. An earlier bundle in it is replaced.
     #[arg(long, default_value = "bundle")]
     out: PathBuf,
 }
 
-/// Builds everything in release and packs it into a folder.
+/// Builds everything in release mode and packs it into a folder.
 pub fn run(options: &Options) -> Result<()> {
     let program = product::build(Profile::Release)?;
     shell::run(shell::cargo().args(["build", "--release", "-p", "xtask"]))?;
@@ -70,10 +70,10 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Packs a bundle into an archive within the folder, for slow connections.
+/// Packs a bundle into an archive inside its folder, for upload over slow connections.
 fn pack(out: &Path) -> Result<PathBuf> {
-    // The archive is written beside the folder: tar reports an error if the folder changes
-    // meanwhile.
+    // The archive is first written next to the folder, because tar reports an error if the folder
+    // changes while it is read.
     let (written, archive) = (out.with_extension("tar.gz"), out.join("bundle.tar.gz"));
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(out).arg("-czf").arg(&written).arg(".");
@@ -82,7 +82,7 @@ fn pack(out: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Builds the integration tests and returns the path of their program. The tests need no
+/// Builds the integration tests and returns the path of their program. They are built without
 /// optimisation, which would take longer than the rest.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
@@ -94,10 +94,10 @@ fn build_tests() -> Result<PathBuf> {
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["target"]["name"] == "it")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo named no test program `it`")
+        .context("cargo reported no test program `it`")
 }
 
-/// Copies the sources that the self-test compiles on the host, for the host's device.
+/// Copies the sources of the self-test, which compiles them on the host for its device.
 fn copy_self_test(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for (source, name) in [
@@ -111,7 +111,7 @@ fn copy_self_test(to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes an earlier bundle. Any other folder is an error.
+/// Removes an earlier bundle. Fails if the folder contains anything else.
 fn clear(out: &Path) -> Result<()> {
     if out.exists() {
         if !out.join("run.sh").is_file() {
@@ -122,7 +122,7 @@ fn clear(out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))
 }
 
-/// Removes symbols. Without the program `strip` the result is larger and works.
+/// Removes the symbols of a program. Without `strip` the program stays larger, and still works.
 fn strip(program: &Path) {
     let stripped = Command::new("strip").arg(program).status();
     if !stripped.is_ok_and(|status| status.success()) {

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: the checks beyond the tests.
+//! `cargo xtask ci`: the checks in addition to the tests.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::tidy;
 /// Options of `ci`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Leave out the generated clients, the fuzzer and the browser.
+    /// Skip the generated clients, the fuzzer and the browser.
     #[arg(long)]
     no_clients: bool,
 }
@@ -22,7 +22,7 @@ pub struct Options {
 /// Options of `spec`.
 #[derive(clap::Args)]
 pub struct SpecOptions {
-    /// Write what the program generates to `openapi/warpgauge.yaml`.
+    /// Write the generated specification to `openapi/warpgauge.yaml`.
     #[arg(long)]
     bless: bool,
 }
@@ -58,8 +58,8 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Fails without PostgreSQL. `cargo xtask test` skips the tests on it then, but a change is not
-/// taken without them.
+/// Fails if PostgreSQL is not installed. `cargo xtask test` then skips the tests that need it, but
+/// a change is merged only if they ran.
 fn tests_had_postgres() -> Result<()> {
     if !shell::has_postgres() {
         bail!(

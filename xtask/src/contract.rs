@@ -1,4 +1,5 @@
-//! Contract files: their `source_file` is replaced by the file's text before they are sent.
+//! Contract files: each `source_file` is replaced by the text of the file before a contract is
+//! sent.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +8,8 @@ use anyhow::{Context, Result};
 
 /// Reads a contract and replaces each `source_file` by `source_code`.
 ///
-/// The text is edited line by line, which needs no YAML parser and leaves the rest as it is. A
-/// `source_file` must have a line for itself.
+/// The text is edited line by line, which needs no YAML parser and leaves the other lines
+/// unchanged. Each `source_file` must be on a separate line.
 pub fn read_inlined(path: &Path) -> Result<String> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -15,7 +15,7 @@ use crate::shell;
 /// Options of `demo`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Leave the server running and wait for it (Ctrl-C ends both).
+    /// Leave the server running until Ctrl-C, which ends it and this command.
     #[arg(long)]
     keep: bool,
     /// Device: auto, emulator, or a GPU's ordinal.
@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<()> {
     println!("\n{}", verdict(&options.kernel, &answer.body));
     let correct = answer.body["kernel_exec_result"]["correctness"] == true;
     if !correct {
-        bail!("the example was not found correct");
+        bail!("the example's result is not correct");
     }
     if options.keep {
         println!("API documentation: {}/docs — Ctrl-C stops the server", server.url);
@@ -61,14 +61,14 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Reports missing programs before minutes of compilation.
+/// Reports missing programs before a compilation of several minutes.
 fn check_prerequisites() -> Result<()> {
     if ["cc", "gcc", "clang"].iter().all(|c| shell::find(c).is_none()) {
-        bail!("there is no C compiler; install one (Debian, Ubuntu: apt-get install gcc)");
+        bail!("no C compiler was found; install one (Debian, Ubuntu: apt-get install gcc)");
     }
     let python = shell::require(
         "python3",
-        "it brings the CUDA compiler (Debian, Ubuntu: apt-get install python3-pip)",
+        "its pip installs the CUDA compiler (Debian, Ubuntu: apt-get install python3-pip)",
     )?;
     let pip = Command::new(python).args(["-m", "pip", "--version"]).output();
     if !pip.is_ok_and(|output| output.status.success()) {
@@ -98,10 +98,14 @@ fn verdict(kernel: &str, report: &Value) -> String {
     lines.push(match result["correctness"].as_bool() {
         Some(true) => format!("  correct    yes{}", matched(report)),
         Some(false) => format!("  correct    NO: {}", text(&result["validation_error"])),
-        None => format!("  correct    not known: {}", text(&report["failure"]["message"])),
+        None => format!("  correct    unknown: {}", text(&report["failure"]["message"])),
     });
     if let Some(line) = runtime(&result["runtime_stats"]) {
-        let note = if kind == "emulator" { "; emulated, says nothing about a GPU" } else { "" };
+        let note = if kind == "emulator" {
+            "; emulated; not comparable with the time on a GPU"
+        } else {
+            ""
+        };
         lines.push(format!("  runtime    {line}{note}"));
     }
     if let Some(total) = report["timings"]["total"].as_f64() {
@@ -120,8 +124,8 @@ fn matched(report: &Value) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Returns the median with its confidence interval, in microseconds or, from one millisecond on, in
-/// milliseconds.
+/// Returns the median with its confidence interval, in microseconds below one millisecond and in
+/// milliseconds otherwise.
 fn runtime(stats: &Value) -> Option<String> {
     let median_ms = stats["median"].as_f64()?;
     let (scale, unit) = if median_ms < 1.0 { (1e3, "µs") } else { (1.0, "ms") };
@@ -133,7 +137,7 @@ fn runtime(stats: &Value) -> Option<String> {
     Some(format!("median {:.2} {unit}{interval}, {} launches", median_ms * scale, stats["samples"]))
 }
 
-/// Returns a JSON string without its quotes, and anything else as JSON.
+/// Returns the content of a JSON string without quotes, and any other value as JSON.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! A client for HTTP with JSON: [`Client`].
+//! An HTTP client that reads JSON answers: [`Client`].
 
 use std::time::{Duration, Instant};
 
@@ -6,20 +6,20 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use ureq::Agent;
 
-/// Maximum wait for an answer, above the largest timeout that a contract may have.
+/// Maximum wait for an answer; above the largest timeout that a contract may request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// Maximum size of an answer, bytes.
 const ANSWER_LIMIT_BYTES: u64 = 512 * 1024 * 1024;
 
-/// A client of one server. Its connections stay open.
+/// A client of one server. Its connections are kept open and reused.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
     url: String,
 }
 
-/// An answer of any status.
+/// An answer with any status.
 pub struct Answer {
     /// HTTP status.
     pub status: u16,

@@ -1,7 +1,8 @@
 //! Development commands: `cargo xtask <command>`.
 //!
-//! A new user needs only `demo` and `test`. `bench` needs no cargo at run time, so that its binary
-//! also runs on a GPU host without Rust (see `bundle`).
+//! A new user needs only `demo` and `test`. The `bench` commands that measure a running service do
+//! not call cargo if the program exists, so they also run on a GPU host without Rust (see
+//! `bundle`).
 
 use std::process::ExitCode;
 
@@ -33,31 +34,34 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Build, start a server, evaluate an example kernel over HTTP and show the verdict.
+    /// Build the program, start a server, evaluate an example kernel over HTTP and print the
+    /// verdict.
     Demo(demo::Options),
-    /// Run every test; arguments go to the test runner.
+    /// Run all tests; arguments are passed to the test runner.
     Test(test::Options),
-    /// Print what the tests did not test, from the file they recorded it in.
+    /// Print which tests were skipped, from the file in which the tests recorded them.
     #[command(hide = true)]
     Skipped(test::SkippedOptions),
-    /// Run the checks beyond the tests: format, lints, specifications, licences, real clients.
+    /// Run the checks in addition to the tests: format, lints, specifications, licences, real
+    /// clients.
     Ci(ci::Options),
-    /// Check that `openapi/warpgauge.yaml` is what the program generates.
+    /// Check that `openapi/warpgauge.yaml` equals the specification that the program generates.
     Spec(ci::SpecOptions),
     /// Use the HTTP API through generated clients, a fuzzer and a browser.
     Clients(clients::Options),
-    /// Check the rules that the repository's text can show.
+    /// Check the repository's text against the rules of the project.
     Tidy,
     /// Measure the service.
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Remove each defence against hostile kernels in turn; an exploit must notice.
+    /// Remove each defence against hostile kernels in turn and check that an exploit or a test
+    /// fails.
     Mutations(mutations::Options),
-    /// Pack what a GPU host without Rust needs to run the tests and benchmarks.
+    /// Pack everything that a GPU host without Rust needs to run the tests and benchmarks.
     Bundle(bundle::Options),
-    /// Pack the Python package with the program as a wheel.
+    /// Build a wheel of the Python package that includes the program.
     Wheel(product::Packing),
-    /// Pack the program with completions, manuals and the files of `deploy/`.
+    /// Pack the program with shell completions, manual pages and the files of `deploy/`.
     Tarball(product::Packing),
 }
 

@@ -10,34 +10,35 @@ use crate::shell;
 /// How to build the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Fast to build: the program alone, with the features that dependencies have in the tests.
-    /// With other features Cargo would compile most crates again for the tests.
+    /// Debug build of the program alone, with the dependency features of the test build. With other
+    /// features Cargo would compile most crates again for the tests.
     Dev,
-    /// The same, with the libraries that only tests use.
+    /// Debug build of the libraries, programs and examples of the whole workspace.
     Test,
-    /// Fast to run.
+    /// Optimised build.
     Release,
 }
 
-/// Packages of the demo, and a package that gives their dependencies the features of the tests'
-/// build.
+/// Packages of the demo, and a package that enables the dependency features of the test build.
 const PROGRAM: [&str; 6] =
     ["-p", "warpgauge", "-p", "warpgauge-emulator", "-p", "warpgauge-test-features"];
 
-/// What `wheel` and `tarball` pack, and where.
+/// What `wheel` and `tarball` pack, and the folder for the package.
 #[derive(clap::Args)]
 pub struct Packing {
-    /// Program to pack, with its emulated device beside it; without it a release is built.
+    /// Program to pack; the library of the emulated device must be in the same folder. Default: a
+    /// new release build.
     #[arg(long)]
     program: Option<PathBuf>,
-    /// Folder for the package; older packages of the kind in it are removed. Default: `target/wheel` or
-    /// `target/tarball`.
+    /// Folder for the package; older packages of the same kind in it are removed. Default:
+    /// `target/wheel` or `target/tarball`.
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 impl Packing {
-    /// Returns the program, built if none is named, and the folder, by default `folder` in the target directory.
+    /// Returns the program and the output folder. Builds the program if no option names it; the
+    /// default folder is `folder` in the target directory.
     pub fn paths(&self, folder: &str) -> Result<(PathBuf, PathBuf)> {
         let program = match &self.program {
             Some(program) => program.clone(),
@@ -51,7 +52,7 @@ impl Packing {
     }
 }
 
-/// Checks that the demo's build compiles nothing after the tests' build.
+/// Checks that the demo's build does not compile anything again after the build of the tests.
 pub fn check_builds_are_shared() -> Result<()> {
     let mut cargo = shell::cargo();
     let messages =
@@ -64,8 +65,8 @@ pub fn check_builds_are_shared() -> Result<()> {
     let compiled: Vec<String> = compiled.collect();
     if !compiled.is_empty() {
         bail!(
-            "the demo compiles {} again, which the tests' build has with other features: \
-             give xtask/test-features/Cargo.toml the features that differ",
+            "the demo compiles {} again, because the test build uses other features: \
+             add the features that differ to xtask/test-features/Cargo.toml",
             compiled.join(", ")
         );
     }
@@ -78,7 +79,7 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     cargo.arg("build");
     match profile {
         Profile::Dev => cargo.args(PROGRAM),
-        // Examples enable the features of dependencies that only tests use.
+        // Examples enable the dependency features that only tests use.
         Profile::Test => cargo.args(["--workspace", "--lib", "--bins", "--examples"]),
         Profile::Release => {
             cargo.args(["--release", "-p", "warpgauge", "-p", "warpgauge-emulator"])
@@ -87,12 +88,12 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     shell::run(&mut cargo)?;
     let program = profile_dir(profile)?.join("warpgauge");
     if !program.is_file() {
-        bail!("cargo built no {}", program.display());
+        bail!("cargo did not build {}", program.display());
     }
     Ok(program)
 }
 
-/// Returns the directory of a profile's build.
+/// Returns the directory of a profile's build output.
 pub fn profile_dir(profile: Profile) -> Result<PathBuf> {
     Ok(target_dir()?.join(match profile {
         Profile::Dev | Profile::Test => "debug",
@@ -100,7 +101,7 @@ pub fn profile_dir(profile: Profile) -> Result<PathBuf> {
     }))
 }
 
-/// Returns Cargo's target directory, with the configuration of the user.
+/// Returns Cargo's target directory. This respects the user's configuration of Cargo.
 pub fn target_dir() -> Result<PathBuf> {
     let text = shell::capture(shell::cargo().args([
         "metadata",
@@ -110,32 +111,32 @@ pub fn target_dir() -> Result<PathBuf> {
         "--offline",
     ]))
     .or_else(|_| {
-        // Offline, cargo fails if the lock file has a package that was never fetched.
+        // Offline, cargo fails if the lock file lists a package that was never downloaded.
         shell::capture(shell::cargo().args(["metadata", "--no-deps", "--format-version", "1"]))
     })?;
     let metadata: serde_json::Value =
         serde_json::from_str(&text).context("`cargo metadata` did not print JSON")?;
     let directory = metadata["target_directory"]
         .as_str()
-        .context("`cargo metadata` names no target directory")?;
+        .context("`cargo metadata` reports no target directory")?;
     Ok(PathBuf::from(directory))
 }
 
-/// Installs NVRTC with pip, unless the program finds one.
+/// Installs NVRTC with pip if the program does not find it.
 pub fn ensure_toolchain(program: &Path) -> Result<()> {
     if lists(program, "nvrtc")? {
         return Ok(());
     }
-    shell::require("python3", "it brings the CUDA compiler by pip: install python3 with pip")?;
+    shell::require("python3", "its pip installs the CUDA compiler: install python3 with pip")?;
     shell::run(Command::new(program).args(["toolchain", "install"]))?;
     if !lists(program, "nvrtc")? {
-        bail!("`warpgauge toolchain install` ended well, but `toolchain show` lists no NVRTC");
+        bail!("`warpgauge toolchain install` succeeded, but `toolchain show` lists no NVRTC");
     }
     Ok(())
 }
 
-/// Installs a Python package, unless the program finds it. A failure is an error in CI only;
-/// elsewhere the tests that need the package report it.
+/// Installs a Python package if the program does not find it. A failure is an error in CI only;
+/// elsewhere the tests that need the package are skipped and report it.
 pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
     if lists(program, package)? {
         return Ok(());
@@ -150,17 +151,19 @@ pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
         Err(error) => Err(error),
         Ok(()) if lists(program, package)? => Ok(()),
         Ok(()) => bail!(
-            "`warpgauge toolchain install --with {package}` ended well, but `toolchain show` lists \
+            "`warpgauge toolchain install --with {package}` succeeded, but `toolchain show` lists \
              no {package}"
         ),
     }
 }
 
-/// Version of Triton that is tested beside the installed version: the newest that is supported.
+/// Version of Triton that is tested in addition to the installed version: the newest supported
+/// version.
 const OTHER_TRITON: &str = "3.9.0";
 
-/// Returns the `site-packages` of another version of Triton, which is fetched once. `None` means
-/// that pip cannot install it, and the test that needs it reports that. In CI this is an error.
+/// Returns the `site-packages` of another version of Triton, which is downloaded once. Returns
+/// `None` if pip cannot install it; the test that needs it then reports that it was skipped. In CI
+/// this is an error.
 pub fn other_triton() -> Result<Option<PathBuf>> {
     let place = target_dir()?.join("xtask").join(format!("triton-{OTHER_TRITON}"));
     if place.is_dir() {
@@ -180,7 +183,7 @@ pub fn other_triton() -> Result<Option<PathBuf>> {
     match fetched {
         Ok(()) => std::fs::rename(&staging, &place)?,
         Err(error) if std::env::var_os("CI").is_none() => {
-            eprintln!("{error}: one version of Triton is tested, and not two");
+            eprintln!("{error}: only the installed version of Triton is tested");
             return Ok(None);
         }
         Err(error) => return Err(error),
@@ -188,7 +191,7 @@ pub fn other_triton() -> Result<Option<PathBuf>> {
     Ok(Some(place))
 }
 
-/// Returns whether `toolchain show` lists a version of a compiler.
+/// Returns whether `toolchain show` lists a version of the compiler.
 fn lists(program: &Path, compiler: &str) -> Result<bool> {
     let output = Command::new(program)
         .args(["toolchain", "show"])
@@ -199,7 +202,7 @@ fn lists(program: &Path, compiler: &str) -> Result<bool> {
     Ok(text.lines().any(|line| names_version(line, compiler)))
 }
 
-/// Returns whether the line has the name followed by a number, as in `nvrtc 13.0.88 …`.
+/// Returns whether the line contains the name followed by a number, as in `nvrtc 13.0.88 …`.
 fn names_version(line: &str, compiler: &str) -> bool {
     line.split_once(compiler).is_some_and(|(_, rest)| {
         rest.trim_start_matches([' ', ':', '\t']).starts_with(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! A warpgauge server for one task: [`Server`].
+//! A warpgauge server that runs during one task: [`Server`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,12 +21,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program serve` on a free port and waits until it listens. Its output goes to `log`.
+    /// Starts `program serve` on a free port and waits until it accepts connections. Its output is
+    /// written to `log`.
     pub fn start(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         Self::start_command(Command::new(program), arguments, log)
     }
 
-    /// Starts a server like [`Self::start`], through a command that may set environment variables.
+    /// Starts a server like [`Self::start`], with a command that may set environment variables.
     pub fn start_command(mut program: Command, arguments: &[String], log: &Path) -> Result<Self> {
         let name = program.get_program().to_owned();
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -46,15 +47,15 @@ impl Server {
         if let Some(stderr) = child.stderr.take() {
             forward(stderr, file, sender);
         }
-        // Both senders end when the server closes its output, so this notices at once if the server
-        // dies.
+        // When the server closes its output, both senders are dropped. So the wait ends at once if
+        // the server dies.
         match receiver.recv_timeout(START_TIMEOUT) {
             Ok(url) => Ok(Self { child, url }),
             Err(_) => {
                 let _ = child.kill();
                 let status = child.wait()?;
                 bail!(
-                    "the server did not say where it listens ({status}); its output is in {}:\n{}",
+                    "the server did not print its address ({status}); its output is in {}:\n{}",
                     log.display(),
                     std::fs::read_to_string(log).unwrap_or_default()
                 );
@@ -67,7 +68,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Waits for the server to end by itself.
+    /// Waits until the server ends without being stopped.
     pub fn wait(mut self) -> Result<()> {
         let status = self.child.wait().context("cannot wait for the server")?;
         if !status.success() {
@@ -82,7 +83,8 @@ impl Drop for Server {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        // SIGTERM lets the server end its children. The standard library can only send SIGKILL.
+        // After SIGTERM the server can end its children. The standard library can only send
+        // SIGKILL.
         let asked =
             Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status();
         if !asked.is_ok_and(|status| status.success()) {
@@ -92,13 +94,13 @@ impl Drop for Server {
     }
 }
 
-/// Copies lines to the log and sends the first address in them.
+/// Copies lines to the log and sends the first address that a line contains.
 fn forward(stream: impl Read + Send + 'static, mut log: File, sender: Sender<String>) {
     thread::spawn(move || {
         let mut sender = Some(sender);
         for line in BufReader::new(stream).lines() {
             let Ok(line) = line else { return };
-            // With a full disk the loop still reads: a full pipe would block the server.
+            // The loop also reads if the disk is full: a full pipe would block the server.
             let _ = writeln!(log, "{line}");
             if let Some(url) = address(&line)
                 && let Some(sender) = sender.take()

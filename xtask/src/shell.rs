@@ -14,12 +14,12 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// Returns the cargo that runs this program, or the cargo on the path.
+/// Returns the cargo that started this program, or `cargo` from `PATH`.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // `cargo run` sets variables that describe this package. Build scripts that watch these, such
-    // as ring's, would run again whenever cargo is started in another way.
+    // `cargo run` sets variables that describe this package. Build scripts that depend on them,
+    // such as ring's, would run again whenever cargo is started in another way.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(describes_a_package) {
             command.env_remove(&name);
@@ -28,14 +28,14 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Returns whether cargo sets this variable for a package.
+/// Returns whether cargo sets this variable to describe a package.
 fn describes_a_package(name: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns a command as a user would type it.
+/// Returns a command as a user would type it in a shell.
 pub fn describe(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name();
     let mut text = name.unwrap_or(command.get_program()).to_string_lossy().into_owned();
@@ -45,7 +45,7 @@ pub fn describe(command: &Command) -> String {
     text
 }
 
-/// Prints a command and runs it. A failure of the command is an error.
+/// Prints a command and runs it. Fails if the command fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let text = describe(command);
     eprintln!("$ {text}");
@@ -56,7 +56,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns its standard output. Standard error is passed through.
+/// Runs a command and returns its standard output. Its standard error is passed through.
 pub fn capture(command: &mut Command) -> Result<String> {
     let text = describe(command);
     let output = command
@@ -69,7 +69,7 @@ pub fn capture(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("output of `{text}` is not UTF-8"))
 }
 
-/// Finds a program on the path.
+/// Finds a program in `PATH`.
 pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
     let program = program.as_ref();
     std::env::split_paths(&std::env::var_os("PATH")?)
@@ -77,19 +77,20 @@ pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Returns whether PostgreSQL's programs are on the path, or where Debian installs them.
+/// Returns whether PostgreSQL's `initdb` is in `PATH` or in Debian's installation folder.
 pub fn has_postgres() -> bool {
     let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     debian.map(|version| version.path().join("bin/initdb")).any(|program| program.is_file())
         || find("initdb").is_some()
 }
 
-/// Finds a program on the path, or returns an error with advice.
+/// Finds a program in `PATH`, or returns an error with advice.
 pub fn require(program: &str, advice: &str) -> Result<PathBuf> {
     find(program).with_context(|| format!("`{program}` is not installed; {advice}"))
 }
 
-/// Returns whether this runs in CI as root, so that it may install system packages.
+/// Returns whether this process runs as root in CI and `apt-get` exists, so that it may install
+/// system packages.
 pub fn may_install_packages() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true") && is_root() && find("apt-get").is_some()
 }
@@ -98,14 +99,14 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// Named steps, with the time of each.
+/// Named steps of a task. Dropping this prints the time of each.
 #[derive(Default)]
 pub struct Steps {
     done: Vec<(String, Duration)>,
 }
 
 impl Steps {
-    /// Runs a step and prints its name.
+    /// Prints the name of a step and runs it.
     pub fn step<T>(&mut self, name: &str, action: impl FnOnce() -> Result<T>) -> Result<T> {
         eprintln!("\n== {name}");
         let start = Instant::now();

@@ -1,4 +1,5 @@
-//! `cargo xtask tarball`: the program with what belongs to an installation, for hosts without Rust and Python.
+//! `cargo xtask tarball`: packs the program and the other files of an installation, for hosts
+//! without Rust and Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ const EMULATOR: &str = "libwarpgauge_emulator.so";
 /// A tarball that was written.
 pub struct Tarball {
     pub path: PathBuf,
-    /// The oldest glibc that its program starts with.
+    /// Oldest glibc version with which the program and the emulated device start.
     pub glibc: (u32, u32),
 }
 
-/// Packs the tarball, and says where it is and what it needs.
+/// Packs the tarball, and prints its path and the glibc version that it needs.
 pub fn run(options: &Packing) -> Result<()> {
     let (program, out) = options.paths("tarball")?;
     let tarball = pack(&program, &out)?;
@@ -28,17 +29,18 @@ pub fn run(options: &Packing) -> Result<()> {
     Ok(())
 }
 
-/// Packs program, emulated device, licence, completions, manuals and the files of `deploy/`.
+/// Packs the program, the emulated device, the licence, completions, manual pages and the files of
+/// `deploy/`.
 pub fn pack(program: &Path, out: &Path) -> Result<Tarball> {
     let program = fs::canonicalize(program)
-        .with_context(|| format!("there is no program {}", program.display()))?;
+        .with_context(|| format!("the program {} does not exist", program.display()))?;
     let emulator = program.with_file_name(EMULATOR);
     if !emulator.is_file() {
-        bail!("there is no {}: build it with -p warpgauge-emulator", emulator.display());
+        bail!("{} does not exist: build it with -p warpgauge-emulator", emulator.display());
     }
     let glibc = needed_glibc(&program)?.max(needed_glibc(&emulator)?);
     let version = shell::capture(Command::new(&program).arg("--version"))?;
-    let version = version.split_whitespace().nth(1).context("the program says no version")?;
+    let version = version.split_whitespace().nth(1).context("the program printed no version")?;
     let (major, minor) = glibc;
     let name = format!("warpgauge-{version}-{}-linux-glibc{major}.{minor}", std::env::consts::ARCH);
 
@@ -57,7 +59,7 @@ pub fn pack(program: &Path, out: &Path) -> Result<Tarball> {
     Ok(Tarball { path: archive, glibc })
 }
 
-/// Removes tarballs of earlier runs, and nothing else.
+/// Removes only the tarballs of earlier runs.
 fn remove_old(out: &Path) -> Result<()> {
     for entry in fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))? {
         let path = entry?.path();
@@ -74,7 +76,7 @@ fn remove_old(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lays the files out.
+/// Copies and generates the files of the tarball.
 fn fill(folder: &Path, program: &Path, emulator: &Path) -> Result<()> {
     let (completions, manuals) = (folder.join("completions"), folder.join("man/man1"));
     let deploy = folder.join("deploy");
@@ -102,11 +104,11 @@ fn fill(folder: &Path, program: &Path, emulator: &Path) -> Result<()> {
     shell::run(Command::new(program).args(["--quiet", "manual"]).arg(&manuals))
 }
 
-/// Packs the folder: the same files give the same archive, to the last byte.
+/// Packs the folder. The same files always result in the same archive, byte for byte.
 fn compress(out: &Path, name: &str, archive: &Path) -> Result<()> {
     let commit = ["log", "-1", "--format=%ct"];
     let time = shell::capture(Command::new("git").args(commit).current_dir(shell::root()));
-    // Sources of a release tarball have no repository.
+    // The sources of a release tarball are not in a git repository.
     let time = time.map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned());
     shell::run(
         Command::new("tar")
@@ -121,7 +123,8 @@ fn compress(out: &Path, name: &str, archive: &Path) -> Result<()> {
     )
 }
 
-/// The newest version of glibc's symbols that a file names. `python/hatch_build.py` tags wheels by the same.
+/// Returns the newest version of glibc's symbols that a file refers to. `python/hatch_build.py`
+/// derives the tag of a wheel in the same way.
 fn needed_glibc(file: &Path) -> Result<(u32, u32)> {
     const SIGN: &[u8] = b"GLIBC_";
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -1,5 +1,5 @@
-//! `cargo xtask wheel`: builds the wheel of the Python package, with the program and the emulated
-//! device.
+//! `cargo xtask wheel`: builds the wheel of the Python package, which includes the program and the
+//! emulated device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::product::Packing;
 use crate::shell;
 
-/// Variable with the program's path, which `python/hatch_build.py` reads.
+/// Environment variable with the path of the program, which `python/hatch_build.py` reads.
 const VARIABLE: &str = "WARPGAUGE_PROGRAM";
 
 /// Builds the wheel and prints its path.
@@ -21,10 +21,10 @@ pub fn run(options: &Packing) -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel with the pip of an interpreter, and returns its path.
+/// Builds the wheel with the pip of an interpreter and returns the path of the wheel.
 pub fn build(mut python: Command, program: &Path, out: &Path) -> Result<PathBuf> {
     let program = fs::canonicalize(program)
-        .with_context(|| format!("there is no program {}", program.display()))?;
+        .with_context(|| format!("the program {} does not exist", program.display()))?;
     for old in wheels(out)? {
         fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
     }
@@ -38,11 +38,11 @@ pub fn build(mut python: Command, program: &Path, out: &Path) -> Result<PathBuf>
     )?;
     match wheels(out)?.as_slice() {
         [wheel] => Ok(wheel.clone()),
-        found => bail!("pip left {} wheels in {}", found.len(), out.display()),
+        found => bail!("pip wrote {} wheels to {} instead of one", found.len(), out.display()),
     }
 }
 
-/// Returns the wheels in a folder, which may be absent.
+/// Returns the wheels in a folder, which may not exist.
 fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());

@@ -1,5 +1,6 @@
-//! Measures how long a developer waits: from a fresh clone to the demo's verdict and to the end of
-//! the tests, and after a change in one file. The last figure is the size of the program.
+//! Measures how long a developer waits: from a fresh clone to the demo's verdict, from a fresh
+//! clone to the end of the tests, and after a change in one file. Also measures the size of the
+//! program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::product;
 use crate::shell;
 
-/// Files that are changed, each with the package whose tests a change there affects first.
+/// Files that are changed for the measurement, each with the package whose tests a change there
+/// affects first.
 const LEAVES: [(&str, &str); 3] = [
     ("crates/core/gate/src/decide.rs", "warpgauge-gate"),
     ("crates/server/api/src/routes/kernels/operations.rs", "warpgauge-api"),
@@ -21,12 +23,12 @@ const LEAVES: [(&str, &str); 3] = [
 /// Options of `bench build`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// What to measure.
+    /// Part to measure.
     #[arg(value_enum, default_value = "all")]
     part: Part,
 }
 
-/// A part of the figures.
+/// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Everything.
@@ -35,9 +37,9 @@ enum Part {
     Demo,
     /// `cargo xtask test` from a fresh clone.
     Test,
-    /// After a change in one file.
+    /// The time to check and to test after a change in one file.
     Leaf,
-    /// Bytes of the program.
+    /// The size of the program and of its largest sections.
     Size,
 }
 
@@ -51,7 +53,7 @@ struct Row {
 pub fn run(options: &Options) -> Result<()> {
     let wanted = |part| options.part == Part::All || options.part == part;
     let mut rows = Vec::new();
-    // The clocks run after the download of crates.
+    // The crates are downloaded first, so that no measured time includes downloads.
     shell::run(shell::cargo().args(["fetch", "--locked"]))?;
     if wanted(Part::Demo) {
         let clone = Clone::new()?;
@@ -81,7 +83,7 @@ fn row(what: &str, seconds: f64) -> Row {
     Row { what: what.to_owned(), figure: format!("{seconds:.1} s") }
 }
 
-/// A clone of the repository with its target directory. Dropping this removes the clone.
+/// A clone of the repository, with a separate target directory. Dropping this removes the clone.
 struct Clone {
     path: PathBuf,
 }
@@ -111,12 +113,13 @@ impl Clone {
 
 impl Drop for Clone {
     fn drop(&mut self) {
-        // If this fails, the next clone removes the directory.
+        // If this fails, the next measurement removes the directory.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Measures what follows a change in one file of this checkout, where everything else is built.
+/// Measures check and test after a change in one file of this checkout, with everything else
+/// already built.
 fn leaves(rows: &mut Vec<Row>) -> Result<()> {
     let check = ["check", "-p", "warpgauge"];
     cargo(&check)?;
@@ -128,7 +131,10 @@ fn leaves(rows: &mut Vec<Row>) -> Result<()> {
         let tested = cargo(&test)?;
         drop(changed);
         rows.push(row(&format!("change in `{file}` → `cargo {}`", check.join(" ")), checked));
-        rows.push(row(&format!("change in `{file}` → tests of `{package}` built and run"), tested));
+        rows.push(row(
+            &format!("change in `{file}` → build and run the tests of `{package}`"),
+            tested,
+        ));
     }
     Ok(())
 }
@@ -153,7 +159,7 @@ impl Changed {
             "/// Measured.\n#[allow(dead_code)]\nfn measured() -> u64 {{\n    {}\n}}\n",
             before.len()
         );
-        // The function precedes the tests, which are at the end.
+        // The function is inserted before the tests, which are at the end of the file.
         let at = before.find("#[cfg(test)]").unwrap_or(before.len());
         let text = format!("{}{changed}\n{}", &before[..at], &before[at..]);
         fs::write(&path, text).with_context(|| format!("cannot write {file}"))?;
@@ -164,7 +170,10 @@ impl Changed {
 impl Drop for Changed {
     fn drop(&mut self) {
         if let Err(error) = fs::write(&self.path, &self.before) {
-            eprintln!("{} could not be put back: {error}; use git", self.path.display());
+            eprintln!(
+                "{} could not be restored: {error}; restore it with git",
+                self.path.display()
+            );
         }
     }
 }
@@ -175,26 +184,26 @@ fn sizes(rows: &mut Vec<Row>) -> Result<()> {
     let bytes = fs::metadata(&program)?.len();
     rows.push(Row { what: "program, release".to_owned(), figure: megabytes(bytes) });
     for (section, bytes) in sections(&program)?.into_iter().take(6) {
-        rows.push(Row { what: format!("of it `{section}`"), figure: megabytes(bytes) });
+        rows.push(Row { what: format!("section `{section}`"), figure: megabytes(bytes) });
     }
     Ok(())
 }
 
-/// Returns the sections that the file contains, the largest first.
+/// Returns the sections with content in the file, largest first.
 fn sections(program: &Path) -> Result<Vec<(String, u64)>> {
-    shell::require("size", "it comes with binutils")?;
+    shell::require("size", "install binutils")?;
     let text = shell::capture(Command::new("size").args(["-A", "-d"]).arg(program))?;
     let mut sections: Vec<(String, u64)> = text
         .lines()
         .filter_map(|line| {
             let mut words = line.split_whitespace();
             let (name, bytes) = (words.next()?, words.next()?.parse().ok()?);
-            // `.bss` takes no bytes of the file.
+            // `.bss` takes no space in the file.
             (name.starts_with('.') && name != ".bss").then(|| (name.to_owned(), bytes))
         })
         .collect();
     if sections.is_empty() {
-        bail!("`size` told no sections of {}", program.display());
+        bail!("`size` listed no sections of {}", program.display());
     }
     sections.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     Ok(sections)

@@ -11,13 +11,13 @@ use crate::shell;
 /// Options of `bench counts`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Raw page of Nsight Compute as CSV, of `compare_counts` on a GPU (its source says how).
-    /// Without it the counts are listed.
+    /// CSV export of Nsight Compute's raw page, recorded for `compare_counts` on a GPU (its source
+    /// describes how). Without this option only the emulator's counts are listed.
     #[arg(long)]
     ncu: Option<PathBuf>,
 }
 
-/// Builds the emulator and the program, runs it, and prints the tables.
+/// Builds the emulator and `compare_counts`, runs the latter, and prints the tables.
 pub fn run(options: &Options) -> Result<()> {
     shell::run(shell::cargo().args([
         "build",

@@ -1,4 +1,4 @@
-//! The crash test of the tests, with more kills.
+//! Runs the crash test of the test suite with more kills.
 
 use anyhow::{Result, bail};
 
@@ -8,13 +8,13 @@ use crate::shell;
 /// Options of `bench crash`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Processes to kill.
+    /// Number of processes to kill.
     #[arg(long, default_value_t = 200)]
     kills: usize,
-    /// Another seed is another course of events.
+    /// Seed of the random events. Another seed results in another sequence.
     #[arg(long, default_value_t = 7)]
     seed: u64,
-    /// Keep the jobs in a PostgreSQL of the test's own, which must be installed.
+    /// Store the jobs in a temporary PostgreSQL server. PostgreSQL must be installed.
     #[arg(long)]
     postgres: bool,
 }

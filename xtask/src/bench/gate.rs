@@ -1,4 +1,4 @@
-//! Measures the claims of docs/gate.md with its script.
+//! Checks the statements of docs/gate.md with the script docs/gate/figures.py.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,21 +11,21 @@ use crate::shell;
 /// Options of `bench gate`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Runs of each part.
+    /// Repetitions of each part.
     #[arg(long, default_value_t = 100)]
     runs: u32,
-    /// Parts of docs/gate/figures.py: `counts` needs no GPU, `aa`, `slower`, `ten` and `identical`
-    /// do.
+    /// Parts of docs/gate/figures.py: `counts` needs no GPU; `aa`, `slower`, `ten` and `identical`
+    /// need a GPU.
     #[arg(default_values_t = ["counts".to_owned()])]
     parts: Vec<String>,
-    /// The program to measure. Without it one is built, in release.
+    /// Program to measure. Default: a new release build.
     #[arg(long)]
     program: Option<PathBuf>,
 }
 
-/// Builds the program and starts the script, which fails if a claim is false.
+/// Builds the program if necessary and runs the script, which fails if a statement is false.
 pub fn run(options: &Options) -> Result<()> {
-    let python = shell::require("python3", "it runs docs/gate/figures.py")?;
+    let python = shell::require("python3", "docs/gate/figures.py needs it")?;
     let program = match &options.program {
         Some(program) => program.clone(),
         None => product::build(Profile::Release)?,

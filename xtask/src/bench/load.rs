@@ -1,4 +1,4 @@
-//! Load of many clients: [`run`] measures it.
+//! Measures the service under load from many clients: [`run`].
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,27 +9,28 @@ use serde_json::Value;
 
 use crate::http::Client;
 
-/// Maximum wait of a client before it retries, so that it notices the end of the run.
+/// Maximum wait of a client before it retries; limited so that the client notices the end of the
+/// run.
 const RETRY_LIMIT: Duration = Duration::from_secs(2);
 
 /// Results of all clients together.
 #[derive(Default)]
 pub struct Load {
-    /// Answers by HTTP status; status 0 is no answer.
+    /// Number of answers by HTTP status; status 0 means no answer.
     pub by_status: BTreeMap<u16, u64>,
-    /// Evaluations that ended with a report of success.
+    /// Number of evaluations that ended with a report of success.
     pub completed: u64,
-    /// Round trips of these evaluations, ms.
+    /// Round-trip times of these evaluations, ms.
     pub latency_ms: Vec<f64>,
-    /// Time for which a device had work, from these reports, ms.
+    /// Total time for which a device had work, from these reports, ms.
     pub device_busy_ms: f64,
     /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
 impl Load {
-    /// Returns the number of requests that ended neither in a report nor with status 429. Requests without an answer
-    /// count.
+    /// Returns the number of requests that ended neither in a successful report nor with status
+    /// 429. Requests without an answer (status 0) count.
     pub fn errors(&self) -> u64 {
         let answers = |status: &u16| self.by_status.get(status).copied().unwrap_or(0);
         let all: u64 = self.by_status.values().sum();
@@ -53,7 +54,7 @@ impl Load {
     }
 }
 
-/// Lets `clients` clients send `body` repeatedly for `duration`.
+/// Sends `body` repeatedly from `clients` parallel clients for `duration`.
 pub fn run(url: &str, body: &Value, clients: usize, duration: Duration) -> Result<Load> {
     let bytes = serde_json::to_vec(body)?;
     let start = Instant::now();
@@ -75,7 +76,7 @@ pub fn run(url: &str, body: &Value, clients: usize, duration: Duration) -> Resul
 }
 
 fn one_client(url: &str, body: &[u8], start: Instant, duration: Duration) -> Load {
-    // Each agent has its connection.
+    // Each client has a separate connection.
     let client = Client::new(url);
     let mut load = Load::default();
     while start.elapsed() < duration {

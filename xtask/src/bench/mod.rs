@@ -1,5 +1,6 @@
-//! `cargo xtask bench`: figures of a running service, the emulator's counts beside a GPU's, and the
-//! long crash test. The figures need no cargo at run time.
+//! `cargo xtask bench`: measures a running service, the store, the build and verdicts, compares the
+//! emulator's counts with a GPU's, and runs the long crash test. The measurements of a running
+//! service do not call cargo if the program exists.
 
 mod build;
 mod counts;
@@ -23,40 +24,40 @@ use crate::shell;
 pub enum Command {
     /// Latency, recovery, memory and throughput of `warpgauge serve`.
     Service(service::Options),
-    /// Compare the emulator's counts with Nsight Compute's.
+    /// Compare the emulator's counts with those of Nsight Compute.
     Counts(counts::Options),
-    /// The gate: the same counts in every run, a worse kernel caught; on a GPU also its error rates.
+    /// The gate: equal counts in every run, a slower kernel is found; on a GPU also error rates.
     ///
-    /// Needs python3, taskset (util-linux) and NVRTC, which is fetched if need be. `counts` runs on
-    /// the emulated device: 100 runs take about 5 minutes, 2 are enough to see it work. The other
-    /// parts need a GPU; docs/gate.md has what they found. The build in release comes on top, unless
-    /// `--program` names one.
+    /// Needs python3, taskset (util-linux) and NVRTC, which is installed if absent. `counts` runs
+    /// on the emulated device: 100 runs take about 5 minutes; 2 runs are enough for a first try.
+    /// The other parts need a GPU; docs/gate.md lists their results. Without `--program`, the
+    /// program is also built in release mode.
     #[command(verbatim_doc_comment)]
     Gate(gate::Options),
-    /// Kill servers and workers at random, and look for what was lost.
+    /// Kill servers and workers at random, and check that no job is lost or runs twice.
     ///
-    /// Needs NVRTC, which is fetched if need be, and with `--postgres` PostgreSQL's programs; runs on
-    /// the emulated device. A kill takes about 2 s, so that 200 take about 7 minutes; `--kills 4` is
-    /// enough to see it work. The build for development comes on top.
+    /// Needs NVRTC, which is installed if absent, and with `--postgres` PostgreSQL's programs. Runs
+    /// on the emulated device. A kill takes about 2 s, so 200 kills take about 7 minutes;
+    /// `--kills 4` is enough for a first try. The debug build of the program takes additional time.
     #[command(verbatim_doc_comment)]
     Crash(crash::Options),
-    /// Accepting, claiming and listing jobs, on SQLite and on PostgreSQL.
+    /// Time to accept, claim and list jobs, with SQLite and with PostgreSQL.
     Store,
-    /// A kernel in Triton beside the same one in CUDA: new, cached, and tuned.
+    /// A kernel in Triton compared with the same kernel in CUDA: new, cached, and tuned.
     ///
     /// Needs Triton (`warpgauge toolchain install --with triton`).
     #[command(verbatim_doc_comment)]
     Triton(triton::Options),
-    /// What a developer waits for: from a fresh clone to the demo's verdict and to the end of the
-    /// tests, after a change in one file; and the size of the program.
+    /// Time from a fresh clone to the demo's verdict and to the end of the tests, time after a
+    /// change in one file, and the size of the program.
     ///
-    /// Fresh clones are built in `target/bench-build`. All of it takes about 20 minutes on 2 cores.
+    /// Fresh clones are built in `target/bench-build`. All parts take about 20 minutes on 2 cores.
     #[command(verbatim_doc_comment)]
     Build(build::Options),
-    /// Verdicts on useless and on honest kernels, with no tolerance given: `tests/verdict`.
+    /// Verdicts on useless and on honest kernels without a given tolerance (`tests/verdict`).
     ///
-    /// Needs NVRTC and PyTorch, which are fetched if need be. The build in release comes on top, unless
-    /// `--program` names one.
+    /// Needs NVRTC and PyTorch, which are installed if absent. Without `--program`, the program is
+    /// also built in release mode.
     #[command(verbatim_doc_comment)]
     Verdict(verdict::Options),
 }

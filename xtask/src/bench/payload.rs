@@ -1,19 +1,19 @@
-//! Contracts that the benchmark sends.
+//! Contracts that the benchmarks send.
 
 use serde_json::{Value, json};
 
-/// Elements of each vector: 1 M, as in the performance targets.
+/// Elements of each vector: 1 M, as the performance targets specify.
 const ELEMENTS: u64 = 1 << 20;
 
-/// Timed launches of an evaluation, as in the performance targets.
+/// Timed launches of an evaluation, as the performance targets specify.
 const TRIALS: u32 = 100;
 
-/// Returns the sum of two vectors of 1 M floats, with 100 trials.
+/// Returns a contract that adds two vectors of 1 M floats, with 100 trials.
 pub fn vector_add() -> Value {
     vector_add_from(&vector_add_source("a[i] + b[i]"))
 }
 
-/// Returns the same contract, checked against a reference kernel.
+/// Returns the same contract with a reference kernel that checks the result.
 pub fn vector_add_checked() -> Value {
     let mut body = vector_add();
     body["expected"] = json!({"c": {"kernel": {
@@ -24,7 +24,8 @@ pub fn vector_add_checked() -> Value {
     body
 }
 
-/// Returns the same contract with a source that no server has compiled before, if `salt` is new.
+/// Returns the same contract with a different source for each `salt`, so that the compiler cache
+/// does not contain it.
 pub fn vector_add_unique(salt: u64) -> Value {
     vector_add_from(&vector_add_source(&format!("a[i] + b[i] + 0.0f * {salt}.0f")))
 }
@@ -64,14 +65,15 @@ fn vector_add_from(source: &str) -> Value {
     })
 }
 
-/// Returns a kernel that writes through a null pointer: the device faults, and its context is lost.
+/// Returns a contract of a kernel that writes through a null pointer: the device reports a fault,
+/// and the CUDA context is lost.
 pub fn crash() -> Value {
     let source = "extern \"C\" __global__ void crash(int* out) {\n    int* nowhere = \
                   (int*)(unsigned long long)(out[0] == 12345);\n    *nowhere = 1;\n}\n";
     single_output("crash", source, 60.0)
 }
 
-/// Returns a kernel that does not end. It runs until `timeout_s` is over.
+/// Returns a contract of a kernel that never ends. Its process is killed after `timeout_s`.
 pub fn hang(timeout_s: f64) -> Value {
     let source = "extern \"C\" __global__ void hang(volatile int* out) {\n    while (out[0] != \
                   12345) {\n    }\n}\n";
@@ -97,11 +99,11 @@ fn single_output(name: &str, source: &str, timeout_s: f64) -> Value {
     })
 }
 
-/// Returns a request of about `bytes` bytes: a large tensor in base64, and a kernel that reads a
-/// part of it.
+/// Returns a request of about `bytes` bytes: a large base64 tensor, and a kernel that reads a part
+/// of it.
 pub fn big_body(bytes: usize) -> Vec<u8> {
     const MARK: &str = "@DATA@";
-    // Four characters of base64 have three bytes, so three floats have sixteen characters.
+    // Four base64 characters encode three bytes, so sixteen characters encode three floats.
     let floats = bytes / 16 * 3;
     let text = json!({
         "kernel": {
@@ -126,7 +128,7 @@ pub fn big_body(bytes: usize) -> Vec<u8> {
     let data = floats / 3 * 16;
     let mut body = Vec::with_capacity(before.len() + data + after.len());
     body.extend_from_slice(before.as_bytes());
-    // The data are zeros: `A` is six zero bits.
+    // All data are zero: in base64, `A` means six zero bits.
     body.resize(before.len() + data, b'A');
     body.extend_from_slice(after.as_bytes());
     body

@@ -1,4 +1,4 @@
-//! Memory and children of a process, read from `/proc`.
+//! Reads the memory use and the children of a process from `/proc`.
 
 use std::fs;
 use std::thread;
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Memory figures of a process, MiB.
+/// Memory use of a process, MiB.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// Resident memory now.
+    /// Current resident memory.
     pub resident: f64,
-    /// Largest resident memory since the start, or since [`reset_peak`].
+    /// Largest resident memory since the start of the process, or since [`reset_peak`].
     pub peak: f64,
 }
 
@@ -23,7 +23,7 @@ pub fn memory(pid: u32) -> Result<Memory> {
     Ok(Memory { resident: field("VmRSS:")?, peak: field("VmHWM:")? })
 }
 
-/// Resets the peak to the present memory.
+/// Resets the peak to the current resident memory.
 pub fn reset_peak(pid: u32) -> Result<()> {
     let path = format!("/proc/{pid}/clear_refs");
     fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
@@ -47,15 +47,16 @@ pub fn children(pid: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Returns whether a process exists and is no zombie.
+/// Returns whether a process exists and has not ended: a zombie has ended.
 pub fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        // The state follows the program's name, which is in brackets and may contain any character.
+        // The state follows the program's name, which is in parentheses and may contain any
+        // character.
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     })
 }
 
-/// Waits until one of the processes has ended, and returns it.
+/// Waits until one of the processes has ended, and returns its id.
 pub fn wait_for_one_to_end(pids: &[u32], limit: Duration) -> Result<u32> {
     let start = Instant::now();
     loop {
@@ -65,7 +66,7 @@ pub fn wait_for_one_to_end(pids: &[u32], limit: Duration) -> Result<u32> {
         if start.elapsed() > limit {
             bail!("none of the processes {pids:?} ended within {limit:?}");
         }
-        // A process cannot wait for another process' child, so this polls every millisecond.
+        // A process can only wait for its direct children, so this polls every millisecond.
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Figures with their targets, as a Markdown table and as JSON: [`Figure`].
+//! Measured figures and their targets, as a Markdown table and as JSON: [`Figure`].
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 /// The target of a figure.
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// The figure must not be larger.
+    /// The value must not be larger than this.
     AtMost(f64),
-    /// The figure must not be smaller.
+    /// The value must not be smaller than this.
     AtLeast(f64),
-    /// There is no target.
+    /// No target.
     None,
 }
 
@@ -19,9 +19,9 @@ pub enum Target {
 pub struct Figure {
     /// What was measured.
     pub name: String,
-    /// Unit of `value` and of the target.
+    /// Unit of the value and of the target.
     pub unit: &'static str,
-    /// The figure; absent if it could not be measured.
+    /// The measured value; absent if it could not be measured.
     pub value: Option<f64>,
     /// The target of the value.
     pub target: Target,
@@ -30,7 +30,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Returns whether the target is reached, or `None` without a target.
+    /// Returns whether the value reaches the target, or `None` without a target.
     pub fn reached(&self) -> Option<bool> {
         match self.target {
             Target::AtMost(limit) => Some(self.value.is_some_and(|value| value <= limit)),
@@ -81,7 +81,7 @@ pub fn json(figures: &[Figure], context: Value) -> Value {
     json!({"context": context, "figures": figures})
 }
 
-/// Rounds to three significant digits, or to a whole number from 100 on.
+/// Rounds to three significant digits, or to a whole number if the value is 100 or more.
 fn round(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 100.0 || value == 0.0 {

@@ -1,4 +1,4 @@
-//! Figures of the service: latency, recovery, memory, throughput.
+//! Measures the latency, recovery, memory and throughput of the service.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,27 +20,27 @@ pub struct Options {
     /// Device: auto, emulator, or a GPU's ordinal.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// Where to write the figures as JSON, with the server's log beside it.
+    /// File for the figures, as JSON. The server's log is written next to it.
     #[arg(long, default_value = "bench-service.json")]
     out: PathBuf,
-    /// Evaluations per latency figure.
+    /// Number of evaluations per latency figure.
     #[arg(long, default_value_t = 200)]
     samples: usize,
-    /// Seconds of load from many clients; 0: none.
+    /// Duration of the load from many clients, seconds; 0 skips this part.
     #[arg(long, default_value_t = 60)]
     load_seconds: u64,
-    /// Clients that send at once.
+    /// Number of clients that send requests in parallel.
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// Size of the big request, megabytes; 0: none.
+    /// Size of the large request, megabytes; 0 skips this part.
     #[arg(long, default_value_t = 300)]
     big_megabytes: usize,
-    /// More arguments for `serve`.
+    /// Additional arguments of `serve`.
     #[arg(long, num_args = 1.., allow_hyphen_values = true)]
     server_args: Vec<String>,
 }
 
-/// A server and its measured figures.
+/// A server and the figures measured so far.
 struct Bench<'a> {
     options: &'a Options,
     server: Server,
@@ -48,7 +48,7 @@ struct Bench<'a> {
     figures: Vec<Figure>,
 }
 
-/// Measures all figures, prints a table and writes JSON. A missed target is an error.
+/// Measures all figures, prints a table and writes JSON. Fails if a figure misses its target.
 pub fn run(options: &Options) -> Result<()> {
     let mut arguments = vec!["--device".to_owned(), options.device.clone()];
     arguments.extend(options.server_args.iter().cloned());
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Result<()> {
     bench.load()?;
     let context = bench.context()?;
     if context["device"]["kind"] != "cuda" {
-        eprintln!("this is no GPU: the targets are not applied");
+        eprintln!("the device is not a GPU: targets are not checked");
         bench.figures.iter_mut().for_each(|figure| figure.target = Target::None);
     }
 
@@ -74,18 +74,18 @@ pub fn run(options: &Options) -> Result<()> {
     write_json(&options.out, &report::json(&bench.figures, context))?;
     let missed = bench.figures.iter().filter(|f| f.reached() == Some(false)).count();
     if missed > 0 {
-        bail!("{missed} figures miss their targets");
+        bail!("{missed} figures missed their targets");
     }
     Ok(())
 }
 
 impl Bench<'_> {
-    /// Sends an evaluation. A report without a runtime is an error.
+    /// Sends an evaluation. Fails if the report has no runtime.
     fn evaluate(&self, body: &Value) -> Result<Answer> {
         let answer = self.client.post_json("/evaluate", body)?;
         let result = &answer.body["kernel_exec_result"];
         if answer.status != 200 || !result["runtime"].is_number() {
-            bail!("the evaluation has no runtime: status {}: {}", answer.status, answer.body);
+            bail!("the report has no runtime: status {}: {}", answer.status, answer.body);
         }
         Ok(answer)
     }
@@ -102,7 +102,8 @@ impl Bench<'_> {
         self.figures.push(Figure { name: name.to_owned(), unit, value, target, detail });
     }
 
-    /// Measures round trips of a kernel in the cache, and returns their median, ms.
+    /// Measures the round trips of a kernel that the compiler cache contains, and returns their
+    /// median, ms.
     fn cached(&mut self) -> Result<f64> {
         eprintln!("cached evaluation …");
         for (name, body, limits) in [
@@ -123,7 +124,7 @@ impl Bench<'_> {
             let n = format!("n = {}", total.len());
             let [p50, p99] =
                 limits.map_or([Target::None; 2], |(a, b)| [Target::AtMost(a), Target::AtMost(b)]);
-            let less_busy = format!("{name}: round trip less device-busy time");
+            let less_busy = format!("{name}: round trip minus device-busy time");
             let q = |samples: &[f64], q| stats::quantile(samples, q);
             self.push(&format!("{name}: round trip, p50"), "ms", q(&total, 0.5), Target::None, &n);
             self.push(&format!("{less_busy}, p50"), "ms", q(&overhead, 0.5), p50, &n);
@@ -148,13 +149,13 @@ impl Bench<'_> {
     /// Measures evaluations of sources that were never compiled before.
     fn first_time(&mut self) -> Result<()> {
         eprintln!("first-time compile and evaluate …");
-        // The salt contains the time, so that no source is in a cache that survives restarts.
+        // The salt contains the time, because a cache may survive restarts of the server.
         let salt = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as u64;
         let mut total = Vec::new();
         for i in 0..(self.options.samples / 4).max(5) as u64 {
             let answer = self.evaluate(&payload::vector_add_unique(salt + i))?;
             if answer.body["compile"]["cache_hit"] != false {
-                bail!("a new source was found in the cache");
+                bail!("the cache already contained a new source");
             }
             total.push(milliseconds(answer.elapsed));
         }
@@ -166,7 +167,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures an evaluation directly after a crash.
+    /// Measures an evaluation immediately after a crash.
     fn after_crash(&mut self, normal_ms: f64) -> Result<()> {
         eprintln!("evaluation after a crash …");
         let crash = payload::crash();
@@ -183,7 +184,7 @@ impl Bench<'_> {
         let ratio = stats::quantile(&after, 0.5).map(|p50| p50 / normal_ms);
         let worst = stats::quantile(&after, 1.0);
         self.push(
-            "right after a crash: p50 over the normal p50",
+            "right after a crash: p50 divided by the normal p50",
             "×",
             ratio,
             Target::AtMost(2.0),
@@ -193,15 +194,16 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures the time from a hanging kernel's timeout to its answer, and to the end of its
-    /// process.
+    /// Measures the time from the timeout of a hanging kernel to the answer, and to the end of the
+    /// kernel's process.
     fn hang(&mut self) -> Result<()> {
         const TIMEOUT_S: f64 = 1.0;
         eprintln!("hanging kernel …");
         let body = payload::hang(TIMEOUT_S);
         let (mut answered, mut gone) = (Vec::new(), Vec::new());
         for _ in 0..5 {
-            // After this answer the spare of the last round is ready.
+            // After this answer, a spare worker has replaced the worker that ended in the last
+            // round.
             self.evaluate(&payload::vector_add())?;
             let workers = process::children(self.server.pid())?;
             let start = Instant::now();
@@ -218,10 +220,10 @@ impl Bench<'_> {
             answered.push(milliseconds(answer.elapsed) - due);
             gone.push(ended - due);
         }
-        let n = format!("largest of {}, timeout {TIMEOUT_S} s", gone.len());
+        let n = format!("maximum of {}, timeout {TIMEOUT_S} s", gone.len());
         let (answered, gone) = (stats::quantile(&answered, 1.0), stats::quantile(&gone, 1.0));
         self.push("hang: answer after the timeout", "ms", answered, Target::None, &n);
-        self.push("hang: worker gone after the timeout", "ms", gone, Target::AtMost(1000.0), &n);
+        self.push("hang: worker ended after the timeout", "ms", gone, Target::AtMost(1000.0), &n);
         Ok(())
     }
 
@@ -236,21 +238,21 @@ impl Bench<'_> {
         process::reset_peak(self.server.pid())?;
         let answer = self.client.post("/evaluate", "application/json", &body)?;
         if answer.status != 200 {
-            bail!("the big request got status {}: {}", answer.status, answer.body);
+            bail!("the large request was answered with status {}: {}", answer.status, answer.body);
         }
         let memory = process::memory(self.server.pid())?;
         let detail = format!("body {body_mib:.0} MiB");
         self.push(
-            "server memory, largest during a big request, less its body",
+            "server memory, maximum during a large request, minus its body",
             "MiB",
             Some(memory.peak - body_mib),
             Target::AtMost(60.0),
             &detail,
         );
         let resident = Some(memory.resident);
-        self.push("server memory, after a big request", "MiB", resident, Target::None, &detail);
+        self.push("server memory, after a large request", "MiB", resident, Target::None, &detail);
         let elapsed = Some(milliseconds(answer.elapsed));
-        self.push("big request: round trip", "ms", elapsed, Target::None, &detail);
+        self.push("large request: round trip", "ms", elapsed, Target::None, &detail);
         Ok(())
     }
 
@@ -290,7 +292,7 @@ impl Bench<'_> {
             .with_context(|| format!("/health has no device_count: {health}"))
     }
 
-    /// Returns the device, compiler, version and time of the figures.
+    /// Returns the device, compiler, version and time of the measurement.
     fn context(&self) -> Result<Value> {
         let answer = self.evaluate(&payload::vector_add())?;
         let health = self.client.get("/health")?.body;

@@ -1,5 +1,5 @@
-//! Compares a kernel in Triton with the same kernel in CUDA: the first answer, a cached answer, and
-//! the choice among configurations.
+//! Compares a kernel in Triton with the same kernel in CUDA: the first evaluation, cached
+//! evaluations, and the choice among configurations.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,16 +21,16 @@ pub struct Options {
     /// Device: auto, emulator, or a GPU's ordinal.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// Where to write the figures as JSON, with the server's log beside it.
+    /// File for the figures, as JSON. The server's log is written next to it.
     #[arg(long, default_value = "bench-triton.json")]
     out: PathBuf,
-    /// Kernels that are compiled for the first time.
+    /// Number of kernels that are compiled for the first time.
     #[arg(long, default_value_t = 20)]
     new: usize,
-    /// Cached evaluations of each language, in turns.
+    /// Number of cached evaluations in each language; the languages alternate.
     #[arg(long, default_value_t = 100)]
     cached: usize,
-    /// Kernels whose configurations are chosen.
+    /// Number of kernels that are autotuned.
     #[arg(long, default_value_t = 3)]
     tuned: usize,
 }
@@ -62,7 +62,7 @@ const CUDA: &str =
     if (i < n) c[i] = a[i] + b[i];
 }";
 
-/// Measures the figures, prints a table and writes JSON.
+/// Measures the figures, prints a table and writes JSON. Fails if a figure misses its target.
 pub fn run(options: &Options) -> Result<()> {
     let arguments = ["--device".to_owned(), options.device.clone()];
     let server = Server::start(&options.program, &arguments, &options.out.with_extension("log"))?;
@@ -70,14 +70,14 @@ pub fn run(options: &Options) -> Result<()> {
     let send = |body: &Value| evaluate(&client, body);
     let on_gpu = send(&cuda())?.body["device"]["kind"] == "cuda";
     let target = |most: f64| if on_gpu { Target::AtMost(most) } else { Target::None };
-    // The salt contains the time, so that no source is in a cache that survives restarts.
+    // The salt contains the time, because a cache may survive restarts of the server.
     let salt = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as usize;
 
     eprintln!("new kernels …");
     let first = (0..options.new).map(|i| {
         let answer = send(&triton(&format!("{BODY}# {}", salt + i), true))?;
         if answer.body["compile"]["cache_hit"] != false {
-            bail!("a new source was found in the cache");
+            bail!("the cache already contained a new source");
         }
         Ok(answer.elapsed.as_secs_f64() * 1e3)
     });
@@ -96,7 +96,7 @@ pub fn run(options: &Options) -> Result<()> {
         let source = format!("{TUNER}{BODY}# {}", salt + i);
         let answer = send(&triton(&source, false))?;
         let ms = answer.body["tuning"]["total_ms"].as_f64();
-        ms.with_context(|| format!("nothing was tuned: {}", answer.body))
+        ms.with_context(|| format!("no configuration was tuned: {}", answer.body))
     });
     let tuned = tuned.collect::<Result<Vec<_>>>()?;
 
@@ -118,7 +118,7 @@ pub fn run(options: &Options) -> Result<()> {
         figure("new kernel in Triton: slowest", quantile(&first, 1.0), Target::None, first.len()),
         figure("cached in Triton: p50", quantile(of_triton, 0.5), Target::None, of_triton.len()),
         figure("cached in CUDA: p50", quantile(of_cuda, 0.5), Target::None, of_cuda.len()),
-        figure("cached: Triton less CUDA", difference, target(1.0), of_cuda.len()),
+        figure("cached: Triton minus CUDA", difference, target(1.0), of_cuda.len()),
         figure(
             "16 configurations: compiled and chosen, p50",
             quantile(&tuned, 0.5),
@@ -132,7 +132,7 @@ pub fn run(options: &Options) -> Result<()> {
     std::fs::write(&options.out, text + "\n")
         .with_context(|| format!("cannot write {}", options.out.display()))?;
     if figures.iter().any(|figure| figure.reached() == Some(false)) {
-        bail!("a figure misses its target");
+        bail!("a figure missed its target");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The container image: its rules, and the image itself where a builder runs.
+//! Checks the Dockerfile, and builds and starts the container image if a builder is available.
 
 use std::process::{Command, Stdio};
 
@@ -6,16 +6,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// Builders with the command line of Docker.
+/// Image builders that have Docker's command line.
 const BUILDERS: [&str; 2] = ["docker", "podman"];
 
-/// Name of the image, and of the container that is started from it.
+/// Name of the image and of the container that is started from it.
 const NAME: &str = "warpgauge-image-check";
 
-/// The user that the image runs as.
+/// User id that the image's server runs as.
 const USER: &str = "10001";
 
-/// Lints the Dockerfile, and builds and starts the image where that is possible.
+/// Lints the Dockerfile, and builds and starts the image if a builder is available.
 pub fn check(mut hadolint: Command) -> Result<()> {
     let file = shell::root().join("Dockerfile");
     let rules = shell::root().join(".hadolint.yaml");
@@ -26,13 +26,16 @@ pub fn check(mut hadolint: Command) -> Result<()> {
     match BUILDERS.into_iter().find(|builder| serves(builder)) {
         Some(builder) => build_and_start(builder),
         None => {
-            eprintln!("neither docker nor podman runs here: the image is linted, and not built");
+            eprintln!(
+                "neither docker nor podman works on this machine: the Dockerfile is linted, but no image is built"
+            );
             Ok(())
         }
     }
 }
 
-/// What hadolint has no rules for: base images by digest, a user by number, a check of health.
+/// Checks rules that hadolint does not have: base images are named by digest, the user is a number,
+/// and there is a health check.
 fn check_rules(dockerfile: &str) -> Result<()> {
     let values = |instruction: &'static str| {
         dockerfile.lines().filter_map(move |line| line.strip_prefix(instruction)?.strip_prefix(' '))
@@ -43,23 +46,23 @@ fn check_rules(dockerfile: &str) -> Result<()> {
         let is_whole =
             |digest: &str| digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
         if !digest.is_some_and(is_whole) {
-            bail!("Dockerfile: the base image {image} is not named by its digest");
+            bail!("Dockerfile: the base image {image} must be named by its digest");
         }
     }
     if values("USER").next_back().is_none_or(|user| user.split(':').next() != Some(USER)) {
-        bail!("Dockerfile: the last USER is not {USER}");
+        bail!("Dockerfile: the last USER must be {USER}");
     }
     if values("HEALTHCHECK").next().is_none() {
-        bail!("Dockerfile: there is no HEALTHCHECK");
+        bail!("Dockerfile: HEALTHCHECK is missing");
     }
     Ok(())
 }
 
-/// Whether a builder is installed and answers.
+/// Returns whether a builder is installed and works.
 fn serves(builder: &str) -> bool {
     let mut info = Command::new(builder);
     info.arg("info").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Docker's client without a server prints what it knows, and fails.
+    // Without a server, Docker's client prints its own data and fails.
     info.status().is_ok_and(|status| status.success())
 }
 
@@ -70,7 +73,7 @@ fn build_and_start(builder: &str) -> Result<()> {
         command
     };
     shell::run(command(&["build", "--tag", NAME]).arg(shell::root()))?;
-    // What a run that was stopped left.
+    // Removes the container of a run that was interrupted.
     let _ = command(&["rm", "--force", NAME]).stderr(Stdio::null()).status();
     shell::run(&mut command(&[
         "run",
@@ -89,7 +92,7 @@ fn build_and_start(builder: &str) -> Result<()> {
     outcome
 }
 
-/// Fails unless the server in the container becomes ready, as the user of the image.
+/// Fails unless the server in the container becomes ready and runs as the image's user.
 fn started(command: &dyn Fn(&[&str]) -> Command) -> Result<()> {
     let health = [
         "exec",

@@ -1,4 +1,5 @@
-//! The wheel and the tarball as a new user installs them: in empty environments, without a compiler of the machine.
+//! Tests the wheel and the tarball as a new user installs them: in empty environments, without the
+//! compilers of this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,17 +9,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::{shell, tarball};
 
-/// Minor versions of Python 3 that the wheel is for.
+/// Minor versions of Python 3 that the wheel supports.
 const MINORS: std::ops::RangeInclusive<u32> = 10..=14;
 
-/// A first kernel, which needs no contract.
+/// A kernel for the first evaluation, which needs no contract.
 const KERNEL: &str = r#"extern "C" __global__ void vector_add(const float* a, const float* b, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) c[i] = a[i] + b[i];
 }
 "#;
 
-/// Variables that would bring compilers or settings of this machine in.
+/// Environment variables that would make compilers or settings of this machine visible.
 const FOREIGN: [&str; 7] = [
     "WARPGAUGE_TOOLCHAIN",
     "WARPGAUGE_PYTHON",
@@ -29,7 +30,7 @@ const FOREIGN: [&str; 7] = [
     "PYTHONPATH",
 ];
 
-/// Fails unless `auditwheel` finds that the wheel runs on all systems that its tag names.
+/// Fails unless `auditwheel` confirms that the wheel runs on all systems that its tag names.
 pub fn check_tag(auditwheel: &Path, wheel: &Path) -> Result<()> {
     let text = shell::capture(Command::new(auditwheel).arg("show").arg(wheel))?;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -38,23 +39,23 @@ pub fn check_tag(auditwheel: &Path, wheel: &Path) -> Result<()> {
         .or_else(|| text.split_once("consistent with the following platform tag: \""))
         .and_then(|(_, rest)| rest.split_once('"'))
         .map(|(tag, _)| tag.to_owned())
-        .with_context(|| format!("auditwheel says nothing of a tag: {text}"))?;
+        .with_context(|| format!("auditwheel printed no platform tag: {text}"))?;
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !name.ends_with(&format!("-{found}.whl")) {
-        bail!("{name} has another tag than {found}, which its programs need");
+        bail!("the tag of {name} is not {found}, which its programs need");
     }
     Ok(())
 }
 
-/// Installs the wheel into an empty environment of every Python that is here, evaluates a kernel in the newest, and
-/// says what is not here.
+/// Installs the wheel into an empty environment of each Python version on this machine, and
+/// evaluates a kernel with the newest. Prints which versions are not installed.
 pub fn try_wheel(home: &Path, wheel: &Path, uvx: &Path) -> Result<()> {
     let kernel = home.join("k.cu");
     std::fs::write(&kernel, KERNEL)?;
     let mut newest = None;
     for minor in MINORS {
         let Some(python) = python(minor) else {
-            eprintln!("Python 3.{minor} is not here: the wheel is not tried with it");
+            eprintln!("Python 3.{minor} is not installed: the wheel is not tested with it");
             continue;
         };
         let venv = home.join(format!("empty-3.{minor}"));
@@ -70,26 +71,26 @@ pub fn try_wheel(home: &Path, wheel: &Path, uvx: &Path) -> Result<()> {
         shell::run(own(Command::new(venv.join("bin/warpgauge")), home).arg("--version"))?;
         newest = Some((venv, began));
     }
-    let (venv, began) = newest.context("no Python of 3.10 to 3.14 is here")?;
+    let (venv, began) = newest.context("no Python from 3.10 to 3.14 is installed")?;
     let program = venv.join("bin/warpgauge");
     first_verdict(own(Command::new(&program), home), home, &kernel)?;
     eprintln!(
-        "first verdict {:.1} s after the environment was made",
+        "first verdict {:.1} s after the start of the installation",
         began.elapsed().as_secs_f64()
     );
-    // The compiler is that of the wheel's dependencies.
+    // The compiler must be a dependency of the wheel.
     let shown = shell::capture(own(Command::new(&program), home).args(["toolchain", "show"]))?;
     let packages = format!("{}/lib/python", venv.display());
     if !shown.lines().any(|line| line.starts_with("nvrtc") && line.contains(&packages)) {
-        bail!("the program does not find the compiler beside itself:\n{shown}");
+        bail!("the program does not find the compiler in its environment:\n{shown}");
     }
     let mut uv = own(Command::new(uvx), home);
     uv.args(["--isolated", "--from"]).arg(wheel).arg("warpgauge");
     first_verdict(uv, home, &kernel)
 }
 
-/// Evaluates the kernel with an empty data directory, and fails unless there is a verdict. An expectation would take
-/// PyTorch or a contract.
+/// Evaluates the kernel with an empty data directory, and fails unless the program prints a
+/// verdict. The result is not checked, which would need PyTorch or a contract.
 fn first_verdict(mut program: Command, home: &Path, kernel: &Path) -> Result<()> {
     let data = home.join("first-data");
     if data.exists() {
@@ -99,16 +100,16 @@ fn first_verdict(mut program: Command, home: &Path, kernel: &Path) -> Result<()>
     program.args(["--device", "emulator", "eval"]).arg(kernel);
     let text = shell::capture(&mut program)?;
     if !text.starts_with("NOT CHECKED  vector_add ran") {
-        bail!("the first kernel has no verdict:\n{text}");
+        bail!("no verdict on the first kernel:\n{text}");
     }
     Ok(())
 }
 
-/// Packs the program, checks the sum, unpacks the tarball, and evaluates PTX with the program in it: CUDA C++ takes
-/// a compiler, which a tarball does not bring.
+/// Packs the program, checks the checksum, unpacks the tarball, and evaluates PTX with its program.
+/// CUDA C++ would need a compiler, which the tarball does not contain.
 pub fn try_tarball(home: &Path, program: &Path) -> Result<()> {
     let made = tarball::pack(program, &home.join("tarball"))?;
-    let directory = made.path.parent().context("a tarball is in a directory")?;
+    let directory = made.path.parent().context("the tarball's path has no directory")?;
     let mut name = made.path.file_name().unwrap_or_default().to_owned();
     name.push(".sha256");
     shell::run(Command::new("sha256sum").arg("--check").arg(name).current_dir(directory))?;
@@ -131,19 +132,19 @@ pub fn try_tarball(home: &Path, program: &Path) -> Result<()> {
     ] {
         let path = place.join(file);
         if !path.metadata().is_ok_and(|found| found.len() > 0) {
-            bail!("the tarball has no {file}");
+            bail!("the tarball does not contain {file}");
         }
     }
     let devices = shell::capture(
         own(Command::new(place.join("warpgauge")), home).args(["--device", "emulator", "devices"]),
     )?;
     if !devices.contains("warpgauge emulator") {
-        bail!("the program of the tarball does not find its emulated device:\n{devices}");
+        bail!("the program in the tarball does not find its emulated device:\n{devices}");
     }
     Ok(())
 }
 
-/// A command with the user's environment, but for what would help it.
+/// Returns a command with the user's environment, except for the variables that would help it.
 fn own(mut command: Command, home: &Path) -> Command {
     for name in FOREIGN {
         command.env_remove(name);
@@ -152,7 +153,7 @@ fn own(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// An interpreter of a minor version: on the path, or one of pyenv's.
+/// Returns an interpreter of a minor version from `PATH` or from pyenv's versions.
 fn python(minor: u32) -> Option<PathBuf> {
     let runs = |python: &Path| {
         let version = format!("import sys, ensurepip; assert sys.version_info[:2] == (3, {minor})");

@@ -1,9 +1,9 @@
-//! `cargo xtask clients`: uses the HTTP API through foreign programs.
+//! `cargo xtask clients`: tests the HTTP API with third-party programs.
 //!
 //! Four generators generate clients in four languages from the output of `warpgauge openapi
-//! --client`. Each client evaluates a kernel at a running server. A library for agents, a fuzzer
-//! and a browser use the same server. So does the gate, whose reports are read by the programs that
-//! consume them. All tools are installed below `target/clients`.
+//! --client`. Each client evaluates a kernel on a running server. An agent library, a fuzzer and a
+//! browser use the same server. The gate uses it too, and the programs that consume its reports
+//! read them. Python and npm packages are installed below `target/clients`.
 
 mod image;
 mod installed;
@@ -21,32 +21,32 @@ use crate::server::Server;
 use crate::shell::{self, Steps};
 use tools::Tools;
 
-/// Time of the fuzzer, seconds.
+/// Duration of the fuzzer, seconds.
 const FUZZ_SECONDS: &str = "120";
 
-/// Maximum wait of the fuzzer for an answer, seconds. `fuzz_hooks.py` bounds the time of each
-/// kernel in a request. A suite runs several, and may wait for earlier jobs.
+/// Maximum wait of the fuzzer for an answer, seconds. `fuzz_hooks.py` limits the time of each
+/// kernel in a request, but a suite runs several kernels and may wait for earlier jobs.
 const FUZZ_ANSWER_SECONDS: &str = "300";
 
 /// Options of `clients`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Checks to run; default: all.
+    /// Checks to run. Default: all.
     #[arg(value_enum)]
     only: Vec<Check>,
-    /// Server to use instead of starting one, e.g. `http://127.0.0.1:8000`.
+    /// URL of a server to use instead of a new one, e.g. `http://127.0.0.1:8000`.
     #[arg(long)]
     server: Option<String>,
 }
 
 impl Options {
-    /// Returns the options for all checks, with a new server.
+    /// Returns the options for all checks with a new server.
     pub fn all() -> Self {
         Self { only: Vec::new(), server: None }
     }
 }
 
-/// A way to use the API.
+/// A check of the API or of a package.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Check {
     /// openapi-spec-validator.
@@ -61,25 +61,25 @@ enum Check {
     Java,
     /// progenitor, language Rust.
     Rust,
-    /// prometheus-client's parser of metrics.
+    /// prometheus-client's metrics parser.
     Metrics,
     /// The official Python SDK of the Model Context Protocol, over HTTP and standard streams.
     Mcp,
-    /// The package of `python/`, from a wheel with the program.
+    /// The package of `python/`, from a wheel that includes the program.
     PythonPackage,
     /// schemathesis.
     Fuzzer,
     /// Swagger UI in Chromium.
     Browser,
-    /// The consumers of the gate's reports: parsers and schemas of their formats, and Chromium.
+    /// The consumers of the gate's reports: parsers and schemas of the formats, and Chromium.
     GateReports,
-    /// The schemas of GitHub's and GitLab's files, for the action and the snippets.
+    /// GitHub's and GitLab's file schemas, for the action and the snippets.
     CiFiles,
-    /// hadolint, and the container image where a builder runs.
+    /// hadolint, and the container image if a builder is available.
     Image,
 }
 
-/// All checks. The fuzzer comes last, because it leaves jobs in the server's queue.
+/// All checks. The fuzzer is last, because it leaves jobs in the server's queue.
 const ALL: [Check; 14] = [
     Check::Validator,
     Check::PythonClient,
@@ -102,13 +102,13 @@ struct Checks {
     tools: Tools,
     /// Output of `warpgauge openapi --client`.
     spec: PathBuf,
-    /// Scripts of the checks.
+    /// Directory of the checks' scripts.
     scripts: PathBuf,
-    /// Directory of the fuzzer's reports.
+    /// Directory for the fuzzer's reports.
     reports: PathBuf,
-    /// Directory of the gate's suite and reports.
+    /// Directory for the gate's suite and reports.
     gate: PathBuf,
-    /// Data directory of the program that an agent starts.
+    /// Data directory of the program that the agent library starts.
     agent: PathBuf,
     /// Directory in which the Python package is installed and tested.
     package: PathBuf,
@@ -117,7 +117,7 @@ struct Checks {
     url: String,
 }
 
-/// Installs the tools, starts a server on the emulator, and runs the checks.
+/// Installs the tools, starts a server on the emulated device, and runs the checks.
 pub fn run(options: &Options) -> Result<()> {
     let mut steps = Steps::default();
     let home = product::target_dir()?.join("clients");
@@ -152,7 +152,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Writes the document for client generators.
+/// Writes the OpenAPI document for client generators and returns its path.
 fn client_document(home: &Path) -> Result<PathBuf> {
     let program = product::build(Profile::Test)?;
     let document = shell::capture(Command::new(program).args(["openapi", "--client"]))?;
@@ -170,8 +170,8 @@ fn start_server(home: &Path) -> Result<Server> {
     Server::start_command(command, &arguments, &home.join("server.log"))
 }
 
-/// Returns an empty data directory, so that no job of an earlier run waits in it. Installed and
-/// cached compilers are shared with those of the user.
+/// Returns an empty data directory, so that it contains no waiting job of an earlier run. Links in
+/// it lead to the user's installed and cached compilers.
 fn data_directory(home: &Path) -> Result<PathBuf> {
     let data = home.join("data");
     if data.exists() {
@@ -221,8 +221,8 @@ impl Checks {
         }
     }
 
-    /// Runs a script that generates a Python client from the specification and evaluates through
-    /// it.
+    /// Runs a script that generates a Python client from the specification and evaluates a kernel
+    /// with it.
     fn python_script(&self, script: &str) -> Result<()> {
         shell::run(
             self.tools
@@ -243,8 +243,8 @@ impl Checks {
         )
     }
 
-    /// Runs the Rust client, which is a separate crate with its lock file. Its build generates the
-    /// client.
+    /// Runs the Rust client, a separate crate with a separate lock file. Its build script generates
+    /// the client.
     fn rust(&self) -> Result<()> {
         shell::run(
             shell::cargo()
@@ -259,7 +259,7 @@ impl Checks {
         )
     }
 
-    /// Uses a library for agents with the server, and with a program that the library starts.
+    /// Uses an agent library with the server, and with a program that the library starts.
     fn agent(&self) -> Result<()> {
         let program = product::build(Profile::Test)?;
         let data = data_directory(&self.agent)?;
@@ -313,7 +313,7 @@ impl Checks {
         shell::run(self.tools.python_program("python").arg(script).arg(self.gate.join("ci")))
     }
 
-    /// Lets the gate write reports, and reads them as their consumers do.
+    /// Makes the gate write reports, and reads them with the programs that consume such reports.
     fn gate_reports(&self) -> Result<()> {
         let chromium = tools::chromium()?;
         let program = product::build(Profile::Test)?;

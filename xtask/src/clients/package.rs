@@ -1,4 +1,4 @@
-//! The Python package: its lints and tests, on the wheel with the program.
+//! Lints and tests the Python package, installed from the wheel with the program.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,8 +10,8 @@ use super::tools::is_current;
 use crate::product::{self, Profile};
 use crate::{shell, wheel};
 
-/// Installs the wheel into a virtual environment below `home`, and checks the package. `data` is a
-/// data directory with the compilers.
+/// Installs the wheel into a virtual environment below `home` and checks the package. `data` is a
+/// data directory that contains the compilers.
 pub fn check(home: &Path, data: &Path) -> Result<()> {
     let program = product::build(Profile::Test)?;
     let venv = home.join("venv");
@@ -24,7 +24,7 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
     installed::try_tarball(home, &program)?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     shell::run(python().args(pip).arg(&wheel))?;
-    // pip would skip a wheel of the same version, but the content differs.
+    // pip would skip a wheel of the same version, although its content differs.
     shell::run(python().args(pip).args(["--force-reinstall", "--no-deps"]).arg(&wheel))?;
 
     let package = shell::root().join("python");
@@ -41,10 +41,11 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
         }
         shell::run(command.current_dir(&package))?;
     }
-    // The tests use the server's Triton and PyTorch, and report it if these are absent.
+    // The tests use the server's Triton and PyTorch. If these are absent, they report it.
     let libraries = ["triton", "torch"].map(|name| data.join("toolchain").join(name));
-    let libraries = std::env::join_paths(libraries).context("the data directory has a `:`")?;
-    // The command of the wheel is the program.
+    let libraries =
+        std::env::join_paths(libraries).context("the path of the data directory contains a `:`")?;
+    // The wheel's command starts the program.
     shell::run(Command::new(venv.join("bin/warpgauge")).arg("--version"))?;
     shell::run(
         python()
@@ -57,7 +58,7 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
     )
 }
 
-/// Installs the lints and test tools, unless they are installed.
+/// Installs the linters and test tools, unless they are already installed.
 fn install_tools(home: &Path, venv: &Path) -> Result<()> {
     let requirements = shell::root().join("xtask/clients/python_package.txt");
     let stamp = venv.join("installed.txt");
@@ -66,7 +67,7 @@ fn install_tools(home: &Path, venv: &Path) -> Result<()> {
     }
     std::fs::create_dir_all(home).with_context(|| format!("cannot create {}", home.display()))?;
     shell::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))
-        .context("Debian and Ubuntu have this in the package python3-venv")?;
+        .context("on Debian and Ubuntu, install the package python3-venv")?;
     shell::run(
         Command::new(venv.join("bin/python"))
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
@@ -81,7 +82,7 @@ fn install_tools(home: &Path, venv: &Path) -> Result<()> {
 fn installed(venv: &Path) -> Result<String> {
     let script = "import warpgauge.program as p; print(p._INSTALLED)";
     let mut python = Command::new(venv.join("bin/python"));
-    // Not from the source tree, which has no program.
+    // Python must not import the package from the source tree, which contains no program.
     let found = shell::capture(python.args(["-c", script]).current_dir(venv))?;
     Ok(found.trim().to_owned())
 }

@@ -1,4 +1,5 @@
-//! Installs the tools of the checks: Python and npm packages locally, system packages in CI.
+//! Installs the tools of the checks: Python and npm packages in the target directory, and system
+//! packages in CI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// Names under which distributions install Chromium.
+/// Names of Chromium's program in Linux distributions.
 const BROWSERS: [&str; 4] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
@@ -19,7 +20,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Installs the pinned packages below `home`, unless they are installed already.
+    /// Installs the pinned packages below `home`, unless they are already installed.
     pub fn install(home: &Path) -> Result<Self> {
         ensure_program("javac", "default-jdk-headless")?;
         ensure_program("npm", "npm")?;
@@ -30,21 +31,22 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Returns a program of the Python environment, with the environment's programs on its path.
+    /// Returns a command for a program of the Python environment, with the environment's programs
+    /// in its `PATH`.
     pub fn python_program(&self, name: &str) -> Command {
         let bin = self.venv.join("bin");
         let mut command = Command::new(bin.join(name));
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let path =
             std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&inherited)));
-        // Joining fails only for a directory name with `:`.
+        // Joining fails only if a directory name contains `:`.
         if let Ok(path) = path {
             command.env("PATH", path);
         }
         command
     }
 
-    /// Returns Node, in the directory of the npm packages.
+    /// Returns a command for Node in the directory of the npm packages.
     pub fn node(&self) -> Command {
         let mut command = Command::new("node");
         command.current_dir(&self.node_home);
@@ -57,7 +59,7 @@ impl Tools {
             return Ok(());
         }
         shell::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&self.venv))
-            .context("Debian and Ubuntu have this in the package python3-venv")?;
+            .context("on Debian and Ubuntu, install the package python3-venv")?;
         shell::run(
             self.python_program("python")
                 .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
@@ -84,13 +86,14 @@ impl Tools {
     }
 }
 
-/// Returns whether the stamp, a copy of the packages that were installed last, equals the list.
+/// Returns whether the packages that were installed last, of which the stamp is a list, are those
+/// of the list.
 pub fn is_current(stamp: &Path, list: &Path) -> Result<bool> {
     let wanted = fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
     Ok(fs::read(stamp).is_ok_and(|installed| installed == wanted))
 }
 
-/// Returns the path of the browser, which is installed in CI if it is absent.
+/// Returns the path of the browser. In CI, installs it if it is absent.
 pub fn chromium() -> Result<PathBuf> {
     if let Some(found) = BROWSERS.iter().find_map(shell::find) {
         return Ok(found);
@@ -99,15 +102,16 @@ pub fn chromium() -> Result<PathBuf> {
     shell::require(BROWSERS[0], "install the package chromium")
 }
 
-/// Requires the annotation of generated Java code, which new JDKs lack. In CI its package is
-/// installed.
+/// Checks that the annotations that generated Java code uses are installed; new JDKs do not include
+/// them. In CI, installs their package.
 pub fn java_annotations() -> Result<()> {
     let (archive, package) =
         ("geronimo-annotation-1.3-spec.jar", "libgeronimo-annotation-1.3-spec-java");
     ensure(archive, package, || Path::new("/usr/share/java").join(archive).is_file())
 }
 
-/// Installs a system package in CI; elsewhere the error names the package.
+/// Checks that a program is installed. In CI, installs its system package if it is absent;
+/// elsewhere the error names the package.
 fn ensure_program(program: &str, package: &str) -> Result<()> {
     ensure(program, package, || shell::find(program).is_some())
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask mutations`: checks that every defence is necessary. The task removes each in turn,
-//! and an exploit must notice, or a test where no exploit can.
+//! `cargo xtask mutations`: checks that every defence is necessary. It removes each defence in
+//! turn, and an exploit must then end differently, or an integration test must fail if no exploit
+//! can show the removal.
 //!
-//! All removals are compiled into one copy of the program, each behind a condition on the program's
-//! name. So one build serves all runs, which differ in the condition alone. Workers start under the
-//! same name; they receive little of the environment.
+//! All removals are compiled into one copy of the program, each behind a condition on the file name
+//! of the running program. So one build serves all runs. Workers start under the same name; an
+//! environment variable would not work, because they inherit only a few.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,12 +21,12 @@ mod table;
 
 use table::{GPU_ONLY, MUTATIONS, Mutation, Noticed};
 
-/// Code that each crate with a defence gets. The copy named `warpgauge.DEFENCE` runs without that
-/// defence.
+/// Code that is added to each crate with a defence. The copy named `warpgauge.DEFENCE` runs without
+/// that defence.
 const SWITCH_CODE: &str = "
-/// Defences that are removed, to find out what notices.
+/// Removes defences, to find out which exploits and tests notice.
 pub(crate) mod mutation {
-    /// Returns whether a defence is left out.
+    /// Returns whether the program runs without this defence.
     pub(crate) fn removes(name: &str) -> bool {
         let program = std::env::args_os().next().unwrap_or_default();
         std::path::Path::new(&program).extension().is_some_and(|removed| removed == name)
@@ -36,19 +37,19 @@ pub(crate) mod mutation {
 /// Options of `mutations`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Remove only the defences whose name contains this.
+    /// Remove only the defences whose names contain this text.
     #[arg(long)]
     only: Option<String>,
-    /// Run all exploits without each defence, to see which others fail; otherwise those that the
-    /// table names, which takes a tenth of the time.
+    /// Run all exploits for each removed defence, not only those that the table names, to see which
+    /// others fail. This takes ten times as long.
     #[arg(long)]
     all: bool,
 }
 
-/// Name of the test of all exploits.
+/// Name of the test that runs all exploits.
 const EXPLOITS: &str = "exploits::every_exploit_ends_as_its_row_says";
 
-/// Builds the program with every removal, and runs the exploits without each defence.
+/// Builds the program with all removals, and runs the exploits and tests without each defence.
 pub fn run(options: &Options) -> Result<()> {
     let place = product::target_dir()?.join("mutations");
     let program = build_mutants(&place)?;
@@ -57,7 +58,7 @@ pub fn run(options: &Options) -> Result<()> {
     for test in std::iter::once(EXPLOITS).chain(named_tests()) {
         let noticed = who_notices(&program, &tests, None, (test, None))?;
         if !noticed.is_empty() {
-            bail!("with all defences in place these fail: {noticed:?}");
+            bail!("these fail even with all defences in place: {noticed:?}");
         }
     }
     let chosen = |mutation: &&Mutation| {
@@ -74,7 +75,7 @@ pub fn run(options: &Options) -> Result<()> {
             survivors.push(mutation.name);
         }
         let names: Vec<_> = noticed.iter().map(|name| format!("`{name}`")).collect();
-        let names = if names.is_empty() { "NOBODY".to_owned() } else { names.join(", ") };
+        let names = if names.is_empty() { "NOTHING".to_owned() } else { names.join(", ") };
         println!("| {} | {names} |", mutation.what);
     }
     for (what, why) in GPU_ONLY {
@@ -83,10 +84,10 @@ pub fn run(options: &Options) -> Result<()> {
     if survivors.is_empty() {
         return Ok(());
     }
-    bail!("nobody notices the loss of: {}", survivors.join(", "))
+    bail!("no exploit or test notices the removal of: {}", survivors.join(", "))
 }
 
-/// A test to run and its exploits, or `None` for all exploits.
+/// A test to run and its exploits; `None` for all exploits.
 type Asked = (&'static str, Option<&'static [&'static str]>);
 
 impl Mutation {
@@ -99,7 +100,7 @@ impl Mutation {
     }
 }
 
-/// Returns the tests in the table, except that of the exploits.
+/// Returns all tests that the table names, except the test of the exploits.
 fn named_tests() -> impl Iterator<Item = &'static str> {
     MUTATIONS
         .iter()
@@ -110,7 +111,7 @@ fn named_tests() -> impl Iterator<Item = &'static str> {
         .copied()
 }
 
-/// Builds a copy of the sources with every removal, and returns the program.
+/// Builds a copy of the sources with all removals and returns the program.
 fn build_mutants(place: &Path) -> Result<PathBuf> {
     let tree = place.join("tree");
     copy_sources(&tree)?;
@@ -123,12 +124,12 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
         write(&path, &(text + SWITCH_CODE))?;
     }
 
-    // The directory is separate: Cargo would take crates of the same names, built below the target
-    // directory, for those of the working tree.
+    // The target directory is separate, because Cargo would confuse the crates of the copy with the
+    // crates of the working tree that have the same names.
     let target = place.join("target");
     let mut cargo = shell::cargo();
     cargo.current_dir(&tree).args(["build", "-p", "warpgauge", "--bin", "warpgauge"]);
-    // The program is not debugged.
+    // The build needs no debug information.
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").arg("--target-dir");
     shell::run(cargo.arg(&target))?;
     let programs = place.join("bin");
@@ -143,7 +144,7 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Returns the root files of the crates that have a defence.
+/// Returns the root files of the crates that contain a defence.
 fn libraries() -> BTreeSet<String> {
     let root_of = |mutation: &Mutation| {
         let (before, _) = mutation.file.split_once("src/").unwrap_or_default();
@@ -152,8 +153,8 @@ fn libraries() -> BTreeSet<String> {
     MUTATIONS.iter().map(root_of).collect()
 }
 
-/// Copies the files that git tracks or would track. Unchanged files keep their times, so that the
-/// next build is short.
+/// Copies the files that git tracks or would track. Unchanged files keep their timestamps, so that
+/// the next build is short.
 fn copy_sources(tree: &Path) -> Result<()> {
     let mut git = Command::new("git");
     git.current_dir(shell::root());
@@ -161,7 +162,7 @@ fn copy_sources(tree: &Path) -> Result<()> {
     let libraries = libraries();
     for file in list.split('\0').filter(|file| !file.is_empty()) {
         let source = shell::root().join(file);
-        // The index may have a file that the working tree lacks.
+        // The git index may list a file that does not exist in the working tree.
         if !source.is_file() {
             continue;
         }
@@ -174,13 +175,15 @@ fn copy_sources(tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts a removal behind its condition.
+/// Replaces the defence with its removal behind a condition.
 fn apply(tree: &Path, mutation: &Mutation) -> Result<()> {
     let Mutation { name, file, text, replacement, .. } = mutation;
     let path = tree.join(file);
     let source = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
     if source.matches(text).count() != 1 {
-        bail!("{name}: `{text}` must stand once in {file}; correct xtask/src/mutations/table.rs");
+        bail!(
+            "{name}: `{text}` must occur exactly once in {file}; correct xtask/src/mutations/table.rs"
+        );
     }
     let switched =
         format!("if crate::mutation::removes(\"{name}\") {{ {replacement} }} else {{ {text} }}");
@@ -195,13 +198,13 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A running program can be removed and not overwritten.
+    // A running program can be removed but not overwritten.
     let _ = fs::remove_file(to);
     fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())
 }
 
-/// Builds the integration tests from unchanged sources, and returns their program.
+/// Builds the integration tests from the unchanged sources and returns their program.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--workspace", "--test", "it", "--no-run"]);
@@ -211,11 +214,11 @@ fn build_tests() -> Result<PathBuf> {
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["target"]["name"] == "it")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo named no test program `it`")
+        .context("cargo reported no test program `it`")
 }
 
 /// Runs a test without a defence. Returns the exploits that did not end as expected, or the test's
-/// name if it has no exploits and failed.
+/// name if the test runs no exploits and failed.
 fn who_notices(
     program: &Path,
     tests: &Path,
@@ -245,7 +248,7 @@ fn who_notices(
     }
     let text = String::from_utf8_lossy(&output.stdout);
     if !text.contains("running 1 test") {
-        bail!("the integration tests have no test {test}:\n{text}");
+        bail!("the integration tests do not contain {test}:\n{text}");
     }
     let noticed: BTreeSet<_> = text
         .lines()
@@ -254,7 +257,7 @@ fn who_notices(
         .collect();
     match (output.status.success(), test == EXPLOITS) {
         (false, false) => Ok(BTreeSet::from([test.to_owned()])),
-        (false, true) if noticed.is_empty() => bail!("the exploits could not be run:\n{text}"),
+        (false, true) if noticed.is_empty() => bail!("the exploits did not run:\n{text}"),
         _ => Ok(noticed),
     }
 }

@@ -1,36 +1,36 @@
-//! The defences, and the removal of each.
+//! The defences and how each is removed.
 
-/// One defence.
+/// A defence and its removal.
 pub struct Mutation {
-    /// Name of the defence, and extension of the program without it.
+    /// Name of the defence, which is also the extension of the program without it.
     pub name: &'static str,
-    /// Description for people.
+    /// Description of the defence, for the printed table.
     pub what: &'static str,
-    /// The file that holds it.
+    /// Source file that contains the defence.
     pub file: &'static str,
-    /// The defence: text that occurs once in the file.
+    /// Code of the defence, which occurs exactly once in the file.
     pub text: &'static str,
-    /// Text in its place when the defence is removed.
+    /// Code that replaces it when the defence is removed.
     pub replacement: &'static str,
-    /// The exploits or tests that notice the removal.
+    /// Exploits or tests that notice the removal.
     pub noticed: Noticed,
 }
 
-/// The exploits or tests that notice the removal of a defence.
+/// Exploits or tests that notice the removal of a defence.
 pub enum Noticed {
-    /// One of these exploits does not end as its row says.
+    /// At least one of these exploits ends differently from its table row.
     By(&'static [&'static str]),
-    /// One of these integration tests fails.
+    /// At least one of these integration tests fails.
     ByTest(&'static [&'static str]),
 }
 
 use Noticed::{By, ByTest};
 
-/// Defences that the emulated device can demonstrate.
+/// Defences that can be tested on the emulated device.
 pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "guard_bands",
-        what: "guard bands are looked at",
+        what: "guard bands are checked",
         file: "crates/run/worker/src/child/verify/surroundings.rs",
         text: "judge_bands(&self.bands, buffers, findings)?;",
         replacement: "",
@@ -43,7 +43,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "input_comparison",
-        what: "inputs are compared with what they held",
+        what: "inputs are compared with their source",
         file: "crates/run/worker/src/child/verify/surroundings.rs",
         text: "judge_inputs(self.inputs, buffers, findings)",
         replacement: "Ok(())",
@@ -51,7 +51,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "poison",
-        what: "outputs are poisoned before each launch",
+        what: "outputs are filled before each launch",
         file: "crates/run/worker/src/child/memory/buffers.rs",
         text: "writes.fill(&self.memory, (at, self.bytes), filling.word(self.spec.dtype))",
         replacement: "Ok(())",
@@ -59,7 +59,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "fillings",
-        what: "each launch finds another filling, drawn at random",
+        what: "each launch has a different random filling",
         file: "crates/core/validate/src/filling.rs",
         text: "self.kind == Kind::Fixed",
         replacement: "self.kind == Kind::Fixed || self.bits > 0",
@@ -67,7 +67,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "written_proof",
-        what: "unwritten elements count whatever share of mismatches is allowed",
+        what: "unwritten elements are an error whatever share of mismatches is allowed",
         file: "crates/run/worker/src/child/verify/written.rs",
         text: "trace.held > 0 && all.is_proof()",
         replacement: "trace.held > 0 && all.is_proof() && false",
@@ -75,7 +75,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "written_later",
-        what: "they count in all verified launches, not in the first two alone",
+        what: "they are an error in all verified launches, not only in the first two",
         file: "crates/run/worker/src/child/verify/verdicts.rs",
         text: "self.note(name, *buffer, (&trace, &comparison), otherwise.launch)?;",
         replacement: "if otherwise.launch == \"the second launch\" { self.note(name, *buffer, (&trace, \
@@ -84,7 +84,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "moving_inputs",
-        what: "launches find random inputs of seeds that nobody knows",
+        what: "random inputs have secret seeds",
         file: "crates/run/worker/src/child/timing/inputs.rs",
         text: "wants_fresh(plan) && plan.checks.files.is_empty()",
         replacement: "wants_fresh(plan) && false",
@@ -92,7 +92,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "state_wipe",
-        what: "variables are put back before each timed launch",
+        what: "variables are restored before each timed launch",
         file: "crates/run/worker/src/child/timing/stage.rs",
         text: "arm.forget(stream)?;",
         replacement: "",
@@ -105,7 +105,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "lasting",
-        what: "launches that keep their variables follow one another, and the last are verified",
+        what: "launches that keep their variables run in sequence, and the last are verified",
         file: "crates/run/worker/src/child/tasks/evaluation.rs",
         text: "!is_proven(plan) || !program.keeps_state()",
         replacement: "{ let _ = is_proven(plan) && program.keeps_state(); true }",
@@ -113,7 +113,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "constants",
-        what: "constants are put back too, where inputs stay",
+        what: "constants are also restored if inputs stay the same",
         file: "crates/run/worker/src/child/timing/inputs.rs",
         text: "if self.are_all_moving(buffers) { Restored::Variables } else { Restored::ConstantsToo }",
         replacement: "let _ = buffers; Restored::Variables",
@@ -121,7 +121,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "unlisted_state",
-        what: "a time has no rank where state cannot be listed and inputs stay",
+        what: "a time has no rank if state cannot be listed and inputs stay the same",
         file: "crates/run/engine/src/reporting/unranked.rs",
         text: "barely_verified(device, outcome).or_else(|| unlisted(request, outcome))",
         replacement: "{ let _ = (unlisted, request); barely_verified(device, outcome) }",
@@ -129,7 +129,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "last_look",
-        what: "guard bands and inputs are looked at after the last launch",
+        what: "guard bands and inputs are checked after the last launch",
         file: "crates/run/worker/src/child/tasks/evaluation.rs",
         text: "oracle.aside(executor, |_| look(executor, buffers))",
         replacement: "{ let _ = look; oracle.aside(executor, |_| Ok(())) }",
@@ -161,7 +161,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "sanitizer",
-        what: "a fault that memory checks find speaks against the kernel",
+        what: "a fault that memory checks find rejects the kernel",
         file: "crates/run/engine/src/reporting/assemble.rs",
         text: "validation.reasons.extend(fault.into_iter().chain(faster));",
         replacement: "validation.reasons.extend(faster); let _ = fault;",
@@ -194,7 +194,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "sealed_verdict",
-        what: "what a sealed launch leaves is verified by the judge",
+        what: "the judge verifies the results of a sealed launch",
         file: "crates/run/worker/src/child/tasks/sealed_share.rs",
         text: "oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?",
         replacement: "let _ = audit; false",
@@ -202,7 +202,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "sealed_answer",
-        what: "the judge's verdict is that of the evaluation",
+        what: "the judge's verdict is the verdict of the evaluation",
         file: "crates/run/worker/src/fleet/sealed.rs",
         text: "outcome.failure = Some(own.unwrap_or(failure));",
         replacement: "let _ = (own, failure);",
@@ -218,7 +218,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "sealed_all",
-        what: "`isolation: sealed` has every launch judged apart",
+        what: "with `isolation: sealed` a separate process judges every launch",
         file: "crates/run/engine/src/backends/device/mod.rs",
         text: "lease.run_sealed(run, timeout, &on_event).await",
         replacement: "lease.run(run, timeout, false, &on_event).await",
@@ -226,7 +226,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "load_audits",
-        what: "launches of the load are verified (`sustained`)",
+        what: "launches of the load phase are verified (`sustained`)",
         file: "crates/run/worker/src/child/timing/load.rs",
         text: "self.verified.pop_if(|place| *place == index).is_some()",
         replacement: "false",
@@ -234,7 +234,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "counted",
-        what: "the launch that is counted is verified",
+        what: "the counted launch is verified",
         file: "crates/run/worker/src/child/verify/oracle.rs",
         text: "self.counted.take().filter(|_| right)",
         replacement: "self.counted.take().filter(|_| false)",
@@ -242,7 +242,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "reference_repeated",
-        what: "a reference that leaves something else each time speaks against no kernel",
+        what: "a reference whose results vary rejects no kernel",
         file: "crates/run/worker/src/child/verify/explanation.rs",
         text: "varying_expectation(expect, against, checks, &specs)",
         replacement: "let _ = (expect, against, checks); Ok(None::<usize>)",
@@ -250,7 +250,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "reference_filled",
-        what: "what a reference never wrote speaks against no kernel",
+        what: "elements that a reference never wrote reject no kernel",
         file: "crates/run/worker/src/child/verify/comparison.rs",
         text: "filling.left_in(dtype, content.bytes())",
         replacement: "None",
@@ -258,7 +258,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "reference_fillings",
-        what: "nobody knows what the outputs of a reference are filled with",
+        what: "the fillings of a reference's outputs are secret",
         file: "crates/run/worker/src/child/verify/references.rs",
         text: "Filling::drawn(self.fillings.bits())",
         replacement: "Filling::FIXED",
@@ -266,7 +266,7 @@ pub const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         name: "observed_stops",
-        what: "a torch kernel counts as stopped when its threads are observed to be",
+        what: "a torch kernel counts as stopped only when its threads are observed to be stopped",
         file: "crates/run/torch/src/session.rs",
         text: "!self.observed",
         replacement: "true",
@@ -274,35 +274,35 @@ pub const MUTATIONS: &[Mutation] = &[
     },
 ];
 
-/// Defences that the emulated device cannot demonstrate, with the reason.
+/// Defences that cannot be tested on the emulated device, with the reason.
 pub const GPU_ONLY: &[(&str, &str)] = &[
     (
-        "no time is below the floor of the contract's work",
-        "only a GPU has a floor (`faster_than_light`)",
+        "no time is below the lower bound from the contract's work",
+        "the lower bound applies only to a GPU (`faster_than_light`)",
     ),
     (
-        "L2 is flushed, and persisting lines are reset",
-        "changes times alone, on a GPU (`l2_evict_last`, `l2_cache_policy`)",
+        "L2 is flushed and persisting lines are reset",
+        "affects only times on a GPU (`l2_evict_last`, `l2_cache_policy`)",
     ),
     (
-        "shared memory is cleared where inputs do not move",
-        "changes times alone, on a GPU (`stash_in_shared` with `inputs: same`)",
+        "shared memory is cleared if inputs stay at their addresses",
+        "affects only times on a GPU (`stash_in_shared` with `inputs: same`)",
     ),
     (
-        "each buffer has its pages to itself, where inputs do not move",
-        "on the emulated device an access beside a buffer is a fault (`stash_in_page`)",
+        "no two buffers share a page if inputs stay at their addresses",
+        "the emulated device reports an access outside a buffer as a fault (`stash_in_page`)",
     ),
     (
-        "page-locked memory is cleared after a verification, where inputs do not move",
-        "an emulated kernel does not reach it",
+        "page-locked memory is cleared after a verification if inputs stay at their addresses",
+        "emulated kernels cannot access it",
     ),
     (
-        "what was compared is overwritten, where inputs do not move",
-        "outputs are compared on the host there",
+        "compared outputs are overwritten if inputs stay at their addresses",
+        "the emulated device compares outputs on the host",
     ),
     (
-        "times of sealed launches and of the others must agree, or the sealed ones count",
-        "times of emulation say nothing; `warpgauge-statistics` tests the rule",
+        "times of sealed and of other launches must agree; otherwise those of sealed launches count",
+        "emulated times cannot show it; `warpgauge-statistics` tests the rule",
     ),
     ("the mean ranks where launches differ, and nothing where too few were verified", "the same"),
 ];

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: runs every test of the workspace, and prints at the end which tests were
-//! skipped, and why.
+//! `cargo xtask test`: runs all tests of the workspace, then prints which tests were skipped and
+//! why.
 
 use std::path::PathBuf;
 
@@ -23,13 +23,13 @@ pub struct Options {
 /// Options of `skipped`.
 #[derive(clap::Args)]
 pub struct SkippedOptions {
-    /// File that the tests wrote: the value of WARPGAUGE_TESTS_SKIPPED.
+    /// File that the tests wrote: the value of `WARPGAUGE_TESTS_SKIPPED`.
     file: PathBuf,
 }
 
-/// Builds the programs of the tests, installs their compilers, and runs them.
+/// Builds the programs that the tests need, installs the compilers, and runs the tests.
 pub fn run(options: &Options) -> Result<()> {
-    // The tests start the program, which loads the emulator from its directory.
+    // The tests start the program, which loads the emulator from the program's directory.
     let program = product::build(Profile::Test)?;
     product::ensure_toolchain(&program)?;
     for package in ["triton", "torch", "nvcc"] {
@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.arguments.iter().any(|argument| argument == "--no-run") {
         return shell::run(&mut runner);
     }
-    // Many tests wait for processes, so more tests than cores run at once.
+    // Many tests wait for processes, so the number of parallel tests exceeds the number of cores.
     const THREADS: &str = "NEXTEST_TEST_THREADS";
     if std::env::var_os(THREADS).is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(place) = other_triton {
         runner.env("WARPGAUGE_OTHER_TRITON", place);
     }
-    // In CI, quick kernels are tested for all architectures rather than one.
+    // In CI, short kernels are tested for all architectures instead of one.
     if std::env::var_os("CI").is_some() {
         runner.env("WARPGAUGE_TEST_ARCHITECTURES", "all");
     }
@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
     told
 }
 
-/// Prints which tests were skipped by a test program that another program started.
+/// Prints which tests were skipped in a test run that another program started.
 pub fn skipped(options: &SkippedOptions) -> Result<()> {
     let text = std::fs::read_to_string(&options.file);
     let text = text.with_context(|| format!("cannot read {}", options.file.display()))?;

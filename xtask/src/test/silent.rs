@@ -1,5 +1,5 @@
-//! Finds tests that pass without testing. A test that this machine cannot run must say so
-//! (`needs!`).
+//! Finds tests that pass without testing anything. A test that cannot run on this machine must
+//! report that with `needs!`.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::shell;
 /// Folders with tests.
 const ROOTS: [&str; 5] = ["tests", "src", "crates", "xtask", "benches"];
 
-/// Conditions that depend on the machine. A helper that returns because of one hides that from the
-/// test that called it.
+/// Conditions that depend on the machine. A helper function that returns early because of such a
+/// condition would hide this from the calling test.
 const MACHINE: [&str; 5] = ["emulated()", "on_gpu()", "device() ", "[\"kind\"]", "is_root()"];
 
-/// A `return` that ends a test as passed.
+/// An early `return` that makes a test pass.
 #[derive(Debug, PartialEq)]
 struct Silent {
     /// Number of the line, from 1.
@@ -54,8 +54,8 @@ fn is_test(line: &str) -> bool {
     line.starts_with("#[test]") || line.starts_with("#[tokio::test")
 }
 
-/// Returns whether a line has `return;`, also at its end: `else { return };`. Lines with strings
-/// are sources of kernels.
+/// Returns whether a line is `return;` or ends with it, as in `else { return };`. Lines with
+/// strings are ignored, because they are sources of kernels.
 fn returns_nothing(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default().trim();
     if code.contains('"') {
@@ -64,8 +64,8 @@ fn returns_nothing(line: &str) -> bool {
     code == "return;" || code.ends_with("{ return; }") || code.ends_with("{ return };")
 }
 
-/// Returns the number of lines up to the end of the function, whose brace rustfmt aligns with its
-/// beginning.
+/// Returns the number of lines up to the end of the function, whose closing brace rustfmt aligns
+/// with the function's first line.
 fn end_of_item(lines: &[&str]) -> usize {
     let closing = format!("{}}}", &lines[0][..indent(lines[0])]);
     lines.iter().position(|line| line.trim_end() == closing).unwrap_or(lines.len())
@@ -75,7 +75,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Returns the lines of the block that ends in the last line, from its condition on.
+/// Returns the lines of the block that contains the last line, from the condition on.
 fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     let last = lines.len() - 1;
     let own = indent(lines[last]);
@@ -84,7 +84,7 @@ fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
         return &lines[last..];
     }
     let mut start = lines[..last].iter().rposition(outside).unwrap_or(0);
-    // A condition of several lines ends with a line that is only a brace.
+    // A condition of several lines is followed by a line with only a brace.
     if lines[start].trim() == "{" {
         let level = indent(lines[start]);
         let begins = |line: &&str| line.trim_start().starts_with("if ") && indent(line) == level;
@@ -93,7 +93,7 @@ fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     &lines[start..]
 }
 
-/// Adds every silent return below a directory, as `path:line: text`.
+/// Adds all silent returns in the files below a directory, as `path:line: text`.
 fn below(directory: &Path, found: &mut Vec<String>) -> Result<()> {
     let entries = fs::read_dir(directory)
         .with_context(|| format!("cannot read {}", directory.display()))?
@@ -125,7 +125,7 @@ fn no_test_returns_without_a_word() {
     }
     assert!(
         found.is_empty(),
-        "these pass where they do not test; say what is missing with `needs!` or `the_rest_needs!` \
+        "these tests pass without testing; report what is missing with `needs!` or `the_rest_needs!` \
          (tests/support/needs.rs):\n{}",
         found.join("\n")
     );
@@ -146,7 +146,8 @@ fn silent_returns_are_found() {
     assert_eq!(lines(within, false), [5]);
     // The test has started itself again.
     assert_eq!(lines(&test("    if a {\n        again(b);\n        return;\n    }"), false), NONE);
-    // A function that is no test may return, but among tests not because of the kind of device.
+    // A function that is not a test may return early, but helpers of tests must not do so because
+    // of the device.
     let helper = "fn long() {\n    if device() != \"emulator\" {\n        return;\n    }\n}\n";
     assert_eq!(lines(helper, true), [3]);
     assert_eq!(lines(helper, false), NONE);

@@ -1,4 +1,4 @@
-//! The record of skipped tests, which `tests/support/needs.rs` writes.
+//! Reads the record of skipped tests, which `tests/support/needs.rs` writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Variable with the file in which tests record skips; `tests/support/needs.rs` reads it.
+/// Environment variable with the path of the file in which tests record skips;
+/// `tests/support/needs.rs` reads it.
 pub const VARIABLE: &str = "WARPGAUGE_TESTS_SKIPPED";
 
-/// The record of one run of the tests.
+/// The record of skipped tests of one run.
 pub struct Record(PathBuf);
 
 impl Record {
@@ -41,11 +42,11 @@ impl Record {
     }
 }
 
-/// Returns how many tests were skipped, whole and in part, by what they need.
+/// Returns how many tests were skipped completely and in part, grouped by what they need.
 ///
 /// # Errors
 ///
-/// A line is no record; the error has the line.
+/// A line is not a valid record; the error contains the line.
 pub fn summary(record: &str) -> Result<String> {
     let (mut whole, mut part) = (Needs::new(), Needs::new());
     for (index, line) in record.lines().enumerate() {
@@ -68,13 +69,13 @@ pub fn summary(record: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Tests by what they need.
+/// Names of tests, by what they need.
 type Needs<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// Returns a text such as `23 tests: 19 need a GPU, 4 need PostgreSQL`, with the largest group
 /// first.
 fn list(needs: &Needs) -> String {
-    // A test that lacks several things is in several groups.
+    // A test that needs several things is in several groups.
     let all: BTreeSet<&str> = needs.values().flatten().copied().collect();
     let mut groups: Vec<_> = needs.iter().map(|(what, tests)| (tests.len(), *what)).collect();
     groups.sort_by_key(|(count, _)| std::cmp::Reverse(*count));

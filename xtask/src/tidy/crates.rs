@@ -1,6 +1,6 @@
-//! The crates of the workspace, lowest first, and the crates that each may use. A crate with fewer
-//! edges is easier to test and to change. Cargo forbids circles; this table forbids edges without a
-//! decision.
+//! Checks dependencies between the crates of the workspace. A crate with fewer dependencies is
+//! easier to test and to change. Cargo forbids cycles; this table makes each new dependency a
+//! deliberate decision.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,13 @@ use anyhow::{Context, Result};
 
 use super::Violation;
 
-/// The folders of `crates/`, lowest first. A crate uses crates of its folder and of lower folders.
-/// The emulator is in no folder: a device loads it as a library, and no crate uses it.
+/// The folders of `crates/`, lowest first. A crate may use crates of the same folder and of lower
+/// folders. The emulator is in no folder: a device loads it as a library, and no crate depends on
+/// it.
 const FOLDERS: [&str; 5] = ["lib", "core", "run", "server", ""];
 
-/// Folder and name of each crate, and the crates of the workspace that it may use. Dependencies of
-/// tests are free. ARCHITECTURE.md has the purpose of each crate.
+/// Folder and name of each crate, and the workspace crates that it may use. Dependencies of tests
+/// are not restricted. ARCHITECTURE.md describes the purpose of each crate.
 const CRATES: [(&str, &str, &[&str]); 35] = [
     ("lib", "document", &[]),
     ("lib", "private-files", &[]),
@@ -183,10 +184,11 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
     ("", "emulator", &[]),
 ];
 
-/// Crates that may have `unsafe` code: all others forbid it.
+/// Crates that may contain `unsafe` code. All others must forbid it.
 const UNSAFE: [&str; 3] = ["device", "emulator", "sandbox"];
 
-/// Libraries that only these crates may use, so that knowledge of each library stays in one place.
+/// Libraries that only the given crates may use, so that knowledge of each library stays in one
+/// place.
 const ONLY_IN: [(&str, &[&str]); 14] = [
     ("maud", &["page"]),
     ("poem", &["api"]),
@@ -204,7 +206,7 @@ const ONLY_IN: [(&str, &[&str]); 14] = [
     ("serde-saphyr", &["api", "contract", "document", "statistics"]),
 ];
 
-/// Checks the manifests and roots of all crates against the table.
+/// Checks the manifests and the root files of all crates against the table.
 pub fn check(root: &Path, violations: &mut Vec<Violation>) -> Result<()> {
     for folder in FOLDERS {
         let place = Path::new("crates").join(folder);
@@ -230,14 +232,14 @@ pub fn check(root: &Path, violations: &mut Vec<Violation>) -> Result<()> {
             if !UNSAFE.contains(&name.as_str())
                 && !read(&entry.path().join("src/lib.rs"))?.contains("#![forbid(unsafe_code)]")
             {
-                report("its lib.rs does not `#![forbid(unsafe_code)]`".to_owned());
+                report("src/lib.rs must contain `#![forbid(unsafe_code)]`".to_owned());
             }
         }
     }
     Ok(())
 }
 
-/// Returns the directory and the name of the crate that contains a source.
+/// Returns the directory and the name of the crate that contains a source file.
 pub fn home(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix("crates/")?;
     let (first, inside) = rest.split_once('/')?;
@@ -248,12 +250,12 @@ pub fn home(path: &str) -> Option<(&str, &str)> {
     Some((&path[.."crates/".len() + first.len() + 1 + name.len()], name))
 }
 
-/// Checks the `[dependencies]` of a manifest.
+/// Checks the `[dependencies]` of a manifest against the table.
 fn check_manifest(folder: &str, name: &str, text: &str, report: &mut impl FnMut(String)) {
     let used = dependencies(text);
     for (library, homes) in ONLY_IN {
         if used.contains(&library) && !homes.contains(&name) {
-            report(format!("uses `{library}`, which belongs to {} only", homes.join(", ")));
+            report(format!("uses `{library}`, which only {} may use", homes.join(", ")));
         }
     }
     let Some((_, _, allowed)) = CRATES.iter().find(|row| (row.0, row.1) == (folder, name)) else {
@@ -264,13 +266,13 @@ fn check_manifest(folder: &str, name: &str, text: &str, report: &mut impl FnMut(
     for other in &ours {
         if !allowed.contains(other) {
             report(format!(
-                "uses `{other}`, which its row in xtask/src/tidy/crates.rs does not have"
+                "uses `{other}`, which its row in xtask/src/tidy/crates.rs does not list"
             ));
         }
     }
     for other in allowed.iter().filter(|other| !ours.contains(other)) {
         report(format!(
-            "does not use `{other}`: take it out of its row in xtask/src/tidy/crates.rs"
+            "does not use `{other}`: remove it from its row in xtask/src/tidy/crates.rs"
         ));
     }
 }
@@ -325,7 +327,9 @@ mod tests {
         let upwards = "[dependencies]\nwarpgauge-api.workspace = true\n";
         assert!(messages("model", upwards)[0].contains("uses `api`"));
         assert!(messages("attic", manifest)[0].contains("no row"));
-        assert!(messages("model", "[dependencies]\npoem = \"3\"\n")[0].contains("belongs to api"));
-        assert!(messages("validate", manifest).iter().any(|it| it.contains("take it out")));
+        assert!(
+            messages("model", "[dependencies]\npoem = \"3\"\n")[0].contains("only api may use")
+        );
+        assert!(messages("validate", manifest).iter().any(|it| it.contains("remove it")));
     }
 }

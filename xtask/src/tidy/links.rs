@@ -1,11 +1,11 @@
-//! Checks the links in Markdown.
+//! Checks the links in Markdown files.
 
 use std::fs;
 use std::path::Path;
 
 use super::{Source, Violation};
 
-/// Checks the relative links of a Markdown file: the file and the heading must exist.
+/// Checks the relative links of a Markdown file: the target file and heading must exist.
 pub fn check(root: &Path, source: &Source, violations: &mut Vec<Violation>) {
     let own = root.join(&source.path);
     let directory = own.parent().unwrap_or(root);
@@ -24,9 +24,9 @@ pub fn check(root: &Path, source: &Source, violations: &mut Vec<Violation>) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() { own.clone() } else { directory.join(file) };
             let message = if !target.exists() {
-                format!("the link `{link}` leads to no file")
+                format!("the file of the link `{link}` does not exist")
             } else if !heading.is_empty() && !has_heading(&target, heading) {
-                format!("the link `{link}` leads to no heading")
+                format!("the heading of the link `{link}` does not exist")
             } else {
                 continue;
             };
@@ -51,7 +51,8 @@ fn has_heading(file: &Path, anchor: &str) -> bool {
     })
 }
 
-/// Returns the anchor of a heading: lower case, hyphens in place of spaces, no punctuation.
+/// Returns the anchor of a heading: lower case, with hyphens in place of spaces, without
+/// punctuation.
 fn anchor_of(heading: &str) -> String {
     heading
         .trim()

@@ -1,6 +1,6 @@
-//! Checks rules of the repository in its text: [`run`].
+//! Checks the files of the repository against the project's rules: [`run`].
 //!
-//! Each rule has its reason; ARCHITECTURE.md has all invariants.
+//! The comment of each rule gives the reason. ARCHITECTURE.md lists all invariants.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ mod rooms;
 mod rules;
 mod words;
 
-/// Directories without files that are written by hand.
+/// Directories that contain no handwritten files.
 const SKIPPED: [&str; 7] =
     ["target", ".git", ".venv", "bundle", "node_modules", "__pycache__", "fixtures"];
 
@@ -28,7 +28,7 @@ struct Source {
     text: String,
 }
 
-/// A place where a rule is broken.
+/// A violation of a rule.
 struct Violation {
     path: String,
     /// Number of the line, from 1; 0 means the whole file.
@@ -36,7 +36,7 @@ struct Violation {
     message: String,
 }
 
-/// Checks every rule and prints all violations.
+/// Checks all rules and prints all violations.
 pub fn run() -> Result<()> {
     let violations = check(shell::root())?;
     for violation in &violations {

@@ -1,5 +1,5 @@
-//! Modules that have modules are `x/mod.rs`, and not `x.rs` beside `x/`. So one folder has all of a
-//! module, and moves as a whole.
+//! A module with submodules must be `x/mod.rs`, not `x.rs` next to `x/`. So one folder contains the
+//! whole module, which can be moved in one step.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
                 path: source.path.clone(),
                 line: 0,
                 message: format!(
-                    "a module with modules is one folder: move this to {module}/mod.rs"
+                    "a module with submodules must be one folder: move this file to {module}/mod.rs"
                 ),
             });
         }
     }
 }
 
-/// Returns whether the file is a module of a package, and not the root of a program.
+/// Returns whether the file is a module of a package and not the root of a program.
 fn is_module(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/src/")
         || ["xtask/src/", "src/", "tests/"].iter().any(|root| path.starts_with(root))

@@ -1,9 +1,9 @@
-//! Names of public types: one name has one meaning, so that a reader of `Outcome` knows which. If
-//! two crates have the same name, one of them needs a second word.
+//! Checks the names of public types: each name has one meaning, so that a reader who sees `Outcome`
+//! knows which type it is. If two crates use the same name, one of them must add a second word.
 //!
-//! The emulator is left out. Its types have the names of CUDA's objects (`Context`, `Stream`,
-//! `Event`), as those of `device` do. No crate uses the emulator, because a device loads it as a
-//! library. So no file has a type of the emulator and a type of another crate.
+//! The emulator is excluded. Its types have the names of CUDA's objects (`Context`, `Stream`,
+//! `Event`), like those of `device`. No crate depends on the emulator, because a device loads it as
+//! a library. So no file uses the emulator's types together with those of another crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const LEFT_OUT: &str = "emulator";
 
 /// Checks the crates in `crates/`, except the emulator.
 pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
-    // A file that defines the name, by name and crate.
+    // By type name and crate: a file that defines the type.
     let mut homes: BTreeMap<String, BTreeMap<&str, &str>> = BTreeMap::new();
     for name in crates_of(files).into_iter().filter(|&name| name != LEFT_OUT) {
         for file in files_of(name, files) {
@@ -35,7 +35,7 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
                 path: (*path).to_owned(),
                 line: 0,
                 message: format!(
-                    "`{name}` is the name of a type in {}, too: give this one a second word",
+                    "a type in {} is also named `{name}`: add a second word to this name",
                     others.join(" and in ")
                 ),
             });
@@ -43,7 +43,7 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Returns the names of the crates that have sources.
+/// Returns the names of the crates that have source files.
 fn crates_of(files: &[Source]) -> BTreeSet<&str> {
     let own = files.iter().filter_map(|source| Some((source, crates::home(&source.path)?)));
     let in_sources =
@@ -51,11 +51,11 @@ fn crates_of(files: &[Source]) -> BTreeSet<&str> {
     in_sources.map(|(_, (_, name))| name).collect()
 }
 
-/// Returns the names of the types that a text defines as `pub`, in a module and not in a function.
+/// Returns the names of the types that a text defines as `pub` in modules, not in functions.
 fn types(text: &str) -> Vec<&str> {
     let words = paths::words(text);
     let mut found = Vec::new();
-    // For each open bracket, whether it is that of a module.
+    // For each open bracket: whether it is a module's brace.
     let mut open: Vec<bool> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         match *word {
@@ -109,8 +109,11 @@ mod tests {
     fn a_name_that_two_crates_have_is_told_in_both() {
         let told = messages(&TWO);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with("crates/a/src/lib.rs: `Outcome` is"), "{told:?}");
-        assert!(told[0].contains("in b, too") && told[1].contains("in a, too"), "{told:?}");
+        assert!(
+            told[0].starts_with("crates/a/src/lib.rs: a type in b is also named `Outcome`"),
+            "{told:?}"
+        );
+        assert!(told[1].contains("a type in a is also named `Outcome`"), "{told:?}");
         assert!(told[1].starts_with("crates/b/src/run.rs: "), "{told:?}");
     }
 

@@ -1,19 +1,19 @@
-//! Rules for Rust files.
+//! Rules for Rust source files.
 
 use super::{Source, Violation};
 
-/// Maximum number of lines of code in a file, without comments and blank lines. Tests may be
-/// longer.
+/// Maximum number of lines of code in a file, without comments and blank lines. Test code does not
+/// count.
 const CODE_LINES: usize = 450;
 
-/// Folders that may have `unsafe` code and the CUDA bindings.
+/// Folders that may contain `unsafe` code and use the CUDA bindings.
 const UNSAFE_HOMES: [&str; 3] =
     ["crates/run/device/", "crates/emulator/", "crates/lib/sandbox/src/threads/"];
 
-/// The folder that starts children. It decides what all of them receive.
+/// The folder that starts child processes and decides what they inherit.
 const CHILD_HOME: &str = "crates/lib/sandbox/src/";
 
-/// Checks a file against every rule.
+/// Checks a file against all rules.
 pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     let product = source.path.starts_with("src/") || source.path.starts_with("crates/");
     let mut code_lines = 0;
@@ -28,7 +28,7 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
             in_example = !in_example;
             if in_example && (fence.is_empty() || fence.starts_with("rust")) {
                 report(
-                    "an example in Rust, which no test runs: make it a test, or `text`".to_owned(),
+                    "Rust examples in comments are not tested: make this a test, or mark the block as `text`".to_owned(),
                 );
             }
         }
@@ -37,51 +37,57 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
             code_lines += 1;
         }
         if let Some(marker) = unfinished_marker(line) {
-            report(format!("`{marker}`: finish it, or describe the limit where users read it"));
+            report(format!(
+                "`{marker}`: finish the work, or describe the limitation in the user documentation"
+            ));
         }
         if waits_blindly(&source.path, in_tests, code) {
-            report("a fixed wait is a race or a block: wait for the event itself".to_owned());
+            report(
+                "a wait for a fixed time causes races or blocks a thread: wait for the event"
+                    .to_owned(),
+            );
         }
         if starts_a_child(&source.path, in_tests, code) {
             report(format!(
-                "children are described by `{CHILD_HOME}program.rs`, which bounds them"
+                "start child processes with `{CHILD_HOME}program.rs`, which limits them"
             ));
         }
         if let Some(word) = unsafe_word(&source.path, code).filter(|_| product) {
-            report(format!("`{word}` belongs to {} only", UNSAFE_HOMES.join(" and ")));
+            report(format!("`{word}` is permitted only in {}", UNSAFE_HOMES.join(" and ")));
         }
     }
     if code_lines > CODE_LINES && !is_test(&source.path) {
         violations.push(Violation {
             path: source.path.clone(),
             line: 0,
-            message: format!("{code_lines} lines of code; more than {CODE_LINES} are two files"),
+            message: format!("{code_lines} lines of code; split files with more than {CODE_LINES}"),
         });
     }
 }
 
-/// Returns a line without its comment. A `//` in a string ends the line too early, which only makes
-/// rules laxer.
+/// Returns a line without its comment. A `//` in a string also ends the line, which can only hide
+/// violations.
 fn code_of(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
 }
 
-/// Returns the text after the fence of a code block in a documentation comment.
+/// Returns the text after the fence of a code block in a doc comment.
 fn fence_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
     text.trim_start().strip_prefix("```")
 }
 
-/// Returns a marker of unfinished work. The markers are concatenated here, so that this file has
-/// none.
+/// Returns a marker of unfinished work. The markers are concatenated here, so that this file does
+/// not contain them.
 fn unfinished_marker(line: &str) -> Option<&'static str> {
     const MARKERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
     MARKERS.into_iter().find(|marker| has_word(line, marker))
 }
 
-/// Returns whether the code waits for a fixed time. Tests must not; the product may back off, but
-/// not block a thread. The command line has one thread and may wait until a server is ready.
+/// Returns whether the code waits for a fixed time. Tests must not do this. Product code may wait
+/// before a retry, but must not block a thread; the command line has only one thread and may wait
+/// until a server is ready.
 fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
     let product = path.starts_with("src/") || path.starts_with("crates/");
     if is_test(path) || (in_tests && product) {
@@ -92,14 +98,14 @@ fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
     }
 }
 
-/// Returns whether the code starts a child outside the folder for that.
+/// Returns whether the code starts a child process outside the permitted folder.
 fn starts_a_child(path: &str, in_tests: bool, code: &str) -> bool {
     let product = path.starts_with("src/") || path.starts_with("crates/") && path.contains("/src/");
     let home = path.starts_with(CHILD_HOME);
     product && !home && !in_tests && !is_test(path) && code.contains(concat!("Command::", "new("))
 }
 
-/// Returns whether all of a file is tests.
+/// Returns whether a file consists of tests only.
 pub fn is_test(path: &str) -> bool {
     path.split('/').any(|part| part == "tests") || path.ends_with("tests.rs")
 }
@@ -112,7 +118,7 @@ fn unsafe_word(path: &str, code: &str) -> Option<&'static str> {
     ["unsafe", "cudarc"].into_iter().find(|word| has_word(&code, word))
 }
 
-/// Returns whether `text` has `word` without a letter, digit or underscore beside it.
+/// Returns whether `text` contains `word` with no letter, digit or underscore next to it.
 pub fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !text[..at].ends_with(is_word_character)

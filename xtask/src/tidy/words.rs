@@ -1,14 +1,14 @@
-//! Words that comments must not have; docs/contributing/style.md has alternatives.
+//! Checks comments for forbidden words; docs/contributing/style.md lists alternatives.
 
 use super::rules::has_word;
 use super::{Source, Violation};
 
-/// Words that hide which component acts, or that have a standard term.
+/// Words that hide which component acts, or that a standard term can replace.
 const WORDS: [&str; 10] = [
     "tell", "tells", "told", "whoever", "whom", "nobody", "somebody", "someone", "leavings", "news",
 ];
 
-/// Folders whose comments must not have these words.
+/// Folders in which comments must not contain these words.
 const CLEAN: [&str; 3] = ["crates/", "src/", "xtask/src/"];
 
 /// Checks the comments of a file.
@@ -23,7 +23,7 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
                 path: source.path.clone(),
                 line: index + 1,
                 message: format!(
-                    "`{word}` in a comment: docs/contributing/style.md has what to write instead"
+                    "`{word}` in a comment: docs/contributing/style.md lists alternatives"
                 ),
             });
         }

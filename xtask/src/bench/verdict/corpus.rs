@@ -1,5 +1,5 @@
-//! The files of `tests/verdict`, each with a problem in the language of its kernels: [`Problem`].
-//! `tests/verdict/README.md` describes the format.
+//! Reads the files of `tests/verdict`. Each contains a problem in the language of its kernels:
+//! [`Problem`]. `tests/verdict/README.md` describes the format.
 
 use std::fs;
 use std::path::Path;
@@ -10,16 +10,16 @@ use super::cuda::Signature;
 
 /// Language of a problem's kernels.
 pub enum Language {
-    /// CUDA, with the arguments of all kernels of the problem.
+    /// CUDA, with the arguments that all kernels of the problem have.
     Cuda(Signature),
-    /// PyTorch, with or without gradients.
+    /// PyTorch, forward only or with a backward pass.
     Torch {
-        /// Whether each call goes forward and backward.
+        /// Whether each call also runs the backward pass.
         backward: bool,
     },
 }
 
-/// Whether a candidate does the work.
+/// Whether a candidate solves the problem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// The verdict must be `correct`.
@@ -28,39 +28,39 @@ pub enum Class {
     Useless,
 }
 
-/// A candidate with a source in the problem's file.
+/// A candidate whose source is in the problem's file.
 pub struct Section {
-    /// Honest or useless.
+    /// Whether the candidate is honest or useless.
     pub class: Class,
-    /// Its name, unique in the problem.
+    /// Name, unique in the problem.
     pub name: String,
-    /// Launch in the form of the file's `launch`, if it differs from that.
+    /// Launch in the same form as the file's `launch`. Absent if it is the same launch.
     pub launch: Option<String>,
-    /// Its source.
+    /// Source.
     pub source: String,
 }
 
 /// A file of the corpus.
 pub struct Problem {
-    /// The file's name.
+    /// Name of the file.
     pub name: String,
-    /// The group in the table.
+    /// Group of the problem; the table has a row for each group.
     pub kind: String,
-    /// CUDA or PyTorch.
+    /// Language of the kernels.
     pub language: Language,
     /// Source of the reference.
     pub reference: String,
-    /// Candidates with a source in the file.
+    /// Candidates whose sources are in the file.
     pub sections: Vec<Section>,
-    /// Generic useless candidates that do not apply to the problem, with the reason.
+    /// Derived useless candidates that do not apply to the problem, with the reason.
     pub without: Vec<(String, String)>,
-    /// Why the contract is weak, in which case no candidate may be `correct`.
+    /// Reason why the contract is weak. No candidate may then be `correct`.
     pub weak: Option<String>,
     /// Candidates whose verdict is known to be wrong, with the reason.
     pub findings: Vec<(String, String)>,
 }
 
-/// Reads every problem whose name contains `only`, in the order of their names.
+/// Reads every problem whose name contains `only`, sorted by name.
 pub fn read(folder: &Path, only: &str) -> Result<Vec<Problem>> {
     let mut paths = Vec::new();
     let entries =
@@ -120,10 +120,10 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
             "finding" => problem.findings.append(&mut named(rest)?),
             "backward" if !cuda => problem.language = Language::Torch { backward: true },
             _ if cuda => arguments.push((field, rest)),
-            _ => bail!("`{field}` means nothing in a torch problem"),
+            _ => bail!("a torch problem has no field `{field}`"),
         }
     }
-    ensure!(!problem.kind.is_empty(), "no `kind`");
+    ensure!(!problem.kind.is_empty(), "`kind` is missing");
     if cuda {
         problem.language = Language::Cuda(Signature::parse(&arguments)?);
     }
@@ -141,11 +141,11 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
         let launch = words.next().map(str::to_owned);
         problem.sections.push(Section { class, name, launch, source });
     }
-    ensure!(!problem.reference.is_empty(), "no reference");
+    ensure!(!problem.reference.is_empty(), "the reference is missing");
     Ok(problem)
 }
 
-/// Reads `name other: reason` into a pair for each name.
+/// Reads `name other: reason` and returns a name–reason pair for each name.
 fn named(text: &str) -> Result<Vec<(String, String)>> {
     let (names, reason) = text.split_once(": ").ok_or_else(|| anyhow!("`{text}` has no reason"))?;
     Ok(names.split(' ').map(|name| (name.to_owned(), reason.to_owned())).collect())

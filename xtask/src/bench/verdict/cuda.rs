@@ -1,12 +1,12 @@
-//! Requests of problems in CUDA: their arguments, the declarations before every kernel, and the
-//! useless candidates that are derived from each reference.
+//! Requests for problems in CUDA: the arguments, the declarations that precede every kernel, and
+//! the useless candidates that are derived from each reference.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value, json};
 
-/// Names of element types in the files, in requests, and in CUDA.
+/// Names of element types in the corpus, in requests, and in CUDA.
 const TYPES: [(&str, &str, &str); 11] = [
     ("f32", "float32", "float"),
     ("f64", "float64", "double"),
@@ -21,8 +21,8 @@ const TYPES: [(&str, &str, &str); 11] = [
     ("bool", "bool", "bool"),
 ];
 
-/// Names of useless candidates, and their code in place of storing `v`, the right value of element
-/// `i` of `size`.
+/// Names of the useless candidates, and the code that replaces the store of `v`, the correct value
+/// of element `i` of `size`.
 const VARIANTS: [(&str, &str); 10] = [
     ("zeros", "out[i] = T(0.0f)"),
     ("constant", "out[i] = T(1.0f)"),
@@ -36,7 +36,7 @@ const VARIANTS: [(&str, &str); 10] = [
     ("copy", "out[i] = T(copied[i % COPIED_SIZE])"),
 ];
 
-/// The store of a right kernel.
+/// The store of a correct kernel.
 pub const RIGHT: &str = "out[i] = T(v)";
 
 struct Tensor {
@@ -61,17 +61,17 @@ impl Tensor {
     }
 }
 
-/// The arguments of a problem's kernels, and their launch.
+/// The arguments and the launch of a problem's kernels.
 pub struct Signature {
     tensors: Vec<Tensor>,
-    /// Name, C type and value.
+    /// Name, C type and value of each number.
     scalars: Vec<(String, &'static str, Value)>,
     launch: String,
     copy: Option<String>,
 }
 
 impl Signature {
-    /// Reads the lines of a file's head, each as its field and the rest.
+    /// Parses the header lines of a file, each given as its field and the rest of the line.
     pub fn parse(lines: &[(&str, &str)]) -> Result<Self> {
         let mut signature =
             Self { tensors: Vec::new(), scalars: Vec::new(), launch: String::new(), copy: None };
@@ -81,21 +81,22 @@ impl Signature {
                 "out" => signature.add("output", rest)?,
                 "inout" => signature.add("inout", rest)?,
                 "int" | "float" => {
-                    let (name, value) = rest.split_once(' ').context("a number has no value")?;
+                    let (name, value) =
+                        rest.split_once(' ').context("a number argument has no value")?;
                     let of_c = if field == "int" { "int" } else { "float" };
                     signature.scalars.push((name.to_owned(), of_c, serde_json::from_str(value)?));
                 }
                 "launch" => rest.clone_into(&mut signature.launch),
                 "copy" => signature.copy = Some(rest.to_owned()),
-                _ => bail!("`{field}` means nothing in a CUDA problem"),
+                _ => bail!("a CUDA problem has no field `{field}`"),
             }
         }
-        ensure!(!signature.launch.is_empty(), "no `launch`");
-        ensure!(signature.tensors.iter().any(Tensor::is_output), "no output");
+        ensure!(!signature.launch.is_empty(), "`launch` is missing");
+        ensure!(signature.tensors.iter().any(Tensor::is_output), "an output is missing");
         Ok(signature)
     }
 
-    /// Reads a tensor such as `x f32[64,256] randn std=2`.
+    /// Parses a tensor such as `x f32[64,256] randn std=2`.
     fn add(&mut self, role: &'static str, text: &str) -> Result<()> {
         let mut words = text.split(' ');
         let name = words.next().context("an argument has no name")?.to_owned();
@@ -113,12 +114,15 @@ impl Signature {
                 init[key] = serde_json::from_str(value)?;
             }
         }
-        ensure!(init.is_null() == (role == "output"), "`{text}`: inputs alone have content");
+        ensure!(
+            init.is_null() == (role == "output"),
+            "`{text}`: inputs need initial content, outputs must have none"
+        );
         self.tensors.push(Tensor { name, role, kind, shape, init });
         Ok(())
     }
 
-    /// Returns names and stores of the useless candidates that fit this reference.
+    /// Returns the names and the store code of the useless candidates that apply to this problem.
     pub fn variants(&self) -> Vec<(&'static str, &'static str)> {
         let outputs: Vec<&Tensor> = self.tensors.iter().filter(|t| t.is_output()).collect();
         let all = |fits: &dyn Fn(&Tensor) -> bool| outputs.iter().all(|t| fits(t));
@@ -132,7 +136,8 @@ impl Signature {
         VARIANTS.into_iter().filter(|(name, _)| fits(name)).collect()
     }
 
-    /// Returns a kernel's whole source: declarations, then `body`. `store` is the code of `STORE`.
+    /// Returns the complete source of a kernel: declarations, then `body`. `store` is the code of
+    /// the macro `STORE`.
     pub fn source(&self, body: &str, store: &str) -> Result<String> {
         let mut text = String::from(include_str!("prelude.cu"));
         let mut parameters = Vec::new();
@@ -176,7 +181,7 @@ __device__ inline void store(T* out, int size, int i, V v, const C* copied) {{
         Ok(text)
     }
 
-    /// Returns a request to evaluate a source beside the reference.
+    /// Returns a request to evaluate a source against the reference.
     pub fn request(&self, source: &str, launch: Option<&str>, reference: &str) -> Result<Value> {
         let mut args = Vec::new();
         let mut expected = Map::new();
@@ -211,8 +216,8 @@ __device__ inline void store(T* out, int size, int i, V v, const C* copied) {{
     }
 }
 
-/// Reads a launch such as `grid 4 2 block 256`: the extents of the grid and of a block, and after
-/// `shared` bytes.
+/// Parses a launch such as `grid 4 2 block 256`: the dimensions of the grid and of a block.
+/// `shared` precedes the bytes of dynamic shared memory.
 fn launch_of(text: &str) -> Result<Value> {
     let mut launch = json!({});
     let mut place = "";
@@ -222,12 +227,13 @@ fn launch_of(text: &str) -> Result<Value> {
             (place, numbers) = (word, 0);
             continue;
         }
-        let number: u64 = word.parse().with_context(|| format!("`{text}` is no launch"))?;
+        let number: u64 =
+            word.parse().with_context(|| format!("`{text}` is not a valid launch"))?;
         if place == "shared" {
             launch["shared_memory_bytes"] = json!(number);
             continue;
         }
-        let axis = ["x", "y", "z"].get(numbers).context("a launch has three axes")?;
+        let axis = ["x", "y", "z"].get(numbers).context("a launch has at most three axes")?;
         launch[place][axis] = json!(number);
         numbers += 1;
     }

@@ -1,5 +1,5 @@
-//! Verdicts without a tolerance in the request: no useless candidate of `tests/verdict` may be
-//! `correct`, and nearly all honest candidates must be.
+//! Checks verdicts on requests without a tolerance: no useless candidate of `tests/verdict` may be
+//! `correct`, and nearly all honest candidates must be `correct`.
 
 mod corpus;
 mod cuda;
@@ -26,7 +26,7 @@ use crate::shell;
 /// Timed launches of each candidate.
 const TRIALS: u32 = 4;
 
-/// Maximum time of a request, seconds.
+/// Timeout of a request, seconds.
 const TIMEOUT_S: f64 = 300.0;
 
 /// Maximum number of candidates of a comparison.
@@ -35,22 +35,22 @@ const COMPARED: usize = 6;
 /// Options of `bench verdict`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The program to measure; it is built, if none is named.
+    /// Program to measure. Default: a new release build.
     #[arg(long)]
     program: Option<PathBuf>,
     /// Device: auto, emulator, or a GPU's ordinal.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// The corpus.
+    /// Folder of the corpus.
     #[arg(long, default_value = "tests/verdict")]
     corpus: PathBuf,
-    /// Only problems whose names contain this.
+    /// Only problems whose names contain this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Requests at once.
+    /// Number of parallel requests.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Where to write every verdict as JSON, with the server's log beside it.
+    /// File for all verdicts, as JSON. The server's log is written next to it.
     #[arg(long, default_value = "bench-verdict.json")]
     out: PathBuf,
 }
@@ -63,7 +63,8 @@ struct Candidate {
     source: String,
 }
 
-/// Sends every candidate, prints the table and writes JSON.
+/// Evaluates every candidate, prints the table and writes JSON. Fails if a verdict is not as
+/// required.
 pub fn run(options: &Options) -> Result<()> {
     let mut folder = options.corpus.clone();
     if !folder.is_dir() {
@@ -71,7 +72,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let problems = corpus::read(&folder, &options.only)?;
     if problems.is_empty() {
-        bail!("no problem in {} has a name with `{}`", folder.display(), options.only);
+        bail!("no problem in {} has a name that contains `{}`", folder.display(), options.only);
     }
     let program = match &options.program {
         Some(program) => program.clone(),
@@ -88,14 +89,14 @@ pub fn run(options: &Options) -> Result<()> {
 
     let result = table::Tally::of(&problems, &outcomes);
     println!("{}", result.markdown());
-    eprintln!("{:.0} s, {} requests at once", start.elapsed().as_secs_f64(), options.jobs);
+    eprintln!("{:.0} s, {} parallel requests", start.elapsed().as_secs_f64(), options.jobs);
     let text = serde_json::to_string_pretty(&table::json(&outcomes))? + "\n";
     std::fs::write(&options.out, text)
         .with_context(|| format!("cannot write {}", options.out.display()))?;
     result.check()
 }
 
-/// Judges all problems, `jobs` at a time.
+/// Evaluates all problems, `jobs` at a time.
 fn judge(problems: &[Problem], client: &Client, jobs: usize) -> Result<Vec<Outcome>> {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Vec::new());
@@ -155,8 +156,8 @@ fn judge_one(problem: &Problem, client: &Client) -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-/// Returns all candidates of a problem: those in its file, the reference, and useless candidates
-/// that are derived from it.
+/// Returns all candidates of a problem: those in its file, the reference, and the useless
+/// candidates that are derived from the reference.
 fn candidates(problem: &Problem) -> Result<Vec<Candidate>> {
     let mut all = Vec::new();
     let source = |body: &str, store: &str| match &problem.language {

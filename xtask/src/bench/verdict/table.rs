@@ -1,4 +1,4 @@
-//! Verdicts on the candidates, as a table and as JSON.
+//! The verdicts on the candidates, as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Reads a report, or an error in place of it.
+    /// Reads a report, or the error that was returned instead of a report.
     pub fn of(problem: &Problem, class: Class, candidate: &str, report: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let verdict = text(&report["verdict"]).unwrap_or_else(|| "error".to_owned());
@@ -60,7 +60,7 @@ impl Outcome {
         }
     }
 
-    /// Returns whether the verdict is that which the candidate's class requires.
+    /// Returns whether the verdict is as the candidate's class requires.
     pub fn is_right(&self) -> bool {
         match self.class {
             Class::Honest if self.weak => self.verdict == "weak",
@@ -100,11 +100,11 @@ struct Row {
     honest_correct: usize,
 }
 
-/// Counts by kind, and all exceptions.
+/// Counts for each group of problems, and all unexpected verdicts.
 pub struct Tally<'a> {
     rows: BTreeMap<&'a str, Row>,
-    /// Number of problems with a weak contract, and of their honest candidates; no row counts
-    /// these.
+    /// Number of problems with a weak contract, and number of their honest candidates. The rows do
+    /// not count these candidates.
     weak: (usize, usize),
     exceptions: Vec<&'a Outcome>,
 }
@@ -151,7 +151,7 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// Returns the table, and below it a line for each exception.
+    /// Returns the table, followed by a line for each unexpected verdict.
     pub fn markdown(&self) -> String {
         let mut text = String::from(
             "| kind | problems | useless | of them `correct` | honest | of them `correct` |\n\
@@ -168,8 +168,8 @@ impl<'a> Tally<'a> {
         let (weak, honest) = self.weak;
         let _ = writeln!(
             text,
-            "\n{weak} problems have a weak contract; {honest} honest candidates of these, which the table leaves \
-             out, are to be `weak`."
+            "\n{weak} problems have a weak contract. Their {honest} honest candidates, which the table omits, \
+             must be `weak`."
         );
         let known = self.exceptions.iter().filter(|outcome| outcome.finding.is_some()).count();
         let _ = writeln!(text, "\n{} exceptions, {known} of them known.", self.exceptions.len());
@@ -190,19 +190,21 @@ impl<'a> Tally<'a> {
         text
     }
 
-    /// Fails if the corpus or the verdicts are not as required.
+    /// Fails if a candidate was not judged or if the verdicts are not as required.
     pub fn check(&self) -> Result<()> {
         let sum = self.sum();
         let not_judged = self.exceptions.iter().filter(|outcome| !outcome.is_judged()).count();
         if not_judged > 0 {
-            bail!("{not_judged} candidates were not judged by their results: mend the corpus");
+            bail!(
+                "{not_judged} candidates did not run, so their results were not judged: correct the corpus"
+            );
         }
         if sum.useless_correct > 0 {
-            bail!("{} useless candidates are called correct", sum.useless_correct);
+            bail!("{} useless candidates have the verdict `correct`", sum.useless_correct);
         }
         if (sum.honest_correct as f64) < HONEST_SHARE * sum.honest as f64 {
             bail!(
-                "only {} of {} honest candidates are called correct",
+                "only {} of {} honest candidates have the verdict `correct`",
                 sum.honest_correct,
                 sum.honest
             );

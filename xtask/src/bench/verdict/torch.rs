@@ -1,10 +1,10 @@
-//! Requests of problems in PyTorch, and the useless candidates that are derived from each
+//! Requests for problems in PyTorch, and the useless candidates that are derived from each
 //! reference.
 
 use serde_json::{Value, json};
 
-/// Names of useless candidates, and the change of each tensor `t` of the reference's result; `args`
-/// are the inputs.
+/// Names of the useless candidates, and the expression that replaces each tensor `t` of the
+/// reference's result; `args` are the inputs.
 const VARIANTS: [(&str, &str); 10] = [
     ("zeros", "torch.zeros_like(t)"),
     ("constant", "torch.ones_like(t)"),
@@ -21,7 +21,7 @@ const VARIANTS: [(&str, &str); 10] = [
     ("first_result", "t"),
 ];
 
-/// Returns names and sources of the useless candidates for every reference.
+/// Returns the names and the sources of the useless candidates, which apply to every reference.
 pub fn variants() -> Vec<(&'static str, String)> {
     let of = |(name, expression): (&'static str, &str)| {
         let keeps = if name == "first_result" { "True" } else { "False" };
@@ -31,11 +31,11 @@ pub fn variants() -> Vec<(&'static str, String)> {
     VARIANTS.into_iter().map(of).collect()
 }
 
-/// Beginning of each source: tensors that it creates are on the device of its inputs.
+/// First lines of each source: tensors that it creates are on the device of its inputs.
 const HEADER: &str = "if torch.cuda.is_available():\n    torch.set_default_device('cuda')\n";
 
 /// Returns a request to compare candidates with the reference. Each candidate's source begins with
-/// the reference's text.
+/// the text of the reference.
 pub fn request(candidates: &[(&str, &str)], reference: &str, backward: bool) -> Value {
     let reference = &format!("{HEADER}{reference}");
     let kernel = |source: &str| json!({"kernel_type": "torch", "source_code": source, "metadata": {"backward": backward}});

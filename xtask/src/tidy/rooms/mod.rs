@@ -1,6 +1,6 @@
-//! The modules within a crate, lowest first, and the modules that each may use. Cargo forbids
-//! circles between crates, but not between modules. These tables forbid them in large crates, so
-//! that a part can be read alone.
+//! Checks which modules of a crate use each other. Cargo forbids cycles between crates but not
+//! between modules. The tables forbid them in large crates and list modules from low to high, so
+//! that a part can be read separately.
 
 pub mod paths;
 mod tables;
@@ -11,17 +11,17 @@ use self::tables::{TABLES, Table};
 use super::rules::is_test;
 use super::{Source, Violation, crates};
 
-/// Checks the sources of all crates that have a table.
+/// Checks the source files of all crates that have a table.
 pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     for table in TABLES {
         check_table(table, files, violations);
     }
 }
 
-/// A file of a crate, with its module.
+/// A source file of a crate, with its module.
 pub struct File<'a> {
     pub source: &'a Source,
-    /// Path of its module from the root of the crate.
+    /// Path of the module from the root of the crate.
     pub module: Vec<&'a str>,
 }
 
@@ -55,7 +55,7 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
                     path.line,
                     format!(
                         "`{room}` uses `{target}` of `{}`, which uses `{room}`: name the module that \
-                         defines it, or move it down",
+                         defines it, or move the definition to a lower module",
                         parent.join("::")
                     ),
                 );
@@ -64,7 +64,7 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
                     path.line,
                     format!(
                         "`{room}` uses `{target}`, which its row in xtask/src/tidy/rooms/tables.rs does not \
-                         have: move what both need into the lower one"
+                         list: move the shared code to a lower module"
                     ),
                 );
             }
@@ -78,7 +78,7 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
     check_rows(table, directory, &used, violations);
 }
 
-/// Checks that every row has a module and every edge a use.
+/// Checks that every row is an existing module and that every permitted use occurs.
 fn check_rows(
     table: &Table,
     directory: &str,
@@ -91,19 +91,19 @@ fn check_rows(
     for (room, allowed) in table.rows {
         let Some(edges) = used.get(room) else {
             report(format!(
-                "has no module `{room}`: take its row out of xtask/src/tidy/rooms/tables.rs"
+                "has no module `{room}`: remove its row from xtask/src/tidy/rooms/tables.rs"
             ));
             continue;
         };
         for other in allowed.iter().filter(|other| !edges.contains(**other)) {
             report(format!(
-                "`{room}` does not use `{other}`: take it out of its row in xtask/src/tidy/rooms/tables.rs"
+                "`{room}` does not use `{other}`: remove it from its row in xtask/src/tidy/rooms/tables.rs"
             ));
         }
     }
 }
 
-/// Returns the files of a crate's library with their modules, except files for tests alone.
+/// Returns the files of a crate's library with their modules, except files that contain only tests.
 pub fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
     let mut files: Vec<File<'a>> = Vec::new();
     let mut tests: Vec<Vec<String>> = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains("has no module `attic`"));
         let told = messages(&TABLE, &with("attic.rs", "use crate::cellar::Wine;\n"));
-        assert!(told[0].contains("`attic` does not use `hall`: take it out"), "{told:?}");
+        assert!(told[0].contains("`attic` does not use `hall`: remove it"), "{told:?}");
     }
 
     #[test]

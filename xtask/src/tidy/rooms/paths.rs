@@ -1,31 +1,31 @@
-//! The paths that a file's text has within its crate: `crate::…`, `super::…` and `self::…`, in
-//! imports and elsewhere ([`used`]).
+//! Finds the paths within the crate that a file's text contains: `crate::…`, `super::…` and
+//! `self::…`, in imports and elsewhere ([`used`]).
 //!
-//! The text is read as tokens, not as Rust. That is enough, because these words begin only paths
-//! and visibilities.
+//! The text is split into tokens but not parsed as Rust. That is sufficient, because these words
+//! begin only paths and visibilities.
 
-/// A path from the root of the crate, and the number of its line, from 1.
+/// A path from the root of the crate, with its line number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Modules, and the name in the last of them; `*` means all names.
+    /// Modules, and a name in the last module; `*` means all names.
     pub segments: Vec<String>,
-    /// Number of the line where the path begins.
+    /// Number of the line in which the path begins, from 1.
     pub line: usize,
 }
 
-/// A word or a sign, with the number of its line.
+/// A word or punctuation mark, with its line number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Token<'a> {
     text: &'a str,
     line: usize,
 }
 
-/// Returns the paths within the crate that the text of module `home` has. Items of `#[cfg(test)]`
-/// are left out: tests may use any module.
+/// Returns the paths within the crate that the text of module `home` contains. `#[cfg(test)]` items
+/// are ignored, because tests may use any module.
 pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
     let tokens = without_tests(tokens(text));
     let mut reader = Reader { tokens: &tokens, at: 0, paths: Vec::new() };
-    // Open inline modules, each with the number of braces open around it.
+    // Open inline modules, each with the number of open braces around it.
     let mut inner: Vec<(&str, usize)> = Vec::new();
     let mut braces = 0;
     while let Some(token) = reader.tokens.get(reader.at).copied() {
@@ -39,7 +39,7 @@ pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
                 }
             }
             "mod" if reader.text(2) == "{" => inner.push((reader.text(1), braces)),
-            // The path in `pub(in crate::exec)` is no use.
+            // The path in `pub(in crate::exec)` does not use the module.
             "crate" | "self" | "super" if before != "::" && before != "in" => {
                 let module: Vec<&str> =
                     home.iter().copied().chain(inner.iter().map(|(name, _)| *name)).collect();
@@ -53,7 +53,7 @@ pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
     reader.paths
 }
 
-/// Returns the modules that the text declares for tests alone: `#[cfg(test)] mod name;`.
+/// Returns the modules that the text declares only for tests: `#[cfg(test)] mod name;`.
 pub fn test_modules(text: &str) -> Vec<String> {
     let tokens = tokens(text);
     let starts = (0..tokens.len()).filter(|at| is_test_attribute(&tokens[*at..]));
@@ -66,7 +66,7 @@ pub fn test_modules(text: &str) -> Vec<String> {
     starts.filter_map(module).collect()
 }
 
-/// Returns words and signs of a text, without items for tests.
+/// Returns the words and punctuation of a text, without test items.
 pub fn words(text: &str) -> Vec<&str> {
     without_tests(tokens(text)).into_iter().map(|token| token.text).collect()
 }
@@ -83,7 +83,7 @@ impl<'a> Reader<'_, 'a> {
         self.tokens.get(self.at + ahead).map_or("", |token| token.text)
     }
 
-    /// Reads the path that begins here, relative to `module`.
+    /// Reads the path that begins at the current token, relative to `module`.
     fn path(&mut self, module: &[&str]) {
         let mut start: Vec<String> = module.iter().map(|&name| name.to_owned()).collect();
         let first = self.text(0);
@@ -100,13 +100,13 @@ impl<'a> Reader<'_, 'a> {
         self.rest(start);
     }
 
-    /// Reads what follows a `::`: a name and its continuation, or a group.
+    /// Reads the rest of a path after `::`: a name and its continuation, or a group.
     fn rest(&mut self, mut segments: Vec<String>) {
         loop {
             let Some(token) = self.tokens.get(self.at).copied() else { return };
             match token.text {
                 "{" => return self.group(&segments),
-                // The arguments belong to a function: `path::<T>()`.
+                // The generic arguments belong to a function: `path::<T>()`.
                 "<" => break,
                 "super" => drop(segments.pop()),
                 "self" => {}
@@ -143,7 +143,7 @@ fn is_test_attribute(tokens: &[Token<'_>]) -> bool {
     tokens.len() >= CFG_TEST.len() && tokens.iter().zip(CFG_TEST).all(|(it, want)| it.text == want)
 }
 
-/// Removes every item of `#[cfg(test)]`, up to its `;` or to the end of its braces.
+/// Removes every `#[cfg(test)]` item, up to its `;` or to its closing brace.
 fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut at = 0;
@@ -170,7 +170,7 @@ fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     kept
 }
 
-/// Returns words and signs of a text, without comments and literals.
+/// Returns the words and punctuation of a text, without comments and literals.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     let (mut at, mut line) = (0, 1);
@@ -186,7 +186,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     out
 }
 
-/// Returns the length of what begins with `c`, and whether it is a token.
+/// Returns the length of the element that begins with `c`, and whether it is a token.
 fn token_at(rest: &str, c: char) -> (usize, bool) {
     if rest.starts_with("//") {
         return (rest.find('\n').unwrap_or(rest.len()), false);
@@ -213,7 +213,7 @@ fn token_at(rest: &str, c: char) -> (usize, bool) {
     (c.len_utf8(), !c.is_whitespace())
 }
 
-/// Returns the length of a block comment, which may contain others.
+/// Returns the length of a block comment, which may contain nested comments.
 fn comment(rest: &str) -> usize {
     let (mut at, mut depth) = (0, 0);
     while at < rest.len() {
@@ -231,7 +231,7 @@ fn comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Returns the length of a raw string, if one begins here.
+/// Returns the length of a raw string, or `None` if the text does not begin with one.
 fn raw_string(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
     let hashes = after.len() - after.trim_start_matches('#').len();
@@ -241,7 +241,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(body.find(&end).map_or(rest.len(), |at| begin + at + end.len()))
 }
 
-/// Returns the length of a string.
+/// Returns the length of a string literal.
 fn string(rest: &str) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -255,11 +255,11 @@ fn string(rest: &str) -> usize {
     rest.len()
 }
 
-/// Returns the length of a character, or of the sign of a lifetime.
+/// Returns the length of a character literal, or of the quote of a lifetime.
 fn quote(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     match (chars.next(), chars.next()) {
-        // The escaped sign may be a quote.
+        // The escaped character may be a quote.
         (Some((_, '\\')), Some(_)) => chars.find(|(_, c)| *c == '\'').map_or(1, |(at, _)| at + 1),
         (Some(_), Some((at, '\''))) => at + 1,
         _ => 1,

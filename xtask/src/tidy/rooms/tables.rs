@@ -1,21 +1,21 @@
-//! The tables of modules. A change of the uses of a module changes its row as well, or must be
-//! another change.
+//! The tables of modules. A commit that changes which modules a module uses must also change its
+//! row.
 
-/// A module, and its siblings that it may use.
+/// A module, and the siblings that it may use.
 pub type Row = (&'static str, &'static [&'static str]);
 
 /// The modules of a crate, or of one of its modules. The parent (`lib.rs`, `mod.rs`) may use all of
-/// them, and none of them uses what the parent defines or re-exports.
+/// them. None of them may use what the parent defines or re-exports.
 pub struct Table {
     /// Name of the crate.
     pub name: &'static str,
-    /// The parent's path in the crate; empty for the crate itself.
+    /// Path of the parent in the crate; empty for the root.
     pub within: &'static [&'static str],
     /// All modules of the parent, lowest first.
     pub rows: &'static [Row],
 }
 
-/// Tables by crate; the table of a module follows that of its crate.
+/// Tables by crate. The table of a module follows the table of its crate.
 pub const TABLES: &[Table] = &[
     Table {
         name: "api",

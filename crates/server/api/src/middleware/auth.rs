@@ -164,7 +164,7 @@ impl Keys {
         })
     }
 
-    /// Returns the caller to whom the request's key belongs. Wrong keys count as guesses from the
+    /// Returns the caller that owns the request's key. Wrong keys count as guesses from the
     /// address.
     fn admit(
         &self,
