@@ -51,7 +51,7 @@ enum Task {
     Clients(clients::Options),
     /// Check the repository's text against the rules of the project.
     Tidy,
-    /// Measure the service.
+    /// Measure the service, its store, verdicts and build times.
     #[command(subcommand)]
     Bench(bench::Command),
     /// Remove each defence against hostile kernels in turn and check that an exploit or a test

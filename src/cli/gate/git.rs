@@ -64,8 +64,8 @@ pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
-/// Variables that contain the branch of a detached checkout: of a pull request on GitHub, on GitHub
-/// otherwise, and on GitLab.
+/// Environment variables with the branch of a detached checkout: on GitHub for a pull request, on
+/// GitHub otherwise, and on GitLab.
 const BRANCHES: [&str; 3] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"];
 
 /// Maximum length of a branch name in a request, bytes.

@@ -1,6 +1,6 @@
 //! Checks the files of the repository against the project's rules: [`run`].
 //!
-//! The comment of each rule gives the reason. ARCHITECTURE.md lists all invariants.
+//! ARCHITECTURE.md lists all invariants.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -142,7 +142,8 @@ fn matrix_of(row: &AnyRow) -> Result<MatrixRow, sqlx::Error> {
     })
 }
 
-/// Write of the row of a matrix whose file exists. Returns the file of the replaced matrix.
+/// Write that stores the row of a matrix whose file exists. Returns the file of the replaced
+/// matrix.
 struct PutMatrix {
     matrix: NewMatrix,
     bytes: u64,

@@ -250,8 +250,8 @@ impl Jobs {
     /// Watch a job
     ///
     /// Returns server-sent events: `progress` on each change, the first at once, and one `end`,
-    /// after which the stream ends. A slow reader receives the newest state, and may miss states
-    /// between. A client that reconnects with `Last-Event-ID` gets only newer states.
+    /// after which the stream ends. A slow reader receives the newest state, and may miss
+    /// intermediate states. A client that reconnects with `Last-Event-ID` gets only newer states.
     #[oai(
         path = "/jobs/:job_id/events",
         method = "get",

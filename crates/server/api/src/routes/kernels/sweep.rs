@@ -182,7 +182,7 @@ impl Running {
         Some(last.unwrap_or_else(|error| event("error", error.body())))
     }
 
-    /// Returns the outcome of the sweep; only the first call has one.
+    /// Returns the outcome of the sweep on the first call, and `None` afterwards.
     async fn ended(&mut self) -> Option<Result<SweepResponse, ApiError>> {
         let outcome = self.task.join_next().await?;
         Some(match outcome {
