@@ -94,7 +94,7 @@ fn how_it_was_measured() {
         "bytes": 12_582_912.0, "bytes_from": "declared", "bytes_per_second": 1.5634e12,
         "peak_bytes_per_second": 4.916736e12, "flops": 1_048_576.0, "flops_per_second": 1.3e11,
         "least_ms": 0.00256, "limit": "memory", "of_speed_of_light": 0.3181}}));
-    let rows = "  measured  3 launches, as precise as asked; L2 cold; fresh inputs each launch
+    let rows = "  measured  3 launches, as precise as requested; L2 cold; fresh inputs each launch
             median known to ± 2.08 %
             3 timed launches verified; clock 1980 MHz (1980 to 1980)
 ";
@@ -150,8 +150,8 @@ fn what_makes_times_doubtful_is_said() {
             "flags": ["power_cap", "contention"]},
     }));
     for words in [
-        "  note      out of time, less precise than asked\n            the same inputs each time: a kernel",
-        "where results could be kept: local memory, the heap",
+        "  note      out of time, less precise than requested\n            the same inputs each time: a kernel",
+        "memory in which results could be kept: local memory, the heap",
         "            no timed launch was verified\n",
         "  floor     this is the time of the launch itself (an empty kernel takes 2.700 µs)",
         "4 samples do not count: clock_drop",
@@ -217,7 +217,7 @@ fn every_verdict_comes_first() {
         (json!({"failure": failure, "status": "error"}), "ERROR  vector_add: still running"),
         (
             json!({"kernel_exec_result": {"compiled": false, "metadata": {}}}),
-            "NOT COMPILED  the kernel: the compiler refused it\n",
+            "NOT COMPILED  the kernel: the compiler rejected it\n",
         ),
     ];
     for (changes, expected) in cases {

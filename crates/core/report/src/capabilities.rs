@@ -40,7 +40,7 @@ impl Capability {
     }
 }
 
-/// Tool or library: one of NVIDIA's, Triton or PyTorch.
+/// Tool or library of NVIDIA, Triton or PyTorch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolReport {
     /// Name of the tool. Programs: `ncu`, `nsys`, `QdstrmImporter`, `compute-sanitizer`, `cuobjdump`, `nvdisasm`.
@@ -93,11 +93,11 @@ impl Warning {
         Self {
             code: "runs_as_root".to_owned(),
             message:
-                "the server runs as root: its children have no capabilities, but a fault of the \
-                      driver or of the kernel in one of them reaches files that root owns"
+                "the server runs as root: its child processes have no capabilities, but through a \
+                 vulnerability of the driver or of Linux they could reach files that root owns"
                     .to_owned(),
-            remedy: "run the server as a user of its own (systemd: `User=warpgauge`; containers: \
-                     `USER` or `--user`), which owns its data directory"
+            remedy: "run the server as a dedicated user that owns its data directory (systemd: \
+                     `User=warpgauge`; containers: `USER` or `--user`)"
                 .to_owned(),
         }
     }
@@ -108,8 +108,9 @@ impl Warning {
         Self {
             code: "paths_are_visible".to_owned(),
             message: format!(
-                "kernels can find out which paths exist on this machine, and sizes and times of files, \
-                 but no contents: their processes get no root directory of their own ({reason})"
+                "kernels can find out which paths exist on this machine, and sizes and times of \
+                 files, but cannot read contents: their processes have no separate root directory \
+                 ({reason})"
             ),
             remedy: "allow user namespaces for the server (`sysctl user.max_user_namespaces`; on Ubuntu \
                      `kernel.apparmor_restrict_unprivileged_userns=0` or a profile with `userns`; in \

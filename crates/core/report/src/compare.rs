@@ -20,8 +20,8 @@ pub struct CompareResponse {
     pub job_id: String,
     /// `success` if the comparison ran to its end, whatever the verdict.
     pub status: ResponseStatus,
-    /// Verdict on the correctness of the candidates: the worst of theirs. It does not depend on which kernel is
-    /// faster. Absent in reports that earlier versions stored.
+    /// Worst verdict on the correctness of a candidate. It does not depend on which kernel is faster. Absent in
+    /// reports that earlier versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
     /// Statistics of the reference's launch times, milliseconds. The placeholder has zeros.
@@ -41,8 +41,8 @@ pub struct CompareResponse {
     /// Device that ran the kernels. Absent for torch kernels on the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
-    /// Basis of the verdicts and ranks: times on a GPU, counts on the emulated device, nothing for torch kernels on
-    /// the CPU.
+    /// Basis of the verdicts and ranks: times on a GPU, counts on the emulated device, or nothing for torch kernels
+    /// on the CPU.
     #[serde(default)]
     pub verdict_by: VerdictBy,
     /// Comparison of `custom_kernel`, or of the first candidate, with the reference by their times.
@@ -51,10 +51,10 @@ pub struct CompareResponse {
     /// Reason why there is no comparison of times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// Sparse matrices that the contract names, with the content that each name had.
+    /// Sparse matrices that the contract names, with the content that was used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// Shared tensors that the contract names, as they were copied.
+    /// Shared tensors that the contract names, with the content that was copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
     /// Fields of the request that are ignored, and fields that were missing and were filled in.
@@ -68,8 +68,8 @@ pub struct CompareResponse {
     /// emulated device. Counts say nothing about times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedComparison>,
-    /// Order by counts, on the emulated device, of the reference (index 0) and of the candidates that are right (from
-    /// index 1). Absent if only two kernels were compared.
+    /// Order by counts, on the emulated device, of the reference (index 0) and of the correct candidates (from index
+    /// 1). Absent if only two kernels were compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted_ranking: Vec<CountedRank>,
     /// Evaluation of the reference.
@@ -81,7 +81,7 @@ pub struct CompareResponse {
 }
 
 impl CompareResponse {
-    /// Returns the verdict on the candidates: the stored one, or else the worst of theirs.
+    /// Returns the verdict on the candidates: the stored one, or else the worst of all candidates.
     pub fn kernel_verdict(&self) -> KernelVerdict {
         self.verdict.unwrap_or_else(|| CandidateReport::worst(&self.candidates))
     }
@@ -104,8 +104,8 @@ pub enum VerdictBy {
     Times,
     /// Exact counts of one launch: `counted` and `counted_ranking`. Counts say nothing about times.
     Counts,
-    /// Nothing: torch kernels on the CPU, and kernels beside them, are found right or wrong only. Times of the CPU
-    /// rank nothing.
+    /// Nothing. Torch kernels on the CPU, and kernels that are compared with them, only get a verdict on correctness.
+    /// Times of the CPU are not ranked.
     Nothing,
 }
 
@@ -122,11 +122,12 @@ pub struct CandidateReport {
     /// Reason why there is no comparison of times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// Whether the candidate has the reference's machine code, names aside. Absent if the codes cannot be compared.
+    /// Whether the candidate has the same machine code as the reference, apart from names. Absent if the codes cannot
+    /// be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
-    /// Whether the candidate was not timed because its image and its launch are the reference's. The images then
-    /// agree in every byte that affects execution. The outputs were checked all the same.
+    /// Whether the candidate was not timed because its image and launch are identical to the reference's. The images
+    /// then agree in every byte that affects execution. The outputs were checked nevertheless.
     #[serde(default)]
     pub same_image: bool,
     /// Comparison with the reference by counts of one launch, on the emulated device. Counts say nothing about times.
@@ -139,20 +140,21 @@ pub struct CandidateReport {
     /// Reason why the codes cannot be compared, with a remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_code_diff: Option<String>,
-    /// Deterministic counts of one launch beside those of the reference, on the emulated device.
+    /// Deterministic counts of one launch of the candidate and of the reference, on the emulated
+    /// device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountComparison>,
 }
 
 impl CandidateReport {
-    /// Returns the worst verdict on these kernels.
+    /// Returns the worst verdict on these candidates.
     pub fn worst(candidates: &[CandidateReport]) -> KernelVerdict {
         let verdicts = candidates.iter().map(|one| one.evaluation.kernel_verdict());
         verdicts.max().unwrap_or(KernelVerdict::Error)
     }
 }
 
-/// One count of both kernels.
+/// One count, for both kernels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountComparison {
     /// Name of the count in the emulator.
@@ -161,7 +163,8 @@ pub struct CountComparison {
     pub reference: u64,
     /// Count of the candidate.
     pub candidate: u64,
-    /// Count of the candidate divided by that of the reference. Absent if the reference's is 0.
+    /// Count of the candidate divided by that of the reference. Absent if the reference's count is
+    /// 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
 }

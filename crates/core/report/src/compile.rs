@@ -30,7 +30,7 @@ pub struct CompileResponse {
     /// Format of the image: `cubin`, `ptx` or `fatbin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_format: Option<String>,
-    /// Kernels of the image with their parameters, which the arguments of a contract match. In the order of the
+    /// Kernels of the image with their parameters, for the arguments of a contract. They are in the order of the
     /// image, up to a maximum number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signatures: Vec<KernelSignature>,
@@ -48,7 +48,7 @@ pub struct KernelSignature {
     /// Parameters in order. Absent if the image does not describe them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<KernelParameter>>,
-    /// Resources of the kernel. Only for machine code.
+    /// Resources of the kernel. Present only for machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
 }
@@ -56,11 +56,11 @@ pub struct KernelSignature {
 /// Parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelParameter {
-    /// Name of the parameter. Absent unless the source states it plainly.
+    /// Name of the parameter. Absent if it cannot be read from the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Type in C, after typedefs and macros, e.g. `const float*`. For machine code, whose symbols may carry no types,
-    /// the part that is known.
+    /// Type in C, with typedefs and macros expanded, e.g. `const float*`. For machine code, whose symbols may not
+    /// include types, the part that is known.
     pub c_type: String,
     /// Size of the parameter, bytes.
     pub bytes: u32,

@@ -4,7 +4,7 @@ use super::{EvaluateResponse, KernelVerdict};
 use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
 use warpgauge_model::Severity;
 
-/// Most wrong outputs that the line names.
+/// Maximum number of wrong outputs that the line names.
 const MAX_OUTPUTS: usize = 3;
 
 impl EvaluateResponse {
@@ -18,7 +18,8 @@ impl EvaluateResponse {
         let is_program = family.map(KernelFamily::runtime) == Some(KernelRuntime::Process);
         match self.kernel_verdict() {
             KernelVerdict::NotChecked if is_program => format!(
-                "{name} ran; nothing is expected of it (`expected.stdout`, `expected.exit_code`)"
+                "{name} ran; the contract has no expectation for it (`expected.stdout`, \
+                 `expected.exit_code`)"
             ),
             KernelVerdict::NotChecked => format!(
                 "{name} ran; the contract does not say what its outputs must be (`expected`)"
@@ -35,7 +36,7 @@ impl EvaluateResponse {
         let against = self.kernel_exec_result.validation_error.clone();
         match verdict {
             KernelVerdict::Correct | KernelVerdict::NotChecked if is_program => {
-                "it ended and printed as expected".to_owned()
+                "it ended as expected, with the expected output".to_owned()
             }
             KernelVerdict::Correct | KernelVerdict::NotChecked => {
                 match self.validation.outputs.len() {
@@ -53,12 +54,13 @@ impl EvaluateResponse {
                 .unwrap_or_else(|| "outputs differ".to_owned()),
             KernelVerdict::NotCompiled => self.compiler_errors(),
             KernelVerdict::Error => {
-                failed().unwrap_or_else(|| "the service says no more".to_owned())
+                failed().unwrap_or_else(|| "the service gave no reason".to_owned())
             }
         }
     }
 
-    /// Counts what differs in each wrong output; the elements are listed elsewhere.
+    /// Returns the number of wrong elements of each wrong output. The elements are listed
+    /// elsewhere.
     fn wrong_outputs(&self) -> Option<String> {
         let wrong = || self.validation.outputs.iter().filter(|(_, one)| !one.passed);
         if wrong().any(|(_, one)| one.half_precision) {
@@ -71,7 +73,7 @@ impl EvaluateResponse {
                 return text + "were never written";
             }
             text.push_str("differ");
-            // What an element holds that was never written may be NaN.
+            // An element that was never written may contain NaN.
             let odd = one.non_finite.saturating_sub(one.unwritten);
             for (count, what) in [(one.unwritten, "never written"), (odd, "NaN or infinite")] {
                 if count > 0 {
@@ -91,7 +93,7 @@ impl EvaluateResponse {
     fn compiler_errors(&self) -> String {
         let diagnostics = self.compile.iter().flat_map(|compile| &compile.diagnostics);
         match diagnostics.filter(|one| one.severity == Severity::Error).count() {
-            0 => "the compiler refused it".to_owned(),
+            0 => "the compiler rejected it".to_owned(),
             1 => "1 error".to_owned(),
             n => format!("{n} errors"),
         }

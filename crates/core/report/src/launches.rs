@@ -21,8 +21,8 @@ pub struct StepReport {
     /// Time of all executions in one run, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<f64>,
-    /// Exact counts of all executions in one run. Only on the emulated device, for a kernel that no other step
-    /// launches.
+    /// Exact counts of all executions in one run. Present only on the emulated device, if no other step launches the
+    /// same kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
 }

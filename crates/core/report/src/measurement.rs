@@ -12,11 +12,11 @@ use warpgauge_statistics::{
 /// Method, samples and statistics of the timed launches.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct MeasurementReport {
-    /// Method of one sample. `cuda_events_gated`: events round one launch, which is queued before the device reaches
-    /// it. `emulated`: time of the emulation, which says nothing about a GPU. `cpu_wall_clock`: the judge's clock
-    /// round one call of a torch kernel on the CPU, which ranks nothing. `torch_cuda_events`: events round one call
-    /// of a torch kernel on a GPU. `torch_judge_clock`: the judge's clock round a batch of such calls, divided by
-    /// their number.
+    /// Method of one sample. `cuda_events_gated`: CUDA events around one launch, which is queued before the device
+    /// reaches it. `emulated`: time of the emulation, which says nothing about a GPU. `cpu_wall_clock`: the judge's
+    /// clock around one call of a torch kernel on the CPU; such times are not ranked. `torch_cuda_events`: CUDA
+    /// events around one call of a torch kernel on a GPU. `torch_judge_clock`: the judge's clock around a batch of
+    /// such calls, divided by their number.
     pub method: String,
     /// Version of the method. Times of different versions are not compared.
     pub method_version: u32,
@@ -25,10 +25,10 @@ pub struct MeasurementReport {
     /// Load of the device between timed launches. Times of different regimes are not compared.
     #[serde(default)]
     pub regime: Regime,
-    /// Random inputs of each launch: fresh or repeated.
+    /// Whether the random inputs of each launch are fresh or repeated.
     pub inputs: InputsShown,
-    /// Number of sets of inputs, which launches get in random order. Absent unless a torch reference computed the
-    /// expected outputs for so many secret seeds.
+    /// Number of input sets, which launches get in random order. Present only if a torch reference computed the
+    /// expected outputs, for one secret seed per set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_sets: Option<u32>,
     /// Memory that could carry a result from one timed launch to the next. Absent if all inputs vary.
@@ -50,25 +50,25 @@ pub struct MeasurementReport {
     /// Median time of an empty kernel, measured in the same way, milliseconds. It is not subtracted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_launch_ms: Option<f64>,
-    /// Whether the kernel is so short that its time is mostly that of a launch.
+    /// Whether the kernel is so short that its time consists mostly of launch overhead.
     pub at_floor: bool,
-    /// Least time for the contract's declared `work` at the device's peak rates, without all bytes that L2 can hold.
-    /// A kernel that is faster is not measured correctly.
+    /// Least time for the contract's declared `work` at the device's peak rates, without the bytes that L2 can hold.
+    /// A shorter time indicates an incorrect measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_of_light: Option<SpeedOfLight>,
-    /// Rates from the work and the median time, beside the device's peaks. If the contract declares no bytes, they
-    /// are assumed, and the report names the assumption. Absent on the emulated device.
+    /// Rates from the work and the median time, and the device's peak rates. If the contract declares no bytes, they
+    /// are estimated, and the report names the assumption. Absent on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<Rates>,
-    /// Number of dropped samples, by reason. No rule looks at a time.
+    /// Number of dropped samples, by reason. No rule depends on the measured time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<RejectCount>,
     /// Number of timed launches whose outputs were verified.
     pub audited: u32,
-    /// Sealed launches: timed launches that were judged by a process in which the kernel never ran.
+    /// Sealed launches: timed launches that are judged by a process in which the kernel never runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<SealedReport>,
-    /// Load before timed launches. Only with the regime `sustained`.
+    /// Load before timed launches. Present only with the regime `sustained`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadReport>,
     /// Clock of the multiprocessors, measured on the device.
@@ -97,10 +97,10 @@ pub enum InputsShown {
     /// Each launch has inputs that no earlier launch had.
     Fresh,
     /// Launches have the same inputs, or those of a few sets (`input_sets`). All memory in which a kernel could keep
-    /// a result was restored in between.
+    /// a result was restored between launches.
     SameStateWiped,
     /// Launches have the same inputs, or those of a few sets (`input_sets`). A kernel that keeps results in memory
-    /// that was not restored would not be noticed. `state` lists the restored memory and the rest.
+    /// that was not restored would not be detected. `state` lists the restored memory and the rest.
     Same,
 }
 
@@ -109,22 +109,23 @@ pub enum InputsShown {
 pub struct StateReport {
     /// Memory that was restored before each timed launch.
     pub put_back: Vec<String>,
-    /// Memory that was checked after the verified launches and after the last. A kernel that had kept something there
-    /// would have been rejected.
+    /// Memory that was checked after the verified launches and after the last. A kernel that keeps results there is
+    /// rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looked_at: Vec<String>,
-    /// Memory in which a determined kernel could still have kept results. Empty if there is none.
+    /// Memory in which an adversarial kernel could still have kept results. Empty if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_known: Vec<String>,
 }
 
-/// Sealed launches: timed launches that were judged by a process in which the kernel never ran. Inputs, fillings and
-/// the verdict are out of the kernel's reach. Their positions are random, and the kernel cannot recognise them.
+/// Sealed launches: timed launches that are judged by a process in which the kernel never runs. The kernel cannot
+/// reach their inputs, their fillings or the verdict. Their positions are random, and the kernel cannot recognise
+/// them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SealedReport {
     /// Number of sealed launches.
     pub launches: u32,
-    /// Median time of the sealed launches, milliseconds. Absent if no others were timed beside them.
+    /// Median time of the sealed launches, milliseconds. Absent if all timed launches were sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
     /// Median time of the other launches, milliseconds.
@@ -138,13 +139,14 @@ pub struct SealedReport {
     pub unavailable: Option<String>,
 }
 
-/// Load: launches of the same kernel that keep the device as busy as continuous use does. They run before each timed
-/// launch, and at first until the clock has settled. They are prepared like timed ones, and some are verified.
+/// Load: launches of the same kernel that keep the device as busy as in continuous use. They run before each timed
+/// launch; before the first one, they run until the clock has settled. They are prepared like timed launches, and
+/// some are verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadReport {
-    /// Number of launches of the load.
+    /// Number of load launches.
     pub launches: u64,
-    /// Number of those whose outputs were verified.
+    /// Number of load launches whose outputs were verified.
     pub verified: u32,
     /// Share of the time from the first timed launch to the last in which the kernel ran or was about to be launched
     /// again, 0–1. Most of the rest is verification.
@@ -152,8 +154,8 @@ pub struct LoadReport {
     /// Median time of the load launches, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
-    /// Whether timed launches take as long as those of the load. If not, the kernel may do less in these launches, or
-    /// the clock recovers before a timed one. Absent on the emulated device, and with a hot cache.
+    /// Whether timed launches take as long as load launches. If not, the kernel may do less work in load launches, or
+    /// the clock recovers before a timed launch. Absent on the emulated device, and with a hot cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agree: Option<bool>,
 }
@@ -179,7 +181,7 @@ pub struct BatchReport {
     pub sm_clock_hz: Option<f64>,
 }
 
-/// State of the GPU during the measurement. Values that the driver does not report are absent.
+/// State of the GPU at the measurement. Values that the driver does not report are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuReport {
     /// Version of the driver.
@@ -195,7 +197,7 @@ pub struct GpuReport {
     pub power_w: Vec<f64>,
     /// Temperature before and after the timed launches, °C.
     pub temperature_c: Vec<u32>,
-    /// Reasons for clocks below the maximum, at any of the readings.
+    /// Reasons for clocks below the maximum, from all readings.
     pub throttle_reasons: Vec<ThrottleReason>,
     /// Conditions of the GPU that affect the times.
     pub flags: Vec<HealthFlag>,

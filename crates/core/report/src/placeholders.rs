@@ -1,4 +1,4 @@
-//! Answers in which no field of the CUDA Evaluation Server is missing, since its clients read all of them.
+//! Placeholders for fields of the CUDA Evaluation Server without a value, because its clients require all of them.
 
 use super::{CompareResponse, EvaluateResponse, KernelExecResult};
 use warpgauge_statistics::{RankedBy, RuntimeStats};
@@ -25,7 +25,8 @@ impl EvaluateResponse {
 }
 
 impl CompareResponse {
-    /// Adds the same, and statistics of zeros for a reference without times.
+    /// Adds the host and the same placeholders, and statistics of zeros for a reference without
+    /// times.
     pub fn add_placeholders(&mut self, pod: Pod) {
         add_to(&mut self.kernel_exec_result, &mut self.gpu_type);
         self.ref_runtime.get_or_insert(NO_TIMES);

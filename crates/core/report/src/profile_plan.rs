@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use warpgauge_metrics::MetricSource;
 use warpgauge_model::{DeviceKind, Unavailable};
 
-/// Plan of a profile: the source, the passes and the time that a contract's metrics would take on this machine.
-/// Nothing is run for a plan.
+/// Plan of a profile: the source, the passes and the time that a contract's metrics would need on this machine. A
+/// plan runs nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfilePlan {
     /// CUDA ordinal of the device that the evaluation would run on now.
@@ -18,13 +18,13 @@ pub struct ProfilePlan {
     pub kind: DeviceKind,
     /// Best available source for the metrics.
     pub source: MetricSource,
-    /// Name and version of the tool. Absent if they are not known before the tool runs.
+    /// Name and version of the tool. Absent if unknown before the tool runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Chip whose counters the plan is for. Only for the source `cupti`.
+    /// Chip for whose counters the plan was made. Present only for the source `cupti`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chip: Option<String>,
-    /// Ids of the requested metrics that are possible here.
+    /// Ids of the requested metrics that are available here.
     pub metrics: Vec<String>,
     /// Requested names that are in no catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,9 +40,10 @@ pub struct ProfilePlan {
     pub passes: Option<u32>,
     /// Maximum number of passes that an evaluation may use to read counters.
     pub max_passes: u32,
-    /// Estimated time beyond the evaluation, milliseconds, for a short kernel. For counters, it is for a worker that
-    /// has just read the same ones. The first profile with other metrics takes about 150 ms longer, and 8 ms for each
-    /// pass. The first profile of all takes a further second. Absent if the source does not know it in advance.
+    /// Estimated time beyond the evaluation, milliseconds, for a short kernel. For counters, it assumes a worker that
+    /// has just read the same counters. The first profile with other metrics takes about 150 ms longer, and 8 ms more
+    /// for each pass. The first profile of a worker takes another second. Absent if the source does not know it in
+    /// advance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_ms: Option<f64>,
     /// Reason why a better source is not available.

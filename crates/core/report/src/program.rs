@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Run of a whole program (`kernel_type: program`). The program decides what it does and how often. So no `runtime`
-/// follows from its times, and nothing is ranked by them.
+/// Run of a whole program (`kernel_type: program`). The program decides what it does and how often. Its times
+/// therefore give no `runtime`, and are not ranked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramReport {
     /// Exit code. Absent if the program did not end by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Signal that ended the program, e.g. `SIGSEGV`. Absent if none did.
+    /// Signal that ended the program, e.g. `SIGSEGV`. Absent if no signal ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// Standard output.
@@ -20,8 +20,8 @@ pub struct ProgramReport {
     /// Wall-clock time from the program's start to its end, milliseconds. It includes the start of the driver. No
     /// tool is attached in this run.
     pub wall_ms: f64,
-    /// Kernels with their numbers of launches: from the timeline on a GPU, with their times; from exact counts on the
-    /// emulated device.
+    /// Kernels with their numbers of launches. On a GPU they come from the timeline and include times; on the
+    /// emulated device they come from exact counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<ProgramKernel>,
     /// Messages of the emulated device about kernels that failed.
@@ -42,7 +42,7 @@ impl ProgramReport {
     }
 }
 
-/// Text that a program printed, without its middle if it is too long.
+/// Text that a program printed. If it is too long, the middle is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PrintedText {
     /// Beginning and end of the text. Bytes that are not UTF-8 are replaced.

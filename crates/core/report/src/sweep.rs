@@ -18,7 +18,7 @@ pub struct SweepResponse {
     pub job_id: String,
     /// `success` if every point has a verdict on the kernel or on the contract.
     pub status: ResponseStatus,
-    /// Verdict on the kernel: the worst of its points. Absent if no point has one, and in answers that earlier
+    /// Worst verdict on the kernel at any point. Absent if no point has a verdict, and in reports that earlier
     /// versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
@@ -68,7 +68,7 @@ pub struct SweepPoint {
     /// Exact counts of one launch, on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
-    /// Reasons against the point: of the contract, the compiler, the run and the checks.
+    /// Problems of the point: from the contract, the compiler, the run and the checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<SweepReason>,
     /// Resources of the kernel.
@@ -77,16 +77,16 @@ pub struct SweepPoint {
     /// UUID of the device that ran the point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Sparse matrices that the point's contract names, with the content that each name had.
+    /// Sparse matrices that the point's contract names, with the content that was used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// Shared tensors that the point's contract names, as they were copied.
+    /// Shared tensors that the point's contract names, with the content that was copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
     /// Time of the point, milliseconds.
     pub total_ms: f64,
-    /// Whole report without the content of outputs, with `include_reports`. Absent in the stream, and once the
-    /// reports of earlier points fill the answer (64 MiB).
+    /// Whole report without the content of outputs, if the request has `include_reports`. Absent in the stream, and
+    /// once the reports of earlier points exceed the size limit of the answer (64 MiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<EvaluateResponse>>,
 }
@@ -109,7 +109,7 @@ pub enum SweepStatus {
     NotCompiled,
     /// The contract is not valid with these values.
     Invalid,
-    /// There is no verdict, for a reason that is the fault of neither the kernel nor the contract.
+    /// There is no verdict, and neither the kernel nor the contract is at fault.
     Error,
 }
 
@@ -141,7 +141,7 @@ impl From<KernelVerdict> for SweepStatus {
     }
 }
 
-/// Reason against a point.
+/// Problem of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepReason {
     /// Stable code.
@@ -157,14 +157,14 @@ pub struct SweepReason {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepTable {
     /// Names of the columns: the axes, then `status`, `median_ms`, `ci_low_ms`, `ci_high_ms`, `gbps`, `gflops`,
-    /// `reason`; where points were counted, also `warp_instructions` and `global_sectors`.
+    /// `reason`. If any point has counts, `warp_instructions` and `global_sectors` follow.
     pub columns: Vec<String>,
     /// Rows, one for each point, with `null` where a column does not apply.
     pub rows: Vec<Vec<Value>>,
 }
 
 impl SweepTable {
-    /// Columns after those of the axes.
+    /// Columns after the axes.
     const MEASURES: [&str; 7] =
         ["status", "median_ms", "ci_low_ms", "ci_high_ms", "gbps", "gflops", "reason"];
 
@@ -231,8 +231,7 @@ fn row(axes: &[SweepAxis], point: &SweepPoint, counted: bool) -> Vec<Value> {
 /// Best points of a sweep. Only correct points count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepBest {
-    /// Point with the shortest median time. Over an axis that changes the size of the problem, throughput is the
-    /// better measure.
+    /// Point with the shortest median time. If an axis changes the problem size, throughput is the better measure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<BestPoint>,
     /// Point with the most bytes per second.

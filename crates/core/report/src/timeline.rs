@@ -19,7 +19,7 @@ pub struct TimelineReport {
     /// Name and version of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Summary of the run, all measured.
+    /// Summary of the run. All values are measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ExecutionSummary>,
     /// Use of the GPU's time.
@@ -42,7 +42,7 @@ pub struct TimelineReport {
     pub missing: BTreeMap<String, Unavailable>,
 }
 
-/// Summary of a run: the results that KRAIT's executor reports, measured.
+/// Summary of a run, with the fields of the report of KRAIT's executor. All values are measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutionSummary {
     /// Always `success`.
@@ -63,7 +63,7 @@ pub struct ExecutionSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bytes_per_s: Option<f64>,
     /// Throughput from the operations of the contract's `work` and the execution time, operations per second. Absent
-    /// if the contract declares none.
+    /// if the contract declares no operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_flops_per_s: Option<f64>,
 }

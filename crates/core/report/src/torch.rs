@@ -1,5 +1,4 @@
-//! Wire types of the details about a Python kernel beside its verdict. The main type is
-//! [`TorchReport`].
+//! Wire types of details about the run of a Python kernel. The main type is [`TorchReport`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ pub struct TorchReport {
     /// Version of Python.
     pub python: String,
     /// Clock of the times, which depends on where the kernel computed. Times of different clocks are never compared,
-    /// and times of the CPU rank nothing.
+    /// and times of the CPU are not ranked.
     pub clock: TorchClock,
     /// Reason why the kernel did not compute on a GPU. Absent if it did, or if the machine has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +30,8 @@ pub struct TorchReport {
     pub clocks: Option<TorchClocks>,
     /// Number of CPU threads that the kernel computed with.
     pub threads: u32,
-    /// Function that was called, e.g. `Model.forward`. Absent if the source has nothing to call.
+    /// Function that was called, e.g. `Model.forward`. Absent if the source contains no function to
+    /// call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// Seed of PyTorch's generator when the object was made. Both sides of a comparison have the same seed.
@@ -46,11 +46,12 @@ pub struct TorchReport {
     /// Parameters and buffers of the module. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<TorchParameters>,
-    /// Code that was compiled for the kernel's process while it ran (`load_inline`, Triton kernels), in order: the
-    /// first 64.
+    /// Code that was compiled for the kernel's process while it ran (`load_inline`, Triton kernels), in order. Only
+    /// the first 64 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<TorchExtension>,
-    /// Part of the traceback that lies in the submission. Absent unless it raised an exception.
+    /// Part of the traceback that lies in the submission. Absent unless the submission raised an
+    /// exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
     /// Job that evaluated the reference of a comparison earlier: within the last ten minutes, on the same device.
@@ -64,16 +65,16 @@ pub struct TorchReport {
 pub struct TorchExtension {
     /// Name of the module. Empty if it has none.
     pub name: String,
-    /// Kind of code. `extension`: a module from C++ and CUDA C++; `c`: a module from C, with which Triton starts
-    /// kernels; `ptxas`: machine code of a Triton kernel.
+    /// Kind of code. `extension`: a module from C++ and CUDA C++; `c`: a C module with which Triton launches kernels;
+    /// `ptxas`: machine code of a Triton kernel.
     pub kind: String,
     /// Time of the compilation, including the look-up in the cache, seconds.
     pub seconds: f64,
-    /// Whether the code compiled. If not, the process got the compiler's errors.
+    /// Whether the code compiled. If not, the kernel's process received the compiler's errors.
     pub built: bool,
     /// Whether the result came from the cache.
     pub cached: bool,
-    /// Headers that the sources were compiled with: `lean headers`, those of PyTorch's headers that a source uses, or
+    /// Headers that the sources were compiled with: `lean headers` (only the PyTorch headers that a source uses) or
     /// `whole headers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
@@ -86,7 +87,7 @@ pub enum TorchClock {
     /// The kernel computed on the CPU. The clock of the judging process times each call.
     Cpu,
     /// The kernel computed on a GPU. CUDA events time each call, in the process that runs the submission. The clock
-    /// of the judging process, over batches of calls, shows no longer times.
+    /// of the judging process, over batches of calls, does not show longer times.
     #[serde(rename = "cuda_events")]
     Events,
     /// The kernel computed on a GPU. The clock of the judging process times batches of calls, because it shows longer
@@ -102,21 +103,21 @@ pub struct TorchClocks {
     /// during the measured time.
     pub events_ms: f64,
     /// Median time of a single call by the judge's clock. Inputs are encrypted until the clock starts, and a hash
-    /// settles the results when it stops. `overhead_ms` is deducted. L2 keeps as much of the inputs as it has room
-    /// for.
+    /// fixes the results before it stops. `overhead_ms` is deducted. L2 may hold as much of the inputs as fits.
     pub judge_ms: f64,
-    /// Number of such calls, one after the other.
+    /// Number of calls that the judge's clock timed, one after the other.
     pub calls: u32,
-    /// Time of decrypting the inputs and hashing the results of a call, measured without a call.
+    /// Time of decrypting the inputs and hashing the results of a call, measured without the call
+    /// itself.
     pub overhead_ms: f64,
-    /// Uncertainty of `overhead_ms`.
+    /// Uncertainty of `overhead_ms`, milliseconds.
     pub resolution_ms: f64,
     /// Whether the calls themselves wait for the device. The judge's clock then includes the host's part; otherwise a
     /// call is queued as a whole before the clock starts.
     pub waits: bool,
     /// Whether the judge's clock shows no more than the events do, within 1 % and `resolution_ms`. Otherwise the
-    /// judge's time counts. Possible reasons: the calls wait for the device, the overhead is longer beside a call, or
-    /// the events are not genuine.
+    /// judge's time counts. Possible reasons: the calls wait for the device, the overhead is longer next to a call,
+    /// or the events are not genuine.
     pub agree: bool,
 }
 
@@ -165,11 +166,12 @@ pub struct TorchArgument {
 pub struct TorchParameters {
     /// Number of parameters and buffers.
     pub count: u32,
-    /// Number of those that hold the reference's values, because name, type and shape agree.
+    /// Number of parameters and buffers that got the reference's values, because name, type and
+    /// shape agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_over: Option<u32>,
-    /// Names of the reference's parameters without a counterpart, the first of them. Counterparts of another name
-    /// have the same values if both modules make them in the same order, from the same seed.
+    /// First names of the reference's parameters without a counterpart. A parameter with another name has the same
+    /// values only if both modules create their parameters in the same order, from the same seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_counterpart: Vec<String>,
     /// Place where the module was made. Absent if there is no GPU.

@@ -18,9 +18,9 @@ pub struct TuningReport {
     pub chosen: u32,
     /// Basis of the choice.
     pub decided_by: TunedBy,
-    /// Number of configurations that the kernel's pruning function left out.
+    /// Number of configurations that the kernel's pruning function removed.
     pub pruned: u32,
-    /// Whether an earlier choice was reused: for the same source, arguments and device.
+    /// Whether an earlier choice for the same source, arguments and device was reused.
     pub from_cache: bool,
     /// Time of the choice, milliseconds, including compilations.
     pub total_ms: f64,
@@ -32,9 +32,10 @@ pub struct TuningReport {
 pub enum TunedBy {
     /// Medians of timed launches. Each round drops the slower half.
     Times,
-    /// Exact counts of one launch, on the emulated device, whose times say nothing about a GPU.
+    /// Exact counts of one launch on the emulated device, because its times say nothing about a
+    /// GPU.
     Counts,
-    /// Nothing: no configuration ran and was right. The first one is reported.
+    /// Nothing: no configuration ran correctly. The first configuration is reported.
     Nothing,
 }
 
@@ -56,7 +57,7 @@ pub struct TunedConfiguration {
     pub maxnreg: Option<u32>,
     /// Result of the configuration.
     pub outcome: TunedOutcome,
-    /// Reason why the configuration was left out. Absent if only its time was the reason.
+    /// Reason why the configuration was not chosen. Absent if another was only faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Median time of its launches in the last round that included it, milliseconds.

@@ -80,7 +80,7 @@ pub struct EvaluateResponse {
     /// Findings of memory checks, if the request has `sanitize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<SanitizeReport>,
-    /// Exact counts of one launch. Only on the emulated device, where the launch was counted.
+    /// Exact counts of one launch. Present only on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
     /// Steps of a kernel of several launches (`kernel.launches`), each timed separately.
@@ -89,16 +89,16 @@ pub struct EvaluateResponse {
     /// Choice of one configuration, for a kernel with several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning: Option<TuningReport>,
-    /// Environment, inputs and clocks of a torch kernel.
+    /// Environment, inputs and clocks of a torch kernel. Absent for other kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub torch: Option<TorchReport>,
     /// Output, exit code and launches of a whole program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramReport>,
-    /// Sparse matrices that the contract names, with the content that each name had.
+    /// Sparse matrices that the contract names, with the content that was used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// Shared tensors that the contract names, as they were copied.
+    /// Shared tensors that the contract names, with the content that was copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
     /// Fields of the request that are ignored, and fields that were missing and were filled in.
@@ -110,17 +110,18 @@ pub struct EvaluateResponse {
 }
 
 impl EvaluateResponse {
-    /// Returns the reason why the time has no rank although no fault of the kernel is known.
+    /// Returns the reason why the time has no rank, although the kernel has no known fault.
     pub fn unranked(&self) -> Option<&str> {
         self.measurement.as_ref()?.unranked.as_deref()
     }
 
-    /// Returns whether the kernel has a time, with or without a rank: no fault of it is known.
+    /// Returns whether the kernel has a time, with or without a rank. Such a kernel has no known
+    /// fault.
     pub fn is_timed(&self) -> bool {
         self.kernel_exec_result.runtime.is_some() || self.unranked().is_some()
     }
 
-    /// Returns the size of the tensor content in the report, in bytes.
+    /// Returns the size of the tensor content in the report in base64, bytes.
     pub fn content_bytes(&self) -> usize {
         let outputs = self.outputs.values();
         outputs.map(|output| output.data_b64.as_ref().map_or(0, String::len)).sum()
@@ -133,7 +134,7 @@ impl EvaluateResponse {
 pub enum ResponseStatus {
     /// The evaluation ran to its end; `verdict` and `kernel_exec_result` describe the kernel.
     Success,
-    /// The evaluation did not run to its end, for a reason that is not the kernel's fault.
+    /// The evaluation did not run to its end, and the kernel is not at fault.
     Error,
 }
 
@@ -147,8 +148,8 @@ pub struct KernelExecResult {
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub correctness: Option<bool>,
-    /// Mean time of one launch, milliseconds. Null unless the kernel ran, was not found wrong and has a time that can
-    /// be ranked (`measurement.unranked`). The placeholder is 0.
+    /// Mean time of one launch, milliseconds. Null unless the kernel ran, was not found wrong and has a time with a
+    /// rank (see `measurement.unranked`). The placeholder is 0.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub runtime: Option<f64>,
@@ -160,8 +161,8 @@ pub struct KernelExecResult {
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub compilation_error: Option<String>,
-    /// Reason why the kernel is not right. Null if nothing speaks against the kernel, or if the machine lacks
-    /// something, which `failure` names.
+    /// Reason why the kernel is not correct. Null if no fault was found, or if the machine lacks something that
+    /// `failure` names.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub validation_error: Option<String>,
@@ -187,7 +188,7 @@ pub struct ExecMetadata {
     /// CUDA version of the driver, e.g. `13.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda_version: Option<String>,
-    /// Configuration that was chosen for a kernel with several: its constants, `num_warps` and so on.
+    /// Configuration that was chosen for a kernel with several: its constants, `num_warps` and other settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<BTreeMap<String, serde_json::Value>>,
     /// Device metrics of the kernel. Absent if the request has no `profile`, or if no source could read them.
@@ -195,27 +196,27 @@ pub struct ExecMetadata {
     pub device_metrics: Option<DeviceMetrics>,
 }
 
-/// Wall-clock time by stage, milliseconds. The stages and `other` add up to `total`. Exception: kernels that compile
-/// side by side each count in full in `compile`.
+/// Wall-clock time by stage, milliseconds. The stages and `other` add up to `total`, except that kernels which are
+/// compiled at the same time each count in full in `compile`. `device_busy` is a part of `execute`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timings {
     /// Time of waiting for a device.
     pub queue: f64,
-    /// Time of starting the processes that run and judge a torch kernel, and of making their contexts.
+    /// Time of starting the processes that run and judge a torch kernel, and of creating their CUDA contexts.
     #[serde(default)]
     pub start: f64,
     /// Time of compiling, or of finding the result in the cache.
     pub compile: f64,
-    /// Time of loading the kernel's image. For a torch kernel: time of running the sources, making the modules, and
+    /// Time of loading the kernel's image. For a torch kernel: time of running the sources, creating the modules, and
     /// copying the reference's parameters.
     #[serde(default)]
     pub load: f64,
-    /// Time of allocating and filling device buffers. For a torch kernel: time of making its inputs.
+    /// Time of allocating and filling device buffers. For a torch kernel: time of creating its inputs.
     pub h2d: f64,
     /// Time of warm-up and timed launches.
     pub execute: f64,
-    /// Part of `execute` from the first to the last timed launch of each batch. It includes the device's waits for
-    /// the host, where a launch must not begin before it is queued.
+    /// Part of `execute` from the first to the last timed launch of each batch. It includes the time in which the
+    /// device waits for the host to queue a launch.
     pub device_busy: f64,
     /// Time of copying outputs back and hashing them.
     pub d2h: f64,
@@ -224,7 +225,7 @@ pub struct Timings {
     /// Time of reading device metrics, in separate launches and processes.
     #[serde(default)]
     pub profile: f64,
-    /// Time of writing and handing over the report.
+    /// Time of creating and returning the report.
     #[serde(default)]
     pub report: f64,
     /// Time outside the named stages.
@@ -331,7 +332,7 @@ pub struct CompileReport {
     pub key: String,
     /// Names of the kernels in the image.
     pub kernels: Vec<String>,
-    /// Symbol of the kernel that ran. Empty for a compilation of several kernels that names none of them.
+    /// Symbol of the kernel that ran. Empty if several kernels were compiled and the request names none of them.
     pub symbol: String,
     /// Resources of the kernel that ran, from the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -355,7 +356,7 @@ pub struct ValidationReport {
     /// Comparison of each checked output with its expectation, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, Comparison>,
-    /// Reasons why the kernel is wrong. The first is also in `validation_error`.
+    /// Reasons why the kernel is wrong. The first one is also in `validation_error`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
     /// Weaknesses of the contract: ways in which a kernel that does not do the work could pass, and how to improve
@@ -373,7 +374,7 @@ pub struct ValidationReport {
 pub enum ValidationStatus {
     /// Every checked output matches its expectation.
     Passed,
-    /// An output does not match its expectation, or something else speaks against the kernel.
+    /// An output does not match its expectation, or another check failed.
     Failed,
     /// The contract gives no expectation.
     NotChecked,
@@ -401,7 +402,7 @@ pub struct OutputReport {
     pub format: Option<DataFormat>,
 }
 
-/// Output that was to be kept as a shared tensor.
+/// Output that the request asks to keep as a shared tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptOutput {
     /// Id of the shared tensor, at `/tensors/{tensor_id}`. Absent if the output is not kept.
@@ -437,9 +438,9 @@ pub struct FailureReport {
 /// Availability of something that the request asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Availability {
-    /// Whether the request was fulfilled.
+    /// Whether it is available.
     pub available: bool,
-    /// Reason why the request was not fulfilled, with a remedy. Absent if it was.
+    /// Reason why it is not available, with a remedy. Absent if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -458,8 +459,8 @@ pub struct SanitizeReport {
     /// Findings, up to a maximum number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Checkers of compute-sanitizer that the request asks for. Empty on the emulated device, which has one check for
-    /// all.
+    /// Checkers of compute-sanitizer that the request asks for. Empty on the emulated device, which has a single
+    /// checker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckReport>,
 }
@@ -480,7 +481,7 @@ pub struct CheckReport {
     /// Reason why the checker did not run to its end, with a remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
-    /// Number of findings that the checker left out, because there were too many.
+    /// Number of findings that the checker left out because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Verdicts on kernels, as a word that all answers and commands use. The main type is
+//! Verdicts on kernels, with the names that all answers and commands use. The main type is
 //! [`KernelVerdict`].
 
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use super::{EvaluateResponse, ResponseStatus, ValidationStatus};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{ReasonCode, Weakness};
 
-/// Verdict on a kernel, from best to worst. For several kernels the worst verdict is reported.
+/// Verdict on a kernel, from best to worst. For several kernels, the worst verdict is reported.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,13 +20,13 @@ pub enum KernelVerdict {
     NotChecked,
     /// The kernel passes, but a useless kernel would pass too.
     Weak,
-    /// An output is wrong, or something else speaks against the kernel.
+    /// An output is wrong, or another check failed.
     Wrong,
     /// The kernel crashed, hung or ran out of a resource.
     Failed,
     /// The kernel does not compile.
     NotCompiled,
-    /// There is no verdict, for a reason that is the fault of the service or the machine.
+    /// There is no verdict, because of a problem of the service or the machine.
     Error,
 }
 
@@ -60,7 +60,7 @@ impl KernelVerdict {
         Self::ALL.into_iter().find(|verdict| verdict.name() == name)
     }
 
-    /// Returns the first words of a report for people.
+    /// Returns the verdict in capitals, as it begins a report in text.
     pub const fn words(self) -> &'static str {
         match self {
             KernelVerdict::Correct => "CORRECT",
@@ -73,16 +73,19 @@ impl KernelVerdict {
         }
     }
 
-    /// Returns the meaning as a sentence.
+    /// Returns the meaning of the verdict as a clause.
     pub const fn summary(self) -> &'static str {
         match self {
             KernelVerdict::Correct => "every checked output is right",
             KernelVerdict::NotChecked => "the contract does not say what the outputs must be",
             KernelVerdict::Weak => "the kernel passes, but a useless one would pass too",
-            KernelVerdict::Wrong => "something speaks against what the kernel computes",
-            KernelVerdict::Failed => "the kernel crashed, hung or ran out of something",
+            KernelVerdict::Wrong => "an output is wrong, or another check failed",
+            KernelVerdict::Failed => "the kernel crashed, hung or ran out of a resource",
             KernelVerdict::NotCompiled => "the kernel does not compile",
-            KernelVerdict::Error => "the service or the machine came to no verdict",
+            KernelVerdict::Error => {
+                "there is no verdict, because of a problem of the service or \
+                                     the machine"
+            }
         }
     }
 
@@ -164,8 +167,8 @@ impl EvaluateResponse {
     }
 
     /// Returns the first weakness of the contract that rules out the verdict `correct`. A kernel
-    /// that must do the work for one of its outputs is not useless, so every checked output must
-    /// have such a weakness.
+    /// that must do the work for one of its outputs is not useless. Therefore every checked output
+    /// must have such a weakness.
     pub fn blocking_weakness(&self) -> Option<&Weakness> {
         let mut blocking = self.validation.weaknesses.iter().filter(|weakness| weakness.blocks);
         let is_weak = |output: &String| blocking.clone().any(|weakness| weakness.output == *output);

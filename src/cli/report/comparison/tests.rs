@@ -104,7 +104,7 @@ fn every_reason_is_in_words() {
         Beside::unnamed(),
         Style { colour: false, verbose: true },
     );
-    assert!(text.contains("  because   the interval reaches from"), "{text}");
+    assert!(text.contains("  because   the interval includes"), "{text}");
     assert!(text.contains("            times and cycles disagree"), "{text}");
     assert!(
         text.contains("the difference in time is due to the clock, not to the kernel"),
@@ -145,7 +145,7 @@ fn several_kernels_of_all_kinds() {
 CORRECT, NOT COMPARED  fine.cu: times of the emulated device are not compared; see the counts
 LESS WORK  lean.cu takes 0.250 × the warp instructions of a.cu; counted, not timed
 WRONG  wrong.cu: y: 3 of 8 elements differ [output_mismatch]
-NOT COMPILED  broken.cu: the compiler refused it
+NOT COMPILED  broken.cu: the compiler rejected it
 
   reference a.cu: 15.40 µs median (95 % CI 15.25 µs to 15.55 µs), n = 100
   candidate fine.cu: 1.500 ms median (95 % CI 1.485 ms to 1.515 ms), n = 100

@@ -8,7 +8,7 @@ pub fn because(reason: PairedReason) -> &'static str {
         PairedReason::BeyondMargin => "the whole interval lies beyond the margin",
         PairedReason::WithinEquivalence => "the whole interval lies within the equivalence limit",
         PairedReason::DifferenceUnresolved => {
-            "the interval reaches from what matters to what does not: try --preset ci or deep, \
+            "the interval includes relevant and irrelevant differences: try --preset ci or deep, \
              or a quieter device"
         }
         PairedReason::AllBlocksDropped => "every block was dropped",
@@ -17,26 +17,35 @@ pub fn because(reason: PairedReason) -> &'static str {
             "many blocks were dropped, but no disturbance was as large as the difference"
         }
         PairedReason::TooFewBlocks => {
-            "fewer than 8 blocks are left: give `measure.max_time` more, or --preset ci"
+            "fewer than 8 blocks are left: raise `measure.max_time`, or use --preset ci"
         }
         PairedReason::DependentBlocks => "successive blocks depended on one another",
         PairedReason::MeansCompared => {
-            "means are compared: some launches of one kernel may bear the work of others"
+            "means are compared: some launches of a kernel may do the work of other launches"
         }
         PairedReason::RatioDrifts => {
             "the ratio changed while it was measured, and its last third does not show the difference"
         }
         PairedReason::BlocksMerged => "successive blocks depended on one another and were merged",
         PairedReason::EstimatorsDisagree => "a few blocks move the mean out of the interval",
-        PairedReason::EndedEarly => "the time was up before the last look",
+        PairedReason::EndedEarly => "the time limit was reached before the last look",
         PairedReason::SpreadTooWide => {
-            "the times vary so much that more blocks would not have decided it in the time: quieten the machine, or \
-             raise `measure.max_time`"
+            "the times vary so much that no verdict was possible within the time limit: use a \
+             quieter machine, or raise `measure.max_time`"
         }
         PairedReason::MarginFromResolution => "the margin is one tick of the clock",
-        PairedReason::MarginFromFloor => "the margin is what the case showed against itself",
+        PairedReason::MarginFromFloor => {
+            "the margin is the difference that the case showed when \
+                                          compared with itself"
+        }
         PairedReason::ClockInduced => "times and cycles disagree: the clock made the difference",
-        PairedReason::ClockMasked => "the cycles differ and the clock made up for it",
-        PairedReason::ClockUnknown => "the clock was not known throughout: cycles not compared",
+        PairedReason::ClockMasked => {
+            "the cycles differ, but a change of the clock hid the \
+                                      difference in time"
+        }
+        PairedReason::ClockUnknown => {
+            "the clock was not known for all blocks: cycles are not \
+                                       compared"
+        }
     }
 }

@@ -3,13 +3,13 @@
 use warpgauge_model::CacheState;
 use warpgauge_statistics::StopReason;
 
-/// Returns why the timed launches ended. `None`: they did not.
+/// Returns the reason why the timed launches ended; `None` means that they did not.
 pub fn stopped(reason: Option<StopReason>) -> &'static str {
     reason.map_or("not finished", |reason| match reason {
-        StopReason::Precise => "as precise as asked",
-        StopReason::TrialsDone => "the trials asked for",
+        StopReason::Precise => "as precise as requested",
+        StopReason::TrialsDone => "all requested launches",
         StopReason::TimeBudget => "out of time",
-        StopReason::MaxTrials => "the most trials there are",
+        StopReason::MaxTrials => "the maximum number of launches",
     })
 }
 

@@ -4,16 +4,16 @@ use super::{duration_ms, percent, word};
 use crate::{InputsShown, MeasurementReport};
 use warpgauge_statistics::{HealthFlag, StopReason};
 
-/// Returns what a reader must know before they trust the times. `is_checked` says whether the contract has
-/// expectations: without them no launch can be verified.
+/// Returns the reasons for which a reader should doubt the times. `is_checked` is true if the contract has
+/// expectations; without them no launch can be verified.
 pub fn doubts(report: &MeasurementReport, is_checked: bool) -> Vec<String> {
     let mut notes = Vec::new();
     match report.stopped {
         Some(StopReason::TimeBudget) => {
-            notes.push("out of time, less precise than asked".to_owned())
+            notes.push("out of time, less precise than requested".to_owned())
         }
         Some(StopReason::MaxTrials) => {
-            notes.push("the most trials there are, less precise than asked".to_owned());
+            notes.push("the maximum number of launches, less precise than requested".to_owned());
         }
         Some(StopReason::Precise | StopReason::TrialsDone) | None => {}
     }
@@ -27,7 +27,7 @@ pub fn doubts(report: &MeasurementReport, is_checked: bool) -> Vec<String> {
     }
     let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
     if !not_known.is_empty() {
-        notes.push(format!("where results could be kept: {}", not_known.join(", ")));
+        notes.push(format!("memory in which results could be kept: {}", not_known.join(", ")));
     }
     if let Some(modes) = report.summary.as_ref().and_then(|summary| summary.modes.as_ref()) {
         notes.push(format!(
@@ -50,11 +50,11 @@ pub fn doubts(report: &MeasurementReport, is_checked: bool) -> Vec<String> {
 
 fn flag(flag: &HealthFlag) -> &'static str {
     match flag {
-        HealthFlag::ThermalThrottle => "slowed down for heat",
-        HealthFlag::HwSlowdown => "slowed down by its hardware",
+        HealthFlag::ThermalThrottle => "throttled because of heat",
+        HealthFlag::HwSlowdown => "throttled by its hardware",
         HealthFlag::PowerCap => "at its power limit",
         HealthFlag::LowClock => "clock below three quarters of its peak",
         HealthFlag::Contention => "used by other processes too",
-        HealthFlag::ClockUnknown => "clock not readable",
+        HealthFlag::ClockUnknown => "clock unknown",
     }
 }

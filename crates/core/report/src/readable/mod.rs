@@ -58,7 +58,7 @@ pub fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// Returns the name of a value on the wire; `unknown` for a value whose form on the wire is no text.
+/// Returns the name of a value on the wire; `unknown` for a value that is not serialised as a string.
 pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,

@@ -1,18 +1,18 @@
-//! The word for a verdict, and how it sounds.
+//! Words for verdicts of comparisons, and the tone in which verdicts are shown.
 
 use warpgauge_statistics::CountedVerdict;
 use warpgauge_statistics::paired::PairedVerdict;
 
 use crate::KernelVerdict;
 
-/// How a statement sounds. A terminal shows it by a colour, a page by a colour and a sign.
+/// Tone of a statement. A terminal shows it by a colour, a page by a colour and a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// As hoped for.
+    /// Favourable.
     Good,
-    /// Open, or with a reservation.
+    /// Inconclusive, or with a reservation.
     Doubt,
-    /// Against the kernel.
+    /// Unfavourable to the kernel.
     Bad,
     /// Neutral.
     Plain,
