@@ -541,6 +541,6 @@ fn a_variable_that_is_not_there_is_reported_with_those_that_are() {
     assert!(answer.status == 400 && answer.text.contains("another tensor"), "{}", answer.text);
     says(
         &|taps| *taps = json!({"name": "taps", "type": "int", "value": 1, "symbol": "taps"}),
-        "filled from a tensor",
+        "can be a variable of the image",
     );
 }

@@ -6,7 +6,7 @@ use crate::{
     CompareRequest, ContractError, ContractLimits, EvaluateRequest, validate, validate_compare,
 };
 
-/// A request with rules.
+/// A request that can be checked against rules.
 pub trait Rules {
     /// Checks all rules, without decoding tensor data.
     ///
@@ -14,7 +14,7 @@ pub trait Rules {
     /// Every mistake, up to `limits.max_errors`.
     fn check(&self, limits: &ContractLimits) -> Result<(), Vec<ContractError>>;
 
-    /// Fills in what one part of the request leaves to another.
+    /// Fills in values that one part of the request takes from another.
     fn settle(&mut self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Outputs that are right in more than one way. The main type is [`CompareAs`].
+//! Outputs with more than one correct content. The main type is [`CompareAs`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::{ArgKind, ArgSpec, KernelFamily, KernelType, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{ScaleBlocks, ScaleLayout, ScaleShape};
 
-/// Rule for an output that has more than one right content. A row is the part of a tensor that one index of its first
-/// dimension selects.
+/// Rule for an output that has more than one correct content. A row is the part of a tensor that one index of its
+/// first dimension selects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareAs {
@@ -28,24 +28,26 @@ pub struct CompareAs {
     /// Names of outputs whose rows belong to the rows of this output, and move with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<String>,
-    /// Name of a tensor whose first element is the number of rows that count, or of an integer argument with this
-    /// number.
+    /// Name of a tensor whose first element is the number of rows that are compared, or of an integer argument with
+    /// this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<String>,
-    /// Name of a tensor of the same shape, or with one element per row. Elements or rows do not count where it is 0.
+    /// Name of a tensor of the same shape, or with one element per row. Elements or rows whose mask is 0 are not
+    /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<String>,
-    /// Value of empty rows, as in a hash table. Rows of the outputs in `along` do not count beside empty rows.
+    /// Value of empty rows, as in a hash table. Rows of the outputs in `along` that belong to empty rows are not
+    /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<f64>,
-    /// Name of a tensor that the elements are indices into. An index is also right if it selects a row equal to the
-    /// expected one. Indices must all differ where the expected ones do.
+    /// Name of a tensor that the elements are indices into. An index is also correct if it selects a row equal to the
+    /// expected one. If the expected indices are all different, the actual ones must be, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
-    /// Scales of a quantised output, with which its numbers are compared. Scales are checked too, if they are an
-    /// output with an expectation. A number matches within the sum of two half steps, each times its scale: that of
-    /// the actual and that of the expected number. If the request gives `atol` or `rtol`, they apply to numbers times
-    /// scales.
+    /// Scales of a quantised output, which its numbers are multiplied by in the comparison. Scales that are an output
+    /// with an expectation are checked, too. A number matches within the sum of two half steps: that of the actual
+    /// number and that of the expected number, each times its scale. If the request gives `atol` or `rtol`, they
+    /// apply to numbers times scales.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scales: Option<ScalesOf>,
 }
@@ -66,7 +68,7 @@ pub struct ScalesOf {
 }
 
 impl ScalesOf {
-    /// Returns which scale each number of an output has.
+    /// Returns the assignment of scales to the numbers of an output.
     ///
     /// # Errors
     /// Returns a message if the scales do not fit the output.
@@ -78,7 +80,7 @@ impl ScalesOf {
 }
 
 impl CompareAs {
-    /// Returns the name of the tensor of scales, if that is an output itself.
+    /// Returns the name of the tensor of scales if it is an output.
     pub fn output_of_scales(&self, args: &[ArgSpec]) -> Option<&String> {
         let of = self.scales.as_ref().map(|scales| &scales.of)?;
         args.iter().any(|arg| arg.name == *of && arg.is_output()).then_some(of)
@@ -90,7 +92,7 @@ impl CompareAs {
     }
 }
 
-/// Checks `compare_as` of a request against its arguments. `expected`: whether an output has an expectation.
+/// Checks `compare_as` of a request against its arguments. `expected` returns whether an output has an expectation.
 pub(super) fn check(
     all: &BTreeMap<String, CompareAs>,
     args: &[ArgSpec],
@@ -126,11 +128,11 @@ pub(super) fn check(
     }
 }
 
-/// Reports that there is no `compare_as` for a kernel of this type.
+/// Reports that kernels of this type do not support `compare_as`.
 pub(super) fn report_family(kernel: KernelType, mistakes: &mut Mistakes) {
     let message = format!(
-        "is for kernels of the types cuda, ptx, cubin, fatbin and triton; a {} kernel can bring its result into order \
-         itself",
+        "is for kernels of the types cuda, ptx, cubin, fatbin and triton; a {} kernel can order \
+         its result itself",
         kernel.name()
     );
     mistakes.add("compare_as", FailureCode::WrongField, message);
@@ -160,8 +162,8 @@ impl<'a> One<'a> {
             FailureCode::WrongType,
             || {
                 format!(
-                    "the elements of the output are {}, each of several numbers, which only their places say: leave \
-                     it out",
+                    "the elements of the output are {}, each of several numbers, and are compared \
+                     in place: leave it out",
                     spec.dtype
                 )
             },
@@ -175,7 +177,8 @@ impl<'a> One<'a> {
         });
         let says = chosen > 0 || how.up_to.is_some() || how.mask.is_some() || how.empty.is_some();
         mistakes.require(says, self.path.clone(), FailureCode::MissingField, || {
-            "says nothing: give `any_order`, `segments`, `equal`, `through`, `up_to`, `mask`, `empty` or `scales`".to_owned()
+            "has no effect: give `any_order`, `segments`, `equal`, `through`, `up_to`, `mask`, \
+             `empty` or `scales`".to_owned()
         });
         for (index, other) in how.along.iter().enumerate() {
             let field = format!(".along[{index}]");
@@ -195,7 +198,8 @@ impl<'a> One<'a> {
             how.along.is_empty() || how.is_free() || how.empty.is_some() || how.up_to.is_some() || how.mask.is_some(),
             format!("{}.along", self.path),
             FailureCode::WrongField,
-            || "these outputs belong to rows that move or do not count, and all are compared as they are".to_owned(),
+            || "has an effect only if rows may move or are left out; here all rows are compared \
+                in place".to_owned(),
         );
         mistakes.require(
             how.empty.is_none_or(f64::is_finite),
@@ -216,7 +220,7 @@ impl<'a> One<'a> {
     ) {
         let alone = CompareAs { scales: Some(scales.clone()), ..CompareAs::default() };
         mistakes.require(*how == alone, self.path.clone(), FailureCode::ConflictingFields, || {
-            "`scales` stands alone: every number keeps its place".to_owned()
+            "`scales` cannot be combined with other fields: numbers are compared in place".to_owned()
         });
         let quantized = spec.dtype.largest_quantized().is_some();
         mistakes.require(quantized, self.path.clone(), FailureCode::WrongType, || {
@@ -282,7 +286,7 @@ impl<'a> One<'a> {
                 whole,
                 format!("{}.through", self.path),
                 FailureCode::WrongType,
-                || format!("the elements of the output are {}, and no indices", spec.dtype),
+                || format!("the elements of the output are {}, which cannot be indices", spec.dtype),
             );
         }
     }
@@ -332,7 +336,7 @@ impl<'a> One<'a> {
         self.named(name, field, (&known, otherwise), mistakes)
     }
 
-    /// Returns the tensor of this name, if it is a known one; reports what it is otherwise.
+    /// Returns the tensor of this name if `known` accepts it, and reports `otherwise` if not.
     fn named(
         &self,
         name: &str,

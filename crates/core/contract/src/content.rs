@@ -13,11 +13,11 @@ use warpgauge_tensor::{Dtype, TensorData, TensorInit};
 #[schemars(!try_from, !into, deny_unknown_fields)]
 pub struct TensorSpec {
     /// Extents of the dimensions, slowest first (C order). An extent is a number, or an expression over scalars and
-    /// over the shapes of earlier arguments, e.g. `2*n` or `a.shape[0]`. Required, unless `shape_of`, an array of a
+    /// over the shapes of earlier arguments, e.g. `2*n` or `a.shape[0]`. Required unless `shape_of`, an array of a
     /// matrix or a shared tensor gives the shape.
     #[schemars(with = "Vec<Extent>", default)]
     pub shape: Vec<u64>,
-    /// The extents as given, while an expression among them has no value; then `shape` is empty.
+    /// The given extents, if an expression among them has no value yet. `shape` is then empty.
     #[serde(skip)]
     #[schemars(skip)]
     pub open: Vec<Extent>,
@@ -33,7 +33,7 @@ pub struct TensorSpec {
     /// Given content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<TensorData>,
-    /// Whether `dtype` is not given, and yet to be taken from a shared tensor.
+    /// Whether `dtype` is missing and must still be taken from a shared tensor.
     #[serde(skip)]
     #[schemars(skip)]
     pub dtype_follows: bool,
@@ -46,7 +46,8 @@ impl TensorSpec {
         Self { shape, open, shape_of: None, dtype, init: None, data: None, dtype_follows: false }
     }
 
-    /// Returns the matrix and the part of it that is the tensor's content, if so.
+    /// Returns the names of the matrix and of its part, if the tensor's content is a part of a
+    /// matrix.
     pub fn matrix_data(&self) -> Option<(&str, &str)> {
         let data = self.data.as_ref()?;
         Some((data.matrix.as_deref()?, data.part.as_deref().unwrap_or_default()))

@@ -6,10 +6,9 @@ use crate::TensorSpec;
 
 use warpgauge_tensor::{ElementGenerator, InitError, InitKind, OffsetsInit, PairInit, TensorInit};
 
-/// Returns an `init` in which what it takes from the tensor that `of` names is filled in.
+/// Returns the `init` with the values filled in that it takes from the tensor named by `of`.
 ///
-/// # Errors
-/// Fails if there is no such tensor among the arguments, or if it is not of the kind that is needed.
+/// # Errors Fails if there is no such tensor among the arguments, or if its content is of the wrong kind.
 pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, InitError> {
     let mut settled = TensorInit {
         offsets: None,
@@ -57,7 +56,7 @@ pub fn settled_init(init: &TensorInit, args: &[ArgSpec]) -> Result<TensorInit, I
     Ok(settled)
 }
 
-/// Returns a bound that is taken from another tensor, unless one is given.
+/// Returns the bound taken from another tensor. A bound that is also given is an error.
 fn up_to(init: &TensorInit, bound: u64) -> Result<f64, InitError> {
     match init.high {
         None => Ok(bound as f64),
@@ -85,7 +84,7 @@ fn offsets_of(of: &str, spec: &TensorSpec, args: &[ArgSpec]) -> Result<OffsetsIn
     }
 }
 
-/// Returns the name that quantised values have for their scales, zero points or global scale.
+/// Returns the name by which quantised values refer to their scales, zero points or global scale.
 fn name_of(values: &TensorInit, part: InitKind) -> Option<&str> {
     let name = match part {
         InitKind::ZeroPoints => &values.zeros,
@@ -95,7 +94,8 @@ fn name_of(values: &TensorInit, part: InitKind) -> Option<&str> {
     name.as_deref()
 }
 
-/// Returns what a tensor needs of the quantised values that its `of` names: scales, zero points and a global scale.
+/// Returns the properties of the quantised values that `of` names. `own` is the content of their scales, zero points
+/// or global scale.
 fn values_of(
     own: &TensorInit,
     (of, spec): (&str, &TensorSpec),
@@ -119,7 +119,7 @@ fn values_of(
     Ok(pair(of, spec, init))
 }
 
-/// Returns what quantised values need of the scales, zero points or global scale that they name, if they name any.
+/// Returns the properties of the zero points or global scale that quantised values name, if they name any.
 fn part_named(
     (name, kind): (&Option<String>, InitKind),
     args: &[ArgSpec],
@@ -128,7 +128,8 @@ fn part_named(
     part_of((name, kind), args).map(|pair| Some(Box::new(pair)))
 }
 
-/// Returns what quantised values need of the tensor of another kind that they name.
+/// Returns the properties of the tensor that quantised values name as their scales, zero points or
+/// global scale.
 fn part_of((name, kind): (&str, InitKind), args: &[ArgSpec]) -> Result<PairInit, InitError> {
     let spec = tensor_named(name, args)?;
     let Some(init) = spec.init.as_ref().filter(|init| init.kind == kind) else {
@@ -138,7 +139,7 @@ fn part_of((name, kind): (&str, InitKind), args: &[ArgSpec]) -> Result<PairInit,
             kind.name()
         ));
     };
-    // The tensor names one of those that share it.
+    // The tensor names one of the quantised tensors that share it.
     let of = init.of.as_deref().unwrap_or_default();
     let values = tensor_named(of, args)?;
     let first = values
@@ -156,8 +157,8 @@ fn part_of((name, kind): (&str, InitKind), args: &[ArgSpec]) -> Result<PairInit,
     Ok(pair(name, spec, init))
 }
 
-/// Fails unless all quantised values that name a tensor of this kind are of one type and one deviation, from which the
-/// tensor's content follows.
+/// Fails unless all quantised tensors that share this tensor agree in type, deviation and global scale, because these
+/// determine its content.
 fn shared_alike(
     (of, spec, first): (&str, &TensorSpec, &TensorInit),
     (name, kind): (&str, InitKind),

@@ -13,7 +13,7 @@ pub struct ContractError {
     pub path: String,
     /// Stable code, e.g. `out_of_range`, `unsupported_kernel_type`, `size_mismatch`.
     pub code: FailureCode,
-    /// The expected and the actual value, and what to do.
+    /// The expected and the actual value, and a remedy.
     pub message: String,
 }
 

@@ -30,13 +30,14 @@ pub enum KernelType {
     /// Python source whose `metadata.entry_point` is called. It runs as `torch` does; Triton kernels in it need a
     /// GPU.
     MultiKernel,
-    /// No code, but a function of an NVIDIA library, which `metadata.library` names, to compare kernels with.
-    /// It takes the arguments that have its parameters' names, and chooses its launch. It needs a GPU.
+    /// A function of an NVIDIA library, to compare kernels with. It has no code; `metadata.library` names the
+    /// library. The function takes the arguments that have its parameters' names, and chooses its own launch. It
+    /// needs a GPU.
     Library,
-    /// CUDA C++ source with a `main()`: a whole program, which nvcc compiles and which runs as it is. It has no `io`;
-    /// `expected.stdout` and `expected.exit_code` give its output and exit code.
+    /// CUDA C++ source with a `main()`: a whole program, which nvcc compiles and which runs unchanged. It has no
+    /// `io`; `expected.stdout` and `expected.exit_code` give its output and exit code.
     Program,
-    /// An expression of the contract's numbers: the kernel type that shows how one is added.
+    /// An expression over the contract's numbers. This kernel type is an example of how to add one.
     #[cfg(feature = "example-kernel")]
     #[schemars(skip)]
     Example,
@@ -153,24 +154,24 @@ impl KernelType {
         self.traits().name
     }
 
-    /// The family, whose backend runs this type.
+    /// Returns the family, whose backend runs this type.
     pub fn family(self) -> KernelFamily {
         self.traits().family
     }
 
-    /// Form in which its code is sent.
+    /// Returns the form in which its code is sent.
     pub fn code_form(self) -> CodeForm {
         self.traits().code_form
     }
 
-    /// The tool that a machine needs besides a device and a CUDA compiler, by its name in
-    /// capabilities. `None`: no tool, or one of the libraries of
+    /// Returns the tool that a machine needs besides a device and a CUDA compiler, by its name in
+    /// capabilities. `None` means no tool, or one of the libraries of
     /// [`Library`](warpgauge_model::Library), which the kernel names.
     pub fn tool(self) -> Option<&'static str> {
         self.traits().tool
     }
 
-    /// Name of such a kernel in messages, such as `cuda kernel`.
+    /// Returns the name of such a kernel in messages, such as `cuda kernel`.
     pub fn title(self) -> String {
         match self.family().noun() {
             noun if noun == self.name() => noun.to_owned(),
@@ -179,24 +180,25 @@ impl KernelType {
     }
 
     /// Returns whether a kernel of this type can use the launch configuration of the other. A
-    /// Triton grid counts programs; that of other device code counts blocks of threads.
+    /// Triton grid counts programs; a grid of other device code counts blocks of threads.
     pub fn shares_launch_with(self, other: Self) -> bool {
         let takes_launch = |one: Self| one.family().traits().takes_launch;
         let counts_programs = |one: Self| one == KernelType::Triton;
         takes_launch(self) && takes_launch(other) && counts_programs(self) == counts_programs(other)
     }
 
-    /// Returns whether its kernels take arrays of pointers to tensors.
+    /// Returns whether kernels of this type can take arrays of pointers to tensors.
     pub fn takes_pointers(self) -> bool {
         self.has_launches() || matches!(self, Self::Triton)
     }
 
-    /// Whether a kernel of this type may be a list of launches, and have scratch memory.
+    /// Returns whether a kernel of this type may be a list of launches, and may have scratch
+    /// memory.
     pub fn has_launches(self) -> bool {
         matches!(self, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin)
     }
 
-    /// Whether a source of this type may have further files, which it includes or imports.
+    /// Returns whether a source of this type may have further files, which it includes or imports.
     pub fn has_files(self) -> bool {
         matches!(self, KernelType::Cuda | KernelType::Program | KernelType::Triton)
     }
@@ -208,7 +210,8 @@ impl KernelType {
     }
 }
 
-/// This is not derived, because the error of a derived one lists the type that is for tests only.
+/// Not derived, because the error message of a derived implementation would list the type that is
+/// for tests only.
 impl<'de> Deserialize<'de> for KernelType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
@@ -286,12 +289,12 @@ impl KernelFamily {
         }
     }
 
-    /// The process that runs its kernels.
+    /// Returns the kind of process that runs its kernels.
     pub fn runtime(self) -> KernelRuntime {
         self.traits().runtime
     }
 
-    /// Noun for its kernels in verdicts: `kernel` or `program`.
+    /// Returns the noun for its kernels in verdicts: `kernel` or `program`.
     pub fn noun(self) -> &'static str {
         self.traits().noun
     }
@@ -301,7 +304,7 @@ impl KernelFamily {
         self.traits().has_gradients
     }
 
-    /// Returns whether a run-time argument may be a text.
+    /// Returns whether a run-time argument may be a string.
     pub fn takes_text(self) -> bool {
         self.traits().takes_text
     }

@@ -25,13 +25,13 @@ pub struct LegacyCompareRequest {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,
-    /// What the request had that is ignored.
+    /// Fields of the request that are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub warnings: Vec<RequestWarning>,
 }
 
-/// Seconds that a comparison of two sources may take by default.
+/// Default time limit of a comparison of two sources, seconds.
 pub(super) fn default_timeout() -> f64 {
     30.0
 }

@@ -19,12 +19,13 @@ use warpgauge_tensor::Dtype;
 pub enum LibraryFunction {
     /// `cusparseSpMV`: `y` = A·`x`, with A in CSR form as `values`, `col_indices` and `row_ptr`.
     Spmv,
-    /// `cublasGemmEx`: `c` = `a`·`b`, all in row order; half precision is summed in binary32.
+    /// `cublasGemmEx`: `c` = `a`·`b`, all in row-major order. Products of half-precision numbers
+    /// are summed in binary32.
     Gemm,
 }
 
 impl LibraryFunction {
-    /// Returns the function of a library that kernels may call.
+    /// Returns the function of a library that a contract can call.
     fn of(library: Library) -> Self {
         match library {
             Library::Cusparse => Self::Spmv,
@@ -39,7 +40,7 @@ impl LibraryFunction {
         }
     }
 
-    /// Names of its arguments in the contract; the last is its result.
+    /// Returns the names of the function's arguments in the contract; the last is the result.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Spmv => &["values", "col_indices", "row_ptr", "x", "y"],
@@ -64,13 +65,13 @@ pub struct ResolvedCall {
     pub dtype: Dtype,
     /// Rows, columns and non-zeros of `spmv`; m, n and k of `gemm`.
     pub extents: [u64; 3],
-    /// Indices of its arguments in the contract, in the function's order, the result last.
+    /// Indices of the arguments in the contract, in the function's order, with the result last.
     pub arguments: Vec<usize>,
 }
 
 impl KernelCode {
-    /// Returns a kernel that calls a library's function. Its arguments are those of `io` with the
-    /// function's names.
+    /// Returns a kernel that calls a library's function. It takes the arguments of `io` that have
+    /// the names of the function's parameters.
     pub fn of_library(library: Library, io: Option<IoContract>) -> Self {
         Self {
             source_code: None,
@@ -149,7 +150,7 @@ pub(super) fn call_of(
             let (nnz, rows, cols) = (size(0), size(4), size(3));
             let fits = size(1) == nnz && size(2) == rows.saturating_add(1);
             let expected =
-                "as many `col_indices` as `values`, and one `row_ptr` more than `y` has elements";
+                "as many `col_indices` as `values`, and one more `row_ptr` than elements of `y`";
             (found[0].1.dtype, fits, [rows, cols, nnz], expected)
         }
         LibraryFunction::Gemm => {
@@ -180,7 +181,7 @@ pub(super) fn call_of(
             format!("{at}[{index}].tensor_spec.dtype"),
             FailureCode::DtypeMismatch,
             || match (is_index, function) {
-                (true, _) => format!("{} has indices of int32, not {}", library.name(), spec.dtype),
+                (true, _) => format!("{} takes indices of int32, not {}", library.name(), spec.dtype),
                 (_, LibraryFunction::Spmv) => {
                     format!(
                         "must be float32 or float64, the same for values, x and y; not {}",
@@ -220,7 +221,7 @@ fn roles(
                     quoted(&arg.name)
                 ),
                 false => format!(
-                    "`{}` does not write `{}`: it is no output",
+                    "`{}` does not write `{}`: it cannot be an output",
                     function.name(),
                     quoted(&arg.name)
                 ),
@@ -229,19 +230,19 @@ fn roles(
     }
 }
 
-/// Checks the code of a library kernel: it has only metadata that names the function.
+/// Checks that a library kernel has no code, and metadata only to name the function.
 pub(super) fn check_code(kernel: &KernelCode, path: &str, mistakes: &mut Mistakes) {
     for (field, given) in
         [("source_code", kernel.source_code.is_some()), ("binary_b64", kernel.binary_b64.is_some())]
     {
         mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
-            "a library brings its own code: leave it out".to_owned()
+            "a library contains its own code: leave it out".to_owned()
         });
     }
     let none = KernelMetadata::default();
     let metadata = kernel.metadata.as_ref().unwrap_or(&none);
     let Some(library) = metadata.library else {
-        let message = "say which library is called: `cusparse` (`spmv`) or `cublas` (`gemm`)";
+        let message = "name the library to call: `cusparse` (`spmv`) or `cublas` (`gemm`)";
         mistakes.add(format!("{path}.metadata.library"), FailureCode::MissingField, message);
         return;
     };
@@ -250,7 +251,7 @@ pub(super) fn check_code(kernel: &KernelCode, path: &str, mistakes: &mut Mistake
         metadata.function.is_none_or(|given| given == function),
         format!("{path}.metadata.function"),
         FailureCode::InvalidValue,
-        || format!("{} is called for `{}` alone", library.name(), function.name()),
+        || format!("the only function of {} is `{}`", library.name(), function.name()),
     );
     for (field, given) in [
         ("kernel_name", metadata.kernel_name.is_some()),

@@ -25,7 +25,7 @@ pub struct ContractLimits {
     pub max_compiler_options: usize,
     /// Bytes of one compiler option or name expression.
     pub max_compiler_option_len: usize,
-    /// Bytes of dynamic shared memory: no device has more than 228 KB per multiprocessor today.
+    /// Bytes of dynamic shared memory per block.
     pub max_shared_bytes: u64,
     /// Number of points of one sweep.
     pub max_sweep_points: usize,

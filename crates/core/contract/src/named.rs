@@ -1,5 +1,5 @@
 //! Sparse matrices that a contract names in place of data. The service puts their arrays and
-//! numbers into the contract before anything else.
+//! numbers into the contract before it checks the contract.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use super::{CompareRequest, CompileRequest, EvaluateRequest, KernelCode};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Blob, Dtype};
 
-/// Most different matrices that one contract names.
+/// Maximum number of different matrices that one contract names.
 pub const MAX_MATRICES: usize = 16;
 
 /// Part of a sparse matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixPart {
-    /// Name of the matrix: one that the caller uploaded, or a generated one, e.g. `poisson2d:nx=512`.
+    /// Name of the matrix: an uploaded one of the caller, or a generated one, e.g. `poisson2d:nx=512`.
     pub matrix: String,
     /// Name of the part, e.g. `num_rows`, `nnz`, `values` or `x`.
     pub part: String,
 }
 
-/// Sparse matrix whose content a contract contains, or that a result was judged against.
+/// Sparse matrix whose content was put into a contract, or with which a result was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixUsed {
     /// Name of the matrix.
@@ -58,7 +58,7 @@ pub enum MatrixOrigin {
 #[serde(deny_unknown_fields)]
 pub struct KeptMatrix {
     pub used: MatrixUsed,
-    /// Its CSR form, packed.
+    /// CSR form of the matrix, packed.
     pub packed: Blob,
 }
 
@@ -84,7 +84,7 @@ pub trait NamesMatrices {
         &[]
     }
 
-    /// Returns that list for changes; `None` if this kind of request has none.
+    /// Returns the same list, mutable, or `None` if this kind of request has none.
     fn matrices_used_mut(&mut self) -> Option<&mut Vec<MatrixUsed>> {
         None
     }
@@ -162,11 +162,12 @@ fn in_kernel(kernel: &KernelCode, path: &str, names: &mut MatrixNames) {
     }
 }
 
-/// Refuses remaining names of matrices: no component has resolved them.
+/// Rejects names of matrices that no component has resolved.
 pub(super) fn unresolved(names: &MatrixNames, mistakes: &mut Mistakes) {
     for (name, path) in names {
         let message = format!(
-            "names the matrix `{}`, and this operation knows none: give the content as data",
+            "names the matrix `{}`, and this operation does not support matrices by name: give \
+             the content as data",
             quoted(name)
         );
         mistakes.add(path, FailureCode::InvalidData, message);

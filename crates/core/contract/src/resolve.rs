@@ -13,7 +13,7 @@ use super::{
 
 use warpgauge_model::FailureCode;
 
-/// A launch configuration in numbers.
+/// A launch configuration with all expressions evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResolvedLaunch {
     /// Blocks in x, y, z.
@@ -24,12 +24,12 @@ pub struct ResolvedLaunch {
     pub shared_bytes: u32,
     /// Blocks per cluster in x, y, z.
     pub cluster: Option<[u32; 3]>,
-    /// Cooperative launch.
+    /// Whether the launch is cooperative.
     pub cooperative: bool,
 }
 
 impl ResolvedLaunch {
-    /// Result for an invalid launch.
+    /// Result in place of an invalid launch.
     const ONE_THREAD: Self =
         Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, cluster: None, cooperative: false };
 }
@@ -38,18 +38,19 @@ impl ResolvedLaunch {
 const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
 const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
 const MAX_THREADS: u64 = 1024;
-/// Beyond 8 blocks the kernel must opt in, and some devices refuse.
+/// Maximum number of blocks in a cluster. For more than 8, the kernel must opt in, and not all
+/// devices support it.
 const MAX_CLUSTER: u64 = 16;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// The kernel of a launch, and whether all names in the launch have values.
+/// Type of the kernel of a launch, and whether all names in the launch have values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// A kernel that is launched as it was submitted: its arguments have all names.
+    /// A kernel that is launched as it was submitted. All names are those of arguments.
     Given(KernelType),
     /// A Triton kernel before its compilation. Constants that its decorators choose have no value
-    /// yet, and an extent that uses one counts as 1.
+    /// yet, and an extent that uses such a constant counts as 1.
     Submitted,
 }
 
@@ -75,9 +76,9 @@ pub fn resolve_launch(
     resolve_launch_at(io, KernelType::Cuda, limits, "kernel.io.launch")
 }
 
-/// Resolves the launch configuration of a compiled kernel. The block of a Triton kernel is one
-/// thread, since its compiler decides the number of threads. `path` is the configuration's path in
-/// the request.
+/// Resolves the launch configuration of a compiled kernel. The block of a Triton kernel counts as
+/// one thread, because the compiler decides the number of threads. `path` is the configuration's
+/// path in the request.
 pub fn resolve_launch_at(
     io: &IoContract,
     kind: KernelType,
@@ -125,7 +126,7 @@ pub(super) fn resolve_launch_of(
         resolver.missing("", FailureCode::MissingLaunch);
         return ResolvedLaunch::ONE_THREAD;
     };
-    // There is no default: a kernel that ran with one block by accident would look fast.
+    // There is no default, because a kernel that ran with one block by accident would look fast.
     let grid = match &launch.grid {
         None => resolver.missing(".grid", FailureCode::MissingGrid),
         Some(dim) => resolver.dim3(dim, "grid", MAX_GRID),
@@ -179,14 +180,14 @@ impl Resolver<'_> {
         let blocks = tensor
             .map_or("4".to_owned(), |arg| format!("\"ceil_div({}.size, 256)\"", quoted(&arg.name)));
         let message = if self.scope.names.kind() == KernelType::Triton {
-            "is missing; say how many programs run the kernel, for instance \"launch\": {\"grid\": \
-             {\"x\": \"cdiv(n, BLOCK_SIZE)\"}}; the launch of a kernel in another language is not \
-             taken for it"
+            "is missing; give the number of programs that run the kernel, for instance \
+             \"launch\": {\"grid\": {\"x\": \"cdiv(n, BLOCK_SIZE)\"}}; the launch of a kernel in \
+             another language is not used"
                 .to_owned()
         } else {
             format!(
-                "is missing; say how many blocks and threads run the kernel, for instance \
-                 \"launch\": {{\"grid\": {{\"x\": {blocks}}}, \"block\": {{\"x\": 256}}}}"
+                "is missing; give the numbers of blocks and threads that run the kernel, for \
+                 instance \"launch\": {{\"grid\": {{\"x\": {blocks}}}, \"block\": {{\"x\": 256}}}}"
             )
         };
         self.mistakes.add(format!("{}{field}", self.path), code, message);
@@ -206,7 +207,8 @@ impl Resolver<'_> {
         let blocks: u64 = cluster.iter().map(|&extent| u64::from(extent)).product();
         if blocks > MAX_CLUSTER {
             let message = format!(
-                "a cluster of {blocks} blocks; 8 are portable, {MAX_CLUSTER} the most possible"
+                "a cluster of {blocks} blocks; at most 8 are portable, and {MAX_CLUSTER} the \
+                 maximum"
             );
             self.mistake("cluster", FailureCode::ClusterTooLarge, message);
         }
@@ -223,7 +225,8 @@ impl Resolver<'_> {
         cluster
     }
 
-    /// Evaluates one extent. Outside `least ..= most` it adds a mistake and returns `instead`.
+    /// Evaluates one extent. If the value is outside `least ..= most`, adds a mistake and returns
+    /// `instead`.
     fn extent(
         &mut self,
         extent: &Extent,
@@ -276,12 +279,12 @@ impl Scope<'_> {
         self.args.iter().any(|arg| arg.name == name)
     }
 
-    /// Returns the value of an expression, or why it has none.
+    /// Returns the value of an expression, or the reason why it has none.
     pub(super) fn evaluate(&self, text: &str) -> Result<i128, String> {
         evaluate(text, |variable| self.lookup(variable)).map_err(|error| error.to_string())
     }
 
-    /// Returns the value of a variable, or why it has none.
+    /// Returns the value of a variable, or the reason why it has none.
     pub(super) fn lookup(&self, variable: Variable<'_>) -> Result<i128, String> {
         let name = name_of(variable);
         if let Variable::Scalar(name) = variable

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::error::quoted;
 use super::{ArgKind, ArgSpec, Role};
 
-/// 2^53: f64 represents every integer up to it exactly.
+/// 2^53. An f64 represents every integer up to it exactly.
 const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 
 /// Value of a scalar argument, before its conversion to the C type of the kernel's parameter.
@@ -13,19 +13,20 @@ const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 pub enum ScalarValue {
     /// An integer, −2^63 to 2^64 − 1.
     Int(i128),
-    /// A floating-point number, infinities and NaN included.
+    /// A floating-point number, possibly infinite or NaN.
     Float(f64),
     /// A boolean.
     Bool(bool),
 }
 
 impl ArgSpec {
-    /// Returns whether it is passed as a parameter, and is no compile-time constant and no variable of the image.
+    /// Returns whether the argument is passed as a parameter, and not as a compile-time constant or a variable of the
+    /// image.
     pub fn is_parameter(&self) -> bool {
         !self.is_meta && self.symbol.is_none()
     }
 
-    /// Returns whether it belongs to one kernel alone, and not to those beside it: scratch memory, a structure, an array
+    /// Returns whether the argument belongs to one kernel of a comparison alone: scratch memory, a structure, an array
     /// of pointers, a texture, or a surface.
     pub fn is_private(&self) -> bool {
         self.role == Role::Scratch
@@ -33,8 +34,8 @@ impl ArgSpec {
             || matches!(self.kind, ArgKind::Struct | ArgKind::Pointers)
     }
 
-    /// Returns the value of an `int`, `float` or `bool` argument. The error has the expected and
-    /// the actual value.
+    /// Returns the value of an `int`, `float` or `bool` argument. The error contains the expected
+    /// and the actual value.
     pub fn scalar_value(&self) -> Result<ScalarValue, String> {
         let Some(value) = &self.value else {
             return Err("a scalar argument needs a `value`".to_owned());

@@ -1,5 +1,5 @@
-//! Fields that are a number or a word. serde's `untagged` is not used, because its errors name
-//! neither.
+//! Serialisation of fields that are a number, a boolean, a list or a string. serde's `untagged` is
+//! not used, because its errors do not list the possible values.
 
 use std::fmt;
 
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for ReturnOutputs {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("\"none\", \"all\", or a list of output names")
             }
-            /// Null means the default: some clients send it for a choice that they leave open.
+            /// Null means the default, because some clients send it for a missing value.
             fn visit_unit<E: de::Error>(self) -> Result<ReturnOutputs, E> {
                 Ok(ReturnOutputs::default())
             }

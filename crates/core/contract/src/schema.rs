@@ -44,8 +44,8 @@ fn generator(optional: fn(&mut Value)) -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Returns the JSON Schema (draft 2020-12) of a file that has a request of type `T`. In a file
-/// `source_file` may name what a kernel's `source_code` or `binary_b64` has.
+/// Returns the JSON Schema (draft 2020-12) of a file with a request of type `T`. In a file, a
+/// kernel may have `source_file` in place of `source_code` or `binary_b64`.
 pub fn of_file<T: JsonSchema>(title: &str) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.transforms.push(Box::new(RecursiveTransform(|schema: &mut Schema| {
@@ -64,7 +64,7 @@ pub fn of_file<T: JsonSchema>(title: &str) -> Value {
     schema
 }
 
-/// Removes `null` from the types of a property. Returns whether it was among them.
+/// Removes `null` from the types of a property. Returns whether `null` was among them.
 fn without_null(property: &mut Value) -> bool {
     let null = json!({"type": "null"});
     if let Some(Value::Array(kinds)) = property.get_mut("type")
@@ -96,7 +96,7 @@ fn plain_format(schema: &mut Schema) {
     schema.insert("format".into(), known.into());
 }
 
-/// Removes an empty default, which adds nothing to the type's own defaults.
+/// Removes an empty default, because it adds nothing to the type's own defaults.
 fn without_empty_default(schema: &mut Schema) {
     let empty = match schema.get("default") {
         Some(Value::Object(_) | Value::Null) => true,
@@ -108,8 +108,8 @@ fn without_empty_default(schema: &mut Schema) {
     }
 }
 
-/// Replaces a choice between described constants by a list of words. The description of the type gets those of
-/// the constants as a list.
+/// Replaces a choice between described constants by a list of strings. The descriptions of the constants become a
+/// list in the description of the type.
 fn plain_enum(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let words = |variant: &Value| match (variant.get("const"), variant.get("enum")) {
@@ -172,9 +172,9 @@ described!(Sanitize, {
     ],
 });
 
-// Integers come first: generated clients take the first type that fits.
+// Integers come before other numbers, because generated clients take the first type that fits.
 described!(AxisValue, {
-    "description": "Value of an axis: a number, a boolean, a text, or, in a request, a range, e.g. \
-                    `2^10..2^24 by x4`.",
+    "description": "Value of an axis: a number, a boolean, a string, or, in a request, a range, \
+                    e.g. `2^10..2^24 by x4`.",
     "anyOf": [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
 });

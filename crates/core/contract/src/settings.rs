@@ -18,7 +18,7 @@ pub struct Tolerance {
     /// Share of elements that must pass, 0–1; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_matched_ratio: Option<f64>,
-    /// Whether NaN matches NaN and an infinity an equal one; default true.
+    /// Whether NaN matches NaN, and an infinity matches an equal infinity; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_non_finite: Option<bool>,
 }
@@ -37,11 +37,11 @@ pub struct MeasureSpec {
     #[serde(default)]
     pub inputs: InputChoice,
     /// Whether a time has a rank even if a kernel could have kept results from one launch to the next. This concerns
-    /// inputs that stay the same, with memory in `measurement.state.not_known`. A kept result is then ranked as if it
-    /// had been computed.
+    /// launches with repeated inputs, if `measurement.state.not_known` lists memory. The time of a kernel that reuses
+    /// a result is then ranked as if it had computed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rank_unlisted_state: bool,
-    /// Load of the device between timed launches. Comparisons and the gate accept `isolated` alone.
+    /// Load of the device between timed launches. Comparisons and the gate accept only `isolated`.
     #[serde(default)]
     pub regime: Regime,
     /// Minimum time of the warm-up, seconds, 0–10. Default: the preset's.
@@ -60,7 +60,8 @@ pub enum InputChoice {
     /// computed for them.
     #[default]
     Fresh,
-    /// Each launch has the contract's inputs. Variables and shared memory are restored in between.
+    /// Each launch has the contract's inputs. Variables and shared memory are restored between
+    /// launches.
     Same,
 }
 
@@ -68,8 +69,8 @@ pub enum InputChoice {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileSpec {
-    /// Tools to use, the best first: `cupti`, `ncu`, `gpm`, `static`, `nsys`, `emulator`, or `auto`. Empty: the best
-    /// available ones.
+    /// Tools to use, in order of preference: `cupti`, `ncu`, `gpm`, `static`, `nsys`, `emulator`, or `auto`. If the
+    /// list is empty, the best available tools are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// Ids of metrics, or names of metric sets.
@@ -92,7 +93,7 @@ pub enum Sanitize {
 /// Outputs that the report contains.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ReturnOutputs {
-    /// No contents. The report has the hashes of all outputs.
+    /// No content. The report contains the hashes of all outputs.
     #[default]
     None,
     All,
@@ -120,7 +121,7 @@ pub enum Isolation {
     Warm,
     /// A new process.
     Fresh,
-    /// A process that has nothing but the kernel and its buffers makes every launch. Another process, with a separate
+    /// A process that contains only the kernel and its buffers launches the kernel. Another process, with a separate
     /// address space on the host and on the device, generates the inputs, keeps the expectations and decides.
     /// Reference kernels run in a third process. Each launch takes about 0.5 ms longer.
     Sealed,

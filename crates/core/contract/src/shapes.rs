@@ -7,12 +7,13 @@ use super::{ArgSpec, Extent, IoContract, KernelType, Names, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape::MAX_RANK;
 
-/// Most arguments of a contract whose shapes are evaluated: more are refused later.
+/// Maximum number of arguments of a contract whose shapes are evaluated. A later check rejects
+/// more.
 const MAX_ARGS: usize = 1024;
 
 impl IoContract {
     /// Evaluates the expressions in shapes, in the order of the arguments. A shape stays open while one of its
-    /// expressions has no value, for instance as it uses a number of a matrix that is not known yet.
+    /// expressions has no value, e.g. because it uses a number of a matrix that is not known yet.
     pub fn settle_shapes(&mut self) {
         if self.args.len() > MAX_ARGS {
             return;
@@ -32,7 +33,7 @@ impl IoContract {
     }
 }
 
-/// Reports why a shape has no value.
+/// Reports the reason why a shape has no value.
 pub(super) fn report_open(
     args: &[ArgSpec],
     spec: &TensorSpec,
@@ -52,7 +53,7 @@ pub(super) fn report_open(
     }
 }
 
-/// Returns the value of an extent, or why it has none.
+/// Returns the value of an extent, or the reason why it has none.
 fn value_of(extent: &Extent, args: &[ArgSpec]) -> Result<u64, String> {
     let text = match extent {
         Extent::Value(value) => return Ok(*value),
@@ -61,5 +62,5 @@ fn value_of(extent: &Extent, args: &[ArgSpec]) -> Result<u64, String> {
     let names = Names::Given(KernelType::Cuda);
     let scope = Scope { args, counters: &[], names };
     let value = scope.evaluate(text)?;
-    u64::try_from(value).map_err(|_| format!("is {value}: an extent is 0 or more, below 2^64"))
+    u64::try_from(value).map_err(|_| format!("is {value}: an extent must be from 0 to 2^64 − 1"))
 }

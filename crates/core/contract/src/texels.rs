@@ -6,10 +6,10 @@ use crate::{ArgKind, ArgSpec};
 use warpgauge_model::{FailureCode, TexelElement, TexelGrid};
 use warpgauge_tensor::Dtype;
 
-/// Most dimensions of a texture or a surface.
+/// Maximum number of dimensions of a texture or a surface.
 const MAX_DIMENSIONS: usize = 3;
 
-/// A texture or a surface (`what`), and the tensor that it is over.
+/// A texture or a surface (`what`), and its tensor.
 pub(crate) struct Over<'a> {
     pub what: &'a str,
     pub tensor: &'a str,
@@ -26,8 +26,7 @@ impl Over<'_> {
 
     /// Returns the index of its tensor among `args`, and its texels.
     ///
-    /// # Errors
-    /// There is no such tensor, or its texels have no format.
+    /// # Errors There is no such tensor, or its texels have no valid format.
     pub(crate) fn grid(&self, args: &[ArgSpec]) -> Result<(usize, TexelGrid), ValueError> {
         let unknown = || {
             let message = format!("no tensor is named `{}`", quoted(self.tensor));
@@ -49,7 +48,8 @@ impl Over<'_> {
             (channels, [extents @ .., last]) if *last == u64::from(channels) => extents,
             (channels, _) => {
                 return Err(
-                    self.wrong(format!("its last extent is the {channels} channels of a texel"))
+                    self.wrong(format!("its last extent must be {channels}, the number of \
+                                        channels of a texel"))
                 );
             }
         };

@@ -8,8 +8,8 @@ use crate::launches::ValueError;
 use crate::texels::{Over, one};
 use warpgauge_model::{TextureAddress, TextureFilter, TextureLayout, TextureRead};
 
-/// Texture over a tensor. The texture uses the tensor's memory if the hardware can read it there. Otherwise it uses a
-/// CUDA array that holds the tensor during a run.
+/// Texture over a tensor. The texture reads the tensor's own memory if the hardware supports this. Otherwise it reads
+/// a CUDA array that holds the tensor during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextureSpec {
@@ -20,7 +20,7 @@ pub struct TextureSpec {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 4))]
     pub channels: u32,
-    /// Addressing mode: the result for a coordinate outside of the texture.
+    /// Addressing mode: the result for a coordinate outside the texture.
     #[serde(default)]
     pub address: TextureAddress,
     /// Filter mode: the result between texels.
@@ -32,10 +32,10 @@ pub struct TextureSpec {
     /// Conversion of integer texels.
     #[serde(default)]
     pub read: TextureRead,
-    /// Whether the first of three extents is the number of layers, as for `tex2DLayered`.
+    /// Whether the first of the three extents is the number of layers, as for `tex2DLayered`.
     #[serde(default)]
     pub layered: bool,
-    /// Whether the texture is in a CUDA array even if the tensor's memory would do. `tex1D` needs one.
+    /// Whether the texture uses a CUDA array even if it could read the tensor's own memory. `tex1D` requires it.
     #[serde(default)]
     pub array: bool,
 }
@@ -43,8 +43,7 @@ pub struct TextureSpec {
 impl TextureSpec {
     /// Returns the index of its tensor among `args`, and its layout.
     ///
-    /// # Errors
-    /// What is wrong about the texture.
+    /// # Errors The texture is invalid.
     pub fn layout(&self, args: &[ArgSpec]) -> Result<(usize, TextureLayout), ValueError> {
         let over = Over {
             what: "texture",
@@ -55,7 +54,7 @@ impl TextureSpec {
         let (of, grid) = over.grid(args)?;
         let TextureSpec { address, filter, normalized, read, .. } = *self;
         let mut layout = TextureLayout { grid, in_array: false, address, filter, normalized, read };
-        // What a surface writes is in the array alone.
+        // A surface writes only to the array.
         let has_surface = || {
             let mut surfaces = args.iter().filter_map(|arg| arg.surface.as_ref());
             surfaces.any(|surface| surface.tensor == self.tensor)

@@ -1,11 +1,12 @@
-//! Rules of Triton kernels: constants beside arguments, and a launch that its compiler completes.
+//! Rules of Triton kernels: compile-time constants, and launches whose block the compiler
+//! determines. It also completes kernels that take the arguments of another kernel.
 
 use super::error::Mistakes;
 use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch, Padding, Role};
 
 use warpgauge_model::FailureCode;
 
-/// Warps of a block; CUDA allows 1024 threads.
+/// Warps per block. CUDA allows 1024 threads.
 const NUM_WARPS: std::ops::RangeInclusive<u32> = 1..=32;
 const NUM_STAGES: std::ops::RangeInclusive<u32> = 1..=32;
 const NUM_CTAS: std::ops::RangeInclusive<u32> = 1..=16;
@@ -13,9 +14,10 @@ const NUM_CTAS: std::ops::RangeInclusive<u32> = 1..=16;
 const MAXNREG: std::ops::RangeInclusive<u32> = 8..=255;
 
 impl KernelCode {
-    /// Returns this reference kernel, which takes another kernel's run-time arguments, as a
-    /// complete kernel. It has those arguments, and its own compile-time constants (or the other's,
-    /// if both are Triton's). It has its own launch (or the other's, if both kinds share launches).
+    /// Completes this reference kernel with the run-time arguments of another kernel. The result
+    /// has those arguments and its own scalars and compile-time constants (or the other's
+    /// constants, if both are Triton kernels). It has its own launch (or the other's, if both types
+    /// share launches).
     pub fn as_reference(&self, other: &IoContract, other_kind: KernelType) -> Self {
         let mut kernel = self.clone();
         let (mut descriptors, mut own_scalars) = (Vec::new(), Vec::new());
@@ -23,8 +25,8 @@ impl KernelCode {
             let passed = own.args.iter().filter(|arg| !arg.is_meta && !arg.is_private());
             let passed = passed.collect::<Vec<_>>();
             if self.kernel_type.has_launches() && !passed.is_empty() {
-                // Its own list says where scratch memory and structures are among its parameters, and which tensors its
-                // variables hold.
+                // The kernel's own list determines the positions of scratch memory and structures among its parameters,
+                // and the tensors in its variables.
                 for arg in own.args.iter_mut().filter(|arg| !arg.is_meta && !arg.is_private()) {
                     if let Some(theirs) = other.args.iter().find(|theirs| theirs.name == arg.name) {
                         let symbol = arg.symbol.take();
@@ -41,14 +43,15 @@ impl KernelCode {
             own.args.retain(|arg| arg.is_meta || arg.is_private());
         }
         let mut kernel = kernel.beside(other, other_kind);
-        // The data are the other kernel's, but this kernel decides the form in which it takes them.
+        // The data is that of the other kernel, but this kernel decides whether it takes a tensor
+        // as a descriptor.
         let args = kernel.io.iter_mut().flat_map(|io| &mut io.args).filter(|arg| !arg.is_meta);
         args.zip(descriptors).for_each(|(arg, own)| arg.descriptor = own);
         kernel.io.iter_mut().for_each(|io| io.args.append(&mut own_scalars));
         kernel
     }
 
-    /// Like [`KernelCode::as_reference`], but keeps run-time arguments that the kernel has.
+    /// Like [`KernelCode::as_reference`], but keeps the run-time arguments that this kernel lists.
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
         let own = self.io.take().unwrap_or_default();
@@ -61,15 +64,15 @@ impl KernelCode {
             let constants = |args: &[ArgSpec]| {
                 args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
             };
-            // Scratch memory, structures and arrays of pointers belong to the kernel that lists them. Beside a kernel of one launch, a kernel of
-            // one launch that lists none has the same parameters.
+            // Scratch memory, structures and arrays of pointers belong to the kernel that lists them. If both kernels
+            // have one launch, and this kernel lists none of these, it has the same parameters as the other.
             let private = own.args.iter().filter(|arg| arg.is_private()).cloned();
             let private = private.collect::<Vec<_>>();
             let has_same = private.is_empty()
                 && self.launches.is_empty()
                 && other.launch.is_some()
                 && kind.has_launches();
-            // Of two Triton kernels, too, where the other takes arrays.
+            // Two Triton kernels also share arrays of pointers.
             let has_arrays = private.is_empty() && kind == KernelType::Triton && other_kind == kind;
             let is_cuda = kind == KernelType::Cuda;
             let fits = |arg: &&ArgSpec| {
@@ -122,7 +125,7 @@ impl ArgSpec {
     }
 }
 
-/// Checks the fields of a launch about threads and about Triton against the kernel's type.
+/// Checks that the fields of a launch suit the kernel's type, and the ranges of Triton's fields.
 pub(super) fn check_launch(launch: &Launch, kind: KernelType, path: &str, mistakes: &mut Mistakes) {
     if kind != KernelType::Triton {
         for (field, given) in [("num_ctas", launch.num_ctas), ("maxnreg", launch.maxnreg)] {
@@ -137,7 +140,8 @@ pub(super) fn check_launch(launch: &Launch, kind: KernelType, path: &str, mistak
     }
     let theirs = [
         ("block", launch.block.is_some(), "it has 32 × `num_warps` threads"),
-        ("shared_memory_bytes", launch.shared_memory_bytes.is_some(), "its compiler says how much"),
+        ("shared_memory_bytes", launch.shared_memory_bytes.is_some(), "its compiler determines \
+                                                                       the size"),
         ("cluster", launch.cluster.is_some(), "it has `num_ctas` blocks"),
         ("cooperative", launch.cooperative, "give `launch_cooperative_grid=true` as an option"),
     ];
@@ -171,7 +175,7 @@ pub(super) fn check_argument(arg: &ArgSpec, kind: KernelType, path: &str, mistak
         mistakes.add(format!("{path}.is_meta"), FailureCode::WrongField, message);
     }
     if arg.is_meta && arg.kind == ArgKind::Tensor {
-        let message = "a tensor is no compile-time constant; leave `is_meta` out";
+        let message = "a tensor cannot be a compile-time constant; leave `is_meta` out";
         mistakes.add(format!("{path}.is_meta"), FailureCode::WrongField, message);
     }
     let Some(descriptor) = &arg.descriptor else { return };
@@ -193,6 +197,6 @@ pub(super) fn check_argument(arg: &ArgSpec, kind: KernelType, path: &str, mistak
     });
     let fits = descriptor.padding == Padding::Zero || spec.dtype.is_float();
     mistakes.require(fits, format!("{path}.padding"), FailureCode::WrongField, || {
-        format!("a tensor of {} has no `nan` to be padded with; leave `padding` out", spec.dtype)
+        format!("a tensor of {} cannot be padded with `nan`; leave `padding` out", spec.dtype)
     });
 }

@@ -1,9 +1,9 @@
 //! Wire types of a request: the kernel, its arguments, its launch and its expected outputs. The
 //! main type is [`EvaluateRequest`].
 //!
-//! The field names and defaults of `kernel`, `io` and `metadata` are those of the CUDA Evaluation
-//! Server's contract, which is accepted unchanged; the rest is ours. Unknown fields are errors, except those that
-//! `compatible` leaves out.
+//! The field names and defaults of `kernel`, `io` and `metadata` are those of the CUDA Evaluation Server's contract,
+//! which is accepted unchanged. The other fields are extensions. Unknown fields are errors, except those that
+//! `compatible` removes.
 
 use std::collections::BTreeMap;
 
@@ -31,26 +31,28 @@ use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
 pub struct EvaluateRequest {
     /// Kernel to evaluate, with its arguments and launch.
     pub kernel: KernelCode,
-    /// Number of timed launches, 1–10000. Without it, the preset's precision decides the number.
+    /// Number of timed launches, 1–10000. Default: the number that the preset's precision requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_trials: Option<u32>,
-    /// Time limit of the kernel from the start of its execution, seconds, 0.1–600. A compilation may take as long, at
-    /// least 10 s, and at most the server's limit. Waiting in the queue does not count.
+    /// Time limit of the kernel from the start of its execution, seconds, 0.1–600. The same limit, but at least 10 s
+    /// and at most the server's limit, applies to a compilation. The time in the queue does not count.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,
-    /// Expectations of outputs, by argument name. Without any, the verdict is `not_checked`.
+    /// Expectations of outputs, by argument name. Without expectations, the verdict of a correct
+    /// run is `not_checked`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expected: BTreeMap<String, Expected>,
-    /// Tolerance of the comparison with expectations. Defaults depend on the element type.
+    /// Tolerance of the comparison with expectations. By default it is derived from the rounding
+    /// errors of the expectation; it is 0 for integers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// Rules for outputs that have more than one right content, by argument name.
+    /// Rules for outputs that have more than one correct content, by argument name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compare_as: BTreeMap<String, CompareAs>,
-    /// Whether a kernel has the verdict `correct` although a useless kernel would pass too. Otherwise the verdict is
-    /// `weak`.
+    /// Whether a kernel may get the verdict `correct` although a useless kernel would pass, too. Otherwise the
+    /// verdict is `weak`.
     #[serde(default)]
     pub allow_weak: bool,
     /// Least work that the kernel must do, for the roofline and the speed-of-light floor.
@@ -73,27 +75,27 @@ pub struct EvaluateRequest {
     /// Encoding of returned outputs.
     #[serde(default)]
     pub output_encoding: OutputEncoding,
-    /// Outputs, by name, that become shared tensors of the caller (`GET /tensors`) once the kernel has run and was
-    /// not found wrong. The report has their ids in `kept_outputs`.
+    /// Outputs, by name, that become shared tensors of the caller (`GET /tensors`) if the kernel has run and was not
+    /// found wrong. `kept_outputs` of the report contains their ids.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep_outputs: BTreeMap<String, KeepOutput>,
     /// Processes that run and judge the kernel. `warm` (default): a running worker; `fresh`: a new process; `sealed`:
-    /// a process without anything but the kernel, judged by another.
+    /// a process that contains only the kernel, judged by another process.
     #[serde(default)]
     pub isolation: Isolation,
     /// Requirements for the device and the installed tools.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
-    /// Matrices that stand in it already, of files that the caller's own program read; the server adds
-    /// the others.
+    /// Matrices whose content the request contains. The caller's program lists those that it read from files; the
+    /// server adds the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub matrices: Vec<MatrixUsed>,
-    /// Shared tensors whose content is in it. The server adds them.
+    /// Shared tensors whose content the request contains. The server adds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub tensors: Vec<TensorUsed>,
-    /// What the request had that is ignored, and what it lacked that is filled in.
+    /// Ignored fields of the request, and missing fields that were filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub warnings: Vec<RequestWarning>,
@@ -110,12 +112,12 @@ pub struct KernelCode {
     /// Source text. Absent for `cubin`, `fatbin` and `library`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_code: Option<String>,
-    /// Further files, as texts by relative path, e.g. `include/tile.cuh` or `ops/common.py`. A `cuda` or `program`
-    /// source includes them; a `triton` source imports them. At most 256 files, and 4 MiB with the source.
+    /// Further text files by relative path, e.g. `include/tile.cuh` or `ops/common.py`. A `cuda` or `program` source
+    /// includes them; a `triton` source imports them. At most 256 files, and 4 MiB with the source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// Path of `source_code` among `files`, e.g. `src/kernel.cu`. It is needed if the source includes or imports
-    /// files relative to its own directory.
+    /// Path of `source_code` among `files`, e.g. `src/kernel.cu`. Required if the source includes or imports files
+    /// relative to its own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_path: Option<String>,
     /// Machine code in base64, for `cubin` and `fatbin`.
@@ -126,11 +128,11 @@ pub struct KernelCode {
     /// Arguments and launch configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoContract>,
-    /// Steps of a kernel of several launches, in place of `io.launch`: the work of host code, step by step. The steps
-    /// are timed as a whole, and each launch also separately.
+    /// Steps of a kernel of several launches, in place of `io.launch` and of host code. The steps are timed as a
+    /// whole, and each step also separately.
     #[serde(default, deserialize_with = "launches::steps", skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<LaunchStep>,
-    /// Untimed steps before `launches`. They fill tensors of `role: scratch`, and depend on shapes and scalars alone.
+    /// Untimed steps before `launches`. They fill tensors of `role: scratch`, and depend only on shapes and scalars.
     #[serde(default, deserialize_with = "launches::steps", skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<LaunchStep>,
     /// Entry point and compiler settings.
@@ -144,7 +146,7 @@ impl KernelCode {
         self.kernel_type.family()
     }
 
-    /// Returns the name of the kernel to run; of several, the first.
+    /// Returns the name of the kernel to run. If there are several, returns the first.
     pub fn entry_name(&self) -> Option<&str> {
         let launched = self.launches.iter().find_map(LaunchStep::first_kernel);
         launched.or_else(|| self.metadata.as_ref().and_then(KernelMetadata::name))
@@ -157,7 +159,7 @@ impl KernelCode {
         names
     }
 
-    /// Returns whether gradients should be computed too.
+    /// Returns whether the request asks for gradients.
     pub fn wants_backward(&self) -> bool {
         self.metadata.as_ref().is_some_and(|metadata| metadata.backward)
     }
@@ -173,11 +175,13 @@ impl KernelCode {
 #[serde(from = "GivenIo")]
 #[schemars(!from, deny_unknown_fields)]
 pub struct IoContract {
-    /// Arguments in the order of the parameters. A kernel in `expected` has none: it gets the candidate's.
+    /// Arguments in the order of the parameters. A kernel in `expected` may leave them out; it then takes the
+    /// candidate's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ArgSpec>,
-    /// Launch configuration, required for a kernel that runs. By default a kernel in `expected` and a candidate of a
-    /// comparison have the launch of the kernel beside them. This applies if both or neither are Triton kernels.
+    /// Launch configuration, required for a kernel that runs. By default, a kernel in `expected` has the candidate's
+    /// launch, and a candidate of a comparison has the reference's. This applies if both or neither are Triton
+    /// kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
 }
@@ -211,14 +215,15 @@ pub struct ArgSpec {
     pub kind: ArgKind,
     /// Value of a scalar. A floating-point value may also be one of the strings `inf`, `-inf` and `nan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    // Integers come first: generated clients take the first type that fits, and would send 1.0 for
-    // 1.
+    // Integers come before other numbers, because generated clients take the first type that fits,
+    // and would send 1.0 for 1.
     #[schemars(extend(
         "nullable" = true,
         "anyOf" = [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
     ))]
     pub value: Option<serde_json::Value>,
-    /// Number of a sparse matrix, e.g. its `num_rows`, in place of `value`. Only for `int`.
+    /// Property of a sparse matrix, e.g. `num_rows`, in place of `value`. Only for arguments of
+    /// type `int`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_of: Option<MatrixPart>,
     /// Shape, element type and content of a tensor.
@@ -234,15 +239,15 @@ pub struct ArgSpec {
     /// to every `step`-th element of a tensor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointers: Vec<serde_json::Value>,
-    /// Tensor that a texture object reads, with the rules of reading.
+    /// Tensor that a texture object reads, with its layout and the addressing and filter modes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub texture: Option<TextureSpec>,
     /// Tensor that a surface object reads and writes, with its layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceSpec>,
     /// Name of the `__constant__` or `__device__` variable that holds the tensor, e.g. `ns::filter`, in place of a
-    /// parameter. Only in CUDA. The variable is filled before each launch, and read after it if the tensor is an
-    /// output.
+    /// parameter. Only for `cuda`, `ptx` and `cubin`. The variable is filled before each launch, and read after it if
+    /// the tensor is an output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     /// Direction: whether the kernel reads the argument, writes it, or both.
@@ -252,8 +257,8 @@ pub struct ArgSpec {
     /// argument.
     #[serde(default)]
     pub is_meta: bool,
-    /// Settings of a tensor descriptor. With them a Triton kernel gets the tensor as a descriptor, and not as a
-    /// pointer.
+    /// Settings of a tensor descriptor. If they are given, a Triton kernel gets the tensor as a descriptor, and not
+    /// as a pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptor: Option<TensorDescriptor>,
     /// C type of the parameter, e.g. `float` or `int64_t`, for machine code without this information.
@@ -261,11 +266,11 @@ pub struct ArgSpec {
     pub c_type: Option<String>,
 }
 
-/// Settings with which Triton's host code would create a tensor descriptor.
+/// Settings of a tensor descriptor, as Triton's host code would create it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorDescriptor {
-    /// Extents of the block that one access moves, one for each dimension of the tensor.
+    /// Shape of the block that one access moves, with one extent for each dimension of the tensor.
     pub block_shape: Vec<u32>,
     /// Value of a load beyond the tensor's extents.
     #[serde(default)]
@@ -279,7 +284,7 @@ pub enum Padding {
     /// Zero.
     #[default]
     Zero,
-    /// NaN, for element types that have one.
+    /// NaN. Only for floating-point element types.
     Nan,
 }
 
@@ -295,7 +300,7 @@ pub enum ArgKind {
     Float,
     /// Boolean scalar.
     Bool,
-    /// String. Only for Python kernels.
+    /// String. Only for torch kernels, and for compile-time constants of Triton kernels.
     Str,
     /// No value: a null pointer of a CUDA kernel, and `None` of a Triton or torch kernel.
     None,
@@ -310,7 +315,7 @@ pub enum ArgKind {
 }
 
 impl ArgKind {
-    /// Returns whether it is a texture or a surface object.
+    /// Returns whether the argument is a texture or a surface object.
     pub fn is_object(self) -> bool {
         matches!(self, Self::Texture | Self::Surface)
     }
@@ -327,7 +332,8 @@ pub enum Role {
     Output,
     /// The kernel reads and writes the argument.
     Inout,
-    /// Working memory of the kernel. Its content before a launch is undefined, and its content after is not verified.
+    /// Working memory of the kernel. Its content before a launch is undefined, and its content after a launch is not
+    /// verified.
     Scratch,
 }
 
@@ -338,7 +344,8 @@ pub struct Launch {
     /// Number of blocks in the grid. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<Dim3>,
-    /// Number of threads in a block. Required, except for Triton, which has 32 × `num_warps`.
+    /// Number of threads in a block. Required, except for Triton, whose blocks have 32 ×
+    /// `num_warps` threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Dim3>,
     /// Dynamic shared memory per block, bytes.
@@ -364,7 +371,7 @@ pub struct Launch {
     pub maxnreg: Option<u32>,
 }
 
-/// Extents in x, y and z. At least one is given; the others are 1.
+/// Extents in x, y and z. At least one is required; the default of the others is 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "GivenExtents")]
 #[schemars(!try_from, default, deny_unknown_fields)]
@@ -377,7 +384,7 @@ pub struct Dim3 {
     pub z: Extent,
 }
 
-/// Serialised form of [`Dim3`]. `{}` is an error and does not mean 1×1×1.
+/// Serialised form of [`Dim3`]. `{}` is an error, and not equivalent to 1×1×1.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenExtents {
@@ -400,7 +407,7 @@ impl TryFrom<GivenExtents> for Dim3 {
     fn try_from(given: GivenExtents) -> Result<Self, Self::Error> {
         if given.x.is_none() && given.y.is_none() && given.z.is_none() {
             return Err(
-                "names no extent; give at least one of x, y and z, for instance {\"x\": 256}",
+                "contains no extent; give at least one of x, y and z, for instance {\"x\": 256}",
             );
         }
         let or_one = |extent: Option<Extent>| extent.unwrap_or_default();
@@ -439,8 +446,8 @@ pub struct KernelMetadata {
     /// C++ template instances to compile, e.g. `scale<float>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_expressions: Vec<String>,
-    /// Index of the configuration of `@triton.autotune` to compile, from 0. Without it, one configuration is chosen.
-    /// Only for Triton.
+    /// Index of the configuration of `@triton.autotune` to compile, from 0. Default: the best configuration is
+    /// chosen. Only for Triton.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<u32>,
     /// Accepted for compatibility, without effect. C++ features are always on.
@@ -464,8 +471,8 @@ pub struct KernelMetadata {
     /// Function to call, a synonym of `function_name`. Only for Python kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_point: Option<String>,
-    /// Whether each call is forward and backward, with gradients compared and timed too. Only for torch kernels. In a
-    /// comparison it applies to all kernels if one of them has it.
+    /// Whether each call is forward and backward. Gradients are then compared and timed, too. Only for torch kernels.
+    /// In a comparison it applies to all kernels if any of them has it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub backward: bool,
     /// Command-line arguments after the program's name. Only for programs.
@@ -480,7 +487,7 @@ pub struct KernelMetadata {
 }
 
 impl KernelMetadata {
-    /// Returns the name of the kernel to run. A blank name is none.
+    /// Returns the name of the kernel to run. A blank name counts as absent.
     pub fn name(&self) -> Option<&str> {
         self.kernel_name.as_deref().filter(|name| !name.trim().is_empty())
     }
@@ -497,8 +504,8 @@ pub enum Backend {
     Nvcc,
 }
 
-/// Expectation of an output: exactly one of `data`, `kernel` and `matrix`. For a program, `stdout` has `text` or
-/// `contains`, and `exit_code` has `code`.
+/// Expectation of an output: exactly one of `data`, `kernel` and `matrix`. For a program, the expectation of `stdout`
+/// has `text`, `contains` or both, and that of `exit_code` has `code`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
@@ -509,19 +516,19 @@ pub struct Expected {
     /// may have other scalars, scratch memory, constants, and another launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Box<KernelCode>>,
-    /// Tolerance of each element, as `float64` elements of the output's shape. It serves results whose rounding
-    /// errors are known one by one, such as sums of different lengths. Only beside `data`. The bound is added to
-    /// `tolerance`, whose `atol` and `rtol` are then 0 unless they are given.
+    /// Tolerance of each element, as `float64` elements of the output's shape. It is for results whose rounding
+    /// errors differ and are known, such as sums of different lengths. Only together with `data`. The bound is added
+    /// to `tolerance`, whose `atol` and `rtol` are then 0 unless they are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<TensorData>,
     /// Name of a sparse matrix. The expectation is its product with the vector `times`, which the CPU computes in
-    /// binary64 with a bound of each row's rounding error.
+    /// binary64 with a bound for each row's rounding error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<String>,
-    /// Name of the argument that is the vector. Required with `matrix`.
+    /// Name of the argument that is the vector. Required together with `matrix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<String>,
-    /// Text that a program must print as a whole. White space at the ends of lines and of the text does not count.
+    /// Complete text that a program must print. White space at the ends of lines and of the text is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Text that must occur in the output of a program.

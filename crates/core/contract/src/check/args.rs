@@ -14,7 +14,7 @@ use warpgauge_tensor::{Compress, DataFormat, ElementGenerator, TensorData, shape
 /// Longest C type name.
 const MAX_C_TYPE: usize = 64;
 
-/// Longest text of a compile-time constant, bytes.
+/// Longest string argument, bytes.
 const MAX_TEXT: usize = 4096;
 
 pub(super) fn check(
@@ -50,7 +50,7 @@ pub(super) fn check_pointer_total(args: &[ArgSpec], path: &str, mistakes: &mut M
     });
 }
 
-/// Checks one of `args`, whose path in the request is `path`, apart from the others.
+/// Checks one argument by itself. Its path in the request is `path`; `args` are all arguments.
 pub(super) fn check_one(
     args: &[ArgSpec],
     arg: &ArgSpec,
@@ -145,7 +145,7 @@ fn scalar(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes
     }
 }
 
-/// Checks the variable of an image that holds a tensor.
+/// Checks the name of a variable of the image that holds a tensor.
 fn check_symbol(
     arg: &ArgSpec,
     symbol: &str,
@@ -157,12 +157,13 @@ fn check_symbol(
     let path = format!("{path}.symbol");
     let is_tensor = arg.kind == ArgKind::Tensor && arg.role != Role::Scratch;
     mistakes.require(is_tensor, path.clone(), FailureCode::WrongField, || {
-        "a variable is filled from a tensor of role input, output or inout".to_owned()
+        "only a tensor of role input, output or inout can be a variable of the image".to_owned()
     });
     let has_variables = matches!(kernel, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin);
     mistakes.require(has_variables, path.clone(), FailureCode::WrongField, || {
         format!(
-            "the variables of kernels of the types cuda, ptx and cubin can be filled, not those of {}",
+            "only kernels of the types cuda, ptx and cubin have variables that can be filled, not \
+             {}",
             kernel.name()
         )
     });
@@ -185,7 +186,8 @@ fn structure(
     let is_source = kernel == KernelType::Cuda;
     mistakes.require(is_source, format!("{path}.type"), FailureCode::WrongType, || {
         format!(
-            "the layout of a structure follows from CUDA C++ source, which a kernel of type {} has none of",
+            "the layout of a structure is read from CUDA C++ source, and a kernel of type {} has \
+             none",
             kernel.name()
         )
     });
@@ -197,14 +199,15 @@ fn structure(
         arg.role == Role::Input && !arg.is_meta,
         path,
         FailureCode::WrongField,
-        || "a structure is passed by value: it has no `role` and is no constant".to_owned(),
+        || "a structure is passed by value: it has no `role` and cannot be a constant".to_owned(),
     );
     if let Err((code, message)) = launches::composed_value(args, arg) {
         mistakes.add(format!("{path}.fields"), code, message);
     }
 }
 
-/// Checks an argument of type `pointers`, `texture` or `surface`: what it names, and that a kernel of a compiled language takes it.
+/// Checks an argument of type `pointers`, `texture` or `surface`: the tensors that it names, and that the kernel's type
+/// supports it.
 fn composed(
     args: &[ArgSpec],
     arg: &ArgSpec,
@@ -238,7 +241,8 @@ fn composed(
         path,
         FailureCode::WrongField,
         || {
-            format!("an argument of type `{field}` has no `role` and is no constant: the tensors that it names have roles")
+            format!("an argument of type `{field}` has no `role` and cannot be a constant: the \
+                     tensors that it names have roles")
         },
     );
     if let Err((code, message)) = launches::composed_value(args, arg) {
@@ -256,16 +260,17 @@ fn none(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) 
         kernel.family().takes_none(),
         format!("{path}.type"),
         FailureCode::WrongType,
-        || format!("an argument of a {} kernel has a value", kernel.name()),
+        || format!("an argument of a {} kernel must have a value", kernel.name()),
     );
 }
 
-/// Checks a text. It is an argument of a Python function or a compile-time constant, since device
-/// code has no text parameters.
+/// Checks a string. It must be an argument of a Python function or a compile-time constant, because
+/// device code has no string parameters.
 fn text(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) {
     if !arg.is_meta && !kernel.family().takes_text() {
         let message = "a kernel takes no strings at run time; only compile-time constants of \
-                       Triton kernels (`is_meta: true`) and arguments of torch kernels can be one";
+                       Triton kernels (`is_meta: true`) and arguments of torch kernels can be \
+                       strings";
         mistakes.add(format!("{path}.type"), FailureCode::WrongType, message);
         return;
     }

@@ -159,7 +159,7 @@ fn line(text: &str, most: usize, path: String, mistakes: &mut Mistakes) {
         mistakes.add(path, FailureCode::TooLarge, message);
     } else if text.chars().any(warpgauge_model::is_hidden) {
         let message = format!(
-            "`{}` has a control character in it, or one that changes the direction of writing",
+            "`{}` contains a control character, or a character that changes the text direction",
             quoted(text)
         );
         mistakes.add(path, FailureCode::InvalidValue, message);

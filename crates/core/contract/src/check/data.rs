@@ -1,5 +1,5 @@
-//! Bounds the tensor data of a request: the length of compressed data does not show its decoded
-//! size.
+//! Bounds the decoded size of the tensor data of a request, which the length of compressed data
+//! does not show.
 
 use crate::error::Mistakes;
 use crate::{ContractLimits, EvaluateRequest, TensorSpec};
@@ -12,17 +12,18 @@ pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes
     let bytes = sum(request, |data| data.compress != Compress::None);
     mistakes.require(bytes <= limits.max_decoded_bytes, "kernel.io.args", FailureCode::TooMuchData, || {
         format!(
-            "the compressed tensor data become {bytes} bytes, inputs and expected outputs together; at \
-             most {} are unpacked (limits.max_decoded_bytes). Generate inputs (`init`), or compute \
-             what is expected with a reference kernel (`expected.….kernel`)",
+            "the compressed tensor data decodes to {bytes} bytes, inputs and expected outputs \
+             together; at most {} are accepted (limits.max_decoded_bytes). Generate inputs \
+             (`init`), or compute the expected outputs with a reference kernel \
+             (`expected.….kernel`)",
             limits.max_decoded_bytes
         )
     });
 }
 
 impl EvaluateRequest {
-    /// Returns the bytes of all decoded tensor data and of kept outputs, which is their disk space.
-    /// Data on a device take none.
+    /// Returns the disk space of all decoded tensor data and of kept outputs, bytes. Data on a
+    /// device takes none.
     pub fn decoded_bytes(&self) -> u64 {
         let args = self.kernel.io.iter().flat_map(|io| &io.args);
         let kept = args.filter(|arg| self.keep_outputs.contains_key(&arg.name));
@@ -32,8 +33,8 @@ impl EvaluateRequest {
     }
 }
 
-/// Returns the bytes of the tensors whose data `meant` selects. Decoding produces no more than
-/// that.
+/// Returns the total size of the tensors whose data `meant` selects, bytes. Decoding produces no
+/// more than that.
 fn sum(request: &EvaluateRequest, meant: impl Fn(&TensorData) -> bool) -> u64 {
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
     let mut sum = 0_u64;
@@ -47,7 +48,7 @@ fn sum(request: &EvaluateRequest, meant: impl Fn(&TensorData) -> bool) -> u64 {
     sum
 }
 
-/// Returns the bytes of a tensor; 0 for an invalid shape, which another check reports.
+/// Returns the size of a tensor, bytes; 0 for an invalid shape, which another check reports.
 fn bytes(spec: &TensorSpec) -> u64 {
     shape::bytes(&spec.shape, spec.dtype).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
-//! Element types that kernels of some types have no tensors of.
+//! Element types that kernels of some types do not support.
 
 use crate::{KernelFamily, KernelType};
 use warpgauge_tensor::Dtype;
 
-/// Returns what to do where kernels of a type have no tensors of an element type; `None`: they have.
+/// Returns a remedy if kernels of this type do not support tensors of this element type, and `None` if they do.
 pub(super) fn remedy(kernel: KernelType, dtype: Dtype) -> Option<String> {
     if kernel == KernelType::Triton && dtype.is_complex() {
         return Some(format!(

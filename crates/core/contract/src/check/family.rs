@@ -29,7 +29,7 @@ pub(super) fn check_evaluation(
     }
 }
 
-/// Checks metadata that only kernels of some families have. `path` is its path in the request.
+/// Rejects metadata that belongs to kernels of other families. `path` is its path in the request.
 pub(super) fn check_metadata(
     family: KernelFamily,
     metadata: &KernelMetadata,
@@ -75,14 +75,14 @@ pub(super) fn check_reference(
             torch::alone(kernel, path, limits, mistakes);
             outputs::check_reference_arguments(kernel, io, limits, path, mistakes);
         }
-        // A program computes no outputs; another check refuses its type as a reference.
+        // A program computes no outputs; another check rejects its type as a reference.
         KernelFamily::Program => (),
         #[cfg(feature = "example-kernel")]
         KernelFamily::Example => (),
     }
 }
 
-/// Returns why a kernel cannot be compiled alone, if so.
+/// Returns the reason why a kernel cannot be compiled without a run, or `None` if it can.
 pub(super) fn not_compiled_because(kernel: &KernelCode) -> Option<String> {
     match kernel.family() {
         KernelFamily::Device => None,
@@ -100,7 +100,7 @@ pub(super) fn not_compiled_because(kernel: &KernelCode) -> Option<String> {
     }
 }
 
-/// Checks a kernel that a worker runs; `own` has the further checks of its family.
+/// Checks a kernel that a worker runs; `own` runs the additional checks of its family.
 fn launched(
     request: &EvaluateRequest,
     limits: &ContractLimits,
@@ -154,15 +154,15 @@ fn launch_of_reference(
     resolve_into(&whole.io.unwrap_or_default(), names, limits, &at, mistakes);
 }
 
-/// Refuses settings that have no effect on a library's function.
+/// Rejects settings that have no effect on a library's function.
 fn unwatched(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     mistakes.require(request.profile.is_none(), "profile", FailureCode::WrongField, || {
-        "hardware metrics of a library's function are not collected: leave it out".to_owned()
+        "hardware metrics of a library's function are not supported: leave it out".to_owned()
     });
     mistakes.require(
         request.sanitize == Sanitize::Off,
         "sanitize",
         FailureCode::WrongField,
-        || "a library's function is not checked: leave it out".to_owned(),
+        || "memory checks of a library's function are not supported: leave it out".to_owned(),
     );
 }

@@ -5,7 +5,7 @@ use crate::{ContractLimits, KernelCode};
 
 use warpgauge_model::FailureCode;
 
-/// Most files of one kernel.
+/// Maximum number of files of one kernel.
 pub const MAX_FILES: usize = 256;
 
 /// Longest path of a file, bytes.
@@ -31,7 +31,7 @@ pub(super) fn check(
     }
     if !kernel.kernel_type.has_files() {
         let message = format!(
-            "a {} kernel has no further files: put all of it into its code",
+            "a {} kernel cannot have further files: put everything into its code",
             kernel.kernel_type.name()
         );
         let at = if kernel.files.is_empty() { format!("{path}.source_path") } else { at };
@@ -133,13 +133,13 @@ mod tests {
             ),
             (mistakes_of(|kernel| kernel["files"]["a.h"] = "\0".into()), "NUL at byte 0"),
             (mistakes_of(|kernel| kernel["files"]["include"] = "".into()), "another file lies"),
-            (mistakes_of(|kernel| kernel["kernel_type"] = "ptx".into()), "has no further files"),
+            (mistakes_of(|kernel| kernel["kernel_type"] = "ptx".into()), "cannot have further files"),
             (
                 mistakes_of(|kernel| {
                     kernel["kernel_type"] = "torch".into();
                     kernel["files"] = json!({});
                 }),
-                "has no further files",
+                "cannot have further files",
             ),
             (
                 mistakes_of(|kernel| kernel["source_path"] = "include/a.cuh".into()),

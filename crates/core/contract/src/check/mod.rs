@@ -31,8 +31,8 @@ const MAX_PROFILE_ENTRIES: usize = 256;
 /// Tools that a request may require.
 const TOOLS: [&str; 3] = ["ncu", "nsys", "compute-sanitizer"];
 
-/// Checks everything that needs no decoded tensor data. It reports all mistakes, up to
-/// `limits.max_errors`.
+/// Checks everything that needs no decoded tensor data. ¶ # Errors ¶ All mistakes, up to
+/// `limits.max_errors`. Unresolved names of matrices and shared tensors are reported alone.
 pub fn validate(
     request: &EvaluateRequest,
     limits: &ContractLimits,
@@ -114,8 +114,8 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let steady =
         request.measure.regime != Regime::Sustained || request.isolation != Isolation::Sealed;
     mistakes.require(steady, "measure.regime", FailureCode::OutOfRange, || {
-        "must be `isolated` with `isolation: sealed`: where another process has to begin every \
-         launch, no load is steady"
+        "must be `isolated` with `isolation: sealed`: another process starts every sealed launch, \
+         so the load cannot be steady"
             .to_owned()
     });
     if let Some(seconds) = request.measure.min_warmup_time {

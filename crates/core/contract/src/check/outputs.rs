@@ -39,18 +39,18 @@ pub(super) fn check(
 }
 
 impl ArgSpec {
-    /// Returns whether the kernel writes it.
+    /// Returns whether the argument is a tensor that the kernel writes.
     pub fn is_output(&self) -> bool {
         self.kind == ArgKind::Tensor && matches!(self.role, Role::Output | Role::Inout)
     }
 
-    /// Returns whether the kernel reads what it holds before.
+    /// Returns whether the kernel reads the content that the argument has before the launch.
     pub fn is_read(&self) -> bool {
         matches!(self.role, Role::Input | Role::Inout)
     }
 
-    /// Returns the bytes of its tensor; 0 for a scalar or an invalid shape, which another check
-    /// reports.
+    /// Returns the size of the argument's tensor, bytes; 0 for a scalar or an invalid shape, which
+    /// another check reports.
     pub(crate) fn tensor_bytes(&self) -> u64 {
         self.tensor_spec
             .as_ref()
@@ -124,7 +124,8 @@ fn check_expected(
     }
 }
 
-/// Checks error bounds: they need data, and have a binary64 number for each of its elements.
+/// Checks error bounds. They require `data`, and contain one binary64 number for each of its
+/// elements.
 fn check_bounds(
     bounds: &TensorData,
     expected: &Expected,
@@ -135,7 +136,7 @@ fn check_bounds(
 ) {
     let message = match (&arg.tensor_spec, candidate) {
         _ if expected.data.is_none() => {
-            "error bounds go with the values that are expected: give `data`"
+            "error bounds require expected values: give `data`"
         }
         (_, kind) if kind.family().runtime() == KernelRuntime::Judge => {
             "a torch kernel is checked within `tolerance` alone: leave it out"
@@ -153,7 +154,8 @@ fn check_bounds(
     mistakes.add(path, FailureCode::WrongField, message);
 }
 
-/// Checks a reference kernel. It takes the candidate's arguments; only its launch may differ.
+/// Checks a reference kernel. Arguments that it lists must include the candidate's tensors in the
+/// same order.
 fn reference(
     kernel: &KernelCode,
     io: &IoContract,
@@ -169,7 +171,8 @@ fn reference(
     family::check_reference(kernel, (io, candidate), limits, path, mistakes);
 }
 
-/// Checks that a reference with named arguments has the candidate's tensors, beside scalars and scratch memory of its own.
+/// Checks the arguments that a reference lists. They must include the candidate's tensors in the same order. Scalars
+/// and scratch memory may be its own.
 pub(super) fn check_reference_arguments(
     kernel: &KernelCode,
     io: &IoContract,
@@ -199,7 +202,7 @@ pub(super) fn check_reference_arguments(
                 continue;
             }
         }
-        // Its shape and its fields may use the candidate's arguments.
+        // The argument's shape and fields may use the candidate's arguments.
         let settled = whole.args.iter().find(|other| other.name == arg.name).unwrap_or(arg);
         args::check_one(&whole.args, settled, kernel.kernel_type, limits, &path, mistakes);
         let others = own.iter().chain(io.args.iter().filter(|arg| !arg.is_private()));
@@ -211,7 +214,8 @@ pub(super) fn check_reference_arguments(
     let lists = own.iter().any(|arg| !arg.is_meta && !arg.is_private());
     if lists && names(own) != names(&io.args) {
         let message = "a reference kernel takes the candidate's tensors in the same order, and \
-                       scalars of its own; leave `args` empty to take the candidate's arguments";
+                       may have its own scalars; leave `args` empty to take the candidate's \
+                       arguments";
         mistakes.add(format!("{path}.io.args"), FailureCode::ReferenceArgsDiffer, message);
     }
 }
@@ -246,15 +250,15 @@ fn returned(
         FailureCode::TooLarge,
         || {
             format!(
-                "the outputs asked for have {bytes} bytes; at most {} travel back. Ask for fewer \
-             (hashes of all outputs are always in the answer)",
+                "the requested outputs have {bytes} bytes; at most {} are returned. Request fewer \
+                 (the answer always contains the hashes of all outputs)",
                 limits.max_output_bytes
             )
         },
     );
 }
 
-/// Checks kept outputs, which take disk space until they are held.
+/// Checks kept outputs. They take disk space until a process holds them as shared tensors.
 fn kept(
     request: &EvaluateRequest,
     io: &IoContract,
@@ -275,7 +279,7 @@ fn kept(
         FailureCode::TooLarge,
         || {
             format!(
-                "the outputs to keep have {bytes} bytes; at most {} are kept of one evaluation \
+                "the outputs to keep have {bytes} bytes; at most {} can be kept per evaluation \
                  (limits.max_decoded_bytes). Keep fewer",
                 limits.max_decoded_bytes
             )

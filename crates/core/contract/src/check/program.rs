@@ -9,11 +9,11 @@ use crate::{
 };
 use warpgauge_model::FailureCode;
 
-/// Most arguments of a command line, and the longest one, bytes.
+/// Maximum number of arguments of a command line, and longest argument, bytes.
 const MOST_ARGUMENTS: usize = 256;
 const LONGEST_ARGUMENT: usize = 4096;
 
-/// Most bytes of standard input, and of expected output.
+/// Maximum size of standard input and of expected output, bytes.
 const MOST_TEXT: usize = 1 << 20;
 
 /// Names of a program's expected outputs.
@@ -25,8 +25,8 @@ pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes
     let kernel = &request.kernel;
     code::check(kernel, limits, "kernel", mistakes);
     mistakes.require(kernel.io.is_none(), "kernel.io", FailureCode::WrongField, || {
-        "a program makes its own data and launches its own kernels: leave `io` out; what it is called \
-         with is `metadata.arguments`"
+        "a program makes its own data and launches its own kernels: leave `io` out; its command \
+         line is `metadata.arguments`"
             .to_owned()
     });
     if let Some(metadata) = &kernel.metadata {
@@ -51,7 +51,7 @@ fn metadata_of(metadata: &KernelMetadata, mistakes: &mut Mistakes) {
     ];
     for (field, given) in theirs {
         mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
-            "a program begins with its `main()`: leave it out".to_owned()
+            "a program starts with its `main()`: leave it out".to_owned()
         });
     }
     let nvcc = metadata.backend != Some(Backend::Nvrtc);
@@ -61,15 +61,15 @@ fn metadata_of(metadata: &KernelMetadata, mistakes: &mut Mistakes) {
     let fits = metadata.arguments.len() <= MOST_ARGUMENTS
         && metadata.arguments.iter().all(|word| word.len() <= LONGEST_ARGUMENT);
     mistakes.require(fits, format!("{path}.arguments"), FailureCode::TooLarge, || {
-        format!("at most {MOST_ARGUMENTS} words of at most {LONGEST_ARGUMENT} bytes each")
+        format!("at most {MOST_ARGUMENTS} arguments of at most {LONGEST_ARGUMENT} bytes each")
     });
     let sound = metadata.arguments.iter().all(|word| !word.contains('\0'));
     mistakes.require(sound, format!("{path}.arguments"), FailureCode::InvalidValue, || {
-        "a word of a command line has no NUL in it".to_owned()
+        "an argument of a command line cannot contain NUL".to_owned()
     });
     let fits = metadata.stdin.as_ref().is_none_or(|text| text.len() <= MOST_TEXT);
     mistakes.require(fits, format!("{path}.stdin"), FailureCode::TooLarge, || {
-        format!("at most {MOST_TEXT} bytes are given to a program")
+        format!("standard input has at most {MOST_TEXT} bytes")
     });
 }
 
@@ -85,20 +85,21 @@ fn expectation(name: &str, expected: &Expected, mistakes: &mut Mistakes) {
         STDOUT => !of_output && texts > 0 && expected.code.is_none(),
         EXIT_CODE => !of_output && texts == 0 && expected.code.is_some(),
         _ => {
-            let message = "of a program, `stdout` and `exit_code` can be expected";
+            let message = "only `stdout` and `exit_code` of a program can be expected";
             return mistakes.add(path, FailureCode::UnknownOutput, message);
         }
     };
     mistakes.require(fits, path.clone(), FailureCode::WrongField, || match name {
         STDOUT => {
-            "expected what the program prints, as `text`, or a part of it, as `contains`".to_owned()
+            "give the expected output of the program as `text`, or a part of it as `contains`".to_owned()
         }
-        _ => "expected the exit code of the program, as `code`".to_owned(),
+        _ => "give the expected exit code of the program as `code`".to_owned(),
     });
     let says_something = expected.contains.as_ref().is_none_or(|part| !part.is_empty());
     let at = format!("{path}.contains");
     mistakes.require(says_something, at, FailureCode::InvalidValue, || {
-        "nothing stands in every text: say what the program prints, or leave it out".to_owned()
+        "every output contains an empty text: give a part of what the program prints, or leave it \
+         out".to_owned()
     });
     let bytes = [&expected.text, &expected.contains].into_iter().flatten().map(String::len);
     let most = bytes.max().unwrap_or(0);
@@ -107,7 +108,7 @@ fn expectation(name: &str, expected: &Expected, mistakes: &mut Mistakes) {
     });
 }
 
-/// Refuses settings about launches, which a program makes itself.
+/// Rejects settings about launches, because a program launches its kernels itself.
 fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let meaningless = [
         ("num_trials", request.num_trials.is_some()),
@@ -119,18 +120,19 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     ];
     for (field, given) in meaningless {
         mistakes.require(!given, field, FailureCode::WrongField, || {
-            "a program launches its kernels by itself, and has no outputs but what it prints: leave it out"
+            "a program launches its kernels itself, and its only output is what it prints: leave \
+             it out"
                 .to_owned()
         });
     }
     let alone = request.isolation != Isolation::Sealed;
     mistakes.require(alone, "isolation", FailureCode::WrongField, || {
-        "a program is run in a process of its own, and its launches cannot be sealed: leave it out"
+        "a program runs in a separate process, and its launches cannot be sealed: leave it out"
             .to_owned()
     });
 }
 
-/// Checks that another kernel has no metadata of programs.
+/// Rejects metadata of programs on a kernel that is not a program.
 pub(super) fn check_others(metadata: &KernelMetadata, path: &str, mistakes: &mut Mistakes) {
     for (field, given) in
         [("arguments", !metadata.arguments.is_empty()), ("stdin", metadata.stdin.is_some())]
@@ -150,8 +152,8 @@ pub(super) fn not_of_outputs(expected: &Expected, path: &str, mistakes: &mut Mis
     ];
     for (field, given) in fields {
         mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
-            "goes with `kernel_type: program`: an output of a kernel is expected as `data`, or as what a \
-             `kernel` computes"
+            "goes with `kernel_type: program`: an output of a kernel is expected as `data`, or \
+             computed by a reference `kernel`"
                 .to_owned()
         });
     }
@@ -164,18 +166,17 @@ pub(crate) fn is_misplaced(kind: KernelType, path: &str, mistakes: &mut Mistakes
         KernelRuntime::Worker | KernelRuntime::Judge => false,
     };
     mistakes.require(!misplaced, path, FailureCode::UnsupportedKernelType, || {
-        "a whole program is evaluated by itself: what it does with its time is its own affair, so it is \
-         compared with nothing"
+        "a whole program can only be evaluated alone: it decides what it does and how often, so \
+         its time cannot be compared"
             .to_owned()
     });
     misplaced
 }
 
-/// Checks that the times of a kernel can be compared with others, as a gate does. Those of a whole
-/// program cannot.
+/// Checks that a gate can compare the times of a kernel. Those of a whole program cannot be
+/// compared.
 ///
-/// # Errors
-/// The reason why not.
+/// # Errors The kernel is a whole program.
 pub fn check_comparable(request: &EvaluateRequest) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(1);
     is_misplaced(request.kernel.kernel_type, "kernel.kernel_type", &mut mistakes);

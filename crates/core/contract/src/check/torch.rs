@@ -18,7 +18,7 @@ pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes
         mistakes.add(
             "expected",
             FailureCode::MissingIo,
-            "outputs are named by the contract: give `io.args`, or compare two kernels",
+            "the contract must name the outputs: give `io.args`, or compare two kernels",
         );
         return;
     }
@@ -47,7 +47,7 @@ pub(super) fn alone(
     });
 }
 
-/// Checks the names of the function or class. Settings of compilers are refused.
+/// Checks the names of the function or class. Compiler settings are rejected.
 fn entry(metadata: &KernelMetadata, path: &str, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let names = [
         ("function_name", &metadata.function_name),
@@ -61,7 +61,8 @@ fn entry(metadata: &KernelMetadata, path: &str, limits: &ContractLimits, mistake
             && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         mistakes.require(fits, format!("{path}.{field}"), FailureCode::InvalidName, || {
             format!(
-                "must be the name of something in the source, of at most {} bytes",
+                "must be the name of a function, class or method in the source, of at most {} \
+                 bytes",
                 limits.max_name_len
             )
         });
@@ -87,17 +88,17 @@ fn entry(metadata: &KernelMetadata, path: &str, limits: &ContractLimits, mistake
     }
 }
 
-/// Refuses the emulated device, which runs no Python.
+/// Rejects the emulated device, which runs no Python.
 fn not_emulated(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let emulated = request.requires.device == Some(DeviceKind::Emulator);
     mistakes.require(!emulated, "requires.device", FailureCode::InvalidRequirement, || {
-        "torch kernels run on GPUs and on the CPU, and not on the emulated device: leave it out"
+        "torch kernels run on GPUs and on the CPU, but not on the emulated device: leave it out"
             .to_owned()
     });
 }
 
-/// Checks a request for gradients. A function that changes its inputs has none, and one kernel must
-/// compute all expected outputs.
+/// Checks a request for gradients. Inputs that the function changes have no gradients, and one
+/// kernel must compute all expected outputs.
 fn backward(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let args = request.kernel.io.iter().flat_map(|io| &io.args).enumerate();
     for (index, arg) in args.filter(|(_, arg)| arg.role == Role::Inout) {
@@ -116,14 +117,14 @@ fn backward(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let same = |kernel: &Option<&KernelCode>| kernel.is_some_and(|one| text(one) == text(first));
     let one = first.family() == KernelFamily::Torch && kernels.iter().all(same);
     mistakes.require(one, "expected", FailureCode::ConflictingFields, || {
-        "with `metadata.backward`, one torch kernel must compute all outputs that are expected, so that it \
-         has their gradients; or give values as `data`, and gradients are not compared"
+        "with `metadata.backward`, one torch kernel must compute all expected outputs, so that it \
+         has their gradients; or give values as `data`, in which case gradients are not compared"
             .to_owned()
     });
 }
 
 impl KernelMetadata {
-    /// Returns the function that a Python kernel names, by either field.
+    /// Returns the function that a Python kernel names in `function_name` or `entry_point`.
     pub fn python_function(&self) -> Option<&str> {
         self.function_name.as_deref().or(self.entry_point.as_deref())
     }

@@ -17,7 +17,7 @@ use crate::{KernelFamily, KernelRuntime, compare_as};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
-/// Most kernels that one request compares with the reference.
+/// Maximum number of kernels that one request compares with the reference.
 pub const MAX_CANDIDATES: usize = 6;
 
 /// Longest name of a candidate, bytes.
@@ -29,21 +29,23 @@ pub const MAX_CANDIDATE_NAME_BYTES: usize = 128;
 pub struct CompareRequest {
     /// Reference kernel. It also computes the expected outputs.
     pub ref_kernel: KernelCode,
-    /// Candidate kernel. Its arguments are the reference's; without `io`, so is its launch.
+    /// Candidate kernel. Without `io` it takes the arguments and the launch of the reference.
+    /// Arguments that it lists must include the reference's tensors in the same order; scalars may
+    /// be its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_kernel: Option<KernelCode>,
     /// Candidate kernels, 1–6, in place of `custom_kernel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// Number of timed launches of each kernel in its evaluation, 1–10000. Without it, the preset's precision decides
-    /// the number. The blocks of the comparison always have the preset's number. Large calls of torch kernels on a
-    /// GPU are fewer if they already show the median precisely.
+    /// Number of timed launches of each kernel in its evaluation, 1–10000. Default: the number that the preset's
+    /// precision requires. The blocks of the comparison always have the preset's number. Long calls of torch kernels
+    /// on a GPU are timed less often if the median is already precise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub num_trials: Option<u32>,
-    /// Time limit of each run on the device from the start of its execution, seconds, 0.1–600. A run side by side has
-    /// the preset's time (or `measure.max_time`) in addition. Each compilation may take as long as the limit, at
-    /// least 10 s, and at most the server's limit.
+    /// Time limit of each run on the device from the start of its execution, seconds, 0.1–600. A side-by-side run has
+    /// the preset's time (or `measure.max_time`) in addition. The same limit, but at least 10 s and at most the
+    /// server's limit, applies to each compilation.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,
@@ -56,7 +58,7 @@ pub struct CompareRequest {
     /// Share of elements that must pass, 0–1; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_matched_ratio: Option<f64>,
-    /// Whether NaN matches NaN and an infinity an equal one; default true.
+    /// Whether NaN matches NaN, and an infinity matches an equal infinity; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_non_finite: Option<bool>,
     /// Rules for outputs that have more than one right content, by argument name.
@@ -72,11 +74,11 @@ pub struct CompareRequest {
     /// Settings of the measurement.
     #[serde(default)]
     pub measure: MeasureSpec,
-    /// Device metrics to collect for each kernel, in a run apart from the timed ones.
+    /// Device metrics to collect for each kernel, in launches that are not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSpec>,
     /// Processes that run and judge each kernel in its evaluation. `warm` (default): a running worker; `fresh`: a new
-    /// process; `sealed`: a process without anything but the kernel, judged by another.
+    /// process; `sealed`: a process that contains only the kernel, judged by another process.
     #[serde(default)]
     pub isolation: Isolation,
     /// Requirements for the device and the installed tools.
@@ -89,15 +91,15 @@ pub struct CompareRequest {
     /// their outputs only, and the report has `same_image`.
     #[serde(default = "default_true")]
     pub measure_identical: bool,
-    /// As in an evaluation.
+    /// As in [`EvaluateRequest`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub matrices: Vec<MatrixUsed>,
-    /// As in an evaluation.
+    /// As in [`EvaluateRequest`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub tensors: Vec<TensorUsed>,
-    /// What the request had that is ignored, and what it lacked that is filled in.
+    /// Ignored fields of the request, and missing fields that were filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub warnings: Vec<RequestWarning>,
@@ -107,7 +109,7 @@ pub struct CompareRequest {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionSpec {
-    /// Margin: the least relative difference that is called, 0.0001–0.5.
+    /// Margin: the least relative difference that is called `faster` or `slower`, 0.0001–0.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
     /// Relative difference within which the verdict is `same`, 0.0002–1; at least two margins.
@@ -116,7 +118,7 @@ pub struct DecisionSpec {
     /// Probability of a wrong `slower`, and likewise of a wrong `faster`, 0.000000001–0.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// Number of blocks, 8–1024, after which the only look takes place, in place of the preset's looks.
+    /// Number of blocks, 8–1024, after which the decision is made once, in place of the preset's looks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 1024))]
     pub blocks: Option<u32>,
@@ -146,7 +148,7 @@ impl DecisionSpec {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
-    /// Name in the report. It is unique and not `reference`; at most 128 bytes.
+    /// Name in the report. It must be unique, and not `reference`; at most 128 bytes.
     pub name: String,
     /// Kernel of the candidate.
     pub kernel: KernelCode,
@@ -167,8 +169,8 @@ fn default_true() -> bool {
 }
 
 impl CompareRequest {
-    /// Gives a Python reference the arguments of the first kernel for a device beside it, if it lists none, or only some of
-    /// these. Python code takes those that its parameters name.
+    /// Gives a Python reference the arguments of the first candidate that a worker runs, if the reference lists no
+    /// arguments or only some of these. Python code takes the arguments that its parameters name.
     pub fn settle_arguments(&mut self) {
         if self.ref_kernel.family() != KernelFamily::Torch {
             return;
@@ -225,7 +227,7 @@ impl CompareRequest {
         kernels.any(|kernel| kernel.family().runtime() != runtime)
     }
 
-    /// Returns whether gradients should be computed: for all kernels, if any of them requests it.
+    /// Returns whether any kernel requests gradients, which are then computed for all kernels.
     pub fn wants_backward(&self) -> bool {
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
         let mut kernels =
@@ -241,11 +243,10 @@ impl CompareRequest {
         }
     }
 
-    /// Returns the evaluation of one of the kernels. Its expected outputs are those of the
-    /// reference.
+    /// Returns the evaluation of one of the kernels. The reference computes its expected outputs.
     pub fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
         let mut oracle = self.ref_kernel.clone();
-        // Each kernel decides which of its arguments are descriptors.
+        // Each kernel has its own choice of arguments that are descriptors.
         let described = [&oracle, kernel].into_iter().filter_map(|kernel| kernel.io.as_ref());
         let described = described.flat_map(|io| &io.args).any(|arg| arg.descriptor.is_some());
         if let Some(io) = &mut oracle.io {
@@ -278,7 +279,7 @@ impl CompareRequest {
                 required_matched_ratio: self.required_matched_ratio,
                 allow_non_finite: self.allow_non_finite,
             }),
-            // A torch kernel beside a device kernel is its reference alone.
+            // A torch kernel that is compared with a device kernel is only its reference.
             compare_as: match kernel.family() == KernelFamily::Device {
                 true => self.compare_as.clone(),
                 false => BTreeMap::new(),
@@ -347,8 +348,8 @@ pub fn validate_compare(
     }
     let isolated = request.measure.regime == Regime::Isolated;
     mistakes.require(isolated, "measure.regime", FailureCode::OutOfRange, || {
-        "must be `isolated` in a comparison: the kernels take turns, so neither finds the clock that \
-         its own steady load leaves; evaluate each by itself with `sustained`"
+        "must be `isolated` in a comparison: the kernels take turns, so neither runs at the clock \
+         of its own steady load; evaluate each alone with `sustained`"
             .to_owned()
     });
     named::unresolved(&request.matrix_names(), &mut mistakes);
@@ -367,7 +368,7 @@ pub fn validate_compare(
     let mut mistakes = Mistakes::new(limits.max_errors);
     let named = request.ref_kernel.io.as_ref().is_some_and(|io| !io.args.is_empty());
     mistakes.require(named || !request.is_mixed(), "ref_kernel.io", FailureCode::MissingIo, || {
-        "kernels for a device take arguments that are named: give the reference `io.args` with their \
+        "kernels for a device need named arguments: give the reference `io.args` with their \
          inputs and outputs, in the order of their parameters"
             .to_owned()
     });
@@ -391,8 +392,8 @@ pub fn validate_compare(
     Ok(())
 }
 
-/// Checks that both kernels have the same tensors in the same order, since any other difference would be compared too.
-/// Other arguments may be those of one kernel alone; those that both have are the same.
+/// Checks that both kernels have the same tensors in the same order, because any difference between tensors would be
+/// compared too. Other arguments may belong to one kernel alone. Those that both kernels have must be equal.
 fn same_arguments(
     reference: &[super::ArgSpec],
     candidate: &[super::ArgSpec],
@@ -443,7 +444,8 @@ fn same_arguments(
             FailureCode::DifferentArguments,
             || {
                 format!(
-                    "differs from the reference's `{}`; give it another name if it is another number",
+                    "differs from the reference's `{}`; give it another name if it has another \
+                     meaning",
                     own.name
                 )
             },
@@ -458,8 +460,8 @@ fn tensors(args: &[super::ArgSpec]) -> Vec<(usize, &super::ArgSpec)> {
     args.iter().enumerate().filter(|(_, arg)| shared(arg)).collect()
 }
 
-/// Returns whether an argument is one that kernels of a comparison share. Constants, scratch memory and structures are a
-/// matter of each kernel.
+/// Returns whether an argument is one that kernels of a comparison share. Each kernel has its own constants, scratch
+/// memory and structures.
 fn is_compared(arg: &super::ArgSpec) -> bool {
     !arg.is_meta && !arg.is_private()
 }
@@ -474,7 +476,7 @@ fn describes(own: &super::ArgSpec, theirs: &super::ArgSpec) -> bool {
     (&spec.shape, spec.dtype) == (&their_spec.shape, their_spec.dtype) && same_content
 }
 
-/// Returns `own` with what a reference need not repeat of the candidate's argument.
+/// Returns `own` with the fields of the candidate's argument that a reference need not repeat.
 fn with_role_of(theirs: &super::ArgSpec, own: &super::ArgSpec) -> super::ArgSpec {
     let (descriptor, symbol) = (theirs.descriptor.clone(), theirs.symbol.clone());
     let (role, c_type) = (theirs.role, theirs.c_type.clone());
@@ -491,8 +493,9 @@ fn same_argument(theirs: &super::ArgSpec, own: &super::ArgSpec) -> bool {
         && contents.all(|(theirs, own)| theirs.same_bytes(own).unwrap_or(false))
 }
 
-/// Converts the errors of an evaluation to errors of its comparison. Its kernel is at `kernel`, and
-/// its tolerance at the top. Errors of the reference are reported only if there is no other.
+/// Converts the errors of an evaluation to errors of its comparison. The path of the kernel is
+/// `kernel`, and the fields of the tolerance are at the top level. Errors of the reference are
+/// reported only if there are no others.
 fn at(errors: Vec<ContractError>, kernel: &str) -> Vec<ContractError> {
     let moved = |mut error: ContractError| {
         if let Some(rest) = error.path.strip_prefix("kernel") {

@@ -31,8 +31,8 @@ impl Adapter {
         })
     }
 
-    /// Leaves out what a call from Python does not have, so that such a kernel may have the `io` of the
-    /// kernel beside it.
+    /// Removes fields that a Python call does not support, so that the kernel can have the same `io` as a kernel that
+    /// it is compared with.
     fn called(&mut self, io: &mut Document<'_>) -> Result<(), DocumentError> {
         if io.remove("launch").is_some_and(|launch| !launch.is_null()) {
             self.within(PathSegment::Field("launch".to_owned()), |adapter| {
@@ -79,8 +79,8 @@ impl Adapter {
             }
             spec.insert("init", json!({"kind": "zeros"}));
             adapter.warn(
-                "the kernel reads this tensor, which has neither `init` nor `data`: its content is not \
-                 defined in the CUDA Evaluation Server, and zeros here"
+                "the kernel reads this tensor, which has neither `init` nor `data`: its content \
+                 is undefined in the CUDA Evaluation Server, and zeros are used here"
                     .to_owned(),
             )
         })
@@ -104,7 +104,7 @@ impl Adapter {
         Ok(())
     }
 
-    /// Fills in the grid and, of a CUDA kernel, the block.
+    /// Fills in the grid and, for a CUDA kernel, the block.
     fn missing_launch(&mut self, io: &mut Document<'_>, kind: &str) -> Result<(), DocumentError> {
         let defaults: &[(&'static str, u32)] = match kind {
             "cuda" => &[("grid", 1), ("block", 256)],

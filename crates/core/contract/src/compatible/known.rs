@@ -25,7 +25,7 @@ pub(super) struct Known {
     pub(super) extents: Vec<String>,
 }
 
-/// Fields of requests that are in no schema: programs of ours add them.
+/// Fields that are in no schema, because only warpgauge's own programs add them.
 const ADDED: [&str; 3] = ["matrices", "tensors", "warnings"];
 
 pub(super) static KNOWN: LazyLock<Known> = LazyLock::new(|| Known {

@@ -1,6 +1,6 @@
-//! Requests as the CUDA Evaluation Server takes them: it ignores fields that it does not know, fills in what is
-//! missing, and takes texts for numbers. The main type is [`Adapter`], which changes the tree of a request; each
-//! change that its author may not expect is a [`RequestWarning`]. Fields of ours stay strict.
+//! Adapts requests that are written for the CUDA Evaluation Server, which ignores unknown fields, fills in missing
+//! ones and accepts strings as numbers. The main type is [`Adapter`], which changes the tree of a request. Each
+//! change that the author may not expect becomes a [`RequestWarning`].
 
 mod kernel;
 mod known;
@@ -14,18 +14,18 @@ use warpgauge_model::nearest;
 use super::{CompareRequest, EvaluateRequest, LegacyCompareRequest};
 use known::KNOWN;
 
-/// Most warnings of one request.
+/// Maximum number of warnings for one request.
 const MAX_WARNINGS: usize = 64;
 
 /// Longest name of a field that a warning quotes, characters.
 const MAX_QUOTED: usize = 100;
 
-/// Part of a request that is ignored, or that was missing and is filled in.
+/// Part of a request that is ignored, or that was missing and was filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestWarning {
     /// Path in the request, e.g. `kernel.io.args[0].index`.
     pub path: String,
-    /// Description of the ignored part, or of the value that is filled in.
+    /// Description of the ignored part, or of the value that was filled in.
     pub message: String,
 }
 
@@ -37,7 +37,7 @@ pub trait Compatible: DeserializeOwned {
     /// A name is near a known one, or there are too many warnings.
     fn adapt(document: &mut Document<'_>, adapter: &mut Adapter) -> Result<(), DocumentError>;
 
-    /// Sets the warnings that the report has.
+    /// Sets the warnings for the report.
     fn set_warnings(&mut self, warnings: Vec<RequestWarning>);
 }
 
@@ -117,7 +117,7 @@ impl Adapter {
     }
 }
 
-/// Settles entries of a map that are numbers.
+/// Converts entries of a map from strings to numbers.
 fn settle_numbers(map: &mut Document<'_>, names: &[&str]) {
     for name in names {
         if let Some(value) = map.entry_mut(name) {
@@ -144,7 +144,7 @@ impl Compatible for CompareRequest {
         adapter.ignore_unknown(document, &KNOWN.comparison)?;
         settle_numbers(document, &["num_trials", "timeout", "atol", "rtol"]);
         adapter.entry(document, "ref_kernel", |adapter, kernel| adapter.kernel(kernel, true))?;
-        // A kernel without a launch has that of the reference, if there is one.
+        // A kernel without a launch uses the reference's, if there is one.
         let launch = document.entry("ref_kernel").and_then(|kernel| kernel.entry("io"));
         let has_launch = launch.is_some_and(|io| io.entry("launch").is_some());
         adapter
@@ -168,7 +168,7 @@ impl Compatible for LegacyCompareRequest {
     }
 }
 
-/// Converts the oldest form of a comparison, two sources, to the kernels that they are.
+/// Converts the oldest form of a comparison, two sources, to a request with two kernels.
 fn two_kernels(document: &mut Document<'_>) {
     if document.entry("ref_code").is_none() || document.entry("custom_code").is_none() {
         return;

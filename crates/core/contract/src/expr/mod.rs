@@ -1,5 +1,5 @@
-//! Arithmetic in launch dimensions, e.g. `ceil_div(n, 256)`. Total: every expression ends in a
-//! value or an error after a number of steps bounded by its length.
+//! Arithmetic in launch dimensions, e.g. `ceil_div(n, 256)`. Evaluation always ends with a value or
+//! an error, after a number of steps bounded by the expression's length.
 //!
 //! ```text
 //! sum     := product (("+" | "-") product)*
@@ -50,14 +50,14 @@ pub enum Variable<'a> {
     Rank(&'a str),
 }
 
-/// Evaluates an expression. `lookup` returns a variable's value, or why it has none.
+/// Evaluates an expression. `lookup` returns a variable's value, or the reason why it has none.
 pub fn evaluate<F>(text: &str, lookup: F) -> Result<i128, ExprError>
 where
     F: Fn(Variable<'_>) -> Result<i128, String>,
 {
     if text.len() > MAX_LENGTH {
         let message =
-            format!("an expression may be {MAX_LENGTH} bytes long, this has {}", text.len());
+            format!("an expression may have at most {MAX_LENGTH} bytes, this one has {}", text.len());
         return Err(ExprError { position: 0, message, text: text.chars().take(40).collect() });
     }
     let located = |(position, message)| ExprError { position, message, text: text.to_owned() };

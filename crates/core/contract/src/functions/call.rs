@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::places::FunctionLimits;
 
-/// Version of calls that this server reads.
+/// Version of the format of calls that this server reads.
 pub const FORMAT: u32 = 1;
 
 /// Default timeout of a call, seconds.
@@ -20,19 +20,20 @@ pub struct CallHead {
     /// Time limit from the start on the device, seconds; default 300.
     #[serde(default = "timeout")]
     pub timeout: f64,
-    /// Maximum memory that the call may allocate beside PyTorch's own, bytes. Default: the server's limit.
+    /// Maximum memory that the call may allocate in addition to PyTorch's own memory, bytes. Default: the server's
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Number of threads for PyTorch. Default and maximum: `threads` of the place.
+    /// Number of threads for PyTorch. Default and maximum: `threads` of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// UUID of the GPU. Default: the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Whether the program has pickled objects. The caller's key needs a permission for them.
+    /// Whether the program contains pickled objects. They require a permission of the caller's key.
     #[serde(default)]
     pub pickles: bool,
-    /// Whether tensors that are sent to a GPU stay on the CPU, in a call on the CPU.
+    /// Whether, in a call on the CPU, tensors that the code moves to a GPU stay on the CPU.
     #[serde(default)]
     pub stand_in: bool,
     /// Name under which the process waits after the call for another call with this name, the same key and the same

@@ -44,8 +44,8 @@ pub struct FunctionLimits {
     pub max_result_bytes: u64,
     /// Maximum size of a call's body, bytes.
     pub max_body_bytes: u64,
-    /// Maximum time that a process waits for another call of the same name (`again`), seconds. 0: a process ends
-    /// after its call.
+    /// Maximum time that a process waits for another call of the same name (`again`), seconds. If it is 0, a process
+    /// ends after its call.
     pub max_idle_s: f64,
 }
 
@@ -54,9 +54,9 @@ pub struct FunctionLimits {
 pub struct FunctionPlaces {
     /// Whether the caller may run functions here.
     pub allowed: bool,
-    /// Whether the caller's functions may have pickled objects.
+    /// Whether the caller's functions may contain pickled objects.
     pub pickles_allowed: bool,
-    /// Reason why no function of the caller runs here. Absent if functions run.
+    /// Reason why the caller cannot run functions here. Absent if the caller can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Devices, GPUs first.

@@ -7,7 +7,7 @@ use crate::error::{Mistakes, quoted};
 use crate::{ArgKind, ArgSpec, ContractLimits, Extent, KernelCode, Launch, Role};
 use warpgauge_model::FailureCode;
 
-/// A step of the list that does something other than loop.
+/// A step of the list that is not a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// Path of the step in the kernel, such as `launches[1].steps[0]`.
@@ -16,27 +16,27 @@ pub struct Line {
     pub what: String,
 }
 
-/// Returns the steps of a kernel's `launches` that are no loops, in the order of the list.
+/// Returns the steps of a kernel's `launches` that are not loops, in the order of the list.
 pub fn lines_of(kernel: &KernelCode) -> Vec<Line> {
     let mut lines = Vec::new();
     listed(&kernel.launches, "launches", &mut lines);
     lines
 }
 
-/// A step with its number among the lines.
+/// A step with the index of its line.
 pub(super) struct Listed<'a> {
     pub step: &'a LaunchStep,
-    /// Launch configuration of a kernel's step.
+    /// Launch configuration of the step, if it launches a kernel.
     pub launch: Launch,
     pub path: String,
-    /// Index of its line; of the first line of a loop's steps, for a loop.
+    /// Index of the step's line. For a loop, index of the first line inside it.
     pub line: usize,
     /// Size of the step's arguments and expressions, which are evaluated each time, bytes.
     pub size: usize,
     pub steps: Vec<Listed<'a>>,
 }
 
-/// Numbers the steps of a list. `lines` receives those that are no loops.
+/// Numbers the steps of a list. `lines` receives those that are not loops.
 pub(super) fn listed<'a>(
     steps: &'a [LaunchStep],
     path: &str,
@@ -55,10 +55,11 @@ pub(super) fn listed<'a>(
     steps.iter().enumerate().map(number).collect()
 }
 
-/// Size of an argument or an extent without its text, bytes.
+/// Bytes that an argument or an extent counts in addition to its text.
 pub(super) const EACH: usize = 16;
 
-/// Returns the size of a step's arguments and expressions, each counted with a constant.
+/// Returns the size of a step's arguments and expressions, bytes. Each counts `EACH` bytes in
+/// addition to its text.
 fn size(step: &LaunchStep) -> usize {
     let text = |extent: &Extent| match extent {
         Extent::Value(_) => EACH,
@@ -72,7 +73,7 @@ fn size(step: &LaunchStep) -> usize {
     extents.chain(others).map(text).chain(args).sum()
 }
 
-/// Returns the size of an argument, with the fields of a structure.
+/// Returns the size of an argument, bytes, including the fields of a structure.
 fn value_size(value: &Value) -> usize {
     EACH + match value {
         Value::String(text) => text.len(),
@@ -96,7 +97,7 @@ fn what(step: &LaunchStep) -> String {
     }
 }
 
-/// Checks that the kernel's type allows a list of launches, and which fields go with it.
+/// Checks that the kernel's type allows a list of launches, and that no field contradicts the list.
 pub(crate) fn check_fields(kernel: &KernelCode, path: &str, mistakes: &mut Mistakes) {
     let has_any = !kernel.launches.is_empty() || !kernel.setup.is_empty();
     if !has_any {
@@ -113,7 +114,7 @@ pub(crate) fn check_fields(kernel: &KernelCode, path: &str, mistakes: &mut Mista
         !kernel.launches.is_empty(),
         format!("{path}.launches"),
         FailureCode::MissingField,
-        || "`setup` goes with `launches`: give what is timed, too".to_owned(),
+        || "`setup` requires `launches`: give the steps that are timed, too".to_owned(),
     );
     let one = kernel.io.as_ref().is_none_or(|io| io.launch.is_none());
     mistakes.require(one, format!("{path}.io.launch"), FailureCode::ConflictingFields, || {
@@ -151,7 +152,7 @@ pub(super) fn check(
     }
 }
 
-/// Counts steps, no deeper than they may be nested.
+/// Counts steps down to the maximum depth of nesting.
 fn count_steps(step: &LaunchStep, depth: usize, count: &mut usize) {
     *count += 1;
     if depth <= MAX_LOOPS && *count <= MAX_LISTED {
@@ -218,8 +219,8 @@ impl Checker<'_> {
         }
         if let Some([a, b]) = &step.swap {
             mistakes.require(!in_while, format!("{path}.swap"), FailureCode::WrongField, || {
-                "which tensor is which after a `while` would depend on the number of its passes: list two passes with \
-                 the tensors exchanged"
+                "after a `while`, the exchange would depend on the number of its passes: list two \
+                 passes with the tensors exchanged"
                     .to_owned()
             });
             let a = self.written(a, &format!("{path}.swap[0]"), mistakes);
@@ -238,7 +239,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that fields stand beside the action that they belong to.
+    /// Checks that each field belongs to the action of its step.
     fn fields(&self, step: &LaunchStep, path: &str, mistakes: &mut Mistakes) {
         let of_kernels = [
             ("args", step.args.is_some()),
@@ -267,7 +268,7 @@ impl Checker<'_> {
         });
         let fits = step.index.is_none() || repeats || waits;
         mistakes.require(fits, format!("{path}.index"), FailureCode::WrongField, || {
-            "counts the passes of `repeat` or `while`".to_owned()
+            "requires `repeat` or `while`, whose passes it counts".to_owned()
         });
         if let Some(index) = &step.index {
             let path = format!("{path}.index");
@@ -310,7 +311,7 @@ impl Checker<'_> {
         Some(found)
     }
 
-    /// Returns the tensor of this name, which is written.
+    /// Returns the tensor of this name, which the step writes. An input is a mistake.
     fn written(&self, name: &str, path: &str, mistakes: &mut Mistakes) -> Option<&ArgSpec> {
         let found = self.tensor(name, path, mistakes)?;
         mistakes.require(found.role != Role::Input, path, FailureCode::WrongField, || {

@@ -1,5 +1,5 @@
-//! Programs of several launches: what a kernel's host code would do, as a list of steps. The main types are
-//! [`LaunchStep`], its wire form, and [`ResolvedProgram`], the steps with all loops unrolled.
+//! Programs of several launches: a list of steps in place of a kernel's host code. The main types are [`LaunchStep`],
+//! its wire form, and [`ResolvedProgram`], the steps with all loops unrolled.
 
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -27,7 +27,7 @@ pub const MAX_LISTED: usize = 256;
 /// Largest number of steps and passes of loops after unrolling.
 pub const MAX_STEPS: usize = 65_536;
 
-/// Largest size of the arguments and expressions of all steps after unrolling, bytes: each takes time and memory.
+/// Largest size of the arguments and expressions of all steps after unrolling, bytes.
 const MAX_SIZE: usize = 32 << 20;
 
 /// Deepest nesting of loops.
@@ -43,8 +43,8 @@ pub struct LaunchStep {
     pub kernel: Option<String>,
     /// Arguments in the order of the parameters. Default: the arguments of `io` in their order. An argument is a
     /// number, null, the name of an argument of `io`, or an expression over scalars, shapes and loop indices such as
-    /// `n - i`. It may also be a tensor from an element on such as `x + i * n`, or a structure, whose fields have
-    /// such values by name.
+    /// `n - i`. It may also be a pointer to an element of a tensor, such as `x + i * n`, or an object with the fields
+    /// of a structure by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<serde_json::Value>>")]
     pub args: Option<Vec<serde_json::Value>>,
@@ -89,7 +89,7 @@ pub struct LaunchStep {
     /// after a pass.
     #[serde(default, rename = "while", skip_serializing_if = "Option::is_none")]
     pub while_flag: Option<String>,
-    /// Maximum number of passes, required with `while`. The run fails if the flag is still set then.
+    /// Maximum number of passes, required with `while`. The run fails if the flag is still set after the last pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<Extent>,
 }
@@ -121,7 +121,8 @@ impl LaunchStep {
     }
 }
 
-/// Deserialises a list of steps. A list is no step, though all fields of a step have defaults.
+/// Deserialises a list of steps. Each step must be an object. A derived implementation would also
+/// accept a list, because all fields have defaults.
 pub(crate) fn steps<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<LaunchStep>, D::Error> {

@@ -8,19 +8,19 @@ use crate::StepArgument;
 use crate::error::quoted;
 use warpgauge_model::FailureCode;
 
-/// Most pointers of one array.
+/// Maximum number of pointers in one array.
 pub const MAX_POINTERS: usize = 65_536;
 
-/// A pointer of an array: the index of a tensor among the arguments, and the number of elements that are left out at its
-/// beginning; `None` for a null pointer.
+/// A pointer of an array: the index of a tensor among the arguments, and the offset from its start in elements. `None`
+/// is a null pointer.
 pub type PointerEntry = Option<(usize, u64)>;
 
-/// What the entry of an array may be, for messages.
+/// Allowed entries of an array, for messages.
 const ENTRIES: &str = "the name of a tensor, an element of one such as `a + 64`, null, or an object with `tensor`, `step` \
                        and `count`";
 
 impl Values<'_> {
-    /// Returns the array of these entries, which the argument with this index has.
+    /// Returns the array of these entries, for the argument with this index.
     pub(super) fn pointers(
         &self,
         index: usize,
@@ -54,7 +54,8 @@ impl Values<'_> {
         Ok(())
     }
 
-    /// Returns the tensor, as its name means it, and the element that a text names.
+    /// Returns the tensor and the element that a text names. Earlier `swap` steps change the tensor
+    /// that a name refers to.
     fn pointer(&self, text: &str) -> Result<(usize, u64), ValueError> {
         let named = (self.index_of)(text).map(|index| (index, 0));
         let found = match named {
@@ -81,8 +82,8 @@ impl Values<'_> {
         Ok((self.meant[index], element))
     }
 
-    /// Returns the first pointer, the elements between two, and the number of pointers to every so many elements of a
-    /// tensor.
+    /// Returns the first pointer, the distance between pointers in elements, and the number of pointers of an entry
+    /// with `tensor`, `step` and `count`.
     fn strided(&self, fields: &Map<String, Value>) -> Result<(PointerEntry, u64, u64), ValueError> {
         let unknown =
             fields.keys().find(|name| !["tensor", "step", "count"].contains(&name.as_str()));
@@ -124,7 +125,7 @@ impl Values<'_> {
             Value::Number(number) => number
                 .as_i64()
                 .map(i128::from)
-                .ok_or_else(|| wrong("is no whole number of 64 bits".to_owned()))?,
+                .ok_or_else(|| wrong("is not a 64-bit integer".to_owned()))?,
             Value::String(text) => {
                 self.number(text).map_err(|error| wrong(format!("is wrong: {error}")))?
             }

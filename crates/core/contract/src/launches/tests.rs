@@ -124,13 +124,13 @@ fn what_cannot_be_done_is_named() {
         (json!({"memset": "a", "repeat": -1}), FailureCode::OutOfRange, ""),
         (json!({"memset": "a", "repeat": "n - 4"}), FailureCode::OutOfRange, "not -1"),
         (json!({"memset": "a", "repeat": 70_000}), FailureCode::OutOfRange, "65536"),
-        (json!({"memset": "a", "repeat": 0}), FailureCode::OutOfRange, "no pass"),
+        (json!({"memset": "a", "repeat": 0}), FailureCode::OutOfRange, "no loop has a pass"),
         (step(&json!(["x + 32"])), FailureCode::OutOfRange, "element 32"),
         (step(&json!(["x - 1"])), FailureCode::InvalidExpression, "tensor"),
         (step(&json!([[1]])), FailureCode::WrongType, "must be"),
         (json!({"kernel": "k", "grid": {"x": 1}}), FailureCode::MissingBlock, "missing"),
         (too_long, FailureCode::TooLarge, "65536 steps"),
-        (empty_passes, FailureCode::OutOfRange, "no pass"),
+        (empty_passes, FailureCode::OutOfRange, "no loop has a pass"),
         (deep, FailureCode::TooLarge, "deeper"),
     ] {
         let launches = json!([wrong]);

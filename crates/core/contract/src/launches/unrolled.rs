@@ -25,7 +25,7 @@ pub struct ResolvedProgram {
     pub steps: Vec<ResolvedStep>,
 }
 
-/// A step that is done once.
+/// A step that is executed once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResolvedStep {
     /// Launches one of the program's kernels.
@@ -79,7 +79,7 @@ pub fn resolve_program(
     mistakes.into_result().map(|()| program)
 }
 
-/// Resolves as far as possible. Every mistake is added, and ends the list that it is in.
+/// Resolves as far as possible and adds every mistake. A mistake ends the list that contains it.
 pub(crate) fn resolve_into(
     kernel: &KernelCode,
     io: &IoContract,
@@ -112,7 +112,7 @@ pub(crate) fn resolve_into(
             limits,
             at: path.clone(),
         };
-        // The mistake that ended it is among the others.
+        // The mistake that ended the list is already among `mistakes`.
         let _ = unroller.all(&listed, mistakes);
         program.kernels = unroller.kernels;
         let nothing = !steps.is_empty() && unroller.steps.is_empty();
@@ -120,7 +120,7 @@ pub(crate) fn resolve_into(
             !nothing || mistakes.count() > before,
             path,
             FailureCode::OutOfRange,
-            || "nothing is done: every loop has no pass".to_owned(),
+            || "no step is executed: no loop has a pass".to_owned(),
         );
         if is_setup {
             (program.setup, program.setup_lines) = (unroller.steps, lines);
@@ -137,15 +137,15 @@ struct Mistaken;
 struct Unroller<'a> {
     args: &'a [ArgSpec],
     names: HashMap<&'a str, usize>,
-    /// For each argument, the one that its name stands for after exchanges.
+    /// For each argument, the index of the argument that its name refers to after exchanges.
     meant: Vec<usize>,
-    /// Loops' indexes, from the outermost.
+    /// Names and values of the loop indices, outermost first.
     counters: Vec<(&'a str, u64)>,
     kernels: Vec<String>,
     steps: Vec<ResolvedStep>,
     /// Steps and passes so far.
     units: usize,
-    /// Size of all arguments and expressions of these, bytes.
+    /// Size of all arguments and expressions so far, bytes.
     size: usize,
     is_setup: bool,
     limits: &'a ContractLimits,
@@ -284,7 +284,7 @@ impl<'a> Unroller<'a> {
         })
     }
 
-    /// What the names in this step's values stand for.
+    /// Calls `use_values` with the current meanings of all names.
     fn with_values<T>(&self, use_values: impl FnOnce(&Values<'_>) -> T) -> T {
         let index_of = |name: &str| self.names.get(name).copied();
         let (args, meant, counters) = (self.args, &self.meant[..], &self.counters[..]);
@@ -318,7 +318,7 @@ impl<'a> Unroller<'a> {
     fn spend(&mut self, size: usize, mistakes: &mut Mistakes) -> Result<(), Mistaken> {
         self.units += 1;
         if self.units > MAX_STEPS {
-            let message = format!("more than {MAX_STEPS} steps, with the passes of all loops");
+            let message = format!("more than {MAX_STEPS} steps, counting the passes of all loops");
             mistakes.add(self.at.as_str(), FailureCode::TooLarge, message);
             return Err(Mistaken);
         }
@@ -332,7 +332,8 @@ impl<'a> Unroller<'a> {
             return Ok(());
         }
         let message = format!(
-            "the arguments and expressions of all steps, with the passes of all loops, are larger than {} MiB",
+            "the arguments and expressions of all steps, counting the passes of all loops, are \
+             larger than {} MiB",
             MAX_SIZE >> 20
         );
         mistakes.add(self.at.as_str(), FailureCode::TooLarge, message);

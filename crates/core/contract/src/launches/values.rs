@@ -1,4 +1,5 @@
-//! Values of the arguments of one launch: names, numbers, expressions, and structures of these.
+//! Values of the arguments of one launch: names, numbers, expressions, and structures that contain
+//! these.
 
 use std::collections::HashMap;
 
@@ -11,11 +12,11 @@ use crate::resolve::{Names, Scope};
 use crate::{ArgKind, ArgSpec, KernelCode, LaunchStep, TensorSpec};
 use warpgauge_model::FailureCode;
 
-/// Largest number of different fields of all structures of a kernel, with those of the structures in them. The elements
-/// of an array are one field.
+/// Maximum number of different fields of all structures of a kernel, including nested structures. The elements of an
+/// array count as one field.
 pub const MAX_FIELDS: usize = 256;
 
-/// Largest number of values of one structure, the elements of its arrays among them. The parameters of a kernel have
+/// Maximum number of values of one structure, including the elements of its arrays. The parameters of a kernel have
 /// 32,764 bytes at most.
 const MAX_VALUES: usize = 32_764;
 
@@ -28,11 +29,11 @@ const MAX_PATH: usize = 256;
 /// An argument of one launch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepArgument {
-    /// An argument of the contract, by index. For a tensor, the number of elements that are left out at its beginning.
+    /// An argument of the contract, by index. For a tensor, the second number is the offset of the first element.
     Given(usize, u64),
-    /// The value of a number or an expression, as JSON has it.
+    /// The value of a number or an expression, as JSON.
     Number(Value),
-    /// No value, which a pointer takes as a null pointer.
+    /// No value: a null pointer for a pointer parameter.
     Null,
     /// A structure that is passed by value.
     Structure(Vec<StructureField>),
@@ -42,22 +43,22 @@ pub enum StepArgument {
     Object(usize, usize),
 }
 
-/// A field of a structure that is no structure itself.
+/// A field of a structure that is not itself a structure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StructureField {
-    /// Where it is in the structure, as C++ writes it: `n`, `inner.scale` or `weights[2]`.
+    /// Path of the field in C++ syntax: `n`, `inner.scale` or `weights[2]`.
     pub path: String,
-    /// Its value, which is no structure.
+    /// Value of the field.
     pub value: StepArgument,
 }
 
-/// Where a field is, by the first elements of the arrays that it is in: their layout is known to the compiler.
+/// Path of a field, split into the path with all indices 0, whose offset the compiler reports, and the indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath {
     /// The path with each index 0.
     pub first: String,
-    /// For each index in the path, from the outermost: the array with each index before it 0, its first element, and the
-    /// index.
+    /// For each index in the path, outermost first: the path of the array with all earlier indices 0, the path of its
+    /// first element, and the index.
     pub arrays: Vec<(String, String, u64)>,
 }
 
@@ -83,12 +84,12 @@ impl FieldPath {
 /// A mistake in a value.
 pub type ValueError = (FailureCode, String);
 
-/// What the names in values stand for.
+/// Meanings of the names in values.
 pub(super) struct Values<'a> {
     pub args: &'a [ArgSpec],
-    /// For each argument, the one that its name stands for.
+    /// For each argument, the index of the argument that its name refers to.
     pub meant: &'a [usize],
-    /// Indexes of loops with their values, from the outermost.
+    /// Names and values of the loop indices, outermost first.
     pub counters: &'a [(&'a str, u64)],
     /// Returns the index of the argument with this name.
     pub index_of: &'a dyn Fn(&str) -> Option<usize>,
@@ -103,8 +104,9 @@ impl Values<'_> {
             Value::String(text) => text.trim(),
             Value::Object(fields) => return self.structure(fields),
             Value::Array(_) => {
-                let message = "must be the name of an argument, an expression, a number, null, or a structure's \
-                               fields by their names; an array is a field of a structure"
+                let message = "must be the name of an argument, an expression, a number, null, or \
+                               a structure's fields by name; an array must be a field of a \
+                               structure"
                     .to_owned();
                 return Err((FailureCode::WrongType, message));
             }
@@ -147,7 +149,7 @@ impl Values<'_> {
         }
     }
 
-    /// Returns the argument with this index, as its name in a list of arguments means it.
+    /// Returns the argument that results if a list names the argument with this index.
     pub(super) fn given(&self, index: usize) -> Result<StepArgument, ValueError> {
         let arg = &self.args[index];
         match arg.kind {
@@ -165,7 +167,7 @@ impl Values<'_> {
         let (mut made, mut pointers) = (Vec::new(), 0);
         for (path, value) in leaves(fields)? {
             let at = |(code, message): ValueError| (code, format!("field `{path}`: {message}"));
-            // A structure that named another one could name itself through it.
+            // A structure that names another structure could contain itself.
             let named = value.as_str().and_then(|name| (self.index_of)(name.trim()));
             if named.is_some_and(|index| self.args[index].kind == ArgKind::Struct) {
                 let message = "names a structure: give its fields here".to_owned();
@@ -196,14 +198,15 @@ impl Values<'_> {
     }
 }
 
-/// Returns the fields of a structure that are no structures and no arrays, with their paths.
+/// Returns the values of a structure's fields, with their paths. Nested structures and arrays are
+/// resolved.
 fn leaves(fields: &Map<String, Value>) -> Result<Vec<(String, &Value)>, ValueError> {
     let mut found = Vec::new();
     add_fields(fields, "", MAX_DEPTH, &mut found)?;
     if found.is_empty() {
         return Err((
             FailureCode::MissingField,
-            "a structure needs `fields`: their values by their names".to_owned(),
+            "a structure needs `fields`: values by name".to_owned(),
         ));
     }
     Ok(found)
@@ -270,11 +273,10 @@ fn tensor_of(args: &[ArgSpec], arg: &ArgSpec) -> Result<usize, ValueError> {
     texture.layout(args).map(|(tensor, _)| tensor)
 }
 
-/// Returns the value of an argument that is a structure, an array of pointers, a texture or a surface. Names in it are those of
-/// `args`, which has the argument.
+/// Returns the value of an argument that is a structure, an array of pointers, a texture or a surface. Names in the
+/// value refer to `args`, which contains the argument.
 ///
-/// # Errors
-/// What is wrong about a field or an entry.
+/// # Errors A field or an entry is invalid.
 pub fn composed_value(args: &[ArgSpec], arg: &ArgSpec) -> Result<StepArgument, ValueError> {
     let meant = (0..args.len()).collect::<Vec<_>>();
     let indexes: HashMap<&str, usize> =
@@ -290,8 +292,8 @@ pub fn composed_value(args: &[ArgSpec], arg: &ArgSpec) -> Result<StepArgument, V
     }
 }
 
-/// Returns whether all arrays of pointers of a contract, those in structures too, have at most [`MAX_POINTERS`] pointers
-/// together. Those with mistakes do not count.
+/// Returns whether all arrays of pointers of a contract, including those in structures, have at most [`MAX_POINTERS`]
+/// pointers in total. Invalid arrays do not count.
 pub(crate) fn pointers_fit(args: &[ArgSpec]) -> bool {
     let mut left = MAX_POINTERS;
     let composed = |arg: &&ArgSpec| matches!(arg.kind, ArgKind::Struct | ArgKind::Pointers);
@@ -310,7 +312,7 @@ pub(super) fn elements_of(spec: &TensorSpec) -> u64 {
 }
 
 impl StepArgument {
-    /// Size of a structure's fields, bytes.
+    /// Returns the size of a structure's fields or of an array of pointers, bytes.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Structure(fields) => {
@@ -322,7 +324,7 @@ impl StepArgument {
         }
     }
 
-    /// Returns the number of pointers in the arrays of pointers in it.
+    /// Returns the number of pointers in its arrays of pointers.
     fn pointer_count(&self) -> usize {
         match self {
             Self::Structure(fields) => fields.iter().map(|field| field.value.pointer_count()).sum(),
@@ -347,8 +349,8 @@ impl StepArgument {
 }
 
 impl KernelCode {
-    /// Returns the paths of all fields of the structures that it gets, each once, and of what [`FieldPath`] needs to find
-    /// the elements of their arrays. Those of a contract with mistakes may lack some.
+    /// Returns the paths of all fields of the kernel's structures, each once, with the paths of arrays and first
+    /// elements that [`FieldPath`] needs. For an invalid contract, some may be missing.
     pub fn field_paths(&self) -> Vec<String> {
         let mut paths = std::collections::BTreeSet::new();
         let mut add = |fields: &Map<String, Value>| {

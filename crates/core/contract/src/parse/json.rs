@@ -22,7 +22,7 @@ pub(super) fn parse<T: DeserializeOwned>(
 
 fn document(bytes: &[u8], max_values: usize) -> Result<Document<'_>, ParseError> {
     check_number_of_values(bytes, max_values)?;
-    // The parser itself refuses nesting beyond 128 levels.
+    // The parser itself rejects nesting deeper than 128 levels.
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let document = Document::parse(&mut deserializer)
         .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use warpgauge_document::PathSegment;
 
-/// Which part of the last field on a path to locate.
+/// Part of the last field of a path to locate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Value,
@@ -15,7 +15,7 @@ pub(super) enum Part {
 }
 
 /// Returns the line and column (in bytes) of the value at a path, from 1. If the path does not
-/// exist, returns those of the last value on the way. The text must have been parsed as JSON.
+/// exist, returns the position of the last value along it. The text must have been parsed as JSON.
 pub(super) fn locate(text: &[u8], path: &[PathSegment], part: Part) -> (u64, u64) {
     let position = Scanner { text, position: 0 }.find(path, part);
     let before = &text[..position.min(text.len())];

@@ -1,4 +1,4 @@
-//! Parses bodies in JSON, YAML and MessagePack into typed requests. Errors have the path and
+//! Parses bodies in JSON, YAML and MessagePack into typed requests. Errors contain the path and the
 //! position. The main function is [`parse`].
 
 use std::fmt;
@@ -20,11 +20,12 @@ mod yaml;
 /// Deepest nesting of a body. The contract itself nests 9 deep.
 const MAX_DEPTH: usize = MAX_YAML_DEPTH;
 
-/// Most values (list elements, fields) in a body. In memory a value may take some hundred times its
-/// bytes in the body. So the number of values is bounded, and not only the body's length.
+/// Maximum number of values (list elements, fields) in a body. A value may take some hundred times
+/// its length in memory. Therefore the number of values is bounded in addition to the length of the
+/// body.
 const MAX_VALUES: usize = 250_000;
 
-/// Longest message or path of an error, bytes: both may quote the body.
+/// Longest message or path of an error, bytes. Both may quote the body.
 const MAX_ERROR_TEXT: usize = 2000;
 
 /// Format of a body.
@@ -34,7 +35,7 @@ pub enum BodyFormat {
     Json,
     /// YAML 1.2 (and 1.1's booleans and merge keys).
     Yaml,
-    /// MessagePack, structures as maps.
+    /// MessagePack, with structures as maps.
     MsgPack,
 }
 
@@ -77,7 +78,7 @@ impl ParseError {
     /// Adds a path in the parsers' syntax: `.` is the document itself, and `?` a key that could not
     /// be read.
     fn at_path(mut self, path: &str) -> Self {
-        // A path of a hundred brackets does not help a reader.
+        // The path would consist of a hundred brackets, which do not help a reader.
         if self.code != FailureCode::TooDeep {
             self.path = shortened(path.trim_end_matches('?').trim_end_matches('.').to_owned());
         }
@@ -110,11 +111,11 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Most values of a body of number arrays, each of which takes 8 bytes in memory.
+/// Maximum number of values in a body of number arrays. Each takes 8 bytes in memory.
 const MAX_ARRAY_VALUES: usize = 1 << 28;
 
-/// Like [`parse`], but with up to [`MAX_ARRAY_VALUES`] values. For types whose lists take little
-/// more memory than their text.
+/// Like [`parse`], but with up to [`MAX_ARRAY_VALUES`] values. It is meant for types whose lists
+/// take little more memory than their text.
 pub fn parse_arrays<T: DeserializeOwned>(
     format: BodyFormat,
     bytes: &[u8],
@@ -135,8 +136,8 @@ pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T,
     parse_adapted(format, bytes, &mut |_| Ok(()))
 }
 
-/// Like [`parse`], for a request that may be written for the CUDA Evaluation Server. What that server
-/// ignores is ignored, and its defaults are filled in; the request has a warning for each.
+/// Like [`parse`], for a request that may be written for the CUDA Evaluation Server. Unknown fields are ignored and
+/// missing fields get the defaults of that server. The request has a warning for each.
 pub fn parse_compatible<T: Compatible>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
     let mut adapter = Adapter::default();
     let mut request: T =
@@ -147,8 +148,7 @@ pub fn parse_compatible<T: Compatible>(format: BodyFormat, bytes: &[u8]) -> Resu
 
 /// Reads a request from parsed JSON as [`parse_compatible`] does from a body.
 ///
-/// # Errors
-/// The value is no such request, or a name in it is near a known one.
+/// # Errors The value is not a valid request, or an unknown name is close to a known one.
 pub fn compatible_from_value<T: Compatible>(value: Value) -> Result<T, DocumentError> {
     let mut adapter = Adapter::default();
     let mut document = Document::from(value);
@@ -201,11 +201,12 @@ fn data_error(error: &DocumentError) -> ParseError {
     ParseError::new(code, message).at_path(&path_text(&error.path()))
 }
 
-/// Adds the nearest expected name to serde's message on an unknown one: "unknown field `a`, expected one of `b`, `c`".
+/// Adds the nearest expected name to serde's message about an unknown name: "unknown field `a`, expected one of `b`,
+/// `c`".
 pub fn with_suggestion(message: &str) -> String {
     let mut parts = message.split('`');
     let (kind, unknown) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    // Names in backticks and the text between them take turns.
+    // Names in backticks alternate with the text between them.
     let expected = parts.skip(1).step_by(2);
     let rest = message.strip_prefix(kind).and_then(|rest| rest.get(unknown.len() + 2..));
     match (kind, nearest(unknown, expected), rest) {

@@ -153,7 +153,7 @@ fn item(bytes: &[u8], position: &mut usize) -> Result<Item, ParseError> {
         0xdf => Ok(Item { skip: 0, children: length(4)? * 2 }),
         0xc1 => Err(ParseError::new(
             FailureCode::MalformedMsgpack,
-            "byte 0xc1 is no MessagePack marker; is the body JSON or compressed?",
+            "byte 0xc1 is not a MessagePack marker; is the body JSON or compressed?",
         )),
     }
 }

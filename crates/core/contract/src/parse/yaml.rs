@@ -10,12 +10,12 @@ use super::{Adapt, MAX_DEPTH, MAX_VALUES, ParseError, data_error, data_error_cod
 
 use warpgauge_model::FailureCode;
 
-/// Most bytes that aliases may repeat. An alias can repeat at most the whole document, so the
-/// number of repeated nodes is this divided by the document's length. That is plenty for a
-/// hand-written contract, and none for one of more than 32 MB.
+/// Maximum number of bytes that aliases may repeat. An alias can repeat at most the whole document,
+/// so the limit for repeated nodes is this number divided by the document's length. The limit is 0
+/// for documents of more than 32 MiB.
 const MAX_REPEATED_BYTES: usize = 32 << 20;
 
-/// Most repeated nodes, even in a short document.
+/// Maximum number of repeated nodes in a document of any length.
 const MAX_REPEATED_NODES: usize = 20_000;
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], adapt: Adapt<'_>) -> Result<T, ParseError> {
@@ -41,9 +41,9 @@ fn options(length: usize) -> Options {
     budget.max_aliases = repeated;
     budget.max_recorded_anchor_events = MAX_REPEATED_NODES;
     budget.max_recorded_anchor_bytes = MAX_REPEATED_BYTES;
-    // The scalars are the body, whose size the caller bounds.
+    // Scalars are no longer than the body, whose size the caller bounds.
     budget.max_total_scalar_bytes = usize::MAX;
-    // The number of repeated nodes is bounded above; the ratio would refuse legitimate documents.
+    // The number of repeated nodes is bounded above; the ratio would reject legitimate documents.
     budget.enforce_alias_anchor_ratio = false;
     let mut aliases = AliasLimits::default();
     aliases.max_total_replayed_events = repeated;
@@ -90,7 +90,8 @@ fn describe(error: &Error) -> ParseError {
     }
 }
 
-/// Returns a syntax error, with the code of too deep nesting if the message says so.
+/// Returns a syntax error. Its code is that of too deep nesting if the message mentions nesting or
+/// recursion.
 fn malformed(error: &Error) -> ParseError {
     let mut text = error.to_string();
     if let Some(place) = error.location() {
@@ -111,7 +112,7 @@ fn over_budget(breach: &str) -> ParseError {
         return ParseError::new(FailureCode::TooDeep, message);
     }
     let message = format!(
-        "the YAML document passes a limit ({breach}); send data as base64 and write aliases out"
+        "the YAML document exceeds a limit ({breach}); send data as base64 and write aliases out"
     );
     ParseError::new(FailureCode::TooLarge, message)
 }

@@ -1,5 +1,5 @@
 //! Shared tensors that a contract names in place of data. The service puts copies of their content
-//! into the contract before anything else.
+//! into the contract before it checks the contract.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use super::{
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
 
-/// Most different shared tensors that one contract names.
+/// Maximum number of different shared tensors that one contract names.
 pub const MAX_TENSORS: usize = 64;
 
-/// Shared tensor whose content a contract contains.
+/// Shared tensor whose content was put into a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TensorUsed {
     /// Id of the tensor.
     pub tensor_id: String,
     /// Origin of the content.
     pub origin: TensorOrigin,
-    /// BLAKE3 hash of the elements as they were copied, hexadecimal. Absent if the copy stayed on its device, where
-    /// only the kernel reads it.
+    /// BLAKE3 hash of the copied elements, hexadecimal. Absent if the copy stayed on its device, where only the run
+    /// reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blake3: Option<String>,
     /// Device that the copy stayed on, e.g. `cuda:0`. Absent if the copy went through the host.
@@ -47,12 +47,12 @@ pub enum TensorOrigin {
     Given,
 }
 
-/// A shared tensor as it was when a request was accepted.
+/// Copy of a shared tensor, made when a request was accepted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopiedTensor {
     pub used: TensorUsed,
-    /// Its elements.
+    /// Elements of the tensor.
     pub content: Blob,
 }
 
@@ -82,8 +82,8 @@ pub trait NamesTensors {
     /// Returns the list of the tensors whose content is in the request.
     fn tensors_used_mut(&mut self) -> &mut Vec<TensorUsed>;
 
-    /// Returns the requirements on the device if only the run itself reads this tensor, which has
-    /// this many uses. `None` if another component may read it.
+    /// Returns the requirements for the device if only the run itself reads this tensor, which the
+    /// request names `places` times. Returns `None` if another component may read it.
     fn runs_on_device(&self, _name: &str, _places: u64) -> Option<&Requirements> {
         None
     }
@@ -168,9 +168,9 @@ impl NamesTensors for CompareRequest {
     }
 }
 
-/// Returns whether only the run reads this shared tensor. It must be an input only, of kernels that
-/// run on a device, and no earlier step may compute with it. A sanitizer also counts as a reader:
-/// it reports memory that another process wrote as uninitialised.
+/// Returns whether only the run reads this shared tensor. All its uses must be inputs of a kernel
+/// that runs on a device, and no earlier step may compute with it. A sanitizer also counts as a
+/// reader, because it reports memory that another process wrote as uninitialised.
 fn is_input_alone(request: &EvaluateRequest, name: &str, places: u64) -> bool {
     let runs = |kernel: &KernelCode| kernel.family() == KernelFamily::Device;
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
@@ -222,7 +222,7 @@ fn into_kernel(
     Ok(())
 }
 
-/// Fills in the properties that an argument leaves to the tensor.
+/// Fills in the content, and the properties that the argument takes from the tensor.
 fn into_argument(
     spec: &mut TensorSpec,
     path: &str,
@@ -261,7 +261,7 @@ fn into_expected(
 ) -> Result<(), ContractError> {
     let named = data.filter(|data| data.tensor_id.as_deref() == Some(name));
     let Some(data) = named else { return Ok(()) };
-    // An output without a shape is compared once it has one.
+    // If the output has no shape yet, a later check compares the shapes.
     if let Some(output) = output.filter(|output| !output.shape.is_empty()) {
         same_count(&output.shape, &tensor.used, format!("{path}.tensor_id"))?;
     }
@@ -287,7 +287,7 @@ fn fill(data: &mut TensorData, tensor: &CopiedTensor, path: &str) -> Result<(), 
     Ok(())
 }
 
-/// Checks that extents have as many elements as the tensor.
+/// Checks that the shape has as many elements as the tensor.
 fn same_count(extents: &[u64], used: &TensorUsed, path: String) -> Result<(), ContractError> {
     let count =
         |extents: &[u64]| extents.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
@@ -295,7 +295,7 @@ fn same_count(extents: &[u64], used: &TensorUsed, path: String) -> Result<(), Co
         return Ok(());
     }
     let message = format!(
-        "shape {} has another number of elements than the shared tensor, whose shape is {}",
+        "shape {} does not have as many elements as the shared tensor, whose shape is {}",
         shape::shown(extents),
         shape::shown(&used.shape)
     );
@@ -303,7 +303,7 @@ fn same_count(extents: &[u64], used: &TensorUsed, path: String) -> Result<(), Co
 }
 
 fn not_alone(path: String) -> ContractError {
-    let message = "`tensor_id` stands alone: it is in place of bytes, of `matrix` and of `init`";
+    let message = "`tensor_id` cannot be combined with data, `matrix` or `init`";
     wrong(path, FailureCode::ConflictingFields, message.to_owned())
 }
 
@@ -311,12 +311,13 @@ fn wrong(path: String, code: FailureCode, message: String) -> ContractError {
     ContractError { path, code, message }
 }
 
-/// Refuses remaining names of shared tensors: no component has resolved them.
+/// Rejects names of shared tensors that no component has resolved.
 pub(super) fn unresolved(names: &TensorNames, mistakes: &mut Mistakes) {
     for (name, NamedTensor { path, .. }) in names {
         let message = format!(
-            "names the shared tensor `{}`, and this operation knows none: a running server does, in \
-             requests that run kernels. Send it to that server, or give the content as data",
+            "names the shared tensor `{}`, which this operation does not support: only a running \
+             server does, in requests that run kernels. Send the request to the server that holds \
+             the tensor, or give the content as data",
             quoted(name)
         );
         mistakes.add(path, FailureCode::InvalidData, message);

@@ -13,13 +13,13 @@ use crate::error::{Mistakes, quoted};
 
 use warpgauge_model::FailureCode;
 
-/// Most axes of one sweep.
+/// Maximum number of axes of one sweep.
 pub(super) const MAX_AXES: usize = 8;
 
 /// Longest name of an axis, bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Longest text among the values of an axis, bytes.
+/// Longest string among the values of an axis, bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
 /// Value of an axis.
@@ -28,11 +28,11 @@ const MAX_TEXT_BYTES: usize = 1024;
 pub enum AxisValue {
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// Another number, finite.
+    /// A finite number.
     Float(f64),
-    /// A text. In a request it may also be a range, e.g. `2^10..2^24 by x4`.
+    /// A string. In a request it may also be a range, e.g. `2^10..2^24 by x4`.
     Text(String),
 }
 
@@ -56,7 +56,7 @@ impl AxisValue {
     }
 }
 
-/// Formats the value for use inside a text of the contract.
+/// Formats the value for use inside a string of the contract.
 impl fmt::Display for AxisValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,13 +115,14 @@ pub(super) fn expand(
     mistakes: &mut Mistakes,
 ) -> Vec<SweepAxis> {
     mistakes.require((1..=MAX_AXES).contains(&axes.len()), "axes", FailureCode::Axes, || {
-        format!("a sweep has 1 to {MAX_AXES} axes, this has {}", axes.len())
+        format!("a sweep has 1 to {MAX_AXES} axes, this one has {}", axes.len())
     });
     let axes = axes.iter().take(MAX_AXES);
     axes.map(|(name, given)| {
         let path = format!("axes.{}", quoted(name));
         mistakes.require(is_name(name), path.clone(), FailureCode::AxisName, || {
-            format!("a name is 1 to {MAX_NAME_BYTES} of A–Z, a–z, 0–9, `_`, not a digit first")
+            format!("a name has 1 to {MAX_NAME_BYTES} characters of A–Z, a–z, 0–9 and `_`, and \
+                     does not start with a digit")
         });
         let values = expand_one(given, &path, max_points, mistakes);
         SweepAxis { name: name.clone(), values }
@@ -155,7 +156,7 @@ fn expand_one(
         }
         if let AxisValue::Text(text) = value {
             mistakes.require(text.len() <= MAX_TEXT_BYTES, at(), FailureCode::TooLong, || {
-                format!("a text has at most {MAX_TEXT_BYTES} bytes, this has {}", text.len())
+                format!("a string has at most {MAX_TEXT_BYTES} bytes, this one has {}", text.len())
             });
         }
     }
@@ -177,7 +178,7 @@ fn quoted_of(value: &AxisValue) -> String {
     quoted(&value.to_json().to_string())
 }
 
-/// Returns whether a reference can use this name.
+/// Returns whether the name is valid for an axis.
 fn is_name(name: &str) -> bool {
     let starts_well = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     starts_well && name.len() <= MAX_NAME_BYTES && name.bytes().all(in_name)

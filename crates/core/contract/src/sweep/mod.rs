@@ -1,7 +1,7 @@
 //! Sweeps: one contract, evaluated at every point of the product of its axes.
 //!
 //! **Axes.** `axes` gives each axis a name (letters, digits, `_`) and a list of values: integers,
-//! other numbers, booleans, texts, and ranges.
+//! other numbers, booleans, strings, and ranges.
 //!
 //! ```text
 //! range  := number ".." number ["by" step]     both ends included; the default step is 1
@@ -10,14 +10,14 @@
 //! number := ["-"] digits ["." digits]  |  ["-"] digits "^" digits
 //! ```
 //!
-//! A text that starts with a digit or a sign and contains `..` is a range, and one such as `2^20`
-//! is an integer. All other texts are texts. Points are in the order of the axes' names, the last
-//! name fastest, because a JSON object is unordered.
+//! A string that starts with a digit or a sign and contains `..` is a range, and a string such as
+//! `2^20` is an integer. All other strings are used as they are. Points are in the order of the
+//! axes' names, with the last name varying fastest, because a JSON object is unordered.
 //!
-//! **References.** `$name` and `${name}` refer to an axis's value in every text of the contract,
-//! except source code and encoded data. `$$` is a dollar sign. A text that is only one reference
-//! becomes the value itself, with its type; below `metadata` all values are texts. A text in place
-//! of a number is an integer expression ([`super::expr`]): `shape: ["$n * 2"]`.
+//! **References.** `$name` and `${name}` refer to an axis's value in every string of the contract,
+//! except source code and encoded data. `$$` is a dollar sign. A string that consists of one
+//! reference becomes the value itself, with its type; below `metadata` all values become strings. A
+//! string in place of a number is an integer expression ([`super::expr`]): `shape: ["$n * 2"]`.
 //!
 //! The result is an ordinary contract, parsed and checked like any other.
 

@@ -1,4 +1,4 @@
-//! Evaluates integer expressions in texts that replace numbers of the contract.
+//! Evaluates integer expressions in strings that replace numbers of the contract.
 
 use serde_json::{Map, Value};
 
@@ -12,9 +12,9 @@ type Result = std::result::Result<(), ContractError>;
 /// Integer scalars of the contract, by name.
 struct Scalars(Vec<(String, i128)>);
 
-/// Evaluates the expressions of a contract without references. `init`, the shapes of data and the settings may use the
-/// integer scalar arguments by name. Shapes and launch dimensions stay unevaluated, since the contract's own rules
-/// handle them.
+/// Evaluates the expressions of a contract whose references are already replaced. `init`, the shapes of data and the
+/// settings may use the integer scalar arguments by name. Shapes and launch dimensions stay unevaluated, because the
+/// contract's own rules handle them.
 pub(super) fn evaluate(contract: &mut Map<String, Value>) -> Result {
     let mut scalars = Scalars(Vec::new());
     if let Some(kernel) = contract.get_mut("kernel") {
@@ -45,7 +45,7 @@ pub(super) fn evaluate(contract: &mut Map<String, Value>) -> Result {
 }
 
 impl Scalars {
-    /// Evaluates an `int` argument, whose value shapes may use.
+    /// Evaluates an `int` argument. Other expressions may use its value.
     fn argument(&mut self, arg: &mut Value, path: &str) -> Result {
         if arg.get("type").and_then(Value::as_str) != Some("int") {
             return Ok(());

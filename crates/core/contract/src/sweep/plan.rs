@@ -16,20 +16,20 @@ use crate::{
 };
 use warpgauge_model::{FailureCode, Requirements};
 
-/// Most bytes of all contracts of a sweep together, with every point expanded.
+/// Maximum size of all expanded contracts of a sweep together, bytes.
 const MAX_EXPANDED_BYTES: usize = 16 << 30;
 
 /// Request of `POST /sweep` and `warpgauge sweep`: the contract of an evaluation, and axes.
 ///
-/// Texts of the contract may refer to axes as `$name` or `${name}`. A text that consists of one reference becomes the
-/// value itself. Where the contract takes a number, a text is an integer expression: `shape: ["$n * 2"]`.
+/// Strings of the contract may refer to axes as `$name` or `${name}`. A string that consists of one reference becomes
+/// the value itself. Where the contract takes a number, a string is an integer expression: `shape: ["$n * 2"]`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SweepRequest {
-    /// Values of each axis: numbers, booleans, texts, and ranges such as `2^10..2^24 by x4` or `0..1 by 0.25`. Every
-    /// combination is evaluated, in the order of the axes' names, the last fastest.
+    /// Values of each axis: numbers, booleans, strings, and ranges such as `2^10..2^24 by x4` or `0..1 by 0.25`.
+    /// Every combination is evaluated, in the order of the axes' names, with the last axis varying fastest.
     pub axes: BTreeMap<String, Vec<AxisValue>>,
-    /// Whether each point of the report has its whole report of an evaluation.
+    /// Whether each point of the report contains the whole report of its evaluation.
     #[serde(default)]
     pub include_reports: bool,
     /// As in `POST /evaluate`, with references to axes.
@@ -52,7 +52,8 @@ pub struct SweepRequest {
     /// As in `POST /evaluate`, with references to axes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_weak: Option<Value>,
-    /// As in `POST /evaluate`, with references to axes. It determines the throughput of each point.
+    /// As in `POST /evaluate`, with references to axes. The throughput of each point is computed
+    /// from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Value>,
     /// As in `POST /evaluate`, with references to axes.
@@ -64,7 +65,7 @@ pub struct SweepRequest {
     /// As in `POST /evaluate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<Value>,
-    /// `none`. A sweep does not return outputs; their hashes are in the reports.
+    /// Only `none` is accepted. A sweep does not return outputs; the reports contain their hashes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_outputs: Option<Value>,
     /// As in `POST /evaluate`.
@@ -76,17 +77,17 @@ pub struct SweepRequest {
     /// Requirements of all points for the device and the installed tools.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
-    /// Stored matrices that points name, as they were when the sweep was accepted.
+    /// Copies of the stored matrices that points name, made when the sweep was accepted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(skip)]
     pub matrices: BTreeMap<String, KeptMatrix>,
-    /// Shared tensors that points name, as they were when the sweep was accepted.
+    /// Copies of the shared tensors that points name, made when the sweep was accepted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(skip)]
     pub tensors: BTreeMap<String, CopiedTensor>,
 }
 
-/// A valid sweep: its axes are valid, and all references name them.
+/// A valid sweep: its axes are valid, all references name axes, and every axis is used.
 #[derive(Debug, Clone)]
 pub struct SweepPlan {
     axes: Vec<SweepAxis>,
@@ -117,7 +118,7 @@ impl SweepPlan {
             FailureCode::TooManyPoints,
             || {
                 format!(
-                    "the axes have {points} combinations, and this server takes {} \
+                    "the axes have {points} combinations, but this server accepts at most {} \
                      (limits.max_sweep_points); leave out values, or send several sweeps",
                     limits.max_sweep_points
                 )
@@ -130,8 +131,8 @@ impl SweepPlan {
         let mut mistakes = Mistakes::new(limits.max_errors);
         mistakes.require(expanded <= MAX_EXPANDED_BYTES, "axes", FailureCode::TooLarge, || {
             format!(
-                "the contract times its {points} points is {expanded} bytes, and {} are taken; \
-                 generate tensors (`init`) instead of sending them",
+                "the contracts of all {points} points have {expanded} bytes, but at most {} are \
+                 accepted; generate tensors (`init`) instead of sending them",
                 MAX_EXPANDED_BYTES
             )
         });
@@ -141,12 +142,12 @@ impl SweepPlan {
         Ok(plan)
     }
 
-    /// Returns the axes in their order of variation, the last fastest.
+    /// Returns the axes in order; the last varies fastest.
     pub fn axes(&self) -> &[SweepAxis] {
         &self.axes
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub fn points(&self) -> usize {
         self.points
     }
@@ -158,8 +159,8 @@ impl SweepPlan {
         values.map(|(axis, at)| (axis.name.clone(), axis.values[at].clone())).collect()
     }
 
-    /// Returns the evaluation of a point, with the sweep's shared tensors.
-    /// [`super::super::validate`] must still check its ranges and sizes.
+    /// Returns the evaluation of a point, with the content of the sweep's shared tensors.
+    /// [`super::super::validate`] must still check it.
     pub fn request(&self, index: usize) -> Result<EvaluateRequest, Vec<ContractError>> {
         let mut request = self.named_request(index)?;
         let names = request.tensor_names();
@@ -170,7 +171,8 @@ impl SweepPlan {
         Ok(request)
     }
 
-    /// Returns the evaluation of a point with the names of shared tensors.
+    /// Returns the evaluation of a point, with the names of shared tensors in place of their
+    /// content.
     pub fn named_request(&self, index: usize) -> Result<EvaluateRequest, Vec<ContractError>> {
         let contract = self.evaluated(index).map_err(|error| vec![error])?;
         let request = parse::from_value::<EvaluateRequest>(Value::Object(contract))
@@ -181,8 +183,8 @@ impl SweepPlan {
             "return_outputs",
             FailureCode::NotInASweep,
             || {
-                "outputs of a sweep do not travel back; leave this out, and evaluate the point of \
-                 interest on its own"
+                "a sweep does not return outputs; leave this out, and evaluate the point of \
+                 interest alone"
                     .to_owned()
             },
         );
@@ -198,7 +200,7 @@ impl SweepPlan {
         Ok(contract)
     }
 
-    /// Returns the index of each axis's value, the last axis fastest.
+    /// Returns the index of each axis's value at a point. The last axis varies fastest.
     fn position(&self, index: usize) -> Vec<usize> {
         let mut rest = index;
         let mut at = vec![0; self.axes.len()];
@@ -220,7 +222,8 @@ impl SweepPlan {
         for (axis, used) in self.axes.iter().zip(used) {
             let name = &axis.name;
             mistakes.require(used, format!("axes.{name}"), FailureCode::UnusedAxis, || {
-                format!("the contract does not use it: refer to it as `${name}` or `${{{name}}}`")
+                format!("the contract does not use this axis: refer to it as `${name}` or \
+                         `${{{name}}}`")
             });
         }
         mistakes.into_result()

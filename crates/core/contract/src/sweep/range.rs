@@ -6,11 +6,11 @@ use crate::error::quoted;
 /// Longest range, bytes.
 const MAX_LENGTH: usize = 128;
 
-/// Most digits after a decimal point.
+/// Maximum number of digits after a decimal point.
 const MAX_DECIMALS: u32 = 12;
 
-/// Returns the values of a text: the elements of a range, at most `limit`, or any other text
-/// itself.
+/// Returns the values of a string: at most `limit` elements of a range, the value of a power, or
+/// the string itself.
 pub(super) fn expand(text: &str, limit: usize) -> Result<Vec<AxisValue>, String> {
     let trimmed = text.trim();
     let numeric = trimmed.bytes().next().is_some_and(|b| b.is_ascii_digit() || b"+-".contains(&b));
@@ -23,12 +23,13 @@ pub(super) fn expand(text: &str, limit: usize) -> Result<Vec<AxisValue>, String>
 }
 
 pub(super) fn too_many(limit: usize) -> String {
-    format!("the sweep is larger than this server takes: there is room for {limit} values here")
+    format!("the sweep is larger than this server accepts: at most {limit} more values are \
+             possible here")
 }
 
 fn range(text: &str, first: &str, rest: &str, limit: usize) -> Result<Vec<AxisValue>, String> {
     if text.len() > MAX_LENGTH {
-        return Err(format!("a range has at most {MAX_LENGTH} bytes, this has {}", text.len()));
+        return Err(format!("a range has at most {MAX_LENGTH} bytes, this one has {}", text.len()));
     }
     let (last, step) = match rest.split_once("by") {
         Some((last, step)) => (last, step.trim()),
@@ -85,7 +86,7 @@ impl Decimal {
         if decimals == 0 {
             return i64::try_from(self.digits).map(AxisValue::Int).map_err(|_| too_large());
         }
-        // This gives the double nearest to the decimal number, as if it had been written out.
+        // Parsing text gives the double nearest to the decimal number.
         let text = format!("{}e-{}", self.digits, self.decimals);
         text.parse().map(AxisValue::Float).map_err(|_| too_large())
     }
@@ -98,7 +99,7 @@ fn too_large() -> String {
 fn number(text: &str) -> Result<Decimal, String> {
     let text = text.trim();
     let wrong =
-        || format!("`{}` is no number; expected one such as 64, 0.25 or 2^10", quoted(text));
+        || format!("`{}` is not a number; expected a number such as 64, 0.25 or 2^10", quoted(text));
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -107,7 +108,7 @@ fn number(text: &str) -> Result<Decimal, String> {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
         }
-        // Digits beyond 64 bits are refused.
+        // Numbers beyond 64 bits are rejected.
         let value = text.parse::<i128>().map_err(|_| too_large())?;
         if value > i128::from(u64::MAX) { Err(too_large()) } else { Ok(value) }
     };

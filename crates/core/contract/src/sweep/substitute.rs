@@ -1,4 +1,4 @@
-//! Replaces axis references in the texts of a contract. The main function is [`substitute`].
+//! Replaces axis references in the strings of a contract. The main function is [`substitute`].
 
 use serde_json::{Map, Value};
 
@@ -11,13 +11,13 @@ use warpgauge_model::FailureCode;
 /// Fields with code or encoded data, in which a dollar sign has its own meaning.
 const OPAQUE: [&str; 4] = ["source_code", "files", "binary_b64", "data_b64"];
 
-/// Longest text after substitution, bytes.
+/// Longest string after substitution, bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// A point of the sweep: the axes, and the index of each axis's value.
 pub(super) struct Point<'a> {
     pub(super) axes: &'a [SweepAxis],
-    /// The value's index, by axis.
+    /// Index of the value, by axis.
     pub(super) at: &'a [usize],
 }
 
@@ -36,8 +36,8 @@ pub(super) fn substitute(
     fields.collect()
 }
 
-/// Replaces the references in a value. The parser bounds the nesting of bodies, and so the
-/// recursion.
+/// Replaces the references in a value. The recursion is bounded, because the parser bounds the
+/// nesting of bodies.
 fn of_value(
     value: &Value,
     field: &str,
@@ -77,8 +77,8 @@ fn of_value(
     }
 }
 
-/// Returns whether the contract has texts at this path, such as options and names: `-O3` as well as
-/// `3`.
+/// Returns whether values at this path must be strings, such as compiler options and names, even if
+/// they look like numbers.
 fn is_text(path: &str) -> bool {
     path.contains("kernel.metadata.") && !path.ends_with(".jitify")
 }
@@ -122,7 +122,7 @@ fn of_text(text: &str, point: &Point<'_>, used: &mut [bool]) -> Result<Value, St
     Ok(result.into())
 }
 
-/// Returns the names of axes that a text refers to, up to a dollar sign that no name follows.
+/// Returns the names of axes that a string refers to, up to the first dollar sign without a name.
 pub fn axes_in(text: &str) -> Vec<&str> {
     let (mut names, mut rest) = (Vec::new(), text);
     while let Some((_, behind)) = rest.split_once('$') {
@@ -149,7 +149,7 @@ fn name_at(text: &str) -> Result<(&str, &str), String> {
     };
     let named = found.filter(|(name, _)| !name.is_empty() && name.bytes().all(in_name));
     named.ok_or_else(|| {
-        "has a `$` that no axis name follows; write `$name`, `${name}`, or `$$` for a dollar sign"
+        "has a `$` without an axis name; write `$name`, `${name}`, or `$$` for a dollar sign"
             .to_owned()
     })
 }
@@ -157,8 +157,8 @@ fn name_at(text: &str) -> Result<(&str, &str), String> {
 fn unknown(name: &str, axes: &[SweepAxis]) -> String {
     let names = axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
     format!(
-        "refers to `${}`, and there is no such axis (there are: {names}); write `$$` for a \
-         dollar sign",
+        "refers to `${}`, which is not an axis (the axes are: {names}); write `$$` for a dollar \
+         sign",
         quoted(name)
     )
 }
