@@ -310,7 +310,7 @@ fn what_does_not_fit_is_refused_where_it_stands() {
     // Where nothing is run, no tensor is known.
     let body = json!({"kernel": over(&id, &values(100))["kernel"]});
     let text = refused(&server, "/compile", &body, 400, invalid, &at("data.tensor_id"));
-    assert!(text.contains("this operation knows none"), "{text}");
+    assert!(text.contains("which this operation does not support"), "{text}");
     let mut plan = over(&id, &values(100));
     plan["profile"] = json!({});
     // A plan is of the contract that would be evaluated.

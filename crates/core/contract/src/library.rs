@@ -359,7 +359,7 @@ mod tests {
             ),
             (&format!("{args}/4/name"), json!("vector"), "kernel.io.args", "no tensor `x`"),
             (&format!("{args}/2/tensor_spec/shape"), json!([8]), "kernel.io.args", "as many"),
-            (&format!("{args}/1/tensor_spec/shape"), json!([4]), "kernel.io.args", "one `row_ptr`"),
+            (&format!("{args}/1/tensor_spec/shape"), json!([4]), "kernel.io.args", "one more `row_ptr`"),
             (
                 &format!("{args}/1/tensor_spec/dtype"),
                 json!("int64"),

@@ -1,4 +1,4 @@
-//! Wire types of a job that can be asked about.
+//! Wire types of the state and progress of jobs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,8 @@ pub struct JobView {
     /// `success` or `error`. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ResponseStatus>,
-    /// Verdict on the kernel, or the worst on several. Absent until the job has ended, and if no kernel ran.
+    /// Verdict on the kernel, or the worst verdict on several kernels. Absent until the job has ended, and if no
+    /// kernel ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
     /// Time of acceptance, seconds since the Unix epoch.
@@ -31,7 +32,8 @@ pub struct JobView {
     /// Time of the end, seconds since the Unix epoch. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<f64>,
-    /// Number of timed launches so far.
+    /// Number of timed launches so far in the current run, or of blocks, if two kernels are timed
+    /// side by side. After the end, the number of samples in `result`.
     pub trials_done: u32,
     /// Number of starts. It exceeds 1 if a server or its machine went down during the job.
     #[serde(default)]
@@ -39,11 +41,11 @@ pub struct JobView {
     /// Label that the caller gave to the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Reason why the job ended without a report, or why an attempt was given up and the job waits again. Absent if
-    /// there is neither.
+    /// Reason why the job ended without a report, or why an attempt was abandoned and the job waits again. Absent if
+    /// neither is the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of the reason why the job ended without a report. Absent if there is none.
+    /// Stable code of the reason why the job ended without a report. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
     /// Report of an evaluation, or of the first candidate of a comparison. Absent until the job has ended. It
@@ -70,8 +72,8 @@ pub struct JobSummary {
     pub kind: JobKind,
     /// State of the job.
     pub state: JobState,
-    /// Verdict on the kernel, or the worst on several. Absent until the job has ended, if no kernel ran, and for jobs
-    /// of earlier versions.
+    /// Verdict on the kernel, or the worst verdict on several kernels. Absent until the job has ended, if no kernel
+    /// ran, and for jobs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
     /// Name of the kernel, or of the first candidate. Absent until the job has ended, and for sweeps and gates.
@@ -98,16 +100,16 @@ pub struct JobSummary {
     /// Time of the end, seconds since the Unix epoch. Absent until the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<f64>,
-    /// Reason why the job ended without a report, or why an attempt was given up and the job waits again. Absent if
-    /// there is neither.
+    /// Reason why the job ended without a report, or why an attempt was abandoned and the job waits again. Absent if
+    /// neither is the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Stable code of the reason why the job ended without a report. Absent if there is none.
+    /// Stable code of the reason why the job ended without a report. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
 }
 
-/// Page of a list of jobs, the youngest first.
+/// Page of a list of jobs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobList {
     /// Jobs of the page.
@@ -128,22 +130,21 @@ pub struct JobEvent {
     pub stage: JobStage,
     /// Number of starts.
     pub attempt: u32,
-    /// Number of timed launches so far in the current run. While two kernels are timed side by side, the number of
-    /// blocks.
+    /// Number of timed launches so far in the current run, or of blocks, if two kernels are timed side by side.
     pub trials_done: u32,
     /// Time since acceptance, seconds.
     pub elapsed_s: f64,
     /// Statistics of the timed launches so far. They are preliminary; the report has the final ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<PartialStatistics>,
-    /// Number of points of a sweep, or of comparisons of a gate, that are done.
+    /// Number of completed points of a sweep, or of completed comparisons of a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points_done: Option<usize>,
-    /// Number of points of a sweep, or of comparisons of a gate: one for each case, and another for each
-    /// confirmation.
+    /// Number of points of a sweep, or of comparisons of a gate. A gate has one comparison for each case, and another
+    /// for each confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<usize>,
-    /// Reason why the job ended without a report. Absent if there is none.
+    /// Reason why the job ended without a report. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -153,7 +154,7 @@ pub struct JobEvent {
 pub enum SweepEvent {
     /// The sweep is valid and admitted.
     Started(SweepStarted),
-    /// A point is done. Points come in order.
+    /// A point is complete. Points are sent in order.
     Point(Box<SweepPoint>),
 }
 

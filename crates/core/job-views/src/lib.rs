@@ -1,4 +1,4 @@
-//! Wire types of questions and answers about jobs.
+//! Wire types of requests and answers about jobs.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! Wire types of what the service has done so far.
+//! Wire types of statistics about the service.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Statistics of the service since its start. The counts of stored jobs include jobs from before.
+/// Statistics of the service since its start. The counts of stored jobs include earlier jobs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceStatistics {
     /// Stored jobs.
@@ -71,7 +71,7 @@ pub struct ProfilingStatistics {
     pub successful: u64,
     /// Number of runs that ended with a fault or a timeout.
     pub failed: u64,
-    /// Number of runs whose outputs were right.
+    /// Number of runs whose outputs were correct.
     pub correct: u64,
     /// Number of runs whose outputs were wrong.
     pub wrong: u64,
@@ -97,9 +97,9 @@ pub struct DeviceStatistics {
 pub struct DeviceUse {
     /// CUDA ordinal.
     pub device: u32,
-    /// Time in which jobs held the device, or it was cleaned after them, seconds. It includes the current lease.
+    /// Time in which jobs held the device, including the clean-up after them and the current lease, seconds.
     pub held_s: f64,
-    /// Time of runs on the device that have ended, seconds.
+    /// Total time of the runs that have ended on the device, seconds.
     pub run_s: f64,
     /// Whether a job holds the device now.
     pub held_now: bool,

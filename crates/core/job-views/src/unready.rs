@@ -1,4 +1,4 @@
-//! Why nothing can be evaluated.
+//! Reasons why the server cannot evaluate anything.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,7 @@ impl Unready {
 
     /// Returns the reason of a server that is shutting down.
     pub fn shutting_down() -> Self {
-        Self::new("shutting_down", "the server is shutting down; ask another one, or the next")
+        Self::new("shutting_down", "the server is shutting down; use another server, or try again \
+                                    after the restart")
     }
 }

@@ -1,4 +1,4 @@
-//! Codes that programs compare: enums of the known codes that also keep unknown ones.
+//! Codes that programs compare: enums of known codes that also keep unknown codes.
 
 /// Defines an enum of codes with fixed texts. Its last variant keeps any other text, so that codes
 /// of an older or a newer version are read and written unchanged.
@@ -80,7 +80,7 @@ macro_rules! codes {
             }
         }
 
-        /// The schema is a string without a list of values, since later versions may add codes.
+        /// The schema is a string without a list of values, because later versions may add codes.
         impl schemars::JsonSchema for $name {
             fn inline_schema() -> bool {
                 true
@@ -99,7 +99,7 @@ macro_rules! codes {
 
 pub(crate) use codes;
 
-/// Checks every such enum.
+/// Checks an enum that `codes!` defines.
 #[cfg(test)]
 macro_rules! check_codes {
     ($name:ident) => {{

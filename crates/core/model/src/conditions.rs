@@ -27,7 +27,7 @@ pub enum CacheState {
     /// L2 is flushed before each launch.
     #[default]
     Cold,
-    /// L2 keeps its content from the launch before.
+    /// L2 keeps its content from the previous launch.
     Hot,
 }
 
@@ -35,10 +35,12 @@ pub enum CacheState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Regime {
-    /// The device only prepares the launches. Each launch finds the clock of a device with little load.
+    /// Between launches the device only prepares the next one. Each launch runs at the clock of a device with little
+    /// load.
     #[default]
     Isolated,
-    /// The device runs the same kernel again and again. Each launch finds the clock and the power of continuous use.
+    /// Between launches the device runs the same kernel repeatedly. Each launch runs at the clock and power of
+    /// continuous use.
     Sustained,
 }
 

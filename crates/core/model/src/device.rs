@@ -37,8 +37,8 @@ pub struct DeviceInfo {
     pub pci_bus_id: String,
     /// Limits of one multiprocessor.
     pub sm: SmLimits,
-    /// Reason why the driver's monitoring (GPM) has no data about the device; `None` if it has
-    /// data.
+    /// Reason why the driver's performance monitoring (GPM) has no data about the device; `None` if
+    /// it has data.
     pub unmonitored: Option<Unavailable>,
 }
 

@@ -5,11 +5,11 @@ use std::fmt::{self, Display, Formatter};
 /// State of a device. `Display` formats it for responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceState {
-    /// Its first worker is starting.
+    /// The device's first worker is starting.
     Starting,
     /// A worker is ready, or runs a job.
     Ready,
-    /// Workers cannot be started; the fleet retries from time to time.
+    /// Workers cannot be started. The fleet retries at intervals.
     Failed { reason: String },
 }
 

@@ -11,7 +11,7 @@ pub enum Severity {
     Error,
     /// The compilation continued.
     Warning,
-    /// A note that explains the diagnostic before.
+    /// A note that explains the preceding diagnostic.
     Note,
 }
 

@@ -1,16 +1,16 @@
-//! Codes of refused requests, and of jobs that ended without a report. The main type is
+//! Codes of rejected requests, and of jobs that ended without a report. The main type is
 //! [`ErrorCode`].
 
 use crate::codes::codes;
 use crate::failure::FailureCode;
 
 codes! {
-    /// Reason why a request was refused, or a job ended without a report. Codes are never renamed.
+    /// Reason why a request was rejected, or a job ended without a report. Codes are never renamed.
     ErrorCode {
         // Requests that cannot be parsed or are not allowed.
         /// The contract has mistakes, which the response lists.
         InvalidContract = "invalid_contract",
-        /// There is no key, or a wrong one.
+        /// There is no key, or it is wrong.
         Unauthorized = "unauthorized",
         /// The caller's address sent too many wrong keys.
         TooManyWrongKeys = "too_many_wrong_keys",
@@ -45,7 +45,7 @@ codes! {
         NoSuchMatrix = "no_such_matrix",
         /// There is no tensor with this id.
         NoSuchTensor = "no_such_tensor",
-        /// The shared tensor expired, or was evicted for another.
+        /// The shared tensor expired, or was evicted in favour of another.
         TensorGone = "tensor_gone",
         /// The process that held the shared tensor has died.
         HolderDied = "holder_died",
@@ -67,7 +67,7 @@ codes! {
         QueueFull = "queue_full",
         /// The caller has reached a quota.
         QuotaExceeded = "quota_exceeded",
-        /// The server has no memory left for further large bodies.
+        /// The server has no memory for another large body.
         TooManyLargeBodies = "too_many_large_bodies",
         /// The server has reached its limit on watchers.
         TooManyWatchers = "too_many_watchers",
@@ -77,7 +77,7 @@ codes! {
         OutOfMemory = "out_of_memory",
         /// No server meets the requirements.
         UnmetRequirements = "unmet_requirements",
-        /// This machine lacks something.
+        /// This machine lacks something that the request needs.
         Unavailable = "unavailable",
         /// The server is shutting down.
         ShuttingDown = "shutting_down",

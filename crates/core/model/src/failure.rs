@@ -47,7 +47,7 @@ codes! {
         UnresolvedSymbol = "unresolved_symbol",
         /// A shared object could not be initialised.
         SharedObjectInitFailed = "shared_object_init_failed",
-        /// The operating system refused a call.
+        /// The operating system rejected a call.
         OperatingSystem = "operating_system",
         /// The handle is invalid.
         InvalidHandle = "invalid_handle",
@@ -77,9 +77,9 @@ codes! {
         InvalidPc = "invalid_pc",
         /// The launch ended abnormally.
         LaunchFailed = "launch_failed",
-        /// A loop of launches made its largest number of passes, and its flag is still set.
+        /// A loop of launches made its maximum number of passes, and its flag is still set.
         LoopDidNotEnd = "loop_did_not_end",
-        /// The cooperative launch does not fit the device at once.
+        /// The blocks of the cooperative launch do not all fit on the device at once.
         CooperativeLaunchTooLarge = "cooperative_launch_too_large",
         /// The kernel left tensor memory allocated.
         TensorMemoryLeak = "tensor_memory_leak",
@@ -126,7 +126,7 @@ codes! {
         ImageTooLarge = "image_too_large",
         /// The library is not installed, or does not work.
         NoLibrary = "no_library",
-        /// A library refused a call.
+        /// A library rejected a call.
         LibraryFailed = "library_failed",
         /// A file of inputs cannot be read.
         InputUnreadable = "input_unreadable",
@@ -139,7 +139,7 @@ codes! {
         OutputMismatch = "output_mismatch",
         /// Elements of an output were never written.
         OutputUnwritten = "output_unwritten",
-        /// An output has a NaN or an infinity.
+        /// An output contains a NaN or an infinity.
         NonFiniteOutput = "non_finite_output",
         /// The kernel changed an input.
         InputModified = "input_modified",
@@ -147,17 +147,17 @@ codes! {
         GuardBandWritten = "guard_band_written",
         /// Equal launches gave different results.
         OutputVariesBetweenTrials = "output_varies_between_trials",
-        /// The kernel is correct for the contract's seed only.
+        /// The kernel is correct only for the contract's seed.
         WrongForOtherSeeds = "wrong_for_other_seeds",
         /// The result depends on earlier launches.
         DependsOnHistory = "depends_on_history",
         /// Launches under equal conditions gave different results.
         Nondeterministic = "nondeterministic",
-        /// The expected outputs would accept a useless kernel too.
+        /// A useless kernel would pass the contract's checks, too.
         WeakContract = "weak_contract",
         /// The kernel is faster than the device's speed of light.
         FasterThanLight = "faster_than_light",
-        /// The kernel accessed invalid memory, even if the driver does not report it.
+        /// The kernel accessed invalid memory.
         MemoryFault = "memory_fault",
         /// A memory check reported a fault.
         SanitizerFault = "sanitizer_fault",
@@ -174,7 +174,7 @@ codes! {
         CallFailed = "call_failed",
         /// The kernel returned a value that cannot be compared.
         UnusableOutput = "unusable_output",
-        /// Gradients were requested, but no input has one.
+        /// Gradients were requested, but no input has a gradient.
         NoGradient = "no_gradient",
         /// The kernel's process sent an unexpected message.
         ProtocolViolated = "protocol_violated",
@@ -360,7 +360,7 @@ codes! {
         Axes = "axes",
         /// The name of an axis is invalid.
         AxisName = "axis_name",
-        /// A value of an axis is invalid, or there is none.
+        /// A value of an axis is invalid, or the axis has no values.
         AxisValue = "axis_value",
         /// A reference to an axis is malformed, or the axis does not exist.
         AxisReference = "axis_reference",

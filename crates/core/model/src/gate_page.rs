@@ -1,11 +1,12 @@
-//! The page of host memory by which a judge holds back a call and learns of its end. The device
-//! accesses it too: `support.cu` has the same offsets, in words. Offsets are in bytes.
+//! Layout of the page of host memory through which a judge holds back a call and learns of its end.
+//! Offsets are in bytes. The device also accesses the page; `support.cu` contains the same offsets
+//! in words.
 
 /// The device writes the number of the waiting call here.
 pub const ARRIVED: usize = 0;
 /// The judge writes the number of the call that may begin here.
 pub const OPEN: usize = 64;
-/// The judge writes the call's key here before that, 32 bytes.
+/// The judge writes the call's key here before it writes `OPEN`, 32 bytes.
 pub const KEY: usize = 128;
 /// The device writes the number of the call that has ended here.
 pub const DONE: usize = 192;
@@ -20,14 +21,14 @@ pub const WORDS: usize = 384;
 pub const DIGESTS: usize = 512;
 /// Size of the page.
 pub const BYTES: usize = 4096;
-/// Most results of a call that are hashed.
+/// Maximum number of results of a call that are hashed.
 pub const MOST_RANGES: usize = 64;
 
 /// Bytes of a result that one block of the device hashes.
 pub const GROUP_BYTES: u64 = 128 << 10;
 /// Bytes of the counters in the memory for hashing.
 pub const COUNTER_BYTES: u64 = 4 * (MOST_RANGES as u64 + 16);
-/// Bytes of that memory for each group, after the counters.
+/// Bytes of the memory for hashing for each group, after the counters.
 pub const GROUP_HASH_BYTES: u64 = 64;
 
 /// A key, or a hash.

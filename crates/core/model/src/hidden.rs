@@ -1,7 +1,7 @@
-//! Invisible characters that change how a text is read.
+//! Invisible characters that change how a text appears.
 
-/// Returns whether the character is a control character, or changes the direction of writing
-/// (Unicode's `Bidi_Control`). Such a character in a name can disguise the name.
+/// Returns whether the character is a control character, or changes the text direction (Unicode's
+/// `Bidi_Control`). Such a character in a name can disguise the name.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -1,12 +1,12 @@
-//! Patterns of hosts: those that webhooks may call, and those by which this server is known. The
-//! main type is [`HostPattern`].
+//! Patterns of hosts: those that webhooks may call, and the names of this server. The main type is
+//! [`HostPattern`].
 
-/// An entry of a list of allowed hosts. It is a name or an address, or `*.` with a suffix; and a
-/// port.
+/// An entry of a list of allowed hosts. It is a name, an address, or `*.` with a suffix, and
+/// optionally a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
     host: String,
-    /// Whether it matches names below `host` instead of `host` itself.
+    /// Whether the pattern matches names below `host` instead of `host` itself.
     below: bool,
     port: PortPattern,
 }
@@ -19,7 +19,7 @@ enum PortPattern {
     This(u16),
 }
 
-/// Longest name in the domain name system.
+/// Longest name in the domain name system, bytes.
 const MAX_HOST: usize = 253;
 
 impl HostPattern {
@@ -44,7 +44,7 @@ impl HostPattern {
         right.then(|| Self { host: plain(host), below, port })
     }
 
-    /// Returns whether a URL with this host (as written in it), port and default port may be
+    /// Returns whether a URL with this host (as written in the URL), port and default port may be
     /// called.
     pub fn allows(&self, host: &str, port: Option<u16>, default_port: u16) -> bool {
         self.names(host)
@@ -55,8 +55,8 @@ impl HostPattern {
             }
     }
 
-    /// Returns whether this matches the server that a request is sent to. The port matters only if
-    /// the pattern has one, since tunnels and proxies use other ports.
+    /// Returns whether the pattern matches the host and port that a request names. The port matters
+    /// only if the pattern has one, because tunnels and proxies use other ports.
     pub fn knows(&self, host: &str, port: Option<u16>) -> bool {
         self.names(host)
             && match self.port {

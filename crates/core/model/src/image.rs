@@ -21,7 +21,7 @@ pub enum ImageFormat {
 /// A loadable image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Content; shared, since it is most of a job's memory.
+    /// Content. It is shared, because it takes most of a job's memory.
     #[serde(with = "crate::byte_string")]
     pub bytes: Arc<[u8]>,
     pub format: ImageFormat,

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum JobState {
     /// The job is accepted and waits for its turn.
     Submitted,
-    /// Data are being prepared, or the job waits for a device.
+    /// Data is being prepared, or the job waits for a device.
     Queued,
-    /// A source compiles.
+    /// A source is being compiled.
     Compiling,
     /// Outputs are being verified.
     Validating,
@@ -43,7 +43,7 @@ impl JobState {
         Self::TimedOut,
     ];
 
-    /// Name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Submitted => "submitted",
@@ -63,7 +63,7 @@ impl JobState {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::TimedOut)
     }
 
-    /// Returns the stage of a job of which only this state is known.
+    /// Returns the stage of a job if only this state is known.
     pub fn stage(self) -> JobStage {
         match self {
             Self::Submitted | Self::Queued => JobStage::Waiting,
@@ -109,7 +109,7 @@ impl JobKind {
     pub const ALL: [Self; 5] =
         [Self::Evaluate, Self::Execute, Self::Compare, Self::Sweep, Self::Gate];
 
-    /// Name on the wire and in databases.
+    /// Returns the name on the wire and in databases.
     pub fn name(self) -> &'static str {
         match self {
             Self::Evaluate => "evaluate",
@@ -133,9 +133,9 @@ pub enum JobStage {
     /// The job is accepted and waits for its turn.
     #[default]
     Waiting,
-    /// A source compiles.
+    /// A source is being compiled.
     Compiling,
-    /// Data are being prepared.
+    /// Data is being prepared.
     Preparing,
     /// The job waits for a device.
     WaitingForDevice,
@@ -162,12 +162,12 @@ impl JobStage {
         }
     }
 
-    /// Description for people.
+    /// Returns a description for people.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Compiling => "compiling",
-            Self::Preparing => "laying out the data",
+            Self::Preparing => "preparing data",
             Self::WaitingForDevice => "waiting for a device",
             Self::Running => "running on the device",
             Self::Verifying => "verifying",
@@ -180,7 +180,7 @@ impl JobStage {
 /// Statistics of the timed launches so far.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartialStatistics {
-    /// Number of these launches.
+    /// Number of timed launches so far.
     pub trials: u32,
     /// Median time, milliseconds.
     pub median_ms: f64,

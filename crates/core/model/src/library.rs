@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Library of NVIDIA's.
+/// NVIDIA library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Library {
@@ -16,7 +16,7 @@ pub enum Library {
 impl Library {
     pub const ALL: [Self; 2] = [Self::Cusparse, Self::Cublas];
 
-    /// Name on the wire. Requests require it like a language.
+    /// Returns the name on the wire. Requests require it in the same way as a language.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cusparse => "cusparse",
@@ -24,7 +24,7 @@ impl Library {
         }
     }
 
-    /// Name for people.
+    /// Returns the name for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::Cusparse => "cuSPARSE",

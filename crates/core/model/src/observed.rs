@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::unavailable::Unavailable;
 
-/// Counts of the emulator for one launch, or for all launches of a list.
+/// Counts of the emulator for one launch, or for all launches of a program of several launches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchCounts {
-    /// Symbol of the kernel, the first of a list.
+    /// Symbol of the kernel; for several launches, of the first kernel.
     pub kernel: String,
-    /// Counts of each kernel of a list, by symbol.
+    /// Counts of each kernel, by symbol, for a program of several launches.
     pub kernels: BTreeMap<String, BTreeMap<String, u64>>,
     /// Version of the emulator.
     pub version: String,
@@ -19,14 +19,15 @@ pub struct LaunchCounts {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// Readings of the driver's monitoring of a GPU that ran a kernel again and again.
+/// Readings of the driver's monitoring of a GPU that ran a kernel repeatedly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MonitorFacts {
     /// Window in which the kernel ran.
     pub running: MonitorWindow,
-    /// Window with only the preparation of each launch; `None` if launches need none.
+    /// Window in which only the preparation of each launch ran; `None` if launches need no
+    /// preparation.
     pub restoring: Option<MonitorWindow>,
-    /// Time from one launch to the next of an empty kernel, seconds.
+    /// Time between the starts of successive launches of an empty kernel, seconds.
     pub empty_period_s: f64,
     /// Processes on the GPU that are not known to belong to this service.
     pub other_processes: Option<u32>,
@@ -34,10 +35,10 @@ pub struct MonitorFacts {
     pub unavailable: Option<Unavailable>,
 }
 
-/// Readings of a GPU over a time window in which the same work was queued again and again.
+/// Readings of a GPU over a time window in which the same work was queued repeatedly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MonitorWindow {
-    /// Percentages of the whole GPU, by the catalogue's names of the readings; finite.
+    /// Percentages of the whole GPU, by the catalogue's names of the readings. All are finite.
     pub values: BTreeMap<String, f64>,
     /// Readings without a value, with the reason.
     pub missing: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Requirements of a request on its executor, and the capabilities of an executor. The main types
+//! Requirements of a request for its executor, and the capabilities of an executor. The main types
 //! are [`Requirements`] and [`ExecutorCapabilities`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::device::DeviceKind;
 use super::library::Library;
 
-/// Languages that every executor supports; no request has to require them.
+/// Languages that every executor supports. Requests need not require them.
 pub const COMMON_LANGUAGES: [&str; 4] = ["cuda", "ptx", "cubin", "fatbin"];
 
 /// Longest name of a GPU in a requirement, bytes.
 pub const MAX_GPU_MODEL_BYTES: usize = 96;
 
-/// Requirements for the device and the installed tools. Without any, every device will do.
+/// Requirements for the device and the installed tools. Without requirements, any device is
+/// suitable.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -24,18 +25,18 @@ pub struct Requirements {
     /// Kind of device. `cuda`: a GPU; `emulator`: the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceKind>,
-    /// Exact compute capability, e.g. `sm_90`. `sm_90a` means the same device.
+    /// Exact compute capability, e.g. `sm_90`. `sm_90a` matches the same devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[sS][mM]_[0-9]{2,3}[af]?$"))]
     pub architecture: Option<String>,
-    /// Words of the product name, in upper or lower case. `H200` matches any device with the name `NVIDIA H200`.
+    /// Consecutive words of the product name, in upper or lower case. `H200` matches `NVIDIA H200`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 96))]
     pub gpu_model: Option<String>,
     /// Tools that must be usable: `ncu`, `nsys`, `compute-sanitizer`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
-    /// Languages of its kernels beyond the [common ones](COMMON_LANGUAGES); they follow from the order.
+    /// Languages of the kernels beyond the [common ones](COMMON_LANGUAGES). The server determines them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     #[schemars(skip)]
     pub languages: BTreeSet<String>,
@@ -64,12 +65,12 @@ impl Requirements {
         serde_json::to_string(&same).ok()
     }
 
-    /// Parses a key; `None` if it is of an incompatible version.
+    /// Parses a key. Returns `None` if the key comes from an incompatible version.
     pub fn of_key(key: &str) -> Option<Self> {
         serde_json::from_str(key).ok()
     }
 
-    /// Returns the first invalid requirement: its field, and what is expected.
+    /// Returns the field of the first invalid requirement, and a message.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         if let Some(text) = &self.architecture
             && compute_capability(text).is_none()
@@ -88,7 +89,7 @@ impl Requirements {
         None
     }
 
-    /// Returns whether a device meets the requirements on it.
+    /// Returns whether a device meets the requirements for the device.
     pub fn is_met_by(&self, device: &DeviceOffer) -> bool {
         self.device.is_none_or(|kind| kind == device.kind)
             && self
@@ -102,7 +103,7 @@ impl Requirements {
 /// Capabilities of an executor, as far as requests can require them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorCapabilities {
-    /// Its devices, including those that do not work at the moment.
+    /// Devices of the executor, including those that do not work at the moment.
     pub devices: Vec<DeviceOffer>,
     pub tools: BTreeSet<String>,
     /// Languages beyond the [common ones](COMMON_LANGUAGES).
@@ -125,13 +126,13 @@ pub struct DeviceOffer {
 impl ExecutorCapabilities {
     /// Checks whether the capabilities meet the requirements.
     ///
-    /// # Errors
-    /// The first missing requirement, and what the executor has instead.
+    /// # Errors The first requirement that is not met, and the available devices, tools or
+    /// languages.
     pub fn meet(&self, order: &Requirements) -> Result<(), String> {
         if !self.devices.iter().any(|device| order.is_met_by(device)) {
             let there = self.devices.iter().map(DeviceOffer::describe).collect::<Vec<_>>();
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-            return Err(format!("no device is {}; there is: {there}", order.describe_device()));
+            return Err(format!("no device is {}; available: {there}", order.describe_device()));
         }
         for (what, wanted, there) in
             [("tool", &order.tools, &self.tools), ("language", &order.languages, &self.languages)]
@@ -145,7 +146,7 @@ impl ExecutorCapabilities {
                 }
                 let there = there.iter().map(String::as_str).collect::<Vec<_>>();
                 let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-                return Err(format!("{what} `{missing}` is missing; there is: {there}"));
+                return Err(format!("{what} `{missing}` is missing; available: {there}"));
             }
         }
         Ok(())

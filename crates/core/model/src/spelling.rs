@@ -1,4 +1,4 @@
-//! Finds the known word that a misspelt one probably means.
+//! Finds the known word that a misspelt word probably means.
 
 /// Returns the candidate nearest to `word`, if it is near enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -10,7 +10,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein distance of words truncated to 64 characters: longer ones are never misspelt keys.
+/// Returns the Levenshtein distance of the words' first 64 characters. Longer words are never
+/// misspelt keys.
 pub fn edit_distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();

@@ -10,12 +10,12 @@ pub struct Target {
     /// Highest CUDA version that the driver supports, as `cuDriverGetVersion` returns it, e.g.
     /// 13000.
     pub driver_version: i32,
-    /// Whether it is the emulated device, which executes PTX, not machine code.
+    /// Whether the target is the emulated device, which executes PTX, not machine code.
     pub emulated: bool,
 }
 
 impl Target {
-    /// Compute capability times 10, as in names of architectures: 90 for `sm_90`.
+    /// Returns the compute capability times 10, as in names of architectures: 90 for `sm_90`.
     pub fn architecture(&self) -> u32 {
         let (major, minor) = self.compute_capability;
         major.saturating_mul(10).saturating_add(minor)

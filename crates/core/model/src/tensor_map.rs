@@ -1,9 +1,9 @@
-//! Tensor maps, by which the copy engine of compute capability 9.0 and later reads a tensor. The
-//! main type is [`TensorMap`].
+//! Tensor maps, through which the Tensor Memory Accelerator (compute capability 9.0 and later)
+//! accesses a tensor. The main type is [`TensorMap`].
 
 use serde::{Deserialize, Serialize};
 
-/// Most dimensions.
+/// Maximum number of dimensions.
 const MAX_RANK: usize = 5;
 
 /// Largest extent of a tensor.
@@ -15,13 +15,13 @@ const MAX_BOX: u32 = 256;
 /// Alignment of rows and strides, bytes.
 const UNIT: u64 = 16;
 
-/// Parameters of a `CUtensorMap`, except the address. Dimensions are in C order, the last one
-/// contiguous; the driver takes the reverse order.
+/// Parameters of a `CUtensorMap`, except the address. Dimensions are in C order, and the last one
+/// is contiguous; the driver takes the reverse order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorMap {
     pub element: MapElement,
     pub shape: Vec<u64>,
-    /// Distance of neighbours in each dimension, elements.
+    /// Distance between neighbours in each dimension, elements.
     pub strides: Vec<u64>,
     /// Extents of the block that one instruction copies.
     pub block: Vec<u32>,
@@ -49,7 +49,7 @@ pub enum MapElement {
 }
 
 impl MapElement {
-    /// Bytes of an element.
+    /// Returns the size of an element, bytes.
     pub fn bytes(self) -> u64 {
         match self {
             MapElement::U8 => 1,
@@ -82,7 +82,7 @@ impl MapSwizzle {
 }
 
 impl TensorMap {
-    /// Checks the driver's conditions on a map (CUDA Driver API, `cuTensorMapEncodeTiled`).
+    /// Checks the driver's conditions for a map (CUDA Driver API, `cuTensorMapEncodeTiled`).
     ///
     /// # Errors
     /// A description of the violated condition.
@@ -120,8 +120,8 @@ impl TensorMap {
         Ok(())
     }
 
-    /// Returns the bytes from the first element to the end of the last; `None` if the number
-    /// overflows.
+    /// Returns the distance from the start of the first element to the end of the last, bytes;
+    /// `None` if the number overflows.
     pub fn span_bytes(&self) -> Option<u64> {
         let far =
             self.shape.iter().zip(&self.strides).try_fold(0u64, |far, (extent, stride)| {

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Largest extents of a CUDA array that textures and surfaces read: of one dimension, of two, of three, and of layers of
-/// two with their number (CUDA Programming Guide, technical specifications by compute capability).
+/// Largest extents of a CUDA array that textures and surfaces access: with one, two and three dimensions, and with
+/// layers of two dimensions (width, height, number of layers) (CUDA Programming Guide, technical specifications by
+/// compute capability).
 const MAX_TEXTURE: [&[u64]; 4] =
     [&[131_072], &[131_072, 65_536], &[16_384; 3], &[32_768, 32_768, 2048]];
 const MAX_SURFACE: [&[u64]; 4] =
     [&[32_768], &[131_072, 65_536], &[16_384; 3], &[32_768, 32_768, 2048]];
 
-/// Format and extents of what a texture or a surface reads.
+/// Format and extents of the memory that a texture or a surface accesses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TexelGrid {
     pub element: TexelElement,
@@ -21,11 +22,11 @@ pub struct TexelGrid {
     pub height: Option<u64>,
     /// Number of slices or layers; `None` for one and two dimensions.
     pub depth: Option<u64>,
-    /// Whether the slices are layers, between which nothing is interpolated.
+    /// Whether the slices are layers, between which the hardware does not interpolate.
     pub layered: bool,
 }
 
-/// What reads a grid of texels.
+/// Kind of object that accesses a grid of texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TexelReader {
     Texture,
@@ -46,7 +47,7 @@ pub enum TexelElement {
 }
 
 impl TexelElement {
-    /// Size of an element, bytes.
+    /// Returns the size of an element, bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Self::U8 | Self::I8 => 1,
@@ -61,13 +62,13 @@ impl TexelElement {
 }
 
 impl TexelGrid {
-    /// Size of a row, bytes.
+    /// Returns the size of a row, bytes.
     pub fn row_bytes(&self) -> u64 {
         let texel = self.element.bytes() * u64::from(self.channels);
         self.width.saturating_mul(texel)
     }
 
-    /// Number of rows of all slices or layers.
+    /// Returns the number of rows of all slices or layers.
     pub fn rows(&self) -> u64 {
         self.height.unwrap_or(1).saturating_mul(self.depth.unwrap_or(1))
     }
@@ -76,7 +77,7 @@ impl TexelGrid {
         [Some(self.width), self.height, self.depth].into_iter().flatten().collect()
     }
 
-    /// Checks what holds for all texels, wherever they are.
+    /// Checks the conditions for texels in any memory.
     ///
     /// # Errors
     /// A description of the violated condition.
@@ -96,7 +97,7 @@ impl TexelGrid {
         Ok(())
     }
 
-    /// Checks the driver's conditions on a CUDA array (CUDA Driver API, `cuArray3DCreate`).
+    /// Checks the driver's conditions for a CUDA array (CUDA Driver API, `cuArray3DCreate`).
     ///
     /// # Errors
     /// A description of the violated condition.

@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::texels::{TexelGrid, TexelReader};
 
-/// Bytes that the rows of a texture of two dimensions are a multiple of (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
+/// Row sizes of a two-dimensional texture are multiples of this number, bytes
+/// (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
 const PITCH_UNIT: u64 = 32;
 
-/// Bytes that the address of a texture is a multiple of (`CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`).
+/// Addresses of textures are multiples of this number, bytes
+/// (`CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`).
 pub const TEXTURE_ALIGNMENT: u64 = 512;
 
 /// Largest number of texels of linear memory (`CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH`).
@@ -17,11 +19,11 @@ const MAX_LINEAR: u64 = 1 << 27;
 /// Largest width and height of pitched memory, texels, and its largest pitch, bytes.
 const MAX_PITCHED: [u64; 3] = [131_072, 65_000, 2_097_120];
 
-/// A `CUtexObject`, except its memory.
+/// Parameters of a `CUtexObject`, except its memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TextureLayout {
     pub grid: TexelGrid,
-    /// Whether it reads a CUDA array, and not the memory of the tensor.
+    /// Whether the texture reads a CUDA array, and not the memory of the tensor.
     pub in_array: bool,
     pub address: TextureAddress,
     pub filter: TextureFilter,
@@ -30,7 +32,7 @@ pub struct TextureLayout {
     pub read: TextureRead,
 }
 
-/// Addressing mode: the result for a coordinate outside of a texture.
+/// Addressing mode: the result for a coordinate outside the texture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TextureAddress {
@@ -68,7 +70,7 @@ pub enum TextureRead {
 }
 
 impl TextureLayout {
-    /// Returns whether the hardware reads such a texture from a CUDA array alone.
+    /// Returns whether the hardware can read such a texture only from a CUDA array.
     pub fn needs_array(&self) -> bool {
         let TexelGrid { width, height, depth, .. } = self.grid;
         match (height, depth) {
@@ -85,7 +87,7 @@ impl TextureLayout {
         }
     }
 
-    /// Checks the driver's conditions on a texture (CUDA Driver API, `cuTexObjectCreate`).
+    /// Checks the driver's conditions for a texture (CUDA Driver API, `cuTexObjectCreate`).
     ///
     /// # Errors
     /// A description of the violated condition.
@@ -107,7 +109,7 @@ impl TextureLayout {
         if self.in_array {
             self.grid.check_array(TexelReader::Texture)?;
         } else if self.needs_array() {
-            return Err("it needs a CUDA array, and has none".to_owned());
+            return Err("it needs a CUDA array, but reads the tensor's memory".to_owned());
         } else if self.grid.height.is_none() && self.grid.width > MAX_LINEAR {
             return Err(format!(
                 "it has {} texels; at most {MAX_LINEAR} are possible",

@@ -12,7 +12,7 @@ pub struct WorkerTimings {
     /// Launches: warm-up, trials, flushes, verification runs.
     pub execute_ms: f64,
     /// Part of `execute_ms` between events around every batch. It includes the time in which the
-    /// device waits for the host, if a launch must not begin before it is queued.
+    /// device waits for the host to queue a launch.
     pub device_busy_ms: f64,
     /// Copying outputs back and hashing them.
     pub d2h_ms: f64,
@@ -20,6 +20,7 @@ pub struct WorkerTimings {
     pub verify_ms: f64,
     /// Querying the management library for the state of the GPU.
     pub monitor_ms: f64,
-    /// Scrubbing that delayed the answer: always zero, since scrubbing follows the answer.
+    /// Time of scrubbing that delayed the answer. Always zero, because scrubbing follows the
+    /// answer.
     pub scrub_ms: f64,
 }

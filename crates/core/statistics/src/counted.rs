@@ -1,13 +1,13 @@
-//! Comparison of kernels by exact counts, for devices whose times mean nothing. The main type is
+//! Comparison of kernels by exact counts, for devices without meaningful times. The main type is
 //! [`Counted`].
 //!
 //! Two counts represent the work. *Warp instructions* are what the schedulers of a multiprocessor
-//! issue, whether all lanes of a warp take part or one; thread instructions would not show
-//! divergence. *Sectors of global memory* (32 bytes each, of loads, stores, atomics and reductions)
-//! are what caches and memory transfer; bytes would not show scattered accesses. Most kernels are
-//! bound by one of the two counts, but the counts do not show by which. A kernel therefore does
-//! less work than another only if one count is lower and the other is not higher. A trade of one
-//! count for the other gets no verdict.
+//! issue, regardless of the number of active lanes; thread instructions would not show divergence.
+//! *Sectors of global memory* (32 bytes each, of loads, stores, atomics and reductions) are what
+//! caches and memory transfer; bytes would not show scattered accesses. Most kernels are bound by
+//! one of the two counts, but the counts do not show by which. A kernel therefore does less work
+//! than another only if one count is lower and the other is not higher. If one count is lower and
+//! the other is higher, there is no verdict.
 //!
 //! Both counts are the same in every run, so a difference of one is a real difference. Neither is a
 //! time.
@@ -41,13 +41,15 @@ pub const COMPARED_COUNTS: [&str; 8] = [
 /// Exact counts of one launch, on the emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
-    /// Number of PTX instructions that warps execute. Machine code may have other instructions.
+    /// Number of PTX instructions that warps execute. The number of machine instructions may
+    /// differ.
     pub warp_instructions: u64,
     /// Number of sectors of 32 bytes of global memory that loads, stores, atomics and reductions access.
     pub global_sectors: u64,
 }
 
-/// Verdict on a kernel's counted work beside the reference's. Counts say nothing about times.
+/// Verdict on a kernel's counted work, compared with the reference's. Counts say nothing about
+/// times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedVerdict {
@@ -61,7 +63,7 @@ pub enum CountedVerdict {
     Mixed,
 }
 
-/// Counts of a kernel beside the reference's. Counts say nothing about times.
+/// Counts of a kernel, compared with the reference's. Counts say nothing about times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedComparison {
     /// Verdict on the kernel.
@@ -79,7 +81,7 @@ pub struct CountedComparison {
 pub struct CountedRank {
     /// Index of the kernel: 0 for the reference, from 1 for the candidates.
     pub index: u32,
-    /// 1 + the number of kernels that do less work. Kernels between which counts do not decide may share a rank.
+    /// 1 + the number of kernels that do less work. Kernels that counts do not order may share a rank.
     pub rank: u32,
     /// Exact counts of one launch.
     pub counted: Counted,
@@ -90,7 +92,8 @@ impl Counted {
     pub fn of(counts: &BTreeMap<String, u64>) -> Option<Self> {
         let warp_instructions = *counts.get("warp_instructions")?;
         let sectors = SECTORS.iter().map(|name| counts.get(*name).copied());
-        // A missing count gives no result, since an incomplete sum could rank kernels incorrectly.
+        // A missing count gives no result, because an incomplete sum could rank kernels
+        // incorrectly.
         let global_sectors = sectors.sum::<Option<u64>>()?;
         Some(Self { warp_instructions, global_sectors })
     }

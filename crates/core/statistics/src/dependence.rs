@@ -11,15 +11,16 @@ const WINDOW: f64 = 5.0;
 
 /// Returns the factor by which dependence inflates the variance of the median of `samples`, in the
 /// order in which they were taken. It is 1 unless the lag-1 autocorrelation exceeds
-/// [`DEPENDENT_ABOVE`]. With a larger factor, n samples are worth n / factor independent ones.
+/// [`DEPENDENT_ABOVE`]. With a larger factor, n samples contain as much information as n / factor
+/// independent samples.
 ///
 /// The variance of the sample median of a stationary series is that of independent samples times τ
-/// = 1 + 2·Σρₖ. Here ρₖ is the autocorrelation not of the samples, but of the side of the median on
-/// which they lie (Sen, "Asymptotic normality of sample quantiles for m-dependent processes", Ann.
-/// Math. Statist. 39, 1968). This also makes the estimate robust, since a spike changes only one
-/// sign. The sum ends at the first lag ≥ 5 τ (Sokal, "Monte Carlo Methods in Statistical
-/// Mechanics", 1996, §3). It is at least (1 + ρ₁) / (1 − ρ₁), the value that ρ₁ implies for a
-/// first-order autoregression, which a short series cannot disprove.
+/// = 1 + 2·Σρₖ. Here ρₖ is not the autocorrelation of the samples, but that of the side of the
+/// median on which they lie (Sen, "Asymptotic normality of sample quantiles for m-dependent
+/// processes", Ann. Math. Statist. 39, 1968). This also makes the estimate robust, because a spike
+/// changes only one sign. The sum ends at the first lag ≥ 5 τ (Sokal, "Monte Carlo Methods in
+/// Statistical Mechanics", 1996, §3). It is at least (1 + ρ₁) / (1 − ρ₁), the value that ρ₁ implies
+/// for a first-order autoregression, which a short series cannot disprove.
 pub fn median_variance_inflation(samples: &[f64]) -> f64 {
     let Some(sorted) = Sorted::new(samples) else { return 1.0 };
     let median = sorted.median();

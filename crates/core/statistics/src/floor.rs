@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_model::{CacheState, Work};
 
-/// Factor by which clocks may exceed the peak that the driver reports, since some boards are sold
-/// or tuned with higher clocks.
+/// Factor by which clocks may exceed the peak that the driver reports, because some boards have
+/// higher clocks.
 const CLOCK_HEADROOM: f64 = 1.05;
 
-/// Device properties that determine the floor, as the driver reports them; 0 means unknown.
+/// Device properties that determine the floor, as the driver reports them. 0 means unknown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FloorDevice {
     /// Peak memory clock, in kHz.
@@ -40,26 +40,26 @@ pub enum FloorLimit {
 /// Speed of light: the least time that a device needs for the declared work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpeedOfLight {
-    /// Least time of one launch, milliseconds. Absent if it is not known; `derivation` gives the reason.
+    /// Least time of one launch, milliseconds. Absent if it is 0 or unknown; `derivation` gives the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor_ms: Option<f64>,
     /// Resource that limits the speed of light.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<FloorLimit>,
-    /// Derivation of each part, or the reason why it is not known.
+    /// Derivation of each part, or the reason why the part is unknown.
     pub derivation: Vec<String>,
 }
 
 impl SpeedOfLight {
-    /// Returns whether a time is impossible, since it is shorter than the floor.
+    /// Returns whether a time is impossible because it is shorter than the floor.
     pub fn excludes(&self, time_ms: f64) -> bool {
         self.floor_ms.is_some_and(|floor| time_ms < floor)
     }
 }
 
 /// Returns the floor of the declared work on a device: the longer of the times for moving its bytes
-/// and for its operations. The floor is rather too low than too high, since a faster kernel counts
-/// as invalid. See [`memory_floor_ms`] and [`peak_flops_per_clock`].
+/// and for its operations. The floor errs on the low side, because the time of a faster kernel
+/// counts as invalid. See [`memory_floor_ms`] and [`peak_flops_per_clock`].
 pub fn speed_of_light(work: &Work, device: &FloorDevice, cache: CacheState) -> SpeedOfLight {
     let bytes = work.bytes.map(|bytes| memory_floor_ms(bytes, device, cache));
     let flops = work.flops.map(|flops| compute_floor_ms(flops, device));
@@ -98,20 +98,21 @@ pub(super) fn peak_bytes_per_second(device: &FloorDevice) -> Option<f64> {
 /// Returns the least time to move `bytes` with its derivation, or the reason why it is unknown.
 ///
 /// Peak bandwidth = 2 · memory clock · bus width / 8, with data at both edges of the clock (CUDA
-/// C++ Best Practices Guide, "Theoretical Bandwidth Calculation"). Data in L2 need not move within
-/// the launch. With a cold cache, L2 may still contain its capacity of written lines at the end of
-/// the launch. With a hot cache, it may also contain its capacity of inputs at the beginning.
+/// C++ Best Practices Guide, "Theoretical Bandwidth Calculation"). Data in L2 does not have to move
+/// within the launch. With a cold cache, L2 may still contain its capacity of written lines at the
+/// end of the launch. With a hot cache, it may also contain its capacity of inputs at the
+/// beginning.
 pub fn memory_floor_ms(
     bytes: f64,
     device: &FloorDevice,
     cache: CacheState,
 ) -> Result<(f64, String), String> {
     if !(bytes.is_finite() && bytes >= 0.0) {
-        return Err(format!("work.bytes is {bytes}: no floor from it"));
+        return Err(format!("work.bytes is {bytes}, which gives no floor"));
     }
     let FloorDevice { memory_clock_khz, memory_bus_bits, l2_bytes, .. } = *device;
     let Some(peak) = peak_bytes_per_second(device) else {
-        return Err("the driver reports no memory clock or bus width: no floor from bytes".into());
+        return Err("the driver reports no memory clock or bus width, so bytes give no floor".into());
     };
     let bandwidth = peak * CLOCK_HEADROOM;
     let (times, held) = match cache {
@@ -133,17 +134,17 @@ pub fn memory_floor_ms(
 /// unknown.
 pub fn compute_floor_ms(flops: f64, device: &FloorDevice) -> Result<(f64, String), String> {
     if !(flops.is_finite() && flops >= 0.0) {
-        return Err(format!("work.flops is {flops}: no floor from it"));
+        return Err(format!("work.flops is {flops}, which gives no floor"));
     }
     let FloorDevice { multiprocessors, sm_clock_khz, compute_capability: (major, minor), .. } =
         *device;
     let Some(per_clock) = peak_flops_per_clock(major, minor) else {
         return Err(format!(
-            "no peak is known for compute capability {major}.{minor}: no floor from flops"
+            "no peak is known for compute capability {major}.{minor}, so flops give no floor"
         ));
     };
     if multiprocessors == 0 || sm_clock_khz == 0 {
-        return Err("the driver reports no SM count or clock: no floor from flops".into());
+        return Err("the driver reports no SM count or clock, so flops give no floor".into());
     }
     let hz = f64::from(sm_clock_khz) * 1e3 * CLOCK_HEADROOM;
     let rate = f64::from(multiprocessors) * hz * f64::from(per_clock);
@@ -157,10 +158,11 @@ pub fn compute_floor_ms(flops: f64, device: &FloorDevice) -> Result<(f64, String
     Ok((ms, text))
 }
 
-/// Returns the most operations per clock of one SM, by compute capability, or `None` if it is
-/// unknown. A multiply-add is two operations. The value covers any precision, tensor cores, and
-/// operations that structured sparsity skips. A contract does not say which precision a kernel may
-/// choose, nor how it counts operations, so a lower value could reject an honest kernel.
+/// Returns the maximum number of operations per clock of one SM, by compute capability, or `None`
+/// if it is unknown. A multiply-add is two operations. The value covers any precision, tensor
+/// cores, and operations that structured sparsity skips. A contract determines neither the
+/// precision that a kernel may choose nor how operations are counted, so a lower value could reject
+/// an honest kernel.
 ///
 /// From NVIDIA's architecture white papers and data sheets, peak rate / (SMs · boost clock): P100
 /// (fp16 21.2 T), P40 (int8 47 T), V100 (fp16 125 T), Xavier (int8 22.6 T), T4 (int4 260 T), A100

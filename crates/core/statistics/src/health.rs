@@ -20,7 +20,8 @@ pub enum ThrottleReason {
     ApplicationsClocksSetting,
     /// The GPU reached its power limit.
     SwPowerCap,
-    /// The hardware slowed down: temperature, power brake, or too fast a rise of power.
+    /// The hardware slowed down because of the temperature, the power brake, or a fast rise of
+    /// power.
     HwSlowdown,
     /// The clock is tied to those of other devices.
     SyncBoost,
@@ -51,9 +52,9 @@ const BITS: [(u64, ThrottleReason); 9] = [
 
 impl ThrottleReason {
     /// Returns whether times measured in this state are invalid. Heat and faults of the power
-    /// supply invalidate them, since they result from earlier load and from the environment. A
-    /// power cap does not: many devices run with one all day, and power consumption is a property
-    /// of the kernel.
+    /// supply invalidate them, because they result from earlier load and from the environment. A
+    /// power cap does not: many devices always run with a power cap, and power consumption is a
+    /// property of the kernel.
     pub fn invalidates_timing(self) -> bool {
         matches!(
             self,
@@ -78,14 +79,15 @@ pub fn invalidates_timing(bits: u64) -> bool {
     BITS.iter().any(|(bit, reason)| bits & bit != 0 && reason.invalidates_timing())
 }
 
-/// The device as read once, round a batch of samples or a block. What could not be read is `None`.
+/// State of the device during a batch of samples or a block. Values that could not be read are
+/// `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
     /// Mean SM clock, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock_hz: Option<f64>,
-    /// NVML's throttle bits, or-ed over the time.
+    /// NVML's throttle bits at any time during the batch, combined by OR.
     #[serde(default)]
     pub throttle_reasons: u64,
     /// Temperature, °C.
@@ -94,7 +96,7 @@ pub struct Reading {
     /// Power, watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
-    /// Processes on the device that are not ours.
+    /// Number of processes on the device that warpgauge did not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_processes: Option<u32>,
 }
@@ -170,27 +172,26 @@ pub struct Screened {
     pub batches: Vec<Option<RejectReason>>,
     /// Number of rejected samples per reason, without reasons that did not occur.
     pub rejected: Vec<RejectCount>,
-    /// Number of samples that count.
+    /// Number of samples that are not rejected.
     pub kept: u32,
 }
 
 impl Screened {
-    /// Returns whether there were samples but none counts, which gives the result
-    /// `no_valid_samples`.
+    /// Returns whether all samples were rejected, which gives the result `no_valid_samples`.
     pub fn no_valid_samples(&self) -> bool {
         self.kept == 0 && !self.rejected.is_empty()
     }
 }
 
-/// Screens the batches of one measurement by the state of the device alone. No rule looks at a
-/// time, so none can prefer certain times.
+/// Screens the batches of one measurement by the state of the device alone. No rule depends on a
+/// time, so no rule can prefer certain times.
 ///
-/// A batch is rejected while the device throttles for heat or power supply (`thermal_throttle`). It
-/// is also rejected if its mean SM clock is below 90 % of the median clock of the batches that did
-/// not throttle (`clock_drop`). The reference is that median rather than the peak clock, since a
-/// device at its power limit runs steadily below the peak. A limit that is low enough to allow this
-/// (75 % is in use elsewhere) would accept a drop by a quarter. The clock rule alone never rejects
-/// half of the batches.
+/// A batch is rejected if the device throttles because of heat or the power supply
+/// (`thermal_throttle`). It is also rejected if its mean SM clock is below 90 % of the median clock
+/// of the batches that did not throttle (`clock_drop`). The reference is that median rather than
+/// the peak clock, because a device at its power limit runs steadily below the peak. A limit that
+/// is low enough to allow this (75 % is in use elsewhere) would accept a drop by a quarter. The
+/// clock rule alone never rejects half of the batches.
 pub fn screen(batches: &[SampleBatch]) -> Screened {
     let throttles = |batch: &SampleBatch| invalidates_timing(batch.reading.throttle_reasons);
     let clock =

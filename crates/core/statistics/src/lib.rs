@@ -1,10 +1,10 @@
 //! Statistics of samples, without a clock and without I/O.
 //!
-//! [`StopRule`] and [`Preset`] say how much to measure, and [`decide`] whether the samples suffice.
-//! [`screen`] rejects samples by the health of the device, and [`Summary`] summarises the rest.
-//! [`speed_of_light`] says whether a time is possible, and [`rates()`] what was achieved.
-//! [`paired`] decides which of two kernels is faster. [`Counted`] decides which does less work on
-//! devices whose times mean nothing.
+//! [`StopRule`] and [`Preset`] determine how much to measure, and [`decide`] whether the samples
+//! suffice. [`screen`] rejects samples by the health of the device, and [`Summary`] summarises the
+//! rest. [`speed_of_light`] determines whether a time is possible, and [`rates()`] what was
+//! achieved. [`paired`] decides which of two kernels is faster. [`Counted`] decides which does less
+//! work, on devices without meaningful times.
 
 #![forbid(unsafe_code)]
 

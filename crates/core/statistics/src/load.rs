@@ -3,12 +3,11 @@
 //! Otherwise a kernel that recognises load launches could idle in them, and be timed at a clock
 //! that continuous use does not allow. The main function is [`load_agrees`].
 
-/// Largest relative difference of the medians. The clock of continuous use is lower by about as
-/// much, so that load without effect is detected.
+/// Largest relative difference of the medians. The clock of continuous use is lower by about the
+/// same share, so load without effect is detected.
 const SLACK: f64 = 0.05;
 
-/// Largest difference for short kernels, in milliseconds, since load launches do not wait at a
-/// gate.
+/// Largest difference for short kernels, milliseconds. Load launches do not wait at a gate.
 const SLACK_MS: f64 = 0.002;
 
 /// Returns whether two medians, in milliseconds, agree.

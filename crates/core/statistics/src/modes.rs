@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stats::Sorted;
 
-/// Fewest samples that are analysed.
+/// Minimum number of samples that are analysed.
 const MIN_SAMPLES: usize = 20;
 /// Share of samples trimmed at either end, so that spikes do not count as a mode.
 const TRIM: f64 = 0.05;
@@ -13,15 +13,15 @@ const TRIM: f64 = 0.05;
 const MIN_SHARE: f64 = 0.05;
 /// Smallest relevant distance between modes, as a share of the lower one.
 const MIN_SEPARATION: f64 = 0.005;
-/// Smallest distance between modes in clock ticks; nearer modes may be one mode, rounded by the
-/// clock.
+/// Smallest distance between modes in clock ticks; modes that are closer may be one mode, rounded
+/// by the clock.
 const MIN_TICKS: f64 = 4.0;
 /// Relative differences below this are rounding, not ticks.
 const ROUNDING: f64 = 1e-6;
-/// Least Ashman's D. A single normal distribution cut at its mean has 2.65, a single uniform one
-/// 3.46.
+/// Least Ashman's D. A single normal distribution that is cut at its mean has 2.65, and a single
+/// uniform distribution 3.46.
 const MIN_ASHMAN: f64 = 3.5;
-/// Probability of an equally empty valley by chance, below which the valley is significant.
+/// Significance level for the valley between two modes.
 const VALLEY_P: f64 = 0.001;
 
 /// Two modes of the distribution of the samples.
@@ -35,7 +35,8 @@ pub struct TwoModes {
     pub slow_share: f64,
 }
 
-/// Returns the two modes of the samples if they have two. Returns `None` below 20 samples.
+/// Returns the two modes of the samples, or `None` if they do not have two modes or are fewer than
+/// 20.
 ///
 /// The usual coefficients do not work here. Sarle's exceeds its threshold for any skewed sample,
 /// and launch times are skewed. Ashman's D of a sample cut in two exceeds 2 even for one normal
@@ -45,10 +46,11 @@ pub struct TwoModes {
 /// around the upper mean. With a unimodal density, the middle interval has at least as many as the
 /// emptier of the others.
 ///
-/// Two modes are reported if all of this holds: both sides have 5 % of the samples; the means
-/// differ by 0.5 % and by 4 clock ticks; Ashman's D = √2·|μ₁ − μ₂| / √(σ₁² + σ₂²) (Ashman, Bird,
-/// Zepf, AJ 108, 1994) is at least 3.5; the middle has less than half the samples of the emptier
-/// side; and a fair coin would give as few in less than 1 case of 1,000.
+/// Two modes are reported if all of these conditions hold: both sides have at least 5 % of the
+/// samples; the means differ by at least 0.5 % and 4 clock ticks; Ashman's D = √2·|μ₁ − μ₂| / √(σ₁²
+/// + σ₂²) (Ashman, Bird, Zepf, AJ 108, 1994) is at least 3.5; the middle has fewer than half the
+/// samples of the emptier side; and a fair coin would give so few with a probability below 1 in
+/// 1,000.
 pub fn two_modes(sorted: &Sorted) -> Option<TwoModes> {
     let all = sorted.as_slice();
     if all.len() < MIN_SAMPLES {

@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use super::stats::{Sorted, mean};
 
 /// Gap between mean and median, relative to the median, that counts as noise even for quiet
-/// samples, since devices occasionally delay a launch.
+/// samples. Devices occasionally delay a launch.
 pub(crate) const GAP: f64 = 0.03;
 
 /// Number of standard errors that noise explains.
 const ERRORS: f64 = 6.0;
 
-/// Standard error of mean minus median of n normal samples, in σ / √n: √(π/2 − 1), since both
-/// estimate one centre with a correlation of √(2/π).
+/// Standard error of mean minus median of n normal samples, in σ / √n: √(π/2 − 1), because both
+/// estimate the same centre with a correlation of √(2/π).
 const NORMAL_ERROR: f64 = 0.755_5;
 
 /// Statistic by which a kernel is ranked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RankedBy {
-    /// Median, which a single late launch does not change.
+    /// Median, which a single slow launch does not affect.
     #[default]
     Median,
-    /// Mean. It exceeds the median by more than noise explains, so some launches may do the work of others.
+    /// Mean, because it exceeds the median by more than noise explains: some launches may do the work of others.
     Mean,
 }
 
 impl RankedBy {
-    /// Returns whether it is the default.
+    /// Returns whether the statistic is the default.
     pub fn is_median(&self) -> bool {
         *self == Self::Median
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Most samples of one measurement.
+/// Maximum number of samples of one measurement.
 pub const MAX_TRIALS: u32 = 10_000;
 /// Number of samples at the first look.
 pub const FIRST_LOOK: u32 = 20;
@@ -59,8 +59,8 @@ impl Default for StopRule {
     }
 }
 
-/// Returns looks at `first`, 2·`first`, 4·`first` …, ending with `last`. They are few, since each
-/// costs part of the error probability.
+/// Returns looks at `first`, 2·`first`, 4·`first` …, ending with `last`. There are few looks,
+/// because each uses part of the error probability.
 pub fn geometric_looks(first: u32, last: u32) -> Vec<u32> {
     let last = last.clamp(1, MAX_TRIALS);
     let mut looks: Vec<u32> =
@@ -79,8 +79,8 @@ pub fn geometric_looks(first: u32, last: u32) -> Vec<u32> {
 /// has the standard error 1.253·spread/√n. The range of three of them is below 3.3 standard errors
 /// in 95 of 100 cases (the studentised range for three, with many degrees of freedom).
 ///
-/// Callers should also require a minimum time, since a device is also stable before it raises its
-/// clock.
+/// Callers should also require a minimum time, because times are also stable before the device
+/// raises its clock.
 pub fn is_stable(medians_ms: &[f64], spread: f64) -> bool {
     let Some(last) = medians_ms.last_chunk::<STABLE_MEDIANS>() else { return false };
     let least = last.iter().copied().fold(f64::INFINITY, f64::min);

@@ -35,13 +35,13 @@ pub struct Preset {
 pub struct MeasurementBudget {
     /// Relative half-width of the median's interval at which to stop.
     pub half_width: f64,
-    /// Longest sampling, in seconds.
+    /// Maximum time of sampling, seconds.
     pub max_time_s: f64,
     /// Number of samples at the first look.
     pub min_trials: u32,
-    /// Most samples.
+    /// Maximum number of samples.
     pub max_trials: u32,
-    /// Shortest warm-up, in milliseconds.
+    /// Minimum time of the warm-up, milliseconds.
     pub min_warmup_ms: f64,
 }
 
@@ -66,7 +66,7 @@ pub struct CompareBudget {
     pub equivalence: f64,
     /// Probability of an incorrect `slower`, and also of an incorrect `faster`.
     pub alpha: f64,
-    /// Longest comparison, in seconds; after that, the available blocks decide.
+    /// Maximum time of a comparison, seconds. After that, the available blocks decide.
     pub max_time_s: f64,
 }
 
@@ -91,7 +91,7 @@ pub struct GatePolicy {
     pub delta: f64,
 }
 
-/// Reasons why a preset cannot be used.
+/// Reason why a preset cannot be used.
 #[derive(Debug, Error)]
 pub enum PresetError {
     /// The text is not a preset.

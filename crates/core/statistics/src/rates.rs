@@ -2,9 +2,9 @@
 //! device. The main function is [`rates`].
 //!
 //! The work is that declared by the contract. If the contract declares no bytes, each tensor is
-//! assumed to be moved once. This is only an assumption, since a kernel may read part of an input,
-//! or read all of it repeatedly. Therefore no kernel is refused because of these rates. Only
-//! [`super::speed_of_light`] can refuse a kernel, and it uses only declared work.
+//! assumed to be moved once. This is only an assumption, because a kernel may read part of an
+//! input, or read all of it repeatedly. Therefore no kernel is rejected because of these rates.
+//! Only [`super::speed_of_light`] can reject a kernel, and it uses only declared work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum BytesFrom {
     Buffers,
 }
 
-/// Rates of a launch: its work divided by the median time, beside the device's peaks.
+/// Rates of a launch: its work divided by the median time, and the device's peak rates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Bytes that a launch moves.
@@ -43,11 +43,11 @@ pub struct Rates {
     /// `flops` divided by the median time, operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops_per_second: Option<f64>,
-    /// Time of this work at the device's peaks, milliseconds: the longer of the times for bytes and operations. Every
-    /// byte counts as moved through device memory.
+    /// Time of this work at the device's peaks, milliseconds: the longer of the times for bytes and operations. All
+    /// bytes are assumed to move through device memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_ms: Option<f64>,
-    /// Resource that takes the longer time.
+    /// Resource that needs the longer time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<FloorLimit>,
     /// `least_ms` divided by the median time: the reached share of the speed of light. It exceeds 1 if caches hold
@@ -57,7 +57,7 @@ pub struct Rates {
 }
 
 /// Returns the rates of the declared work, or of `buffer_bytes` if no bytes are declared. Returns
-/// `None` without both, or without a time.
+/// `None` if there is neither bytes nor operations, or no positive time.
 pub fn rates(
     work: Option<&Work>,
     buffer_bytes: Option<f64>,

@@ -1,7 +1,7 @@
-//! Comparison of the times of sealed launches, which are judged from outside, with those of the
+//! Comparison of the times of sealed launches, which another process judges, with those of the
 //! other launches. The main function is [`sealed_times`].
 //!
-//! A kernel that omits work where nothing checks it is slower in sealed launches.
+//! A kernel that omits work in launches that are not checked is slower in sealed launches.
 
 use super::stats::Sorted;
 
@@ -13,7 +13,7 @@ const SLACK: f64 = 0.05;
 /// translations.
 const SLACK_MS: f64 = 0.000_5;
 
-/// Median times of sealed launches and of the others, in milliseconds.
+/// Median times of sealed launches and of other launches, milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SealedTimes {
     /// Median of the sealed launches.
@@ -24,10 +24,11 @@ pub struct SealedTimes {
     pub agree: bool,
 }
 
-/// Compares the two kinds of launches, or returns `None` without launches of either kind. They
+/// Compares the two kinds of launches, or returns `None` if either kind has no launches. They
 /// disagree if every sealed launch is slower than half of the others, and their medians differ by
-/// more than the slack. With noisy launches this happens by chance now and then for three sealed
-/// launches, but hardly ever for twelve. If the first disagree, more launches are therefore sealed.
+/// more than the slack. With noisy launches this occasionally happens by chance for three sealed
+/// launches, but hardly ever for twelve. Therefore more launches are sealed if the first ones
+/// disagree.
 pub fn sealed_times(sealed_ms: &[f32], others_ms: &[f32]) -> Option<SealedTimes> {
     let sorted =
         |samples: &[f32]| Sorted::new(&samples.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());

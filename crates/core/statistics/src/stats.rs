@@ -1,7 +1,7 @@
 //! Statistics of samples, without a clock and without I/O. The main types are [`RuntimeStats`] and
 //! [`Sorted`].
 //!
-//! Samples are finite; times are in milliseconds. A value that needs more samples is `None`.
+//! Samples are finite; times are in milliseconds. A value that requires more samples is `None`.
 
 use super::parted::{RankedBy, ranked_by};
 use schemars::JsonSchema;
@@ -57,10 +57,10 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
     (n > 0).then(|| compensated_sum(samples.iter().copied()) / n as f64)
 }
 
-/// Returns the sample standard deviation (divisor n − 1, Bessel's correction), or `None` below 2
-/// samples.
+/// Returns the sample standard deviation (divisor n − 1, Bessel's correction), or `None` for fewer
+/// than 2 samples.
 ///
-/// It takes two passes, with squares of differences from the mean, so nothing cancels.
+/// It takes two passes and sums squares of differences from the mean, to avoid cancellation.
 pub fn sample_std(samples: &[f64]) -> Option<f64> {
     if samples.len() < 2 {
         return None;
@@ -70,16 +70,16 @@ pub fn sample_std(samples: &[f64]) -> Option<f64> {
     Some((squares / (samples.len() - 1) as f64).sqrt())
 }
 
-/// Returns the coefficient of variation, standard deviation over mean. Returns `None` below 2
-/// samples, or if the mean is not positive, since the ratio then means nothing.
+/// Returns the coefficient of variation, standard deviation over mean. Returns `None` for fewer
+/// than 2 samples, or if the mean is not positive, because the ratio is then meaningless.
 pub fn coefficient_of_variation(samples: &[f64]) -> Option<f64> {
     let centre = mean(samples).filter(|centre| *centre > 0.0)?;
     Some(sample_std(samples)? / centre)
 }
 
 /// Returns the autocorrelation at lag 1, r₁ = Σ(xₜ − m)(xₜ₊₁ − m) / Σ(xₜ − m)² (Box, Jenkins,
-/// Reinsel, *Time Series Analysis*, §2.1.5), in [−1, 1]. Returns `None` below 3 samples, or if all
-/// are equal.
+/// Reinsel, *Time Series Analysis*, §2.1.5), in [−1, 1]. Returns `None` for fewer than 3 samples,
+/// or if all are equal.
 ///
 /// `samples` are in the order in which they were taken.
 pub fn lag1_autocorrelation(samples: &[f64]) -> Option<f64> {
@@ -132,14 +132,14 @@ impl Sorted {
     }
 
     /// Returns a distribution-free confidence interval of the median with at least 95 % coverage.
-    /// Returns `None` below 6 samples, where even the whole range covers less. The samples must be
-    /// independent; see [`Sorted::median_ci`].
+    /// Returns `None` for fewer than 6 samples, because even their whole range has less coverage.
+    /// The samples must be independent; see [`Sorted::median_ci`].
     pub fn median_ci95(&self) -> Option<(f64, f64)> {
         self.median_ci(0.05, 1.0)
     }
 
-    /// Returns a distribution-free confidence interval of the median that misses it with
-    /// probability at most `alpha`. Returns `None` if even the whole range misses it more often.
+    /// Returns a distribution-free confidence interval that misses the median with probability at
+    /// most `alpha`. Returns `None` if even the whole range of the samples misses it more often.
     ///
     /// The interval extends from the l-th smallest to the l-th largest sample, for the largest l
     /// whose coverage 1 − 2·P(B ≤ l − 1), with B binomial (n, ½), is at least 1 − `alpha` (Conover,
@@ -184,8 +184,8 @@ fn median_ci_rank(n: usize, alpha: f64) -> Option<usize> {
 }
 
 /// Returns the statistics of a report from launch times in milliseconds. Returns `None` without
-/// samples, or if one is NaN or infinite. By the report's definition one sample has a standard
-/// deviation of 0. Below 6 samples there is no confidence interval.
+/// samples, or if one is NaN or infinite. By the report's definition, one sample has a standard
+/// deviation of 0. For fewer than 6 samples there is no confidence interval.
 pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
     let ranked_by = ranked_by(samples);
     let samples: Vec<f64> = samples.iter().map(|x| f64::from(*x)).collect();

@@ -1,4 +1,4 @@
-//! Decision whether the samples suffice. The main function is [`decide`].
+//! Decides whether the samples suffice. The main function is [`decide`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub enum StopReason {
 /// Next step of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Take samples until there are `next_look`, and decide again.
+    /// Take samples until their number is `next_look`, and decide again.
     Continue {
         /// Number of samples at the next look.
         next_look: u32,
@@ -63,8 +63,8 @@ pub fn decide(rule: &StopRule, samples_ms: &[f32], elapsed_s: f64) -> Decision {
 ///
 /// The interval at each look misses with probability at most 5 % / `looks` (Bonferroni). The
 /// interval at the look that stops therefore misses with probability at most 5 %, however that look
-/// is chosen. If successive samples depend on one another, the interval is that of the smaller
-/// number of independent samples that they are worth ([`median_variance_inflation`]).
+/// is chosen. If successive samples depend on one another, the interval is that of their effective
+/// sample size ([`median_variance_inflation`]).
 pub fn half_width(samples_ms: &[f32], looks: usize) -> Option<f64> {
     let samples: Vec<f64> = samples_ms.iter().map(|x| f64::from(*x)).collect();
     let sorted = Sorted::new(&samples)?;

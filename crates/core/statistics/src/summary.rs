@@ -24,13 +24,15 @@ pub struct Summary {
     pub max: f64,
     /// Median.
     pub median: f64,
-    /// Lower end of the order-statistic 95 % confidence interval of the median. Absent below 6 (effective) samples.
+    /// Lower end of the order-statistic 95 % confidence interval of the median. Absent if there are fewer than 6
+    /// (effective) samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ci_low: Option<f64>,
-    /// Upper end of the order-statistic 95 % confidence interval of the median. Absent below 6 (effective) samples.
+    /// Upper end of the order-statistic 95 % confidence interval of the median. Absent if there are fewer than 6
+    /// (effective) samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ci_high: Option<f64>,
-    /// 5th percentile, linear interpolation (Hyndman–Fan type 7), like all percentiles here.
+    /// 5th percentile. All percentiles use linear interpolation (Hyndman–Fan type 7).
     pub p5: f64,
     /// 25th percentile.
     pub p25: f64,
@@ -46,8 +48,8 @@ pub struct Summary {
     /// Autocorrelation of successive samples, −1 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag1_autocorrelation: Option<f64>,
-    /// Effective sample size: number of independent samples with the same information about the median, if samples
-    /// depend on one another. The confidence interval accounts for it.
+    /// Effective sample size: number of independent samples that would contain the same information about the median.
+    /// Absent unless successive samples depend on one another. The confidence interval accounts for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_n: Option<u32>,
     /// Two modes of the samples. Absent if their distribution has one mode.

@@ -3,8 +3,8 @@
 use super::block::{Arm, PairedBlock};
 
 /// Returns whether every slot of one arm was slower, by more than `ln_margin`, than every slot of
-/// the other. This includes rejected blocks. If so, no disturbance of the device was as large as
-/// the difference, and the rejected blocks support the same verdict as the others.
+/// the other. Rejected blocks are included. If the result is true, no disturbance of the device was
+/// as large as the difference, and the rejected blocks support the same verdict as the others.
 pub(super) fn are_apart(blocks: &[PairedBlock], ln_margin: f64) -> bool {
     let mut ranges = [(f64::INFINITY, f64::NEG_INFINITY); 2];
     for block in blocks {

@@ -74,8 +74,8 @@ impl PairedBlock {
     }
 
     /// Returns the logarithm of an arm's time in milliseconds: from the medians of its slots, or
-    /// from the mean of all its launches. Moving work from one slot to the other does not lower
-    /// that mean.
+    /// from the mean of all its launches. A kernel cannot lower that mean by moving work from one
+    /// launch to another.
     fn ln_time(&self, arm: Arm, by: RankedBy) -> Option<f64> {
         let [first, second] = self.ln_medians(arm)?;
         match by {
@@ -98,7 +98,7 @@ impl PairedBlock {
     }
 
     /// Returns ln(time of the candidate / time of the reference): the difference of the mean
-    /// logarithms of the slot times of each arm. A linear drift cancels in it.
+    /// logarithms of the slot times of each arm. A linear drift cancels out.
     pub fn ln_time_ratio(&self, by: RankedBy) -> Option<f64> {
         Some(self.ln_time(Arm::B, by)? - self.ln_time(Arm::A, by)?)
     }

@@ -11,7 +11,8 @@ use crate::parted::RankedBy;
 const CLOCK_SPREAD: f64 = 0.05;
 /// Relative difference between one arm's two slots that is always allowed.
 const SLOT_DIFFERENCE: f64 = 0.01;
-/// Allowed difference for noisier kernels, in standard deviations of that difference.
+/// Allowed difference between one arm's slots for noisy kernels, in standard deviations of that
+/// difference.
 const SLOT_SIGMAS: f64 = 4.0;
 /// Inverse of the median absolute value of a standard normal variable.
 const MAD_TO_SIGMA: f64 = 1.4826;

@@ -5,11 +5,11 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::dependence::{DEPENDENT_ABOVE, mean_variance_inflation};
 use crate::stats::{lag1_autocorrelation, mean, sample_std};
 
-/// Fewest groups after merging.
+/// Minimum number of groups after merging.
 const MIN_GROUPS: usize = 8;
 
-/// Inflation of the variance above which the groups say too little about the mean: that of a
-/// first-order autoregression with ρ = 0.6.
+/// Inflation of the variance above which the groups contain too little information about the mean:
+/// that of a first-order autoregression with ρ = 0.6.
 const MAX_INFLATION: f64 = 4.0;
 
 /// Estimate of the true log-ratio from block log-ratios in time order.
@@ -30,13 +30,14 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Estimates from block log-ratios. Returns `None` below 2 blocks.
+    /// Estimates from block log-ratios. Returns `None` for fewer than 2 blocks.
     ///
-    /// While the lag-1 autocorrelation exceeds 0.2, adjacent groups are merged into their mean, as
-    /// long as 8 groups remain (method of batch means: Law, *Simulation Modeling and Analysis*, 5th
-    /// ed., §9.5.3). An odd last block joins the group before it. Remaining dependence widens the
-    /// interval ([`mean_variance_inflation`]). Of 16 independent blocks, 4 % look dependent however
-    /// they are merged, so refusing a verdict would only cost time.
+    /// While the lag-1 autocorrelation exceeds 0.2, adjacent groups are merged into their mean,
+    /// provided that at least 8 groups remain (method of batch means: Law, *Simulation Modeling and
+    /// Analysis*, 5th ed., §9.5.3). An odd last block joins the group before it. Remaining
+    /// dependence widens the interval ([`mean_variance_inflation`]). In 4 % of comparisons with 16
+    /// independent blocks, the blocks look dependent however they are merged, so a refusal of a
+    /// verdict would only cost time.
     pub fn new(ln_ratios: &[f64]) -> Option<Self> {
         let mut merged = 1;
         let mut groups = ln_ratios.to_vec();
@@ -125,7 +126,7 @@ fn merge(values: &[f64], size: usize) -> Vec<f64> {
 }
 
 /// Returns a quantile of Student's t. It is infinite if `p` is not inside (0, 1) or `freedom` is
-/// not positive, so that an unknown quantile bounds nothing.
+/// not positive. An interval from an unknown quantile then excludes nothing.
 pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, freedom) {
         Ok(t) if p > 0.0 && p < 1.0 => t.inverse_cdf(p),
@@ -135,8 +136,8 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
 
 /// Returns the median of the means of all pairs, including each value with itself (Hodges, Lehmann,
 /// "Estimates of location based on rank tests", Ann. Math. Statist. 34, 1963), or `None` without
-/// values. Unlike the mean, it is robust against outliers. The time is quadratic in the number of
-/// values, which callers bound.
+/// values. Unlike the mean, it is robust against outliers. The running time is quadratic in the
+/// number of values, which callers bound.
 pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
     let mut means: Vec<f64> = values
         .iter()

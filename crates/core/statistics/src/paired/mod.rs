@@ -1,5 +1,5 @@
-//! Paired comparison: is the candidate faster or slower than the reference? The main functions are
-//! [`decide_at_look`] and [`decide_at_end`].
+//! Paired comparison, which decides whether the candidate is faster or slower than the reference.
+//! The main functions are [`decide_at_look`] and [`decide_at_end`].
 //!
 //! Both kernels run side by side in blocks of four slots, ABBA or BAAB. A linear drift within a
 //! block affects both arms alike. Buffers and modules are set up anew for every block, so that

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Most blocks of one comparison.
+/// Maximum number of blocks of one comparison.
 pub const MAX_BLOCKS: u32 = 1024;
 
 /// Smallest equivalence limit, in margins, so that an interval fits between them.
 const EQUIVALENCE_MARGINS: f64 = 2.0;
 
-/// Widest relative equivalence limit within which kernels count as the same, unless the caller
-/// requests a wider one. A wider limit only shows that the device or clock is too coarse.
+/// Widest relative equivalence limit for the verdict `same`, unless the caller requests a wider
+/// one. A wider limit only shows that the device or clock is too coarse.
 const WIDEST_SAME: f64 = 0.5;
 
 /// Decision rule of a comparison.
@@ -58,8 +58,8 @@ impl ComparePolicy {
         self.alpha / self.looks.len().max(1) as f64
     }
 
-    /// Returns the policy with one look more, at half of the blocks of the first look. It suits blocks that take long and
-    /// vary little. A policy with a given number of blocks stays as it is.
+    /// Returns the policy with an additional look, at half of the blocks of the first look. It suits blocks that take
+    /// long and vary little. A policy with a single look stays unchanged.
     #[must_use]
     pub fn with_early_look(mut self) -> Self {
         if let [first, _, ..] = self.looks[..] {
@@ -68,8 +68,9 @@ impl ComparePolicy {
         self
     }
 
-    /// Returns the policy of each of `comparisons` that are judged together. It divides α equally,
-    /// so that each verdict also holds after Holm's correction over all ([`super::holm_adjusted`]).
+    /// Returns the policy for each of several `comparisons` that are judged together. It divides α
+    /// equally, so that each verdict also holds after Holm's correction over all
+    /// ([`super::holm_adjusted`]).
     pub fn for_family(&self, comparisons: usize) -> Self {
         Self { alpha: self.alpha / comparisons.max(1) as f64, ..self.clone() }
     }

@@ -1,27 +1,29 @@
-//! Whether a difference outweighs what kernels differ by from process to process.
+//! Test of whether a difference between kernels exceeds the variation between processes. The main
+//! function is [`across_processes`].
 
 use super::estimate::t_quantile;
 
-/// Ratios of a kernel's time to a reference's, as their mean and its interval.
+/// Mean of the ratios of a kernel's time to a reference's, with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AcrossProcesses {
     /// Geometric mean of the ratios.
     pub ratio: f64,
     /// Bounds of its 95 % confidence interval.
     pub interval: [f64; 2],
-    /// Whether the mean differs from 1 beyond what the ratios differ by from one another.
+    /// Whether the mean differs from 1 by more than the variation of the ratios explains.
     pub outweighs: bool,
 }
 
-/// Logarithm of a ratio from which on the differences between processes are less likely to be its cause.
+/// Absolute logarithm of a ratio from which a larger error probability is allowed, because differences between
+/// processes are less likely to cause it.
 const LARGE: f64 = 0.1;
 
 /// One-sided levels of the test, for smaller and for larger differences.
 const LEVELS: [f64; 2] = [0.995, 0.975];
 
-/// Returns the mean of ratios that were measured in pairs of processes of their own, and whether it differs from 1 in
-/// Student's one-sided test at 99.5 %, and at 97.5 % for a difference of 10 % and more. Returns `None` for fewer than
-/// two ratios.
+/// Returns the mean of ratios that were measured in separate pairs of processes, and whether it differs from 1 in
+/// Student's one-sided test at 99.5 % (97.5 % for a difference of 10 % or more). Returns `None` for fewer than two
+/// ratios.
 pub fn across_processes(ratios: &[f64]) -> Option<AcrossProcesses> {
     let count = ratios.len();
     if count < 2 {

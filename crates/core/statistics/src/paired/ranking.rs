@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::holm::holm_adjusted;
 use super::report::{PairedComparison, PairedVerdict};
 
-/// Most candidates of one ranking, since the number of pairs grows with the square.
+/// Maximum number of candidates of one ranking. The number of pairs grows with the square.
 const MAX_CANDIDATES: usize = 32;
 
 /// Comparison of two candidates.
@@ -52,14 +52,14 @@ pub struct RankedPair {
     pub candidate: u32,
     /// Verdict on the candidate. `faster` and `slower` are significant after Holm's correction over all pairs.
     pub verdict: PairedVerdict,
-    /// p-value after the correction; 1 if the comparison gave none.
+    /// p-value after the correction; 1 if the comparison has no p-value.
     pub p_adjusted: f64,
     /// Time of the reference divided by the time of the candidate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<f64>,
 }
 
-/// Reasons why pairs cannot be ranked.
+/// Reason why pairs cannot be ranked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RankError {
     /// There are too many candidates.

@@ -16,7 +16,7 @@ pub enum PairedVerdict {
     Slower,
     /// The times differ by less than the equivalence limit.
     Same,
-    /// None of the other verdicts could be shown.
+    /// The data supports none of the other verdicts.
     Inconclusive,
 }
 
@@ -34,8 +34,8 @@ pub enum PairedReason {
     AllBlocksDropped,
     /// Too many blocks were dropped.
     TooManyDropped,
-    /// Too many blocks were dropped. But in all blocks every slot of one kernel was slower than every slot of the
-    /// other, beyond the margin.
+    /// Too many blocks were dropped, but in all blocks every slot of one kernel was slower than every slot of the
+    /// other, by more than the margin.
     SlotsApart,
     /// Fewer than 8 blocks are left.
     TooFewBlocks,
@@ -43,7 +43,7 @@ pub enum PairedReason {
     DependentBlocks,
     /// Successive blocks depend on one another, and were merged.
     BlocksMerged,
-    /// Means are compared in place of medians, because some launches of one kernel may do the work of others.
+    /// Means are compared in place of medians, because some launches of a kernel may do the work of others.
     MeansCompared,
     /// The Hodges–Lehmann estimate lies outside the interval, because a few blocks move the mean.
     EstimatorsDisagree,
@@ -57,11 +57,14 @@ pub enum PairedReason {
     SpreadTooWide,
     /// The margin is one tick of the clock.
     MarginFromResolution,
-    /// The margin is the calibrated floor: the largest measured difference of the case with itself.
+    /// The margin is the calibrated floor: the largest measured difference when the case was
+    /// compared with itself.
     MarginFromFloor,
-    /// The times differ and the cycles do not, or the reverse: the clock made the difference.
+    /// The difference in time is not confirmed by the cycles, or the cycles differ in the opposite
+    /// direction: the clock caused the difference.
     ClockInduced,
-    /// The times are equal and the cycles differ: the clock compensates the difference.
+    /// The times are equal, but the cycles differ: a change of the clock compensates for the
+    /// difference.
     ClockMasked,
     /// The clock was not known for every slot, so cycles are not compared.
     ClockUnknown,
@@ -70,7 +73,7 @@ pub enum PairedReason {
 /// Ratio of the candidate to the reference, with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioEstimate {
-    /// Value of the candidate divided by that of the reference. Below 1 the candidate needs less.
+    /// Value of the candidate divided by that of the reference. Below 1, the candidate needs less.
     pub ratio: f64,
     /// Lower end of the confidence interval.
     pub ci_low: f64,
@@ -78,7 +81,7 @@ pub struct RatioEstimate {
     pub ci_high: f64,
     /// Hodges–Lehmann estimate of the same ratio.
     pub hodges_lehmann: f64,
-    /// Standard deviation of a block, relative.
+    /// Relative standard deviation of a block, or of a group of merged blocks.
     pub block_sd: f64,
     /// Number of blocks, or of groups of merged blocks, in the estimate.
     pub groups: u32,
@@ -121,7 +124,8 @@ pub struct PairedComparison {
     pub verdict: PairedVerdict,
     /// Reasons for the verdict, the most important first.
     pub reasons: Vec<PairedReason>,
-    /// Time of the reference divided by the time of the candidate. Above 1 the candidate is faster.
+    /// Time of the reference divided by the time of the candidate. Above 1, the candidate is
+    /// faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<f64>,
     /// Lower end of the speedup's confidence interval.
@@ -138,11 +142,12 @@ pub struct PairedComparison {
     /// Ratio of the SM cycles. Absent if the clocks are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<RatioEstimate>,
-    /// Whether the difference in time is one of the clock, not of cycles.
+    /// Whether a different clock, and not a different number of cycles, caused the difference in
+    /// time.
     pub clock_induced: bool,
-    /// Margin τ, relative: smaller differences are not called.
+    /// Relative margin τ. Smaller differences are not called `faster` or `slower`.
     pub margin: f64,
-    /// Equivalence limit Δ, relative: `same` means a difference within it.
+    /// Relative equivalence limit Δ: `same` means a difference within this limit.
     pub equivalence: f64,
     /// Smallest relative difference that these blocks detect with a probability of 95 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]

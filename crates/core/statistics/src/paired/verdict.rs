@@ -12,16 +12,16 @@ use super::report::{
 use crate::parted::{GAP, RankedBy, parted_by};
 use crate::stats::mean;
 
-/// Fewest blocks for a verdict.
+/// Minimum number of blocks for a verdict.
 const MIN_BLOCKS: usize = 8;
-/// Fewest blocks after which a comparison may be hopeless.
+/// Minimum number of blocks after which a comparison may be hopeless.
 pub const MIN_BLOCKS_HOPELESS: usize = 4;
-/// Share of the measured spread that further blocks may have.
+/// Factor by which the spread of further blocks may be smaller than the measured spread.
 const SPREAD_MAY_BE: f64 = 0.9;
 /// The same share for fewer than [`MIN_BLOCKS`] blocks: the standard deviation of four normal values exceeds the true one
 /// by this factor in 5 % of cases (χ² with 3 degrees of freedom).
 const SPREAD_OF_FEW_MAY_BE: f64 = 0.62;
-/// Largest difference between logarithms of equal times, since samples are 32-bit floats.
+/// Largest difference between logarithms of equal times. Samples are 32-bit floats.
 const ROUNDING: f64 = 1e-6;
 
 /// Outcome of a look.
@@ -38,8 +38,8 @@ pub enum LookOutcome {
 
 /// Decides at the look with index `look` on `blocks`, which are in time order.
 ///
-/// It uses only as many blocks as the look requires; with fewer, the outcome is to continue. The
-/// comparison ends if the verdict is not `inconclusive`, at the last look, if all blocks are
+/// It uses only as many blocks as the look requires. If there are fewer, the comparison continues.
+/// The comparison ends if the verdict is not `inconclusive`, at the last look, if all blocks are
 /// rejected, or if more blocks would not help. A look that the policy does not contain concludes
 /// with the available blocks.
 pub fn decide_at_look(blocks: &[PairedBlock], look: usize, policy: &ComparePolicy) -> LookOutcome {
@@ -59,9 +59,8 @@ pub fn decide_at_look(blocks: &[PairedBlock], look: usize, policy: &ComparePolic
     }
 }
 
-/// Returns whether more blocks would not help: the difference lies within the margin, which is too
-/// wide to report the kernels as the same. Stopping for this reason never leads to `faster` or
-/// `slower`.
+/// Returns whether more blocks would not help, because the difference lies within a margin that is
+/// too wide for the verdict `same`. Stopping for this reason never leads to `faster` or `slower`.
 fn is_futile(comparison: &PairedComparison, policy: &ComparePolicy) -> bool {
     let within = 1.0 + comparison.margin;
     let inside =
@@ -69,10 +68,10 @@ fn is_futile(comparison: &PairedComparison, policy: &ComparePolicy) -> bool {
     inside && !policy.may_be_same(comparison.equivalence)
 }
 
-/// Returns whether `most` blocks are unlikely to decide what `blocks` leave open: with the spread of these blocks, the
-/// interval would still reach from differences that matter to ones that do not. It errs towards more blocks: the spread
-/// may prove to be smaller, and the mean may move by a quarter of its standard error. Stopping for this reason never leads to
-/// a verdict.
+/// Returns whether even `most` blocks are unlikely to decide the comparison: with the spread of `blocks`, the interval
+/// would still include both relevant and irrelevant differences. It errs towards more blocks, and allows for a smaller
+/// spread and for a move of the mean by a quarter of its standard error. Stopping for this reason never leads to a
+/// verdict.
 pub fn is_hopeless(blocks: &[PairedBlock], most: usize, policy: &ComparePolicy) -> bool {
     let comparison = evaluate(blocks, policy);
     let (open, spread_may_be) = match blocks.len() {
@@ -98,9 +97,9 @@ pub fn is_hopeless(blocks: &[PairedBlock], most: usize, policy: &ComparePolicy) 
     !may_be_same && !may_differ
 }
 
-/// Decides with the available blocks when the time is used up. This look uses the error probability
-/// of one look, and the remaining looks do not take place. Blocks beyond [`MAX_BLOCKS`] are
-/// ignored.
+/// Decides with the available blocks when the time limit is reached. This look uses the error
+/// probability of one look, and the remaining looks do not take place. Blocks beyond [`MAX_BLOCKS`]
+/// are ignored.
 pub fn conclude(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
     let mut comparison = evaluate(&blocks[..blocks.len().min(MAX_BLOCKS as usize)], policy);
     if policy.looks.last().is_some_and(|last| blocks.len() < *last as usize) {
@@ -109,8 +108,8 @@ pub fn conclude(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedCompari
     comparison
 }
 
-/// Decides when no more blocks will come: by the look that ended the measurement, or with the
-/// available blocks if the time ended before a look decided.
+/// Decides after the last block: at the look that ended the measurement, or with the available
+/// blocks if the time limit was reached before a look decided.
 pub fn decide_at_end(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
     let look = policy.looks.iter().position(|look| *look as usize == blocks.len());
     match look.map(|look| decide_at_look(blocks, look, policy)) {
@@ -180,7 +179,7 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
 
 /// Returns the statistic for the comparison of times. It is the mean if in one arm a few launches
 /// do the work of the others, both in the first half of the blocks and in the second. Occasional
-/// disturbances by the device affect both arms, and do not lead to the mean.
+/// disturbances of the device affect both arms, and do not lead to the choice of the mean.
 fn compared_by(used: &[&PairedBlock]) -> RankedBy {
     let (first, second) = used.split_at(used.len() / 2);
     let parts = |half: &[&PairedBlock]| {
@@ -315,13 +314,13 @@ impl Limits {
 
     /// Returns the p-value of "differs by no more than the margin", times the number of looks
     /// (Bonferroni). It is at most α exactly if the verdict is `faster` or `slower`. It is the
-    /// smaller p-value of the two sides, since α applies to each.
+    /// smaller p-value of the two sides, because α applies to each side.
     fn p_value(self, time: Estimate, looks: usize) -> f64 {
         let side = time.p_above(self.ln_margin()).min(time.p_below(-self.ln_margin()));
         (side * looks.max(1) as f64).min(1.0)
     }
 
-    /// Returns what raised the margin, if anything did.
+    /// Returns the reason why the margin exceeds the policy's, if it does.
     fn reason(self, policy: &ComparePolicy) -> Option<PairedReason> {
         if self.margin <= policy.margin {
             None
