@@ -242,9 +242,5 @@ fn torch_kernels_alone_are_not_compared_so() {
     });
     let answer = server.post_json("/compare", &request);
     assert_eq!(answer.status, 400, "{}", answer.text);
-    assert!(
-        answer.text.contains("a torch kernel can order its result"),
-        "{}",
-        answer.text
-    );
+    assert!(answer.text.contains("a torch kernel can order its result"), "{}", answer.text);
 }

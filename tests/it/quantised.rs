@@ -365,7 +365,11 @@ fn scales_of_an_output_that_are_none_are_refused_at_their_path() {
             "compare_as.q.scales.of",
             "[32, 32]",
         ),
-        (json!({"q": {"scales": {"of": "s"}, "any_order": true}}), "compare_as.q", "cannot be combined"),
+        (
+            json!({"q": {"scales": {"of": "s"}, "any_order": true}}),
+            "compare_as.q",
+            "cannot be combined",
+        ),
         (
             json!({"q": {"scales": {"of": "s"}}, "s": {"up_to": "x"}}),
             "compare_as.s",

@@ -92,7 +92,10 @@ fn files_in_python_are_compared() {
     let data = data_directory();
     let (code, out, error) =
         run(data.path(), folder.path(), &["compare", "cuda.json", "kernel.py"]);
-    assert!(code == 2 && error.contains("the number of programs that run the kernel"), "{out}{error}");
+    assert!(
+        code == 2 && error.contains("the number of programs that run the kernel"),
+        "{out}{error}"
+    );
 }
 
 #[test]

@@ -178,7 +178,8 @@ impl<'a> One<'a> {
         let says = chosen > 0 || how.up_to.is_some() || how.mask.is_some() || how.empty.is_some();
         mistakes.require(says, self.path.clone(), FailureCode::MissingField, || {
             "has no effect: give `any_order`, `segments`, `equal`, `through`, `up_to`, `mask`, \
-             `empty` or `scales`".to_owned()
+             `empty` or `scales`"
+                .to_owned()
         });
         for (index, other) in how.along.iter().enumerate() {
             let field = format!(".along[{index}]");
@@ -195,11 +196,18 @@ impl<'a> One<'a> {
             }
         }
         mistakes.require(
-            how.along.is_empty() || how.is_free() || how.empty.is_some() || how.up_to.is_some() || how.mask.is_some(),
+            how.along.is_empty()
+                || how.is_free()
+                || how.empty.is_some()
+                || how.up_to.is_some()
+                || how.mask.is_some(),
             format!("{}.along", self.path),
             FailureCode::WrongField,
-            || "has an effect only if rows may move or are left out; here all rows are compared \
-                in place".to_owned(),
+            || {
+                "has an effect only if rows may move or are left out; here all rows are compared \
+                in place"
+                    .to_owned()
+            },
         );
         mistakes.require(
             how.empty.is_none_or(f64::is_finite),
@@ -220,7 +228,8 @@ impl<'a> One<'a> {
     ) {
         let alone = CompareAs { scales: Some(scales.clone()), ..CompareAs::default() };
         mistakes.require(*how == alone, self.path.clone(), FailureCode::ConflictingFields, || {
-            "`scales` cannot be combined with other fields: numbers are compared in place".to_owned()
+            "`scales` cannot be combined with other fields: numbers are compared in place"
+                .to_owned()
         });
         let quantized = spec.dtype.largest_quantized().is_some();
         mistakes.require(quantized, self.path.clone(), FailureCode::WrongType, || {
@@ -286,7 +295,12 @@ impl<'a> One<'a> {
                 whole,
                 format!("{}.through", self.path),
                 FailureCode::WrongType,
-                || format!("the elements of the output are {}, which cannot be indices", spec.dtype),
+                || {
+                    format!(
+                        "the elements of the output are {}, which cannot be indices",
+                        spec.dtype
+                    )
+                },
             );
         }
     }

@@ -181,7 +181,9 @@ pub(super) fn call_of(
             format!("{at}[{index}].tensor_spec.dtype"),
             FailureCode::DtypeMismatch,
             || match (is_index, function) {
-                (true, _) => format!("{} takes indices of int32, not {}", library.name(), spec.dtype),
+                (true, _) => {
+                    format!("{} takes indices of int32, not {}", library.name(), spec.dtype)
+                }
                 (_, LibraryFunction::Spmv) => {
                     format!(
                         "must be float32 or float64, the same for values, x and y; not {}",
@@ -359,7 +361,12 @@ mod tests {
             ),
             (&format!("{args}/4/name"), json!("vector"), "kernel.io.args", "no tensor `x`"),
             (&format!("{args}/2/tensor_spec/shape"), json!([8]), "kernel.io.args", "as many"),
-            (&format!("{args}/1/tensor_spec/shape"), json!([4]), "kernel.io.args", "one more `row_ptr`"),
+            (
+                &format!("{args}/1/tensor_spec/shape"),
+                json!([4]),
+                "kernel.io.args",
+                "one more `row_ptr`",
+            ),
             (
                 &format!("{args}/1/tensor_spec/dtype"),
                 json!("int64"),

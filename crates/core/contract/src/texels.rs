@@ -47,10 +47,10 @@ impl Over<'_> {
             (1, extents) => extents,
             (channels, [extents @ .., last]) if *last == u64::from(channels) => extents,
             (channels, _) => {
-                return Err(
-                    self.wrong(format!("its last extent must be {channels}, the number of \
-                                        channels of a texel"))
-                );
+                return Err(self.wrong(format!(
+                    "its last extent must be {channels}, the number of \
+                                        channels of a texel"
+                )));
             }
         };
         let (width, height, depth) = match *extents {

@@ -140,8 +140,12 @@ pub(super) fn check_launch(launch: &Launch, kind: KernelType, path: &str, mistak
     }
     let theirs = [
         ("block", launch.block.is_some(), "it has 32 × `num_warps` threads"),
-        ("shared_memory_bytes", launch.shared_memory_bytes.is_some(), "its compiler determines \
-                                                                       the size"),
+        (
+            "shared_memory_bytes",
+            launch.shared_memory_bytes.is_some(),
+            "its compiler determines \
+                                                                       the size",
+        ),
         ("cluster", launch.cluster.is_some(), "it has `num_ctas` blocks"),
         ("cooperative", launch.cooperative, "give `launch_cooperative_grid=true` as an option"),
     ];

@@ -12,13 +12,13 @@ use warpgauge_contract::EvaluateRequest;
 /// Longest name of a baseline, and of a case, bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Stored baseline. Stored times decide nothing: the gate builds and runs the baseline's code again beside every
-/// candidate.
+/// Stored baseline. Stored times are not used for decisions: the gate builds and runs the baseline's code again with
+/// every candidate.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
     /// Name of the baseline.
     pub name: String,
-    /// Device, driver and method that the baseline is valid for.
+    /// Device, driver and method for which the baseline is valid.
     pub pin: BaselinePin,
     /// Name of the suite.
     pub suite: String,
@@ -39,7 +39,7 @@ pub struct Baseline {
 pub struct BaselineSummary {
     /// Name of the baseline.
     pub name: String,
-    /// Device, driver and method that the baseline is valid for.
+    /// Device, driver and method for which the baseline is valid.
     pub pin: BaselinePin,
     /// Name of the suite.
     pub suite: String,
@@ -59,16 +59,16 @@ pub struct BaselineSummary {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewBaseline {
-    /// Name of the baseline: letters, digits, `.`, `_` and `-`, at most 128 bytes. An earlier baseline of this name
-    /// is replaced.
+    /// Name of the baseline: letters, digits, `.`, `_` and `-`, at most 128 bytes. It replaces an earlier baseline of
+    /// the same name.
     pub name: String,
     /// Name of the suite.
     #[serde(default = "default_suite")]
     pub suite: String,
     /// Cases, 1–200. Each is compiled and run once before the baseline is stored.
     pub cases: Vec<BaselineCase>,
-    /// Device, driver and method that the baseline must be for. The server refuses it if its own differ. Default:
-    /// those with which the cases ran here.
+    /// Device, driver and method for which the baseline must be valid. The server rejects the baseline if its own
+    /// differ. Default: those with which the cases ran on the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<BaselinePin>,
     /// Commit of the code, for reports.
@@ -113,10 +113,9 @@ impl Baseline {
     }
 }
 
-/// Checks the name of a baseline, which occurs in URLs and on command lines.
+/// Checks the name of a baseline. Names occur in URLs and on command lines.
 ///
-/// # Errors
-/// The allowed form of a name.
+/// # Errors The name is invalid. The message gives the allowed form.
 pub fn check_baseline_name(name: &str) -> Result<(), SuiteError> {
     let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let fits = (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -126,7 +125,8 @@ pub fn check_baseline_name(name: &str) -> Result<(), SuiteError> {
         return Ok(());
     }
     let message = format!(
-        "must be 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` or `-`, a letter or digit first"
+        "must be 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` or `-`, and begin with a letter \
+         or digit"
     );
     Err(SuiteError::Value { at: "name".to_owned(), message })
 }

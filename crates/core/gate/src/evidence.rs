@@ -25,15 +25,15 @@ pub enum CaseEvidence {
         why: NoBaseline,
         /// Missing parts of the baseline, and the extent of the candidate's check.
         note: String,
-        /// Counts of the candidate, if the device counts.
+        /// Counts of the candidate, if it ran on the emulated device.
         counts: BTreeMap<String, u64>,
     },
-    /// Both are the same image with the same launch, and correct: there was nothing to measure.
+    /// Both sides have the same image and launch, and are correct, so they were not measured.
     Identical,
-    /// Both are correct, but their times cannot be ranked, for this reason.
+    /// The candidate is correct, but the times cannot be ranked, for this reason.
     Right(String),
     Times(Box<PairedComparison>),
-    /// Exact counts of one launch that the metric uses.
+    /// Exact counts of one launch, as far as the metric uses them.
     Counts(Vec<CountComparison>),
 }
 
@@ -73,8 +73,8 @@ impl CaseEvidence {
             "; compiled, run and checked against its contract's `expected`".to_owned()
         } else {
             format!(
-                "; compiled, run and checked against its contract's `expected`, which says nothing \
-                 of `{}`",
+                "; compiled, run and checked against its contract's `expected`, which does not \
+                 mention `{}`",
                 unchecked.join("`, `")
             )
         };
@@ -98,7 +98,7 @@ impl CaseEvidence {
     /// Returns the evidence of a comparison of the baseline (the reference) with the candidate.
     pub fn of(response: &CompareResponse, metric: GateMetric) -> Self {
         let Some(candidate) = response.candidates.first() else {
-            return Self::Error("the answer has no candidate in it".to_owned());
+            return Self::Error("the answer contains no candidate".to_owned());
         };
         let own = &candidate.evaluation;
         if let Some(against) = Self::against(own) {
@@ -106,7 +106,7 @@ impl CaseEvidence {
         }
         let unranked = || {
             let why = candidate.not_compared.as_deref();
-            why.unwrap_or("the kernels ran on the CPU, whose times rank nothing").to_owned()
+            why.unwrap_or("the kernels ran on the CPU, whose times are not ranked").to_owned()
         };
         let device = match (&response.device, response.verdict_by, metric) {
             (Some(device), VerdictBy::Times | VerdictBy::Counts, _) => device,
@@ -118,7 +118,7 @@ impl CaseEvidence {
             (DeviceKind::Cuda, GateMetric::Time) => match &candidate.comparison {
                 Some(comparison) => Self::Times(Box::new(comparison.clone())),
                 None => Self::Error(candidate.not_compared.clone().unwrap_or_else(|| {
-                    "the times were not compared, and the answer does not say why".to_owned()
+                    "the times were not compared, and the answer gives no reason".to_owned()
                 })),
             },
             (DeviceKind::Cuda, GateMetric::Count(name)) => Self::Error(counted_elsewhere(name)),
@@ -140,19 +140,19 @@ impl CaseEvidence {
 
 fn not_counted(count: &str) -> String {
     format!(
-        "`{count}` is counted in kernels for the emulated device, and not in Python that is run: gate this \
-         case on `time`, which of torch kernels is whether they are right"
+        "`{count}` is counted for kernels on the emulated device, but not for torch kernels: use \
+         the metric `time`, which for torch kernels checks only that they are correct"
     )
 }
 
 fn counted_elsewhere(count: &str) -> String {
     format!(
-        "`{count}` is counted on the emulated device only; run this suite with `--device emulator`, \
-         or gate this case on `time`"
+        "`{count}` is counted on the emulated device only; run this suite with `--device \
+         emulator`, or use the metric `time` for this case"
     )
 }
 
-/// Returns the counts of one kernel that the metric uses, as far as they are known.
+/// Returns the known counts of one kernel that the metric uses.
 fn counts_of(counted: Counted, metric: GateMetric) -> BTreeMap<String, u64> {
     let all = [
         ("warp_instructions", counted.warp_instructions),
@@ -189,14 +189,14 @@ fn what_failed(report: &EvaluateResponse) -> String {
         result.compilation_error.as_ref().map(|text| format!("it does not compile: {text}"));
     let weak = report.why_weak().map(|why| {
         format!(
-            "a useless kernel would pass too: {why}; where that is meant, the case's contract says \
-             `allow_weak: true`"
+            "a useless kernel would pass too: {why}; if this is intended, set `allow_weak: true` \
+             in the case's contract"
         )
     });
     weak.or(compiler)
         .or_else(|| result.validation_error.clone())
         .or(run)
-        .unwrap_or_else(|| "its outputs were not found right".to_owned())
+        .unwrap_or_else(|| "its outputs are not correct".to_owned())
 }
 
 #[cfg(test)]

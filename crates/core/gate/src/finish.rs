@@ -10,7 +10,7 @@ const SCHEMA_VERSION: u32 = 1;
 /// Time and duration of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunInterval {
-    /// Start, seconds since 1970.
+    /// Start, seconds since the Unix epoch.
     pub started_unix_s: u64,
     /// Duration, seconds.
     pub duration_s: f64,
@@ -29,8 +29,8 @@ pub fn finish(
     let mut notes = plan.notes;
     match (verdict_by, &plan.calibration) {
         (Some(VerdictBy::Times), None) => notes.push(
-            "the suite is not calibrated: `warpgauge gate calibrate` finds cases that cannot \
-             carry the gate"
+            "the suite is not calibrated: `warpgauge gate calibrate` finds cases that are too \
+             noisy for the gate"
                 .to_owned(),
         ),
         (Some(VerdictBy::Counts), Some(_)) => {
@@ -67,19 +67,19 @@ fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
     let compared = |case: &CaseReport| case.comparison.is_some() || !case.counts.is_empty();
     match by {
         _ if cases.iter().any(is_new) && !cases.iter().any(compared) => {
-            "Nothing was compared: new cases were compiled, run and checked on their own."
+            "Nothing was compared: new cases were compiled, run and checked alone."
         }
         Some(VerdictBy::Times) => {
             "Times of both sides, interleaved on one device; a regression was slower by more than \
              its margin twice, the second time in fresh processes."
         }
         Some(VerdictBy::Counts) => {
-            "Exact counts of one launch on the emulated device, where a difference of one is a \
-             difference. They say nothing of times."
+            "Exact counts of one launch on the emulated device, where even a difference of one is \
+             significant. They say nothing about times."
         }
         _ if cases.iter().any(|case| case.reason == GateReason::OnlyRight) => {
-            "Torch kernels were found right or wrong, which is all that they are gated on: times of the CPU \
-             rank nothing."
+            "Torch kernels were only checked for correctness, because times of the CPU are not \
+             ranked."
         }
         Some(VerdictBy::Nothing) | None => "Nothing was measured.",
     }

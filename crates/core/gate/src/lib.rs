@@ -1,12 +1,12 @@
 //! The gate: decides whether a change makes a suite of kernels slower.
 //!
-//! A suite ([`Suite`]) names cases: a contract, a kernel and a policy each. The pipeline compares
-//! the baseline and the candidate of a case like any two kernels. The result is the case's
+//! A suite ([`Suite`]) names cases, each with a contract, a kernel and a policy. The engine
+//! compares the baseline and the candidate of a case like any two kernels. The result is the case's
 //! [`CaseEvidence`]. [`decide`] derives outcomes from the evidence of a whole suite, by rules that
-//! hold for many cases and many runs. The whole interval must lie beyond a margin, with Holm's
-//! correction over the suite and a confirmation in a fresh process. A third outcome covers cases in
-//! which nothing can be shown. [`Calibration`] has the comparison of each case with itself. The
-//! [`report`] is one result in seven formats.
+//! are reliable for many cases and many runs. The whole interval must lie beyond a margin, with
+//! Holm's correction over the suite and a confirmation in fresh processes. A third outcome covers
+//! cases in which nothing can be shown. [`Calibration`] contains the results of comparing each case
+//! with itself. The [`report`] is one result in eight formats.
 //!
 //! Everything here is pure; the command line handles files, git and servers.
 

@@ -15,7 +15,7 @@ use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict};
 #[derive(Debug, Clone)]
 pub struct MeasuredCase {
     pub spec: CaseSpec,
-    /// Policy, adjusted by the calibration.
+    /// Policy after the calibration was applied.
     pub policy: CasePolicy,
     /// Calibration of the case, if it applies.
     pub calibrated: Option<CalibratedCase>,
@@ -25,15 +25,15 @@ pub struct MeasuredCase {
     pub kernel_verdict: Option<KernelVerdict>,
     /// Evidence of a second comparison in fresh processes.
     pub confirmation: Option<CaseEvidence>,
-    /// Median times of baseline and candidate alone, milliseconds.
+    /// Times of the baseline and of the candidate in their evaluations, milliseconds.
     pub own_ms: [Option<f64>; 2],
     /// Ends of the 95 % confidence interval of the candidate's median; empty if there is none.
     pub own_ci_ms: Vec<f64>,
     /// Counts of the candidate without a baseline.
     pub own_counts: BTreeMap<String, u64>,
-    /// State in which the candidate could have kept results of earlier launches.
+    /// Memory in which the candidate could have kept results of earlier launches.
     pub weaker_for: Vec<String>,
-    /// Whether both have the same machine code.
+    /// Whether both sides have the same machine code.
     pub identical_code: Option<bool>,
     /// Duration, seconds.
     pub duration_s: f64,
@@ -59,14 +59,14 @@ impl MeasuredCase {
         }
     }
 
-    /// Enters the result of the first comparison.
+    /// Sets the result of the first comparison.
     pub fn set_first(&mut self, response: &CompareResponse) {
         self.first = CaseEvidence::of(response, self.spec.metric);
         self.kernel_verdict = Some(response.kernel_verdict());
         self.identical_code = response.candidates.first().and_then(|one| one.identical_code);
         if matches!(self.first, CaseEvidence::Identical) {
-            // The kernels were launched only a few times for their outputs, so their times mean
-            // nothing.
+            // The kernels were launched only a few times for their outputs, so their times are
+            // meaningless.
             self.identical_code = Some(true);
         } else if response.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
             let own = response.candidates.first().map(|one| &one.evaluation);
@@ -80,7 +80,7 @@ impl MeasuredCase {
         }
     }
 
-    /// Enters the result of a candidate without a baseline.
+    /// Sets the result of a candidate without a baseline.
     pub fn set_alone(&mut self, report: &EvaluateResponse, evidence: CaseEvidence) {
         self.first = evidence;
         self.kernel_verdict = Some(report.kernel_verdict());
@@ -102,8 +102,9 @@ impl MeasuredCase {
     }
 }
 
-/// Returns why times of a kernel cannot carry a gate, if its launch leaves a part of the GPU idle.
-/// Its time then depends on the multiprocessors that its blocks happen to get.
+/// Returns the reason why times of a kernel are not reliable enough for a gate, if its launch
+/// leaves a part of the GPU idle. Its time then depends on the multiprocessors that its blocks
+/// happen to get.
 pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
     let device = response.device.as_ref()?;
     let candidate = response.candidates.first().map(|one| &one.evaluation);
@@ -118,7 +119,8 @@ pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
     })
 }
 
-/// Returns where a kernel could keep a result for later launches; empty if all inputs vary.
+/// Returns the memory in which a kernel could keep a result for later launches. It is empty if all
+/// inputs vary.
 fn could_be_kept(report: &EvaluateResponse) -> Vec<String> {
     let state = report.measurement.as_ref().and_then(|measured| measured.state.as_ref());
     state.map(|state| state.not_known.clone()).unwrap_or_default()
@@ -135,7 +137,7 @@ fn median_ci_ms(report: &EvaluateResponse) -> Option<Vec<f64>> {
 }
 
 /// Applies a calibration to a policy. The floor widens the margin, and Δ is at least twice the
-/// margin. A case that cannot carry the gate becomes advisory.
+/// margin. A case with reasons to be advisory becomes advisory.
 pub fn with_calibration(policy: CasePolicy, calibrated: Option<&CalibratedCase>) -> CasePolicy {
     let Some(calibrated) = calibrated else {
         return policy;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::CalibrationConditions;
 
-/// Device, driver and method that a stored baseline is valid for. Under others it is no evidence, because kernels are
-/// tuned for a device.
+/// Device, driver and method for which a stored baseline is valid. Under other conditions the baseline is no
+/// evidence, because kernels are tuned for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselinePin {
@@ -23,22 +23,22 @@ pub struct BaselinePin {
     pub method_version: u32,
 }
 
-/// The baseline is pinned to other conditions than the present ones.
+/// The baseline is pinned to conditions that differ from the current ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the baseline is pinned to another {what}: {pinned} then, {now} now; use a machine of that \
-     kind, or store a baseline for this one"
+    "the baseline is pinned to a different {what}: {pinned} then, {now} now; use a machine of \
+     that kind, or store a baseline for this one"
 )]
 pub struct PinMismatch {
     pub what: &'static str,
     /// Value of the baseline.
     pub pinned: String,
-    /// Present value.
+    /// Current value.
     pub now: String,
 }
 
 impl BaselinePin {
-    /// Checks whether the pin matches the present conditions. The error names the first difference.
+    /// Checks whether the pin matches the current conditions. The error names the first difference.
     pub fn check(&self, now: &BaselinePin) -> Result<(), PinMismatch> {
         let driver = |driver: &Option<String>| driver.clone().unwrap_or("unknown".to_owned());
         let method = |of: &BaselinePin| format!("{} version {}", of.method, of.method_version);

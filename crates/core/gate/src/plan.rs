@@ -11,7 +11,7 @@ use super::{
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{PresetName, Regime};
 
-/// Highest expected share of false calls among the advisory cases that are called slower.
+/// Maximum expected share of false calls among the advisory cases that are called slower.
 pub const ADVISORY_RATE: f64 = 0.05;
 
 /// A suite with the code of both sides, ready for measuring.
@@ -31,7 +31,7 @@ pub struct GatePlan {
     pub pin: Option<BaselinePin>,
     /// Calibration of the cases.
     pub calibration: Option<Calibration>,
-    /// Whether kernels that are the same image with the same launch are measured.
+    /// Whether kernels with identical images and launches are measured.
     pub measure_identical: bool,
     /// Commit of the candidate, if known.
     pub commit: Option<String>,
@@ -56,13 +56,13 @@ pub struct PlannedCase {
 pub enum CaseCode {
     /// Baseline and candidate.
     Both(Box<CasePair>),
-    /// The candidate only: it is checked alone.
+    /// The candidate only. It is checked alone.
     New {
         contract: Box<EvaluateRequest>,
         /// Missing parts of the baseline.
         why: String,
     },
-    /// The baseline only, with advice.
+    /// The baseline only, with a remedy.
     Removed(String),
 }
 
@@ -96,7 +96,7 @@ impl GatePlan {
             let why = match &planned.code {
                 CaseCode::Removed(why) => CaseEvidence::Missing(why.clone()),
                 CaseCode::Both(_) | CaseCode::New { .. } => {
-                    CaseEvidence::Error("it was not come to".to_owned())
+                    CaseEvidence::Error("the run ended before this case".to_owned())
                 }
             };
             let mut case = MeasuredCase::unmeasured(spec, why);

@@ -18,7 +18,7 @@ impl RunEnvironment {
     /// results cannot be ranked.
     pub fn of(report: &EvaluateResponse) -> Option<Self> {
         if report.torch.is_some() {
-            // Its times are never compared, so the conditions do not matter.
+            // Times of torch kernels are never compared here, so the conditions do not matter.
             return None;
         }
         let device = report.device.clone()?;

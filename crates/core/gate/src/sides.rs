@@ -8,15 +8,16 @@ use warpgauge_contract::{
 };
 use warpgauge_model::{PresetName, Regime, Requirements};
 
-/// Timed launches if counts decide. They serve to verify the kernel, not to time it.
+/// Number of timed launches if counts decide. Their purpose is to verify the kernel, not to time
+/// it.
 const COUNTED_TRIALS: u32 = 3;
 
 /// The contract and kernel of a case on both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CasePair {
-    /// Before the change. Its kernel is the reference.
+    /// Contract before the change. Its kernel is the reference.
     pub baseline: EvaluateRequest,
-    /// After the change. The comparison uses its kernel and everything else of its contract.
+    /// Contract after the change. The comparison uses its kernel and all its other settings.
     pub candidate: EvaluateRequest,
 }
 
@@ -27,11 +28,11 @@ pub struct ComparisonSettings {
     pub preset: PresetName,
     /// Precision that the verdict needs.
     pub decision: DecisionSpec,
-    /// Whether to use fresh processes, whatever the contract says.
+    /// Whether to use fresh processes, regardless of the contract.
     pub fresh: bool,
-    /// Whether the device counts, so that time spent on precision would be wasted.
+    /// Whether counts decide, so that precise times are not needed.
     pub counted: bool,
-    /// Whether kernels that are the same image with the same launch are measured.
+    /// Whether kernels with identical images and launches are measured.
     pub measure_identical: bool,
 }
 
@@ -41,7 +42,7 @@ impl CasePair {
         Self { baseline: contract.clone(), candidate: contract }
     }
 
-    /// Returns the comparison of the candidate's kernel with the baseline's. Everything else is
+    /// Returns the comparison of the candidate's kernel with the baseline's. All other settings are
     /// from the candidate's contract.
     pub fn comparison(&self, manner: &ComparisonSettings) -> CompareRequest {
         let candidate = self.candidate.clone();
@@ -79,7 +80,7 @@ impl CasePair {
         }
     }
 
-    /// Returns the requirements on the device.
+    /// Returns the requirements for the device.
     pub fn requires(&self) -> &Requirements {
         &self.candidate.requires
     }
@@ -110,7 +111,7 @@ impl CasePair {
 }
 
 /// Returns the evaluation of a case without a baseline: the kernel is compiled, run, and checked
-/// against its contract. With `timed`, it is also timed for the history.
+/// against its contract. If `timed` is true, it is also timed for the history.
 pub fn alone(
     contract: &EvaluateRequest,
     manner: &ComparisonSettings,
@@ -118,7 +119,7 @@ pub fn alone(
 ) -> EvaluateRequest {
     let mut request = contract.clone();
     request.measure.preset = manner.preset;
-    // The regime is that of comparisons, so that times of a case are comparable.
+    // The regime is the same as in comparisons, so that times of a case are comparable.
     request.measure.regime = Regime::Isolated;
     if manner.counted || !timed {
         request.measure.min_warmup_time = Some(0.0);

@@ -22,7 +22,10 @@ impl Unready {
 
     /// Returns the reason of a server that is shutting down.
     pub fn shutting_down() -> Self {
-        Self::new("shutting_down", "the server is shutting down; use another server, or try again \
-                                    after the restart")
+        Self::new(
+            "shutting_down",
+            "the server is shutting down; use another server, or try again \
+                                    after the restart",
+        )
     }
 }

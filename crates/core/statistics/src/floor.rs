@@ -112,7 +112,9 @@ pub fn memory_floor_ms(
     }
     let FloorDevice { memory_clock_khz, memory_bus_bits, l2_bytes, .. } = *device;
     let Some(peak) = peak_bytes_per_second(device) else {
-        return Err("the driver reports no memory clock or bus width, so bytes give no floor".into());
+        return Err(
+            "the driver reports no memory clock or bus width, so bytes give no floor".into()
+        );
     };
     let bandwidth = peak * CLOCK_HEADROOM;
     let (times, held) = match cache {

@@ -241,8 +241,10 @@ fn composed(
         path,
         FailureCode::WrongField,
         || {
-            format!("an argument of type `{field}` has no `role` and cannot be a constant: the \
-                     tensors that it names have roles")
+            format!(
+                "an argument of type `{field}` has no `role` and cannot be a constant: the \
+                     tensors that it names have roles"
+            )
         },
     );
     if let Err((code, message)) = launches::composed_value(args, arg) {

@@ -10,15 +10,20 @@ use warpgauge_tensor::{Compress, TensorData, shape};
 /// uncompressed data.
 pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let bytes = sum(request, |data| data.compress != Compress::None);
-    mistakes.require(bytes <= limits.max_decoded_bytes, "kernel.io.args", FailureCode::TooMuchData, || {
-        format!(
-            "the compressed tensor data decodes to {bytes} bytes, inputs and expected outputs \
+    mistakes.require(
+        bytes <= limits.max_decoded_bytes,
+        "kernel.io.args",
+        FailureCode::TooMuchData,
+        || {
+            format!(
+                "the compressed tensor data decodes to {bytes} bytes, inputs and expected outputs \
              together; at most {} are accepted (limits.max_decoded_bytes). Generate inputs \
              (`init`), or compute the expected outputs with a reference kernel \
              (`expected.….kernel`)",
-            limits.max_decoded_bytes
-        )
-    });
+                limits.max_decoded_bytes
+            )
+        },
+    );
 }
 
 impl EvaluateRequest {

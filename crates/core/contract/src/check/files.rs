@@ -133,7 +133,10 @@ mod tests {
             ),
             (mistakes_of(|kernel| kernel["files"]["a.h"] = "\0".into()), "NUL at byte 0"),
             (mistakes_of(|kernel| kernel["files"]["include"] = "".into()), "another file lies"),
-            (mistakes_of(|kernel| kernel["kernel_type"] = "ptx".into()), "cannot have further files"),
+            (
+                mistakes_of(|kernel| kernel["kernel_type"] = "ptx".into()),
+                "cannot have further files",
+            ),
             (
                 mistakes_of(|kernel| {
                     kernel["kernel_type"] = "torch".into();

@@ -135,9 +135,7 @@ fn check_bounds(
     mistakes: &mut Mistakes,
 ) {
     let message = match (&arg.tensor_spec, candidate) {
-        _ if expected.data.is_none() => {
-            "error bounds require expected values: give `data`"
-        }
+        _ if expected.data.is_none() => "error bounds require expected values: give `data`",
         (_, kind) if kind.family().runtime() == KernelRuntime::Judge => {
             "a torch kernel is checked within `tolerance` alone: leave it out"
         }

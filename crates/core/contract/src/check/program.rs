@@ -91,7 +91,8 @@ fn expectation(name: &str, expected: &Expected, mistakes: &mut Mistakes) {
     };
     mistakes.require(fits, path.clone(), FailureCode::WrongField, || match name {
         STDOUT => {
-            "give the expected output of the program as `text`, or a part of it as `contains`".to_owned()
+            "give the expected output of the program as `text`, or a part of it as `contains`"
+                .to_owned()
         }
         _ => "give the expected exit code of the program as `code`".to_owned(),
     });
@@ -99,7 +100,8 @@ fn expectation(name: &str, expected: &Expected, mistakes: &mut Mistakes) {
     let at = format!("{path}.contains");
     mistakes.require(says_something, at, FailureCode::InvalidValue, || {
         "every output contains an empty text: give a part of what the program prints, or leave it \
-         out".to_owned()
+         out"
+        .to_owned()
     });
     let bytes = [&expected.text, &expected.contains].into_iter().flatten().map(String::len);
     let most = bytes.max().unwrap_or(0);

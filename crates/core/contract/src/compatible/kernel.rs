@@ -70,10 +70,10 @@ impl Adapter {
         self.entry(argument, "tensor_spec", |adapter, spec| {
             adapter.ignore_unknown(spec, &KNOWN.tensor)?;
             adapter.entry(spec, "init", Self::init)?;
-            adapter.entry(spec, "data", |adapter, data| {
-                adapter.ignore_unknown(data, &KNOWN.data)
-            })?;
-            let has_content = ["init", "data", "shape_of"].iter().any(|name| spec.entry(name).is_some());
+            adapter
+                .entry(spec, "data", |adapter, data| adapter.ignore_unknown(data, &KNOWN.data))?;
+            let has_content =
+                ["init", "data", "shape_of"].iter().any(|name| spec.entry(name).is_some());
             if !is_tensor || !is_read || has_content || !spec.is_map() {
                 return Ok(());
             }

@@ -56,8 +56,10 @@ where
     F: Fn(Variable<'_>) -> Result<i128, String>,
 {
     if text.len() > MAX_LENGTH {
-        let message =
-            format!("an expression may have at most {MAX_LENGTH} bytes, this one has {}", text.len());
+        let message = format!(
+            "an expression may have at most {MAX_LENGTH} bytes, this one has {}",
+            text.len()
+        );
         return Err(ExprError { position: 0, message, text: text.chars().take(40).collect() });
     }
     let located = |(position, message)| ExprError { position, message, text: text.to_owned() };

@@ -121,8 +121,10 @@ pub(super) fn expand(
     axes.map(|(name, given)| {
         let path = format!("axes.{}", quoted(name));
         mistakes.require(is_name(name), path.clone(), FailureCode::AxisName, || {
-            format!("a name has 1 to {MAX_NAME_BYTES} characters of A–Z, a–z, 0–9 and `_`, and \
-                     does not start with a digit")
+            format!(
+                "a name has 1 to {MAX_NAME_BYTES} characters of A–Z, a–z, 0–9 and `_`, and \
+                     does not start with a digit"
+            )
         });
         let values = expand_one(given, &path, max_points, mistakes);
         SweepAxis { name: name.clone(), values }

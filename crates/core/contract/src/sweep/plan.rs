@@ -222,8 +222,10 @@ impl SweepPlan {
         for (axis, used) in self.axes.iter().zip(used) {
             let name = &axis.name;
             mistakes.require(used, format!("axes.{name}"), FailureCode::UnusedAxis, || {
-                format!("the contract does not use this axis: refer to it as `${name}` or \
-                         `${{{name}}}`")
+                format!(
+                    "the contract does not use this axis: refer to it as `${name}` or \
+                         `${{{name}}}`"
+                )
             });
         }
         mistakes.into_result()

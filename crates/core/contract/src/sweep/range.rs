@@ -23,8 +23,10 @@ pub(super) fn expand(text: &str, limit: usize) -> Result<Vec<AxisValue>, String>
 }
 
 pub(super) fn too_many(limit: usize) -> String {
-    format!("the sweep is larger than this server accepts: at most {limit} more values are \
-             possible here")
+    format!(
+        "the sweep is larger than this server accepts: at most {limit} more values are \
+             possible here"
+    )
 }
 
 fn range(text: &str, first: &str, rest: &str, limit: usize) -> Result<Vec<AxisValue>, String> {
@@ -98,8 +100,9 @@ fn too_large() -> String {
 
 fn number(text: &str) -> Result<Decimal, String> {
     let text = text.trim();
-    let wrong =
-        || format!("`{}` is not a number; expected a number such as 64, 0.25 or 2^10", quoted(text));
+    let wrong = || {
+        format!("`{}` is not a number; expected a number such as 64, 0.25 or 2^10", quoted(text))
+    };
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

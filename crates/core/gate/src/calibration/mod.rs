@@ -1,5 +1,5 @@
-//! Calibration: comparisons of each case with itself show how small a slowdown the gate can detect
-//! on one kind of device. The main type is [`Calibration`].
+//! Calibration: comparisons of each case with itself determine the smallest slowdown that the gate
+//! can detect on one kind of device. The main type is [`Calibration`].
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use warpgauge_statistics::paired::{PairedComparison, t_quantile};
 /// Version of the file format that this program reads and writes.
 const VERSION: u32 = 1;
 
-/// Fewest runs of a calibration.
+/// Minimum number of runs of a calibration.
 pub const MIN_RUNS: u32 = 3;
 
-/// Reasons why a calibration cannot be used.
+/// Reason why a calibration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
     /// The file cannot be parsed.
@@ -26,16 +26,16 @@ pub enum CalibrationError {
     /// A number is out of range.
     #[error("{at}: {message}; make a new calibration with `warpgauge gate calibrate`")]
     Value { at: String, message: String },
-    /// The calibration was made under other conditions than those of its use.
+    /// The calibration was made under different conditions.
     #[error(
-        "the calibration was made with another {what}: {calibrated} then, {now} now; calibrate \
-         again here, or use the machine it was made on"
+        "the calibration was made with a different {what}: {calibrated} then, {now} now; \
+         calibrate again on this machine, or use the machine of the calibration"
     )]
     Mismatch {
         what: &'static str,
         /// Value at the calibration.
         calibrated: String,
-        /// Present value.
+        /// Current value.
         now: String,
     },
 }
@@ -76,7 +76,7 @@ pub struct CalibrationConditions {
 }
 
 impl CalibrationConditions {
-    /// Returns the conditions of numbers measured in this environment.
+    /// Returns the conditions of measurements in this environment.
     pub fn of(seen: &RunEnvironment, preset: PresetName) -> Self {
         let method = seen.method.as_ref();
         Self {
@@ -96,27 +96,28 @@ impl CalibrationConditions {
 pub struct CalibratedCase {
     /// State of the L2 cache at each launch.
     pub cache: CacheState,
-    /// Largest measured difference of the case with itself in any run, relative.
+    /// Largest relative difference in any run when the case was compared with itself.
     pub floor: f64,
-    /// Standard deviation of a block, relative: the largest of the runs.
+    /// Largest relative standard deviation of a block in any run.
     pub block_sd: f64,
-    /// Least slowdown, relative, that the gate of this suite detects with a probability of 95 %.
+    /// Smallest relative slowdown that the gate of this suite detects with a probability of 95 %.
     pub minimum_detectable_effect: f64,
-    /// Reasons why the case is advisory and cannot fail the suite. Empty if it can.
+    /// Reasons why the case is advisory and cannot fail the suite. Empty if the case can fail the
+    /// suite.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advisory: Vec<String>,
 }
 
-/// The test that a suite applies to a case.
+/// Parameters of the test that a suite applies to a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannedTest {
-    /// Margin τ, relative, before the floor.
+    /// Relative margin τ, before the floor is applied.
     pub margin: f64,
-    /// Slowdown Δ, relative, that the gate must detect.
+    /// Relative slowdown Δ that the gate must detect.
     pub delta: f64,
     /// Error probability at one look: α divided by the suite's cases and the preset's looks.
     pub alpha: f64,
-    /// Blocks at the last look.
+    /// Number of blocks at the last look.
     pub blocks: u32,
 }
 
@@ -152,7 +153,7 @@ impl Calibration {
             Err(CalibrationError::Value { at, message: message.to_owned() })
         };
         if self.version != VERSION {
-            return refuse("version".to_owned(), "is another than this program reads");
+            return refuse("version".to_owned(), "is not the version that this program reads");
         }
         for (name, case) in &self.cases {
             let numbers = [
@@ -162,14 +163,18 @@ impl Calibration {
             ];
             for (field, value) in numbers {
                 if !(value.is_finite() && value >= 0.0) {
-                    return refuse(format!("cases.{name}.{field}"), "is no relative difference");
+                    return refuse(
+                        format!("cases.{name}.{field}"),
+                        "must be a finite number of at \
+                                                                    least 0",
+                    );
                 }
             }
         }
         Ok(())
     }
 
-    /// Checks whether the calibration holds under these conditions. The error names the first
+    /// Checks whether the calibration is valid under these conditions. The error names the first
     /// difference.
     pub fn check(&self, now: &CalibrationConditions) -> Result<(), CalibrationError> {
         let then = &self.conditions;
@@ -196,9 +201,9 @@ impl Calibration {
 
 /// Calibrates a case from its comparisons with itself.
 ///
-/// The least slowdown that is detected is max(τ, floor) + (t₁₋α + t₀.₉₅)·s/√n with the largest s of
-/// the runs. This is the sample size formula of the one-sided t-test, with t for the normal
-/// quantiles. `extra` has further reasons why the case cannot carry the gate.
+/// The smallest slowdown that is detected is max(τ, floor) + (t₁₋α + t₀.₉₅)·s/√n with the largest s
+/// of the runs. This is the sample size formula of the one-sided t-test, with t for the normal
+/// quantiles. `extra` contains further reasons why the case must be advisory.
 pub fn calibrated(
     cache: CacheState,
     runs: &[PairedComparison],
@@ -215,17 +220,17 @@ pub fn calibrated(
     let mut advisory = extra;
     if found > planned.delta {
         advisory.push(format!(
-            "finds a slowdown of {:.2} % at the least, and {:.2} % must be found",
+            "only slowdowns of {:.2} % or more are detected, but {:.2} % must be detected",
             100.0 * found,
             100.0 * planned.delta
         ));
     }
     let unsound = runs.iter().filter(|run| run.p_value.is_none()).count();
     if unsound > 0 {
-        advisory.push(format!("{unsound} of {} runs bore no interval", runs.len()));
+        advisory.push(format!("{unsound} of {} runs gave no confidence interval", runs.len()));
     }
     if estimates.is_empty() {
-        advisory.push("no run gave a ratio".to_owned());
+        advisory.push("no run gave a ratio of times".to_owned());
     }
     CalibratedCase { cache, floor, block_sd, minimum_detectable_effect: found, advisory }
 }

@@ -82,7 +82,7 @@ fn files_are_read_back_and_checked() {
     let text = serde_json::to_string(&calibration).unwrap();
     assert_eq!(Calibration::parse(text.as_bytes()).unwrap(), calibration);
     for (from, to, expected) in [
-        ("\"version\":1", "\"version\":2", "another than this program"),
+        ("\"version\":1", "\"version\":2", "not the version that this program reads"),
         ("\"floor\":0.0", "\"floor\":-1.0", "cases.a.floor"),
         ("\"runs\":5", "\"runs\":5,\"more\":1", "more"),
         ("{", "", "cannot be read"),

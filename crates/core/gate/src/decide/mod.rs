@@ -3,10 +3,10 @@
 //!
 //! A case *regresses* if its time exceeds the baseline's by more than the margin τ. The evidence
 //! must be strong enough that a suite of unchanged kernels has any regression with probability α at
-//! most. The test uses the comparison's own p-value, corrected over the suite after Holm. A second
+//! most. The test uses the comparison's p-value, with Holm's correction over the suite. A second
 //! comparison in fresh processes must confirm the regression. A case *passes* if a slowdown of Δ is
-//! excluded. If neither can be shown, the case is inconclusive, which is an outcome and not a pass.
-//! Exact counts are compared directly.
+//! excluded. If neither can be shown, the case is inconclusive, which is not a pass. Exact counts
+//! are compared directly.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,20 +25,21 @@ use warpgauge_statistics::paired::{
 pub enum GateOutcome {
     /// A relevant slowdown is excluded.
     Pass,
-    /// The baseline has no such case, and the candidate alone is right. The case passes.
+    /// There is no baseline to compare with: the baseline lacks the case, or its kernel is broken.
+    /// The candidate was run alone and not found wrong. The case passes.
     New,
     /// The candidate is faster by more than the margin, or does less counted work.
     Improved,
-    /// Neither a regression nor a pass could be shown.
+    /// The measurements show neither a regression nor a pass.
     Inconclusive,
     /// The case could not be measured.
     Error,
-    /// The baseline has the case, and the candidate does not.
+    /// The baseline has the case, but the candidate does not.
     Missing,
-    /// The candidate is slower by more than the margin, which is confirmed, or does more counted work.
+    /// The candidate is slower by more than the margin, confirmed by a second comparison, or does more counted work.
     Regression,
     /// The candidate's outputs differ from the baseline's or from the contract's expectations, or the candidate did
-    /// not run.
+    /// not compile or run.
     Invalid,
 }
 
@@ -46,21 +47,24 @@ pub enum GateOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GateReason {
-    /// The interval lies above the margin, after Holm's correction, also in fresh processes.
+    /// The slowdown exceeds the margin, after the correction over the suite, and also in fresh
+    /// processes.
     Confirmed,
-    /// The interval lies above the margin in the first comparison, but not in fresh processes.
+    /// The slowdown exceeds the margin in the first comparison, but not in fresh processes, or
+    /// there was no second comparison.
     NotConfirmed,
     /// Both sides have the same image and launch, so they were not timed.
     IdenticalCode,
     /// The interval lies below a slowdown of Δ.
     WithinDelta,
-    /// The interval lies below the margin on the fast side.
+    /// The candidate is faster by more than the margin.
     Faster,
     /// The interval contains both passing and failing differences.
     Unresolved,
-    /// The blocks give no valid interval; the comparison lists the reasons.
+    /// The blocks give no valid confidence interval; the comparison lists the reasons.
     Unsound,
-    /// The candidate is right, and times of torch kernels on the CPU have no rank.
+    /// The candidate is correct, and its time cannot be ranked, e.g. because torch kernels ran on
+    /// the CPU.
     OnlyRight,
     /// Counts are equal, or within their margin.
     CountsWithin,
@@ -76,7 +80,8 @@ pub enum GateReason {
     NotOnBothSides,
     /// The baseline lacks the case, so the candidate was compiled, run and checked alone.
     NewCase,
-    /// The baseline's kernel does not compile, crashes or is wrong; the candidate's is right.
+    /// The baseline's kernel does not compile, crashes or is wrong; the candidate's was not found
+    /// wrong.
     BaselineBroken,
     /// The case could not be measured.
     NotMeasured,
@@ -90,7 +95,7 @@ pub struct Verdict {
     /// Explanation; empty if the reason and the numbers are enough.
     pub detail: String,
     /// p-value of the slowdown beyond the margin, corrected for the looks and for the other cases.
-    /// The correction is Holm's over the suite; for advisory cases it is that of Benjamini and
+    /// The correction over the suite is Holm's; for advisory cases it is that of Benjamini and
     /// Hochberg.
     pub adjusted_p: Option<f64>,
 }
@@ -107,7 +112,7 @@ pub struct JudgedCase<'a> {
 }
 
 /// Returns the cases whose regressions need a second comparison in fresh processes. Counts are
-/// exact and need none.
+/// exact and need no second comparison.
 pub fn to_confirm(cases: &[JudgedCase<'_>]) -> Vec<usize> {
     let adjusted = adjusted(cases);
     (0..cases.len())
@@ -123,9 +128,9 @@ pub fn decide(cases: &[JudgedCase<'_>]) -> Vec<Verdict> {
     cases.iter().zip(adjusted(cases)).map(|(case, p)| verdict(case, p)).collect()
 }
 
-/// Adjusts the p-values of "slower beyond the margin": after Holm over the cases that may fail the
-/// suite, after Benjamini and Hochberg over the advisory ones. A case that could not be measured
-/// still counts in its family; cases with exact counts do not.
+/// Adjusts the p-values of "slower by more than the margin": with Holm's correction over the cases
+/// that may fail the suite, and with that of Benjamini and Hochberg over the advisory cases. A case
+/// that could not be measured still counts in its family; cases with exact counts do not.
 fn adjusted(cases: &[JudgedCase<'_>]) -> Vec<Option<f64>> {
     let p_values = cases.iter().map(|case| slower_p(case.first)).collect::<Vec<_>>();
     let mut adjusted = p_values.clone();
@@ -146,13 +151,14 @@ fn adjusted(cases: &[JudgedCase<'_>]) -> Vec<Option<f64>> {
     adjusted
 }
 
-/// Returns the p-value of "slower beyond the margin"; `None` if the comparison has none.
+/// Returns the p-value of "slower by more than the margin"; `None` if the comparison has no
+/// p-value.
 fn slower_p(evidence: &CaseEvidence) -> Option<f64> {
     let CaseEvidence::Times(comparison) = evidence else {
         return None;
     };
     let (p, time) = comparison.p_value.zip(comparison.time)?;
-    // The comparison's p-value is for the side of the estimate.
+    // The comparison's p-value is that of the side on which the estimate lies.
     Some(if time.ratio > 1.0 { p } else { 1.0 })
 }
 
@@ -189,12 +195,12 @@ fn verdict(case: &JudgedCase<'_>, p: Option<f64>) -> Verdict {
                 said(GateOutcome::Invalid, GateReason::CandidateWrong, why)
             }
             Some(CaseEvidence::Times(second)) => {
-                // This tests a single hypothesis, so it needs no correction.
+                // This tests a single hypothesis, so no correction is needed.
                 let again = slower_p(&CaseEvidence::Times(second.clone()));
                 if again.is_some_and(|p| p <= case.policy.alpha) {
                     said(GateOutcome::Regression, GateReason::Confirmed, clock_note(first))
                 } else {
-                    let why = "slower at first, and not when compared again in fresh processes";
+                    let why = "slower at first, but not when compared again in fresh processes";
                     said(GateOutcome::Inconclusive, GateReason::NotConfirmed, why)
                 }
             }
@@ -209,7 +215,7 @@ fn verdict(case: &JudgedCase<'_>, p: Option<f64>) -> Verdict {
                 | CaseEvidence::Alone { .. },
             )
             | None => {
-                let why = "slower at first, and not compared again";
+                let why = "slower at first, but not compared again";
                 said(GateOutcome::Inconclusive, GateReason::NotConfirmed, why)
             }
         },
@@ -236,7 +242,8 @@ fn of_times(comparison: &PairedComparison) -> (GateOutcome, GateReason) {
 
 /// Returns the outcome for exact counts: any difference beyond the margin counts.
 fn of_counts(counts: &[CountComparison], margin: f64) -> (GateOutcome, GateReason) {
-    // f64 is exact up to 53 bits, which no count reaches. So a margin of 0 compares integers.
+    // f64 is exact up to 53 bits, which no count reaches. Therefore a margin of 0 compares integers
+    // exactly.
     let grew = |one: &CountComparison| {
         one.candidate > one.reference
             && one.candidate as f64 > one.reference as f64 * (1.0 + margin)
@@ -255,13 +262,13 @@ fn of_counts(counts: &[CountComparison], margin: f64) -> (GateOutcome, GateReaso
 
 fn clock_note(comparison: &PairedComparison) -> &'static str {
     if comparison.clock_induced {
-        "the times differ and the cycles do not: the clock made the difference"
+        "the cycles do not confirm the difference in time: the clock caused it"
     } else {
         ""
     }
 }
 
-/// Verdict on a suite, the worst last.
+/// Verdict on a suite, from best to worst.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -269,13 +276,13 @@ fn clock_note(comparison: &PairedComparison) -> &'static str {
 pub enum SuiteVerdict {
     /// No case fails the suite.
     Pass,
-    /// Some cases are inconclusive, and their policy does not let that pass.
+    /// Some cases are inconclusive, and their policy does not accept that.
     Inconclusive,
     /// Some cases could not be measured, or are missing.
     Error,
     /// Some cases are slower.
     Regression,
-    /// Some kernels are wrong. Times of such a suite are not compared.
+    /// Some kernels are wrong. The suite fails regardless of its times.
     Invalid,
 }
 

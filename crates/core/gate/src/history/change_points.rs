@@ -3,26 +3,27 @@
 //! Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate
 //! data", JASA 109 (2014). The score of a split is the energy distance of its two sides, Q =
 //! mn/(m+n)·Ê with exponent 1. The best split of all segments is kept if random permutations within
-//! the segments have one as good with probability [`SIGNIFICANCE`] at most. This repeats until a
-//! split is not kept. As in other uses of the method on performance histories, a segment is split
-//! in two, not cut in three. Permutations come from a fixed seed, so the same series always has the
-//! same result.
+//! the segments have an equally good split with a probability below [`SIGNIFICANCE`]. This is
+//! repeated until a split is not kept. As in other uses of the method on performance histories, a
+//! segment is split into two parts, not three. Permutations come from a fixed seed, so the same
+//! series always has the same result.
 //!
-//! The test assumes that the points of a segment are exchangeable. If successive runs of a machine
-//! drift together, they are not, and the test finds too many changes.
+//! The test assumes that the points of a segment are exchangeable. If successive runs on a machine
+//! drift together, the points are not exchangeable, and the test finds too many changes.
 
 use warpgauge_statistics::random::RandomStream;
 
 /// Number of latest points that are analysed; the work grows with its square.
 pub const WINDOW: usize = 200;
 
-/// Fewest points on each side of a change. It determines how late the newest change is detected.
+/// Minimum number of points on each side of a change. It determines how late the newest change is
+/// detected.
 pub const MIN_SEGMENT: usize = 4;
 
 /// Number of permutations per split.
 pub const PERMUTATIONS: usize = 499;
 
-/// A split is kept if its p-value is below this.
+/// A split is kept if its p-value is below this value.
 pub const SIGNIFICANCE: f64 = 0.01;
 
 /// Seed of the permutations.
@@ -62,8 +63,8 @@ pub fn splits(values: &[f64]) -> Vec<SeriesSplit> {
     found
 }
 
-/// Returns the best split of all segments between bounds. `None` if no segment is long enough, or
-/// if each has equal values only.
+/// Returns the best split of all segments between bounds. Returns `None` if no segment is long
+/// enough, or if the values of each segment are equal.
 fn best_of(values: &[f64], bounds: &[usize]) -> Option<Best> {
     let segments = bounds.windows(2).filter_map(|ends| {
         let best = best_split(&values[ends[0]..ends[1]])?;
@@ -81,8 +82,8 @@ fn best_split(segment: &[f64]) -> Option<Best> {
     let distances = |index: usize, range: std::ops::Range<usize>| {
         segment[range].iter().map(|other| (other - segment[index]).abs()).sum::<f64>()
     };
-    // These are sums over pairs: both left, both right, one of each. Each step moves a point from
-    // right to left.
+    // The sums are over pairs of points: both left, both right, and one on each side. Each step
+    // moves a point from right to left.
     let total = (0..n).map(|index| distances(index, index + 1..n)).sum::<f64>();
     let (mut left, mut right) = (0.0, total);
     let mut best: Option<Best> = None;
@@ -104,8 +105,8 @@ fn best_split(segment: &[f64]) -> Option<Best> {
     best
 }
 
-/// Returns the p-value of a best split if it is below [`SIGNIFICANCE`]. Most splits are far above,
-/// and a few permutations show this.
+/// Returns the p-value of the best split if it is below [`SIGNIFICANCE`]. Most p-values are far
+/// above it, which a few permutations show.
 fn permutation_p(
     values: &[f64],
     bounds: &[usize],
@@ -119,7 +120,7 @@ fn permutation_p(
         for ends in bounds.windows(2) {
             shuffle(&mut shuffled[ends[0]..ends[1]], random);
         }
-        // Sums in another order differ in their last digits.
+        // Sums in a different order differ in their last digits.
         let as_good = |best: Best| best.score >= score * (1.0 - 1e-9);
         reached += usize::from(best_of(&shuffled, bounds).is_some_and(as_good));
         if p(reached) >= SIGNIFICANCE {
@@ -129,7 +130,7 @@ fn permutation_p(
     Some(p(reached))
 }
 
-/// Shuffles values after Fisher and Yates.
+/// Shuffles values (Fisher and Yates).
 fn shuffle(values: &mut [f64], random: &mut RandomStream) {
     for last in (1..values.len()).rev() {
         let other = (random.uniform() * (last + 1) as f64) as usize;

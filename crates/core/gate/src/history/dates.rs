@@ -1,8 +1,8 @@
-//! Dates of points, for people.
+//! Formats dates and commits for people.
 
 const SECONDS_OF_DAY: i64 = 86_400;
 
-/// Formats seconds since 1970 as date and time of UTC, `2026-11-27 03:24`; `None` outside of the years 1970 to 9999.
+/// Formats seconds since 1970 as date and time of UTC, `2026-11-27 03:24`; `None` outside the years 1970 to 9999.
 pub fn date_and_time(unix_s: f64) -> Option<String> {
     // 9999-12-31 is day 2,932,896.
     let seconds =
@@ -28,7 +28,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Shortens a commit to 12 digits, and keeps what follows its 40 digits, such as `-dirty`.
+/// Shortens a commit to 12 digits, and keeps a suffix such as `-dirty`.
 pub fn short_commit(commit: &str) -> String {
     let digits = commit.bytes().take_while(u8::is_ascii_hexdigit).count();
     if digits < 40 {

@@ -1,9 +1,10 @@
 //! History: the results of a case over time, and its changes of level.
 //!
 //! A [`HistoryPoint`] is the result of one evaluation or one run of the gate for a case. Points of
-//! one case, device, driver and method form a [`Series`]. Other conditions form another series, so
-//! counts of the emulated device never share a series with times of a GPU. Series only inform. No
-//! verdict uses them ([`crate`] runs the baseline's code again instead).
+//! one case, device, driver and method form a [`Series`]. Points under different conditions belong
+//! to different series, so counts of the emulated device never share a series with times of a GPU.
+//! Series are only for information. No verdict uses them ([`crate`] runs the baseline's code again
+//! instead).
 //!
 //! Everything here is pure; the store keeps the points.
 

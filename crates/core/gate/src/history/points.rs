@@ -25,7 +25,7 @@ pub struct HistoryPoint {
     pub unix_s: f64,
     /// Kind of the run.
     pub source: PointSource,
-    /// Id of the job. Absent if none is stored.
+    /// Id of the job. Absent if no job is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
     /// Commit of the code. Absent if it is not known.
@@ -36,11 +36,12 @@ pub struct HistoryPoint {
     pub branch: Option<String>,
     /// Outcome in the gate; for an evaluation, `PASS` or `INVALID`.
     pub verdict: GateOutcome,
-    /// Outcomes of counts that differ from that of the case, such as counts that passed beside one that grew. Absent
-    /// in points of older versions.
+    /// Outcomes of single counts that differ from the outcome of the case, e.g. of a count that did not grow in a
+    /// case with a regression. Absent in points of older versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub count_verdicts: BTreeMap<String, GateOutcome>,
-    /// Median time, milliseconds. Only on a GPU.
+    /// Time that ranks the kernel, milliseconds: the median, or the mean if some launches may do
+    /// the work of others. Only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
     /// Lower end of the median's 95 % confidence interval, milliseconds.
@@ -65,14 +66,14 @@ pub enum PointSource {
 }
 
 /// Returns the case of an evaluation: the kernel's name with a fingerprint of its arguments and
-/// launch. Other code with the same arguments is the same case. Content of tensors in the request
-/// is not part of the fingerprint.
+/// launch. A different implementation with the same arguments is the same case. Tensor content in
+/// the request is not part of the fingerprint.
 pub fn case_of(request: &EvaluateRequest) -> String {
     let metadata = request.kernel.metadata.as_ref();
     let name = metadata.and_then(|metadata| metadata.kernel_name.as_deref()).unwrap_or("kernel");
     let io = request.kernel.io.as_ref();
     let mut hash = blake3::Hasher::new();
-    // A part that cannot be serialised is left out: this merges series instead of failing.
+    // A part that cannot be serialised is left out, which merges series instead of failing.
     for arg in io.map_or(&[][..], |io| &io.args) {
         let spec = arg.tensor_spec.as_ref();
         hash.update(&json(&(&arg.name, arg.kind, arg.role, &arg.value)));
@@ -81,7 +82,7 @@ pub fn case_of(request: &EvaluateRequest) -> String {
     hash.update(&json(&io.and_then(|io| io.launch.as_ref())));
     hash.update(&json(&request.measure.cache));
     if request.measure.regime != Regime::default() {
-        // The default regime is left out, so that series from before there were regimes continue.
+        // The default regime is left out, so that series from versions without regimes continue.
         hash.update(&json(&request.measure.regime));
     }
     let fingerprint = hash.finalize().to_hex();
@@ -114,7 +115,7 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
     };
     let timed = measurement.summary.as_ref().filter(|_| device.kind == DeviceKind::Cuda);
     let ranked = timed.and(report.kernel_exec_result.runtime_stats);
-    // The interval is that of the median.
+    // The interval applies only to the median.
     let interval = timed.filter(|_| ranked.is_some_and(|stats| stats.ranked_by.is_median()));
     let counts = report.counted.map(|counted| {
         BTreeMap::from([
@@ -178,8 +179,8 @@ pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
     report.cases.iter().filter_map(point).collect()
 }
 
-/// Returns the verdicts on counts that differ from the case's: a count that did not grow beyond its margin passes, and
-/// one that fell is improved, whatever the others did.
+/// Returns the outcomes of counts that differ from the case's outcome. A count that did not grow by more than its
+/// margin passes, and a count that fell is improved, regardless of the others.
 fn count_verdicts(case: &CaseReport) -> BTreeMap<String, GateOutcome> {
     let moved = [GateOutcome::Improved, GateOutcome::Regression, GateOutcome::Inconclusive];
     if !moved.contains(&case.outcome) {
@@ -198,7 +199,7 @@ fn count_verdicts(case: &CaseReport) -> BTreeMap<String, GateOutcome> {
 }
 
 impl HistoryPoint {
-    /// Splits a point into one for each of its metrics, with the metric's name and value.
+    /// Splits a point into one point for each of its metrics, with the metric's name and value.
     pub fn by_metric(&self) -> Vec<(String, f64, HistoryPoint)> {
         let time = self.median_ms.map(|ms| {
             let alone = HistoryPoint {

@@ -1,5 +1,5 @@
 //! Draws series as SVG: values with their confidence intervals, levels between changes, and the
-//! changes. It has no script, and loads nothing.
+//! changes. The SVG contains no script and loads nothing.
 
 use super::{ChangePoint, Series, TrendPoint, date_and_time, short_commit};
 use crate::GateOutcome;
@@ -18,7 +18,7 @@ const LEFT: f64 = 90.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 40.0;
-/// Least distance of two dates below a panel, and of two branches above it.
+/// Minimum distance between two dates below a panel, and between two branches above it.
 const APART: f64 = 130.0;
 /// Longest name of a branch that is drawn, characters.
 const MAX_BRANCH: usize = 18;
@@ -29,7 +29,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weigh
 .change{stroke:#c62828;stroke-width:1.5}.note{fill:#c62828}\
 .less{stroke:#2e7d32;stroke-width:1.5}.fell{fill:#2e7d32}.date{fill:#777}.branch{stroke:#bbb}";
 
-/// Draws series below one another; a series without points has a note.
+/// Draws series below one another. A series without points gets a note.
 pub fn svg(series: &[Series]) -> String {
     let shown = &series[..series.len().min(MAX_SERIES)];
     let height = PANEL * shown.len().max(1) as f64;
@@ -48,7 +48,7 @@ pub fn svg(series: &[Series]) -> String {
 /// The panel of one series.
 struct Panel {
     plot: Plot,
-    /// Maps the index of a point, which is drawn half a step to the right.
+    /// Maps the index of a point. The point is drawn half a step to the right.
     x: Linear,
     y: Linear,
 }
@@ -99,7 +99,7 @@ fn range(points: &[TrendPoint]) -> Option<(f64, f64)> {
     let finite = ends.filter(|value| value.is_finite()).collect::<Vec<_>>();
     let least = finite.iter().copied().min_by(f64::total_cmp)?;
     let most = finite.iter().copied().max_by(f64::total_cmp)?;
-    // The margin centres a constant series, and keeps noise far below a per cent from filling the
+    // The margin centres a constant series, and prevents noise far below 1 % from filling the
     // panel.
     let room = ((most - least) * 0.08).max(most.abs() * 0.005).max(f64::MIN_POSITIVE);
     Some((least - room, most + room))
@@ -122,7 +122,8 @@ fn draw(drawing: &mut Drawing, point: &TrendPoint, at: Point, panel: &Panel, uni
     drawing.add(SvgElement::circle(class, at, 2.5).titled(&title));
 }
 
-/// Writes the date of the first point, of the last, and of those between as far as there is room.
+/// Writes the date of the first point, of the last point, and of points between them for which
+/// there is room.
 fn dates(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
     let y = panel.plot.bottom + 30.0;
     let last = panel.x.at(points.len() as f64 - 0.5);
@@ -144,7 +145,8 @@ fn dates(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
     }
 }
 
-/// Marks where another branch begins, with its name as far as there is room; nothing where all points are of one.
+/// Marks the points at which the branch changes, with the branch's name if there is room. It draws nothing if all
+/// points are of one branch.
 fn branches(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
     let starts = |index: &usize| *index == 0 || points[*index].branch != points[*index - 1].branch;
     let starts = (0..points.len()).filter(starts).collect::<Vec<_>>();
@@ -164,8 +166,8 @@ fn branches(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
     }
 }
 
-/// Draws a dashed line for each level, and one for each change, with its size: red where the value grew, green where
-/// it fell.
+/// Draws a dashed line for each level, and a line for each change, with its size: red if the value grew, green if it
+/// fell.
 fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel) {
     let seen = |change: &&ChangePoint| change.at as usize > skipped;
     let changes = series.changes.iter().filter(seen).collect::<Vec<_>>();

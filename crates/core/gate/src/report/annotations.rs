@@ -4,11 +4,11 @@ use super::words::{self, worst_first};
 use super::{CaseReport, GateReport};
 use crate::GateOutcome;
 
-/// Annotations of one kind that GitHub shows for one step.
+/// Maximum number of annotations of one kind that GitHub shows for one step.
 const MAX_EACH: usize = 10;
 
-/// Formats an `error` for each case that fails the change, and a `warning` for other cases without a pass, the worst
-/// first. A case without a file has an annotation without one.
+/// Formats an `error` for each case that fails the suite, and a `warning` for other cases that do not pass, worst
+/// first. The annotation of a case without a file names no file.
 pub(super) fn annotations(report: &GateReport) -> String {
     let cases = worst_first(&report.cases);
     let loud = |case: &&&CaseReport| {
@@ -39,7 +39,7 @@ fn annotation(command: &str, case: &CaseReport) -> String {
     format!("::{command} {}title={title}::{}\n", place.unwrap_or_default(), data(&message))
 }
 
-/// Escapes the message of a command: a command ends with its line.
+/// Escapes the message of a command, which ends at the end of its line.
 fn data(text: &str) -> String {
     let text: String =
         text.chars().map(|c| if warpgauge_model::is_hidden(c) { ' ' } else { c }).collect();

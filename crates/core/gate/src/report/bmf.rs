@@ -1,4 +1,4 @@
-//! Formats of two services that store series: Bencher's Metric Format, and the
+//! Formats of two services that store series of measurements: Bencher Metric Format, and
 //! `customSmallerIsBetter` of github-action-benchmark.
 
 use serde_json::{Map, Value, json};

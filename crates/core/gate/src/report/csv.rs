@@ -1,4 +1,4 @@
-//! Comma-separated values: a row per case, or one per count if a case has several.
+//! Comma-separated values, with one row per case, or one row per count if a case has counts.
 
 use super::{CaseReport, GateReport, RenderError, words};
 use warpgauge_report::CountComparison;
@@ -108,7 +108,7 @@ fn number(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Escapes a text that a spreadsheet would take for a formula.
+/// Escapes a text that a spreadsheet would interpret as a formula.
 fn plain(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         format!("'{text}")

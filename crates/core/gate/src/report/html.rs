@@ -1,4 +1,4 @@
-//! A self-contained HTML page: it loads nothing, and has no script.
+//! A self-contained HTML page, which loads nothing and contains no script.
 
 use super::{CaseReport, GateReport, plot, words};
 use warpgauge_svg::xml::escape;
@@ -16,7 +16,7 @@ svg .interval{stroke:currentColor;stroke-width:2.5}svg .point{fill:currentColor}
 svg .break{stroke:currentColor;stroke-width:1.5}\
 svg text{font:12px system-ui,sans-serif;fill:currentColor}";
 
-/// The page needs only its own style.
+/// Content security policy of the page, which needs only its own style.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// Formats the report as a page.
@@ -40,8 +40,8 @@ pub(super) fn html(report: &GateReport) -> String {
         page.push_str(&format!("<p>{}</p>\n", drawn.caption));
     }
     page.push_str(
-        "<table>\n<thead><tr><th>case</th><th>outcome</th><th>change</th><th>finds at least</th>\
-         <th>why</th></tr></thead>\n<tbody>\n",
+        "<table>\n<thead><tr><th>case</th><th>outcome</th><th>change</th><th>detectable \
+         slowdown</th><th>why</th></tr></thead>\n<tbody>\n",
     );
     for case in &report.cases {
         push_row(&mut page, case);

@@ -5,8 +5,8 @@ use crate::GateOutcome;
 use warpgauge_svg::xml::escape;
 
 /// Formats the report as JUnit XML. A case that fails the suite is a `failure`, or an `error` if it
-/// could not be measured. Any other case passes or is `skipped`, whatever its outcome. So the
-/// report is red exactly if the gate is.
+/// could not be measured. Any other case passes or is `skipped`, whatever its outcome. Thus the
+/// JUnit report fails exactly if the gate fails.
 pub(super) fn junit(report: &GateReport) -> String {
     let count = |kind: Kind| report.cases.iter().filter(|case| kind_of(case) == kind).count();
     let totals = format!(
@@ -16,7 +16,7 @@ pub(super) fn junit(report: &GateReport) -> String {
         count(Kind::Error),
         report.duration_s,
     );
-    // The schema of Jenkins' xUnit plugin has `skipped` for suites only.
+    // The schema of Jenkins' xUnit plugin allows `skipped` only for single suites.
     let skipped = count(Kind::Skipped);
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"warpgauge gate\" \
@@ -84,7 +84,7 @@ fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
         out.push_str(&format!("; {why}"));
     }
     if let Some(effect) = words::detectable(case) {
-        out.push_str(&format!("; finds a slowdown of {effect} at the least"));
+        out.push_str(&format!("; detects slowdowns of {effect} or more"));
     }
     xml.push_str(&format!("      <system-out>{out}</system-out>\n    </testcase>\n"));
 }

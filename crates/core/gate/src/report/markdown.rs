@@ -3,20 +3,20 @@
 use super::{CaseReport, GateReport, words};
 use crate::{GateOutcome, SuiteVerdict};
 
-/// Maximum number of cases in the visible table; the others are in a folded section.
+/// Maximum number of cases in the visible table; the others are in a collapsed section.
 const OPEN_ROWS: usize = 50;
 
-/// Most bytes of a comment: GitHub takes 65,536 characters.
+/// Maximum size of a comment, bytes. GitHub accepts 65,536 characters.
 const MAX_BYTES: usize = 65_536;
 
-/// Bytes that are kept for what follows the tables, but for notes.
+/// Bytes that are reserved for the text after the tables, apart from notes.
 const RESERVED: usize = 512;
 
 /// Beginning of every comment, by which a later run finds the comment to replace.
 const MARK: &str = "<!-- warpgauge gate";
 
 /// Formats the report as a comment of bounded length, with the worst cases first. Its first line names the suite, so
-/// that suites have comments of their own.
+/// that each suite has a separate comment.
 pub(super) fn markdown(report: &GateReport) -> String {
     let sign = match report.verdict {
         SuiteVerdict::Pass => "✅",
@@ -38,7 +38,7 @@ pub(super) fn markdown(report: &GateReport) -> String {
         report.notes.iter().map(|note| format!("- {}\n", cell(&words::shortened(note)))).collect();
     let mut left = Left(MAX_BYTES.saturating_sub(text.len() + RESERVED));
     let notes: Vec<String> = {
-        // Notes take a quarter at most, and cases come before them.
+        // Notes take at most a quarter, and cases have priority.
         let mut room = Left(left.0 / 4);
         notes.into_iter().take_while(|note| room.take(note)).collect()
     };
@@ -63,7 +63,8 @@ pub(super) fn markdown(report: &GateReport) -> String {
     let dropped = report.cases.len() - rows;
     if dropped > 0 {
         text.push_str(&format!(
-            "\n{dropped} more cases do not fit into a comment; gate.html and gate.json have them.\n"
+            "\n{dropped} more cases do not fit into a comment; gate.html and gate.json contain \
+             them.\n"
         ));
     }
     if !notes.is_empty() {
@@ -71,16 +72,16 @@ pub(super) fn markdown(report: &GateReport) -> String {
     }
     notes.iter().for_each(|note| text.push_str(note));
     if notes.len() < report.notes.len() {
-        text.push_str("- gate.json has more notes\n");
+        text.push_str("- gate.json contains more notes\n");
     }
     text
 }
 
-/// Bytes that may still be written.
+/// Number of bytes that may still be written.
 struct Left(usize);
 
 impl Left {
-    /// Returns whether a text fits, and counts it if so.
+    /// Returns whether a text fits, and if so, counts it.
     fn take(&mut self, text: &str) -> bool {
         let fits = text.len() <= self.0;
         if fits {
@@ -90,8 +91,8 @@ impl Left {
     }
 }
 
-const HEADING: &str = "\n| case | outcome | change, candidate against baseline | finds at least | why |\n\
-                       | --- | --- | --- | --- | --- |\n";
+const HEADING: &str = "\n| case | outcome | change, candidate against baseline | detectable \
+                       slowdown | why |\n| --- | --- | --- | --- | --- |\n";
 
 /// Writes the cases that fit, and returns their number.
 fn table(text: &mut String, cases: &[&CaseReport], left: &mut Left) -> usize {
@@ -117,13 +118,13 @@ fn table(text: &mut String, cases: &[&CaseReport], left: &mut Left) -> usize {
     cases.len()
 }
 
-/// Escapes foreign text in a comment of HTML: `--` could end it.
+/// Escapes foreign text in an HTML comment, which `--` could end.
 fn comment(text: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "./_ ".contains(c) { c } else { '?' };
     text.chars().map(safe).collect()
 }
 
-/// Escapes foreign text in a table: it can neither end the cell nor become markup, a mention or a
+/// Escapes foreign text in a table, so that it cannot end the cell or become markup, a mention or a
 /// link.
 fn cell(text: &str) -> String {
     let mut cell = String::with_capacity(text.len());

@@ -1,4 +1,5 @@
-//! One result of the gate in eight formats. All are pure functions of a [`GateReport`].
+//! The report of the gate in eight formats for files, and as text. All are pure functions of a
+//! [`GateReport`].
 
 mod annotations;
 mod bmf;
@@ -20,7 +21,7 @@ pub use types::{
 };
 pub use words::{measured as case_change, outcome, why as case_reason};
 
-/// A format of the report with its file.
+/// A format of the report, with the name of its file.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     pub file: &'static str,
@@ -40,7 +41,7 @@ pub const FORMATS: [Format; 8] = [
     Format { file: "gate.html", render: |report| Ok(html::html(report)) },
 ];
 
-/// A report cannot be written in a format: a bug.
+/// A report could not be written in a format. This is a bug.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     #[error("could not write the report as JSON")]

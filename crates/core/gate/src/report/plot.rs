@@ -16,7 +16,8 @@ const TOP: f64 = 34.0;
 /// Smallest and largest half-width of the scale, relative.
 const LEAST: f64 = 0.03;
 const MOST: f64 = 1.0;
-/// A row that reaches this many times as far as half of the rows do leaves the scale, which would hide the others.
+/// A row that extends further than this multiple of the median extent is cut off, because it would compress the other
+/// rows.
 const FAR: f64 = 6.0;
 
 /// A drawing of intervals.
@@ -37,7 +38,7 @@ struct Row {
     margin: f64,
 }
 
-/// Draws the intervals; `None` if nothing was measured.
+/// Draws the intervals. Returns `None` if nothing was measured.
 pub fn intervals(cases: &[CaseReport]) -> Option<Intervals> {
     let rows = cases.iter().flat_map(rows).take(MAX_ROWS).collect::<Vec<_>>();
     if rows.is_empty() {
@@ -53,17 +54,20 @@ pub fn intervals(cases: &[CaseReport]) -> Option<Intervals> {
     for (index, row) in rows.iter().enumerate() {
         drawing.add(draw(row, TOP + ROW * (index as f64 + 0.5), span, &scale));
     }
-    let mut caption = "Right is slower, or more of what is counted.".to_owned();
+    let mut caption = "Right means slower, or a higher count.".to_owned();
     if rows.iter().any(|row| row.margin > 0.0) {
         caption.push_str(" The band is the margin.");
     }
     if rows.iter().any(|row| row.low < -span || row.high > span) {
-        caption.push_str(" A line with a break (//) leaves the scale; the number is its change.");
+        caption.push_str(
+            " A line with a break (//) extends beyond the scale; the number is its \
+                          change.",
+        );
     }
     Some(Intervals { svg: drawing.finish(), caption })
 }
 
-/// Returns the half-width of the scale: the furthest row that is not far from half of the rows.
+/// Returns the half-width of the scale: the largest extent of a row that is not cut off.
 fn span(rows: &[Row]) -> f64 {
     let reach = |row: &Row| row.low.abs().max(row.high.abs()).max(2.0 * row.margin);
     let mut reaches = rows.iter().map(reach).collect::<Vec<_>>();
@@ -96,7 +100,7 @@ fn rows(case: &CaseReport) -> Vec<Row> {
         let label = format!("{} / {}", case.name, count.count);
         let margin = case.policy.count_margin;
         let ratio = count.ratio?;
-        // A count within its margin has not its case's outcome.
+        // A count within its margin does not have the outcome of its case.
         let moved = match ratio {
             _ if ratio > 1.0 + margin => case.outcome,
             _ if ratio < 1.0 => GateOutcome::Improved,
@@ -107,7 +111,7 @@ fn rows(case: &CaseReport) -> Vec<Row> {
     time.into_iter().chain(counts).filter(finite).collect()
 }
 
-/// Draws ticks at zero, at half of the scale, and at its ends.
+/// Draws ticks at zero, at half of the scale, and at the ends of the scale.
 fn axis(drawing: &mut Drawing, plot: &Plot, span: f64, scale: &Linear) {
     let tick = |step: i32| {
         let change = span / 1.1 * f64::from(step) / 2.0;
@@ -142,9 +146,9 @@ fn draw(row: &Row, y: f64, span: f64, scale: &Linear) -> SvgElement {
     group
 }
 
-/// Adds a break to a line that leaves the scale at `edge`, and its change where the point is beyond it.
+/// Adds a break to a line that extends beyond the scale at `edge`, and the size of the change.
 fn broken(mut group: SvgElement, row: &Row, y: f64, sign: f64, edge: f64) -> SvgElement {
-    // The interval itself may lie beyond the edge as a whole.
+    // The whole interval may lie beyond the edge.
     group = group.with(SvgElement::line("interval", [edge - sign * 26.0, y], [edge, y]));
     for distance in [16.0, 11.0] {
         let x = edge - sign * distance;
@@ -152,7 +156,7 @@ fn broken(mut group: SvgElement, row: &Row, y: f64, sign: f64, edge: f64) -> Svg
     }
     let tip = format!("M{edge:.1} {y:.1}l{:.1} -4.5v9z", -8.0 * sign);
     group = group.with(SvgElement::path("point", &tip));
-    // From the middle the line comes to the edge: the number stands on its other side.
+    // The number is placed on the inner side of the edge.
     let at = [edge - sign * 26.0, y - 6.0];
     let change = SvgElement::text("change", at, &words::change(1.0 + row.middle));
     let change = if sign > 0.0 { change.anchored(Anchor::End) } else { change };

@@ -20,7 +20,7 @@ pub fn text(report: &GateReport) -> String {
             text.push_str(&format!("              {}\n", words::why(case)));
         }
         if let Some(effect) = words::detectable(case) {
-            text.push_str(&format!("              finds a slowdown of {effect} at the least\n"));
+            text.push_str(&format!("              detects slowdowns of {effect} or more\n"));
         }
     }
     text.push_str(&format!(

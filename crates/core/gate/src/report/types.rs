@@ -17,14 +17,15 @@ pub struct GateReport {
     pub schema_version: u32,
     /// Version of warpgauge.
     pub warpgauge_version: String,
-    /// Id of the run's job, at the server or in the local store. Absent in reports of older versions.
+    /// Id of the run's job, on the server or in the local store. Absent in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
     /// Name of the suite, as the caller gave it.
     pub suite: String,
     /// Baseline of the comparison.
     pub baseline: BaselineReport,
-    /// Commit of the candidate, with `-dirty` if files differ from it. Absent if it is not known.
+    /// Commit of the candidate, with `-dirty` if files differ from the commit. Absent if it is not
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Branch of the candidate. Absent if it is not known.
@@ -53,10 +54,10 @@ pub struct GateReport {
     pub totals: Totals,
     /// Further notes.
     pub notes: Vec<String>,
-    /// Sparse matrices that contracts of the suite name, with the content that each name had.
+    /// Sparse matrices that contracts of the suite name, with the content that was used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
-    /// Shared tensors that contracts of the suite name, as they were copied.
+    /// Shared tensors that contracts of the suite name, with the content that was copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tensors: Vec<TensorUsed>,
     /// Cases: those of the suite in its order, then those that only the baseline has.
@@ -83,7 +84,7 @@ pub enum BaselineKind {
     Git,
     /// Directory.
     Directory,
-    /// Stored baseline, by its name.
+    /// Stored baseline.
     Stored,
     /// Contracts in the request.
     Inline,
@@ -132,11 +133,11 @@ pub struct CaseReport {
     pub name: String,
     /// Quantity that must not grow: `time`, or the name of a count.
     pub metric: String,
-    /// File of the candidate's kernel, or its contract if the contract has the kernel, by the path that the
-    /// suite names. Absent if the request had no files, and in reports of older versions.
+    /// File of the candidate's kernel, or of its contract if the contract contains the kernel, as the suite names it.
+    /// Absent if the request had no files, and in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line of `file` at which the kernel begins, from 1. Absent if it is not found.
+    /// Line of `file` at which the kernel begins, from 1. Absent if it was not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Outcome of the case.
@@ -148,33 +149,35 @@ pub struct CaseReport {
     pub kernel_verdict: Option<KernelVerdict>,
     /// Explanation of the outcome. Empty if the reason and the numbers are enough.
     pub detail: String,
-    /// Whether this outcome is a reason why the suite does not pass.
+    /// Whether this outcome prevents the suite from passing.
     pub blocking: bool,
     /// Policy of the case. The margin includes the calibrated floor.
     pub policy: CasePolicy,
-    /// Calibration of the case: its comparison with itself. Absent if the case was not calibrated on this device.
+    /// Calibration of the case, from comparisons with itself. Absent if the case was not calibrated on this device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationReport>,
     /// p-value of the slowdown beyond the margin, corrected for the looks and over the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusted_p: Option<f64>,
-    /// Median time of the baseline in its evaluation, milliseconds. Only on a GPU.
+    /// Time of the baseline in its evaluation, milliseconds: the median, or the mean if some
+    /// launches may do the work of others. Only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_ms: Option<f64>,
-    /// Median time of the candidate in its evaluation, milliseconds. Only on a GPU.
+    /// Time of the candidate in its evaluation, milliseconds, like `baseline_ms`. Only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_ms: Option<f64>,
-    /// Ends of the candidate's 95 % confidence interval, milliseconds. Empty if there is none.
+    /// Ends of the 95 % confidence interval of the candidate's median, milliseconds. Empty if there
+    /// is no interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidate_ci_ms: Vec<f64>,
     /// Counts of a candidate without a baseline. Only on the emulated device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub candidate_counts: BTreeMap<String, u64>,
-    /// Memory in which a result could have been kept from one timed launch of the candidate to the next. Its times
+    /// Memory in which a result could have been kept from one timed launch of the candidate to the next. The times
     /// are then weaker evidence, because inputs do not vary. Empty if inputs vary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weaker_for: Vec<String>,
-    /// Whether both sides have the same machine code, names aside. Absent if the codes cannot be compared.
+    /// Whether both sides have the same machine code, apart from names. Absent if the codes cannot be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
     /// Comparison of the candidate with the baseline, which is the reference.
@@ -193,11 +196,12 @@ pub struct CaseReport {
 /// Calibration of a case: its comparison with itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationReport {
-    /// Largest measured difference of the case with itself, relative.
+    /// Largest relative difference when the case was compared with itself.
     pub floor: f64,
-    /// Least slowdown, relative, that the gate of this suite detects with a probability of 95 %.
+    /// Smallest relative slowdown that the gate of this suite detects with a probability of 95 %.
     pub minimum_detectable_effect: f64,
-    /// Reasons why the case is advisory and cannot fail the suite. Empty if it can.
+    /// Reasons why the case is advisory and cannot fail the suite. Empty if the case can fail the
+    /// suite.
     pub advisory: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use warpgauge_statistics::paired::PairedComparison;
 /// Longest detail in a table, characters.
 const MAX_DETAIL: usize = 300;
 
-/// The name of an outcome.
+/// Returns the name of an outcome.
 pub fn outcome(outcome: GateOutcome) -> &'static str {
     match outcome {
         GateOutcome::Pass => "PASS",
@@ -22,8 +22,8 @@ pub fn outcome(outcome: GateOutcome) -> &'static str {
     }
 }
 
-/// Orders cases by their outcome, the worst first; among equals the largest increase comes first, then the first of
-/// the suite.
+/// Orders cases by their outcome, worst first. Among equal outcomes, cases that fail the suite come first, then those
+/// with the largest increase.
 pub(super) fn worst_first(cases: &[CaseReport]) -> Vec<&CaseReport> {
     let rank = |case: &CaseReport| match case.outcome {
         GateOutcome::Invalid => 0,
@@ -37,7 +37,7 @@ pub(super) fn worst_first(cases: &[CaseReport]) -> Vec<&CaseReport> {
     };
     let mut ordered = cases.iter().collect::<Vec<_>>();
     ordered.sort_by(|a, b| {
-        // What only informs comes after what fails the suite.
+        // Cases that fail the suite come first.
         (rank(a), !a.blocking)
             .cmp(&(rank(b), !b.blocking))
             .then(increase(b).total_cmp(&increase(a)))
@@ -45,7 +45,7 @@ pub(super) fn worst_first(cases: &[CaseReport]) -> Vec<&CaseReport> {
     ordered
 }
 
-/// The largest increase of a case's time or counts, as a ratio; 0 where there is none.
+/// Returns the largest ratio of a case's time or counts to the baseline's; 0 if there is none.
 fn increase(case: &CaseReport) -> f64 {
     let time = case.comparison.as_ref().and_then(|comparison| comparison.time);
     let ratios = time.map(|time| time.ratio).into_iter();
@@ -55,20 +55,20 @@ fn increase(case: &CaseReport) -> f64 {
 /// Describes a reason.
 pub(super) fn reason(reason: GateReason) -> &'static str {
     match reason {
-        GateReason::Confirmed => "slower beyond the margin, and again in fresh processes",
+        GateReason::Confirmed => "slower by more than the margin, and again in fresh processes",
         GateReason::NotConfirmed => "slower at first, not confirmed",
         GateReason::IdenticalCode => "the same machine code and launch, not measured",
-        GateReason::WithinDelta => "no slowdown that matters",
-        GateReason::Faster => "faster beyond the margin",
-        GateReason::Unresolved => "too noisy to exclude a slowdown that matters",
-        GateReason::Unsound => "the measurement bears no interval",
-        GateReason::OnlyRight => "right; its time is compared with nothing",
+        GateReason::WithinDelta => "no relevant slowdown",
+        GateReason::Faster => "faster by more than the margin",
+        GateReason::Unresolved => "too noisy to exclude a relevant slowdown",
+        GateReason::Unsound => "the measurement gives no confidence interval",
+        GateReason::OnlyRight => "correct; its time is not compared",
         GateReason::CountsWithin => "counts within their margin",
-        GateReason::MoreWork => "a count grew beyond its margin",
-        GateReason::LessWork => "less of what is counted",
+        GateReason::MoreWork => "a count grew by more than its margin",
+        GateReason::LessWork => "a count fell, and none grew",
         GateReason::TradedWork => "one count grew, another fell",
-        GateReason::CandidateWrong => "the candidate is not right",
-        GateReason::NotOnBothSides => "the candidate lacks it",
+        GateReason::CandidateWrong => "the candidate is not correct",
+        GateReason::NotOnBothSides => "the candidate lacks the case",
         GateReason::NewCase => "a new case",
         GateReason::BaselineBroken => "the baseline's kernel is broken, the candidate's is not",
         GateReason::NotMeasured => "could not be measured",
@@ -102,7 +102,7 @@ pub(super) fn change(ratio: f64) -> String {
     format!("{:+.2} %", 100.0 * (ratio - 1.0))
 }
 
-/// Formats the change of a case: of its time with the interval, or of each count.
+/// Formats the change of a case: of its time, with the interval, or of each count.
 pub fn measured(case: &CaseReport) -> String {
     if let Some(time) = case.comparison.as_ref().and_then(|comparison| comparison.time) {
         return format!(

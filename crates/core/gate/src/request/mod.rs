@@ -15,7 +15,7 @@ use super::{
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::PresetName;
 
-/// Longest name of a suite and of a baseline's origin, bytes. Both may be paths.
+/// Longest name of a suite, and of the origin of a baseline, bytes. Both may be paths.
 const MAX_PATH_BYTES: usize = 1024;
 
 /// Longest name of a commit or a branch, bytes.
@@ -35,8 +35,8 @@ pub struct GateRequest {
     /// Preset of precision and time. Default: `ci`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<PresetName>,
-    /// Effect of a case that only the baseline has: `fail` or `warn`. A case that only the suite has is new, and is
-    /// checked alone.
+    /// Effect of a case that only the baseline has: `fail` or `warn`. A case that only the suite has is new, and its
+    /// candidate is checked alone.
     #[serde(default)]
     pub on_missing: OnMissing,
     /// Policy of all cases. Missing fields have the preset's values.
@@ -44,19 +44,20 @@ pub struct GateRequest {
     pub defaults: PolicyFile,
     /// Cases, 1–200.
     pub cases: Vec<GateCase>,
-    /// Name of a stored baseline. Without it, a case has its own baseline or is new.
+    /// Name of a stored baseline. Without it, each case has its own baseline or is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// Origin of the cases' own baselines, for the report: `git`, `directory` or `inline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_origin: Option<BaselineOrigin>,
-    /// Cases that only the baseline's suite has, if cases have their own baselines; at most 200.
+    /// Cases that only the baseline's suite has, if the cases have their own baselines; at most
+    /// 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<RemovedCase>,
     /// Calibration of this suite, from `warpgauge gate calibrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
-    /// Whether to time cases whose machine code and launch are the baseline's.
+    /// Whether to time cases whose image and launch are identical to the baseline's.
     #[serde(default)]
     pub measure_identical: bool,
     /// Commit of the candidate, for the history.
@@ -94,7 +95,7 @@ impl From<BaselineOrigin> for BaselineReport {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RemovedGateCase")]
 pub struct RemovedCase {
-    /// Name of the case. It is unique, and no case of the suite has it.
+    /// Name of the case. It must be unique, and differ from the names of the suite's cases.
     pub name: String,
     /// Quantity that must not grow, as in the baseline's suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,16 +136,16 @@ fn inline(name: &str, metric: Option<&String>, policy: PolicyFile) -> CaseFile {
     }
 }
 
-/// Describes a baseline that came with the request without an origin.
+/// Describes a baseline that is part of the request and has no origin.
 fn inline_baseline() -> BaselineReport {
     BaselineReport { kind: BaselineKind::Inline, name: "as given".to_owned(), commit: None }
 }
 
-/// Returns what the baseline lacks for a new case.
+/// Returns the reason why the baseline has no code for a new case.
 fn new_to(baseline: &BaselineReport) -> String {
     let what = match baseline.kind {
-        BaselineKind::Git | BaselineKind::Directory => "lacks files of it",
-        BaselineKind::Stored | BaselineKind::Inline => "does not have it",
+        BaselineKind::Git | BaselineKind::Directory => "lacks files of the case",
+        BaselineKind::Stored | BaselineKind::Inline => "does not have the case",
     };
     format!("the baseline {} {what}", baseline.name)
 }
@@ -176,21 +177,21 @@ impl GateRequest {
         }
         let own = self.cases.iter().position(|case| case.baseline.is_some());
         if let (Some(index), Some(_)) = (own, &self.baseline) {
-            let message = "a stored baseline is named, too; give one of them";
+            let message = "a stored baseline is named, too; give only one of them";
             return refuse(format!("cases[{index}].baseline"), message);
         }
         if let Some(of) = &self.baseline_origin
             && (of.kind == BaselineKind::Stored || self.baseline.is_some())
         {
-            let message = "says where cases' own baselines come from: git, directory or inline; \
-                           give it without `baseline`";
+            let message = "is for cases with their own baselines: git, directory or inline; give \
+                           it without `baseline`";
             return refuse("baseline_origin".to_owned(), message);
         }
         let case = |case: &GateCase| inline(&case.name, case.metric.as_ref(), case.policy);
         let suite = self.suite_of(self.cases.iter().map(case).collect())?;
         let own = self.cases.iter().map(|case| case.name.as_str()).collect::<BTreeSet<_>>();
         if self.baseline.is_some() && !self.removed.is_empty() {
-            return refuse("removed".to_owned(), "is the stored baseline's to say; leave it out");
+            return refuse("removed".to_owned(), "follows from the stored baseline; leave it out");
         }
         if let Some(index) = self.removed.iter().position(|case| own.contains(case.name.as_str())) {
             return refuse(format!("removed[{index}].name"), "is the name of a case of the suite");
@@ -254,8 +255,7 @@ impl GateRequest {
 
     /// Returns the plan of the run; `stored` is the baseline that the request names, if any.
     ///
-    /// # Errors
-    /// As [`GateRequest::check`].
+    /// # Errors The same as for [`GateRequest::check`].
     pub fn plan(self, stored: Option<Baseline>) -> Result<GatePlan, SuiteError> {
         let suite = self.check()?;
         let removed = self.removed_cases()?;
@@ -282,15 +282,15 @@ impl GateRequest {
             };
             cases.push(PlannedCase { spec, code });
         }
-        // A case must not pass by being removed.
+        // Removing a case must not make it pass.
         let own = cases.iter().map(|case| case.spec.name.clone()).collect::<BTreeSet<_>>();
         let stored = theirs.into_keys().filter(|name| !own.contains(name));
         let stored = stored.map(|name| CaseSpec::removed(name, suite.defaults));
         let removed = removed.into_iter().chain(stored).map(|spec| PlannedCase {
             spec,
             code: CaseCode::Removed(
-                "the baseline has it, the suite does not; put it back, or accept its removal with \
-                 `on_missing: warn`"
+                "the baseline has the case, but the suite does not; restore it, or accept its \
+                 removal with `on_missing: warn`"
                     .to_owned(),
             ),
         });

@@ -28,7 +28,7 @@ const MAX_PATH_BYTES: usize = 1024;
 /// Version of the format that this program reads.
 const VERSION: u32 = 1;
 
-/// Reasons why a file is not a valid suite.
+/// Reason why a file is not a valid suite.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// The file cannot be parsed.
@@ -38,7 +38,7 @@ pub enum SuiteError {
     #[error("{at}: {message}")]
     Value {
         at: String,
-        /// The expected and the actual value, and what to do.
+        /// The expected and the actual value, and a remedy.
         message: String,
     },
 }
@@ -49,7 +49,7 @@ pub struct Suite {
     pub preset: PresetName,
     /// Effect of a case that the candidate lacks.
     pub on_missing: OnMissing,
-    /// Policy of a case that gives none.
+    /// Policy of cases without their own policy.
     pub defaults: CasePolicy,
     /// Cases in the file's order; at least one.
     pub cases: Vec<CaseSpec>,
@@ -68,7 +68,7 @@ pub struct CaseSpec {
     pub policy: CasePolicy,
 }
 
-/// Quantity that must not grow; as text, `time` or the name of a count.
+/// Quantity that must not grow. It is serialised as `time` or as the name of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateMetric {
     /// Time on a GPU; warp instructions and sectors of global memory on the emulated device.
@@ -95,7 +95,7 @@ impl Serialize for GateMetric {
 impl<'de> Deserialize<'de> for GateMetric {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let unknown = || D::Error::custom(format!("{name:?} is no metric of the gate"));
+        let unknown = || D::Error::custom(format!("{name:?} is not a metric of the gate"));
         Self::parse(&name).ok_or_else(unknown)
     }
 }
@@ -112,11 +112,12 @@ impl fmt::Display for GateMetric {
 /// Policy of a case: the differences that pass.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CasePolicy {
-    /// Margin τ, relative: smaller slowdowns are not called. A calibrated floor widens it.
+    /// Relative margin τ. Smaller slowdowns are not called regressions. A calibrated floor widens
+    /// the margin.
     pub margin: f64,
-    /// Slowdown Δ, relative, that must be excluded for a pass.
+    /// Relative slowdown Δ that must be excluded for a pass.
     pub delta: f64,
-    /// Probability that the gate calls a regression in a suite of unchanged kernels.
+    /// Maximum probability that the gate calls any regression in a suite of unchanged kernels.
     pub alpha: f64,
     /// Relative increase of a count that passes. Only on the emulated device.
     pub count_margin: f64,
@@ -133,21 +134,21 @@ pub enum OnInconclusive {
     /// The suite is inconclusive.
     #[default]
     Fail,
-    /// Reports have a warning.
+    /// The report contains a warning.
     Warn,
-    /// None.
+    /// No effect.
     Pass,
 }
 
-/// Effect on the suite of a case that only the baseline has. A case that only the candidate has is new, and is
-/// checked alone in any case.
+/// Effect on the suite of a case that only the baseline has. A case that only the candidate has is new, and its
+/// candidate is always checked alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnMissing {
     /// The suite ends with an error.
     #[default]
     Fail,
-    /// Reports have a warning.
+    /// The report contains a warning.
     Warn,
 }
 
@@ -180,13 +181,13 @@ pub(super) struct CaseFile {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PolicySpec")]
 pub struct PolicyFile {
-    /// Margin τ, relative, 0.0001–0.25: smaller slowdowns are not called.
+    /// Relative margin τ, 0.0001–0.25. Smaller slowdowns are not called regressions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
-    /// Slowdown Δ, relative, 0.0002–0.5, that must be excluded for a pass; at least two margins.
+    /// Relative slowdown Δ that must be excluded for a pass, 0.0002–0.5; at least two margins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Probability that the gate calls any regression in a suite of unchanged kernels, 0.000001–0.2.
+    /// Maximum probability that the gate calls any regression in a suite of unchanged kernels, 0.000001–0.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
     /// Relative increase of a count that passes, 0–1. Only on the emulated device.
@@ -206,7 +207,7 @@ impl Suite {
     /// # Errors
     ///
     /// Invalid syntax, unknown keys, values out of range, duplicate names, or no cases. The error
-    /// names the field and what to do.
+    /// names the field and a remedy.
     pub fn parse(bytes: &[u8]) -> Result<Self, SuiteError> {
         let file: SuiteFile =
             warpgauge_contract::parse(BodyFormat::Yaml, bytes).map_err(SuiteError::Parse)?;
@@ -220,7 +221,7 @@ impl Suite {
             return Err(refused("version", message));
         }
         if file.cases.is_empty() {
-            return Err(refused("cases", "is empty; name at least one case, or nothing is gated"));
+            return Err(refused("cases", "is empty; name at least one case"));
         }
         if file.cases.len() > MAX_CASES {
             let message =
@@ -236,7 +237,7 @@ impl Suite {
             let case = case.checked(&format!("cases[{index}]"), defaults)?;
             if !names.insert(case.name.clone()) {
                 let message =
-                    format!("{:?} is the name of an earlier case; names are unique", case.name);
+                    format!("{:?} is the name of an earlier case; names must be unique", case.name);
                 return Err(refused(&format!("cases[{index}].name"), message));
             }
             cases.push(case);
@@ -321,14 +322,15 @@ impl CasePolicy {
         for (field, value, range) in ranges {
             if !range.contains(&value) {
                 let (from, to) = range.into_inner();
-                let message = format!("is {value}; it is relative, from {from} to {to}");
+                let message =
+                    format!("is {value}; it must be a relative value from {from} to {to}");
                 return Err(refused(&format!("{at}.{field}"), message));
             }
         }
         if self.delta < 2.0 * self.margin {
             let message = format!(
-                "is {}: a pass must leave room for an interval beside the margin; give at least \
-                 two margins ({})",
+                "is {}, which leaves no room for an interval between the margin and it; give at \
+                 least two margins ({})",
                 self.delta,
                 2.0 * self.margin
             );
@@ -359,7 +361,11 @@ fn check_path(at: &str, path: &str) -> Result<(), SuiteError> {
     if relative && fits {
         return Ok(());
     }
-    Err(refused(at, "must be a path relative to the suite file: the baseline has it there, too"))
+    Err(refused(
+        at,
+        "must be a path relative to the suite file, because the baseline uses the \
+                     same path",
+    ))
 }
 
 fn refused(at: &str, message: impl Into<String>) -> SuiteError {

@@ -41,7 +41,7 @@ pub struct HistoryAnswer {
     pub truncated: bool,
 }
 
-/// Points of one case under the same conditions, the oldest first.
+/// Points of one case under the same conditions, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HistorySeries")]
 pub struct Series {
@@ -49,7 +49,7 @@ pub struct Series {
     pub key: SeriesKey,
     /// Quantity of the points: `time` (milliseconds), or the name of a count.
     pub metric: String,
-    /// Points, the oldest first.
+    /// Points, oldest first.
     pub points: Vec<TrendPoint>,
     /// Changes of the level.
     pub changes: Vec<ChangePoint>,
@@ -61,7 +61,7 @@ pub struct Series {
 pub struct TrendPoint {
     /// Time of the measurement, seconds since the Unix epoch.
     pub unix_s: f64,
-    /// Median time, milliseconds, or the count.
+    /// Time, milliseconds, or count.
     pub value: f64,
     /// Lower end of the median's 95 % confidence interval, milliseconds. Absent for counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ pub struct TrendPoint {
     /// Commit of the code. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Id of the job. Absent if none is stored.
+    /// Id of the job. Absent if no job is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
 }
@@ -87,14 +87,14 @@ pub struct TrendPoint {
 pub struct ChangePoint {
     /// Index of the first point at the new level.
     pub at: u32,
-    /// Commit of that point. Absent if it is not known.
+    /// Commit of the first point at the new level. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Median of the values from the previous change to this one.
     pub before: f64,
     /// Median of the values from this change to the next one.
     pub after: f64,
-    /// Probability of such a change in a series without one; 0 for counts, which are exact.
+    /// Probability of such a change in a series without changes; 0 for counts, which are exact.
     pub p_value: f64,
 }
 
@@ -133,10 +133,10 @@ pub fn group(points: Vec<HistoryPoint>) -> Vec<Series> {
     finished.collect()
 }
 
-/// Returns the changes of level: for times those that are significant, for counts every one.
+/// Returns the changes of level: significant changes of times, and all changes of counts.
 fn changes(key: &SeriesKey, points: &[TrendPoint]) -> Vec<ChangePoint> {
     let places = match key.kind {
-        // The logarithm makes changes relative, whatever the kernel's time.
+        // The logarithm makes changes relative to the kernel's time.
         DeviceKind::Cuda => {
             let logs = points.iter().map(|point| point.value.ln()).collect::<Vec<_>>();
             splits(&logs).into_iter().map(|split| (split.at, split.p_value)).collect::<Vec<_>>()
