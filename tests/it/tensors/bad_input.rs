@@ -75,7 +75,7 @@ fn files_that_lie_are_refused_and_nothing_is_kept() {
         refused(&server, &safetensors(&header, &[0; 4]), &[], message);
     }
     let long = patched(&safetensors(&entry(json!([1]), json!([0, 4])), &[0; 4]), 0, &[0xFF; 8]);
-    refused(&server, &long, &[], "header has");
+    refused(&server, &long, &[], "announces a header");
 
     refused(&server, b"MZ and more than that", &[], "Only WAV files are supported");
     refused(&server, b"", &[], "Only WAV files are supported");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum Origin {
     /// Embedded `default.toml`.
     Default,
-    /// Line of the configuration file.
+    /// A line of the configuration file.
     File {
         path: PathBuf,
         /// Line number, from 1.
@@ -29,13 +29,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Reasons why there is no configuration. The operator can correct all of them.
+/// Reason why there is no configuration. The operator can correct every one.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("could not read the configuration file {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The file is larger than any configuration.
+    /// The file is larger than a configuration can be.
     #[error(
         "the configuration file {} is larger than {limit} bytes; is it the right file?",
         path.display()

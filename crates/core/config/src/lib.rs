@@ -3,8 +3,8 @@
 //!
 //! The sources are, in increasing priority: embedded defaults, `--config FILE`, environment,
 //! command line. [`Config::load`] merges them; [`Config::load_with_origins`] also returns the
-//! origin of each value. Every setting is one line of the table in [`settings`]: its key, its type
-//! and range, its environment variable.
+//! origin of each value. Every setting is one entry of the table in [`settings`], with its key,
+//! type, range and environment variable.
 
 #![forbid(unsafe_code)]
 
@@ -64,8 +64,8 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Returns whether the configuration has several distinct keys. If so, no caller may take up
-    /// all of a shared resource.
+    /// Returns whether the configuration contains several distinct keys. If so, no caller may use
+    /// up a shared resource.
     pub fn has_several_keys(&self) -> bool {
         let lists = [
             &self.api_keys,

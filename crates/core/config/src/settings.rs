@@ -1,4 +1,4 @@
-//! Table of settings, one line each. The main type is [`Setting`].
+//! Table of settings, with one entry each. The main type is [`Setting`].
 
 /// Type and range of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -9,11 +9,11 @@ pub enum SettingKind {
     Number(f64, f64),
     Boolean,
     Text,
-    /// A host name or address: text without white space, not empty.
+    /// A host name or address: non-empty text without white space.
     Host,
     /// A list of keys, each with 1 to 512 printable characters.
     Keys,
-    /// Text that is never shown: empty, or 16 to 512 printable characters.
+    /// Text that is never shown. It is empty, or has 16 to 512 printable characters.
     Secret,
     /// URL of a database, which may contain a password and is never shown. Empty means no database.
     DatabaseUrl,
@@ -35,7 +35,7 @@ pub struct Setting {
     pub key: &'static str,
     /// Type and range.
     pub kind: SettingKind,
-    /// Environment variable that sets it, if any.
+    /// Environment variable for the setting, if any.
     pub env: Option<&'static str>,
     /// Variable of the Remote GPU Execution Service with the same meaning. `env` takes precedence.
     pub service_env: Option<&'static str>,

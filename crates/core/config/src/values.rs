@@ -15,7 +15,7 @@ pub enum DeviceSelection {
     Ordinals(Vec<u32>),
 }
 
-/// Most ordinals in a selection.
+/// Maximum number of ordinals in a selection.
 const MAX_ORDINALS: usize = 64;
 
 impl FromStr for DeviceSelection {
@@ -48,7 +48,7 @@ const MAX_TEXT_BYTES: usize = 4_096;
 
 const MAX_KEYS: usize = 10_000;
 
-/// Most hosts in a list.
+/// Maximum number of hosts in a list.
 const MAX_HOSTS: usize = 1_000;
 
 /// Shortest secret, in characters.
@@ -84,7 +84,7 @@ impl SettingKind {
                     .to_owned()
             }
             SettingKind::Path => {
-                "a path; `~` is expanded by shells only, so write it out".to_owned()
+                "a path; only shells expand `~`, so write the whole path".to_owned()
             }
         }
     }
@@ -123,7 +123,7 @@ impl SettingKind {
             (SettingKind::Number(min, max), Float(x)) => (min..=max).contains(x),
             (SettingKind::Number(..), Integer(n)) => return self.check(Float(*n as f64)),
             (SettingKind::Boolean, Boolean(_)) => true,
-            // An operator naturally writes a single GPU as a bare number.
+            // A single GPU may be given as a number.
             (SettingKind::Devices, Integer(n)) => return self.check(String(n.to_string())),
             (SettingKind::Keys, Array(keys)) => keys.len() <= MAX_KEYS && keys.iter().all(is_key),
             (SettingKind::Hosts, Array(hosts)) => {
@@ -182,7 +182,7 @@ fn is_host(value: &toml::Value) -> bool {
     value.as_str().is_some_and(|text| HostPattern::parse(text).is_some())
 }
 
-/// Replaces the names that Python gives to levels by those of this program.
+/// Replaces Python's names of log levels by those of this program.
 fn with_own_levels(text: &str) -> String {
     let own = |directive: &str| {
         let (target, level) =
@@ -199,7 +199,7 @@ fn with_own_levels(text: &str) -> String {
 }
 
 /// Returns whether every directive is a level, or names a target and a level. The parser itself
-/// takes a misspelt level for a target, and then logs nothing else.
+/// would interpret a misspelt level as a target, and nothing else would be logged.
 fn is_log_filter(text: &str) -> bool {
     let is_level = |word: &str| {
         ["off", "error", "warn", "info", "debug", "trace"]

@@ -26,7 +26,7 @@ pub struct FileElements {
     pub sample_rate: Option<u32>,
 }
 
-/// Reasons why no tensor can be read from a file.
+/// Reason why no tensor can be read from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum TensorFileError {
     /// The file is invalid or too large.
@@ -48,16 +48,16 @@ impl TensorFileError {
 
     pub(crate) fn too_large(bytes: u64, max_bytes: u64) -> Self {
         let message = format!(
-            "the tensor has {bytes} bytes; one may have {max_bytes} (limits.max_tensor_bytes, \
-             tensors.max_bytes_per_key)"
+            "the tensor has {bytes} bytes; at most {max_bytes} are accepted \
+             (limits.max_tensor_bytes, tensors.max_bytes_per_key)"
         );
         Self::Invalid { code: FailureCode::TooMuchData, message }
     }
 }
 
-/// Finds the tensor in a file, whose first bytes determine the format: WAV, `.npy` or
-/// `.safetensors`. `tensor` names one of several tensors in a `.safetensors` file. The memory used
-/// is that of buffers and a header, whatever sizes the file announces.
+/// Finds the tensor in a file. The first bytes determine the format: WAV, `.npy` or `.safetensors`.
+/// `tensor` names one of several tensors in a `.safetensors` file. Apart from buffers and a header,
+/// it uses no memory, whatever sizes the file announces.
 ///
 /// # Errors
 /// The file is invalid, or the tensor has more than `max_bytes`.
@@ -80,13 +80,13 @@ pub fn read(
         return safetensors::read(file, tensor, max_bytes);
     }
     Err(TensorFileError::data(
-        "Only WAV files are supported, and .npy and .safetensors: by its first bytes the file is none of \
-         them; convert it",
+        "Only WAV files are supported, and .npy and .safetensors: according to its first bytes, \
+         the file has another format; convert it",
     ))
 }
 
 /// Fills the buffer from the beginning of a file, as far as possible, and returns the number of
-/// bytes.
+/// bytes read.
 fn read_some(file: &File, into: &mut [u8]) -> io::Result<usize> {
     let mut found = 0;
     while found < into.len() {

@@ -14,7 +14,7 @@ pub enum TransferFormat {
     /// A `.npy` file.
     #[default]
     Npy,
-    /// A `.safetensors` file with one tensor, called `tensor`.
+    /// A `.safetensors` file with one tensor that is called `tensor`.
     Safetensors,
     /// Raw elements.
     Raw,
@@ -33,10 +33,9 @@ impl TransferFormat {
         }
     }
 
-    /// Returns the head of a file, before the elements, which take `bytes`.
+    /// Returns the head of a file, which precedes the elements. The elements take `bytes` bytes.
     ///
-    /// # Errors
-    /// Fails if the format has no such element type.
+    /// # Errors Fails if the format does not support the element type.
     pub fn head(self, dtype: Dtype, shape: &[u64], bytes: u64) -> Result<Vec<u8>, TensorFileError> {
         match self {
             Self::Npy => Ok(NpyHeader::write(dtype, shape)),

@@ -12,7 +12,7 @@ use warpgauge_model::FailureCode;
 
 use super::registry::{FreedMemory, HeldTensor, RegistryLimits, TensorLocation, TensorRegistry};
 
-/// Most bytes that one read of a tensor returns.
+/// Maximum number of bytes that one read of a tensor returns.
 pub const CHUNK_BYTES: usize = 4 << 20;
 
 /// Future answer of a holder process.
@@ -25,11 +25,11 @@ pub struct HolderSettings {
     pub devices: Vec<u32>,
     /// Whether the devices are emulated.
     pub emulated: bool,
-    /// Library that replaces the driver of emulated devices, if the configuration names one.
+    /// Library that replaces the driver on emulated devices, if the configuration names one.
     pub emulator: Option<PathBuf>,
     /// Directory for this server only.
     pub run_dir: PathBuf,
-    /// Directory whose files are in memory; no other user may enter it.
+    /// Directory whose files are in memory. No other user may access it.
     pub shared_dir: PathBuf,
     /// Limits of the registry.
     pub limits: RegistryLimits,
@@ -43,8 +43,8 @@ pub trait TensorHolders: Send + Sync + 'static {
     /// Returns the CUDA ordinals of the devices.
     fn devices(&self) -> &[u32];
 
-    /// Returns the directory in which device processes may write; the emulated device has its
-    /// shared memory there.
+    /// Returns the directory in which device processes may write. It contains the shared memory of
+    /// the emulated device.
     fn run_dir(&self) -> &Path;
 
     /// Returns the library that replaces the driver, if the devices are emulated.
@@ -65,11 +65,11 @@ pub trait TensorHolders: Send + Sync + 'static {
         bytes: u64,
     ) -> HolderFuture<'a, ()>;
 
-    /// Reads at most [`CHUNK_BYTES`] bytes from `offset` on.
+    /// Reads at most [`CHUNK_BYTES`] bytes, starting at `offset`.
     fn read<'a>(&'a self, held: &'a HeldTensor, offset: u64) -> HolderFuture<'a, Vec<u8>>;
 
-    /// Returns the data with which other processes open a tensor. With `event`, it includes an
-    /// event for the tensor.
+    /// Returns the data with which other processes open a tensor. If `event` is true, it includes
+    /// an event for the tensor.
     fn export<'a>(&'a self, held: &'a HeldTensor, event: bool) -> HolderFuture<'a, ExportedTensor>;
 
     fn free(&self, freed: Vec<FreedMemory>) -> BoxFuture<'_, ()>;
@@ -88,7 +88,7 @@ pub struct ExportedTensor {
     pub handle: Option<Vec<u8>>,
     /// CUDA IPC handle of the event, if requested.
     pub event: Option<Vec<u8>>,
-    /// File that is mapped as memory of the host.
+    /// File to map, for a tensor in host memory.
     pub path: Option<PathBuf>,
     /// Size of the allocation, in bytes.
     pub allocation_bytes: u64,
@@ -96,7 +96,7 @@ pub struct ExportedTensor {
     pub address: u64,
 }
 
-/// Reasons why a holder did not do what was requested.
+/// Reason why a holder did not fulfil a request.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HolderError {
     /// The process cannot be started.
@@ -104,14 +104,15 @@ pub enum HolderError {
     Start { place: TensorLocation, reason: String },
     /// The process died, and its tensors are lost.
     #[error(
-        "the process that held the tensors on {place} has died ({reason}), and the tensors are lost"
+        "the process that held the tensors on {place} has died ({reason}), and the tensors are \
+         lost: create them again"
     )]
     Died {
         place: TensorLocation,
-        /// Observation that showed the death.
+        /// How the death was noticed.
         reason: String,
     },
-    /// The process refused the request and continues.
+    /// The process rejected the request and continues.
     #[error("{message}")]
     Refused { code: FailureCode, message: String },
 }

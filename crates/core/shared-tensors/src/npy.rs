@@ -37,7 +37,8 @@ pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<FileElements, Tens
         return Err(TensorFileError::Invalid {
             code: FailureCode::SizeMismatch,
             message: format!(
-                "the .npy header says shape {} of {dtype}, which is {bytes} bytes; {there} follow it",
+                "the .npy header announces shape {} of {dtype}, which takes {bytes} bytes, but \
+                 {there} bytes follow the header",
                 shape::shown(&header.shape)
             ),
         });
@@ -46,7 +47,7 @@ pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<FileElements, Tens
 }
 
 /// Returns the element type of a header. Extensions of numpy store bfloat16 as `V2`; 8-bit floats
-/// have no distinct name.
+/// have no distinct name there.
 fn dtype_of(header: &NpyHeader) -> Result<Dtype, TensorFileError> {
     if header.descr.trim_start_matches(['|', '<', '>', '=']).starts_with('O') {
         return Err(TensorFileError::data(

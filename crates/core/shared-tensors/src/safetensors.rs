@@ -13,13 +13,13 @@ use warpgauge_tensor::{Dtype, shape, shape_of_parts};
 
 use crate::{FileElements, TensorFileError};
 
-/// Longest header, in bytes, enough for some 80,000 tensors.
+/// Longest header, bytes. It suffices for some 80,000 tensors.
 const MAX_HEADER: u64 = 8 << 20;
 
 /// Entry of the header that is not a tensor.
 const METADATA: &str = "__metadata__";
 
-/// Most names that an error lists.
+/// Maximum number of names that an error lists.
 const LISTED: usize = 8;
 
 #[derive(Deserialize)]
@@ -41,26 +41,27 @@ pub(crate) fn read(
     let there = length.saturating_sub(8);
     if header > there || header > MAX_HEADER {
         return Err(TensorFileError::data(format!(
-            "the .safetensors file says that its header has {header} bytes; {there} follow, and at most \
-             {MAX_HEADER} are read"
+            "the .safetensors file announces a header of {header} bytes; {there} bytes follow, \
+             and at most {MAX_HEADER} are read"
         )));
     }
     let mut text = vec![0; header as usize];
     file.read_exact_at(&mut text, 8)?;
     let mut entries: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&text)
-        .map_err(|error| TensorFileError::data(format!("the .safetensors header: {error}")))?;
+        .map_err(|error| TensorFileError::data(format!("the .safetensors header is invalid: \
+                                                        {error}")))?;
     entries.remove(METADATA);
     let (name, entry) = chosen(&entries, tensor)?;
     let wrong =
         |message: String| TensorFileError::data(format!("tensor {}: {message}", short(name)));
     let Entry { dtype, shape: mut extents, data_offsets: (begin, end) } =
         serde_json::from_str(entry.get()).map_err(|error| wrong(error.to_string()))?;
-    let dtype = dtype_named(&dtype).ok_or_else(|| wrong("its dtype is not known".to_owned()))?;
+    let dtype = dtype_named(&dtype).ok_or_else(|| wrong("its dtype is unknown".to_owned()))?;
     if dtype.is_packed() {
-        // The format counts numbers, and a tensor bytes of two.
+        // The format counts numbers. The tensor counts bytes, each with two numbers.
         let last = extents.last_mut().filter(|last| **last % 2 == 0);
         *last.ok_or_else(|| {
-            wrong(format!("its last dimension must be even: two numbers of {dtype} make a byte"))
+            wrong(format!("its last dimension must be even: one byte holds two numbers of {dtype}"))
         })? /= 2;
     }
     let bytes = shape::bytes(&extents, dtype).map_err(|error| TensorFileError::Invalid {
@@ -86,7 +87,7 @@ pub(crate) fn read(
     Ok(FileElements { file, offset, bytes, dtype, shape: extents, sample_rate: None })
 }
 
-/// Returns the tensor with that name, or the only tensor.
+/// Returns the tensor of that name, or the only tensor.
 fn chosen<'a>(
     entries: &'a BTreeMap<String, Box<RawValue>>,
     tensor: Option<&'a str>,
@@ -149,12 +150,11 @@ fn dtype_named(name: &str) -> Option<Dtype> {
 
 /// Returns the head of a file with one tensor, called `tensor`.
 ///
-/// # Errors
-/// Fails if the format has no such element type.
+/// # Errors Fails if the format does not support the element type.
 pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Result<Vec<u8>, TensorFileError> {
     let Some((_, name)) = NAMES.iter().find(|(known, _)| *known == dtype) else {
         return Err(TensorFileError::data(format!(
-            ".safetensors has no element type {dtype}; ask for `npy` or `raw`"
+            ".safetensors does not support the element type {dtype}; request `npy` or `raw`"
         )));
     };
     let extents = if dtype.is_packed() { shape_of_parts(dtype, extents) } else { extents.to_vec() };
@@ -162,7 +162,7 @@ pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Result<Vec<u8>,
         "tensor": {"dtype": name, "shape": extents, "data_offsets": [0, bytes]}
     });
     let mut text = entry.to_string().into_bytes();
-    // The elements begin at a multiple of eight.
+    // The elements begin at a multiple of eight bytes.
     text.resize(text.len().next_multiple_of(8), b' ');
     let mut head = (text.len() as u64).to_le_bytes().to_vec();
     head.extend(text);

@@ -21,7 +21,7 @@ pub struct ArrayRequest {
     /// Elements in base64: little-endian, packed in C order.
     #[schemars(with = "String")]
     pub data_b64: Blob,
-    /// Element type. Names of PyTorch such as `torch.float32` are accepted too.
+    /// Element type. PyTorch's names, such as `torch.float32`, are also accepted.
     #[serde(default, deserialize_with = "with_or_without_torch")]
     pub dtype: Dtype,
     /// Shape. Default: one dimension.
@@ -53,7 +53,7 @@ pub struct SharedTensor {
     pub tensor_id: String,
     /// Shape, in C order.
     pub shape: Vec<u64>,
-    /// Element type with its name in PyTorch, e.g. `torch.float32`.
+    /// PyTorch's name of the element type, e.g. `torch.float32`.
     pub dtype: String,
     /// Memory that holds the tensor: `cuda:0` for the GPU with ordinal 0, or `cpu` for the host's memory.
     pub device: String,
@@ -70,7 +70,7 @@ pub struct SharedTensor {
     pub numel: u64,
     /// Size of the elements, bytes.
     pub nbytes: u64,
-    /// Size of the memory, bytes, which counts for the quota.
+    /// Size of the allocated memory, bytes. It counts towards the quota.
     pub held_bytes: u64,
     /// Way in which other processes open the tensor.
     pub kind: HandleKind,
@@ -93,7 +93,7 @@ pub struct SharedTensor {
 /// Shared tensors of the caller.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TensorList {
-    /// Tensors, the oldest first.
+    /// Tensors, oldest first.
     pub tensors: Vec<SharedTensor>,
     /// Number of tensors.
     pub count: usize,
@@ -122,22 +122,22 @@ pub enum HandleKind {
     SharedMemory,
 }
 
-/// Handle with which another process maps a tensor, and a lease. That process may read and write the tensor.
+/// Handle with which another process opens a tensor, with a lease. That process can read and write the tensor.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TensorHandle {
     /// Id of the tensor.
     pub tensor_id: String,
     /// Way in which the tensor is opened.
     pub kind: HandleKind,
-    /// CUDA IPC handle, 64 bytes in base64. Null in the host's memory.
+    /// CUDA IPC handle, 64 bytes in base64. Null for host memory.
     #[schemars(extend("nullable" = true))]
     pub ipc_handle: Option<String>,
     /// CUDA IPC handle of an event, 64 bytes in base64, for synchronisation between processes that have the tensor
     /// open. A process waits for the event before its work on the tensor, and records it after the work. The server
-    /// never waits for it. Null in the host's memory, and if the driver has no such events.
+    /// never waits for it. Null for host memory, and if the driver does not support such events.
     #[schemars(extend("nullable" = true))]
     pub event_handle: Option<String>,
-    /// Path of the file to map. Null in device memory.
+    /// Path of the file to map. Null for device memory.
     #[schemars(extend("nullable" = true))]
     pub shared_memory: Option<String>,
     /// Offset of the elements in the opened memory, bytes.
@@ -148,19 +148,18 @@ pub struct TensorHandle {
     pub allocation_bytes: u64,
     /// Shape, in C order.
     pub shape: Vec<u64>,
-    /// Distance from one element to the next in each dimension, elements.
+    /// Distance between neighbouring elements in each dimension, elements.
     pub strides: Vec<u64>,
-    /// Element type with its name in PyTorch.
+    /// PyTorch's name of the element type.
     pub dtype: String,
     /// Element type.
     pub element_type: Dtype,
     /// Memory that holds the tensor: `cuda:0` for the GPU with ordinal 0, or `cpu` for the host's memory.
     pub device: String,
-    /// UUID of the device, `GPU-…`. Null in the host's memory. In another process the device may have another
-    /// ordinal.
+    /// UUID of the device, `GPU-…`. Null for host memory. The device may have a different ordinal in another process.
     #[schemars(extend("nullable" = true))]
     pub device_uuid: Option<String>,
-    /// Address in the process that holds the tensor, which is valid in no other process; 0 in the host's memory.
+    /// Address in the process that holds the tensor; 0 for host memory. It is not valid in any other process.
     pub data_ptr: u64,
     /// Size of an element, bytes.
     pub element_size: u32,
@@ -169,13 +168,14 @@ pub struct TensorHandle {
     /// Sample rate, Hz. Only for sound.
     #[schemars(extend("nullable" = true))]
     pub sample_rate: Option<u32>,
-    /// Path of the library that replaces the driver, on the emulated device.
+    /// Path of the library that replaces the driver. Present only on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator_library: Option<String>,
-    /// `WARPGAUGE_EMULATOR_IPC_DIR` of the holder, on the emulated device.
+    /// Value of `WARPGAUGE_EMULATOR_IPC_DIR` of the process that holds the tensor. Present only on
+    /// the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator_ipc_dir: Option<String>,
-    /// Id of the lease. `PUT /tensor-leases/{lease_id}` prolongs the lease before its end, and `DELETE` ends it.
+    /// Id of the lease. `PUT /tensor-leases/{lease_id}` renews the lease before it expires, and `DELETE` ends it.
     pub lease_id: String,
     /// Time for which the lease is valid, seconds.
     pub lease_s: f64,
@@ -188,7 +188,7 @@ pub struct LeaseReply {
     pub lease_id: String,
     /// Id of the tensor.
     pub tensor_id: String,
-    /// Time for which the lease is valid from now on, seconds. 0: the lease has ended.
+    /// Remaining time for which the lease is valid, seconds. It is 0 if the lease has ended.
     pub lease_s: f64,
 }
 

@@ -11,10 +11,10 @@ use warpgauge_tensor::Dtype;
 
 use crate::{FileElements, TensorFileError};
 
-/// Bytes read at once, and bytes buffered for each channel.
+/// Number of bytes that are read at once, and that are buffered for each channel.
 const BUFFER: usize = 64 << 10;
 
-/// Most channels, since the buffers of all channels are in memory at once.
+/// Maximum number of channels. The buffers of all channels are in memory at once.
 const MAX_CHANNELS: u16 = 256;
 
 pub(crate) fn read(file: &File, max_bytes: u64) -> Result<FileElements, TensorFileError> {
@@ -72,7 +72,8 @@ struct Planes {
     file: File,
     frames: u64,
     next: usize,
-    /// For each channel, the number of frames in the file, and the bytes not yet written.
+    /// For each channel, the number of frames that are written to the file, and the bytes that are
+    /// not yet written.
     channels: Vec<(u64, Vec<u8>)>,
 }
 
@@ -101,8 +102,8 @@ impl Planes {
         for channel in 0..self.channels.len() {
             self.flush(channel)?;
         }
-        // At the end of the data chunk hound ends without an error, at the end of the file with
-        // one.
+        // hound stops without an error at the end of the data chunk, and with an error at the end
+        // of the file.
         let whole = self.channels.iter().all(|(done, _)| *done == self.frames);
         if whole { Ok(Arc::new(self.file)) } else { Err(truncated()) }
     }
@@ -110,19 +111,21 @@ impl Planes {
 
 fn truncated() -> TensorFileError {
     TensorFileError::data(
-        "the WAV file says that it has more samples than it has: it was cut off, or never finished",
+        "the WAV file contains fewer samples than its header announces: it was truncated, or \
+         never finished",
     )
 }
 
 fn wrong(error: hound::Error) -> TensorFileError {
     match error {
         hound::Error::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => truncated(),
-        // The error of hound for a truncated file has no kind.
+        // hound's error for a truncated file has no kind.
         hound::Error::IoError(error) if error.raw_os_error().is_none() => truncated(),
         hound::Error::IoError(error) => TensorFileError::Io(error),
         hound::Error::Unsupported => TensorFileError::data(
-            "the WAV file is of a kind that is not read; 8, 16, 24 and 32 bit and 32-bit float are",
+            "the format of the WAV file is not supported; use integers of 8, 16, 24 or 32 bits, \
+             or 32-bit floats",
         ),
-        other => TensorFileError::data(format!("the WAV file: {other}")),
+        other => TensorFileError::data(format!("the WAV file is invalid: {other}")),
     }
 }

@@ -44,7 +44,7 @@ pub struct Effective {
     pub config: Config,
     /// Origin of every setting, by key.
     pub origins: BTreeMap<&'static str, Origin>,
-    /// Log messages about settings that the operator may have intended differently.
+    /// Log messages about variables that have no effect and may have been intended for this server.
     pub remarks: Vec<String>,
 }
 
@@ -64,8 +64,7 @@ impl Config {
 
     /// Loads like [`Config::load`], and also returns the origin of each value.
     ///
-    /// # Errors
-    /// As [`Config::load`].
+    /// # Errors The same as for [`Config::load`].
     pub fn load_with_origins(
         file: Option<&Path>,
         env: &dyn Fn(&str) -> Option<String>,
@@ -194,7 +193,7 @@ impl Merged {
         if setting.kind != SettingKind::Keys {
             return self.add_text(setting, &text, Origin::Environment(name));
         }
-        // That service has one key, which may contain commas.
+        // That service has a single key, which may contain commas.
         let key = toml::Value::Array(vec![toml::Value::String(text)]);
         let Some(value) = setting.kind.check(key) else {
             let got = shown(setting, "");
@@ -233,8 +232,8 @@ impl Merged {
             }
             origins.insert(key, origin);
         }
-        // Every value was checked against the table of settings. An error here means that the table
-        // and `Config` disagree, which a test of the defaults detects.
+        // Every value was checked against the table of settings. An error here would mean that the
+        // table and `Config` disagree, which a test of the defaults detects.
         let mut config = Config::deserialize(tables).map_err(|error| ConfigError::Syntax {
             path: PathBuf::from("default.toml"),
             line: 1,
@@ -253,8 +252,8 @@ fn unread_database(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Opt
     let other = env("DATABASE_URL")?;
     let possible = ["postgres://", "postgresql://"].iter().any(|scheme| other.starts_with(scheme));
     (possible && config.storage.database_url.is_empty()).then(|| {
-        "DATABASE_URL is not read: jobs are kept in the data directory. If that database is meant for \
-         warpgauge, name it in WARPGAUGE_DATABASE_URL or storage.database_url"
+        "DATABASE_URL is not read: jobs are stored in the data directory. If that database is \
+         intended for warpgauge, set WARPGAUGE_DATABASE_URL or storage.database_url"
             .to_owned()
     })
 }
@@ -270,8 +269,8 @@ fn unread_of_service(env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let without_meaning = [
         (
             "GPU_SERVICE_REQUIRE_AUTH",
-            "the server asks for a key if it has one (GPU_SERVICE_API_KEY, WARPGAUGE_API_KEYS), and without \
-             keys it listens on loopback only",
+            "the server requires a key if keys are configured (GPU_SERVICE_API_KEY, \
+             WARPGAUGE_API_KEYS); without keys it listens only on loopback",
         ),
         ("GPU_SERVICE_DEBUG", "LOG_LEVEL=debug makes the log more detailed"),
     ];
@@ -324,7 +323,7 @@ fn describe(value: &DeValue<'_>) -> String {
 /// Returns the part of a value that a message may repeat: no secrets, and at most one line.
 fn shown(setting: &Setting, text: &str) -> String {
     if matches!(setting.kind, SettingKind::Keys | SettingKind::Secret | SettingKind::DatabaseUrl) {
-        return "something else (not shown: it may hold keys)".to_owned();
+        return "something else (not shown, because it may contain keys)".to_owned();
     }
     let mut short: String = text.chars().take(MAX_SHOWN).collect();
     if short.len() < text.len() {
@@ -342,7 +341,7 @@ fn keys_of(table: &str) -> Vec<&'static str> {
 }
 
 fn unknown(origin: Origin, key: &str, known: Vec<&'static str>) -> ConfigError {
-    // A key in the incorrect table is as likely as a misspelt key.
+    // A key in the wrong table is as likely as a misspelt key.
     let elsewhere = SETTINGS.iter().map(|setting| setting.key).find(|candidate| {
         candidate.split_once('.').map(|(_, name)| name) == key.split_once('.').map(|(_, name)| name)
             && key.contains('.')

@@ -221,7 +221,7 @@ fn wrong_files_say_where_and_what() {
         ),
         (
             "[storage]\ndata_dir = \"~/x\"\n",
-            "warpgauge.toml:2: `storage.data_dir` must be a path; `~` is expanded by shells only, so write it out; got \"~/x\"",
+            "warpgauge.toml:2: `storage.data_dir` must be a path; only shells expand `~`, so write the whole path; got \"~/x\"",
         ),
         (
             "server = 3\n",

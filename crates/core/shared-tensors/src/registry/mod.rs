@@ -1,7 +1,7 @@
 //! Registry of the owners, lifetimes and leases of tensors. The main type is [`TensorRegistry`].
 //!
-//! The registry has no side effects: it returns memory that the caller must free, and the caller
-//! passes the time.
+//! The registry has no side effects: it returns the memory that the caller must free, and the
+//! caller passes the current time.
 
 mod types;
 
@@ -19,14 +19,14 @@ pub use types::{
 /// Number of removed tensors that the registry remembers, in order to report the reason.
 const REMEMBERED: usize = 4096;
 
-/// Most leases of one tensor.
+/// Maximum number of leases of one tensor.
 const MAX_LEASES: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Filling,
     Ready,
-    /// The id is invalid, but the memory stays while there are leases.
+    /// The id is invalid, but the memory stays allocated while there are leases.
     Deleted,
 }
 
@@ -82,8 +82,9 @@ impl TensorRegistry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves room for a tensor, which stays invisible until [`Self::commit`]. The second value
-    /// is memory of evicted tensors, which the caller must free even if there is no room.
+    /// Reserves space for a tensor, which stays invisible until [`Self::commit`]. The second value
+    /// is the memory of evicted and expired tensors, which the caller must free even if there is
+    /// not enough space.
     pub fn reserve(&self, new: NewTensor, now: Instant) -> (Result<Uuid, Quota>, Vec<FreedMemory>) {
         let mut state = self.state();
         let mut freed = state.sweep(&self.limits, now);
@@ -113,7 +114,7 @@ impl TensorRegistry {
     }
 
     /// Marks a tensor as filled, in the holder process of this generation. Returns `None` if that
-    /// process has ended since.
+    /// process has ended in the meantime.
     pub fn commit(&self, id: Uuid, generation: u64, now: Instant) -> Option<HeldTensor> {
         let mut state = self.state();
         let entry = state.filled(id, generation)?;
@@ -121,8 +122,8 @@ impl TensorRegistry {
         Some(entry.held(id, &self.limits, now))
     }
 
-    /// Marks a copy that its owner does not see as filled, and returns a lease of it. The copy
-    /// cannot be found by its id, and its memory stays until the lease is released.
+    /// Marks an internal copy as filled, and returns a lease of it. The copy cannot be found by its
+    /// id, and its memory stays allocated until the lease is released.
     pub fn commit_unseen(
         &self,
         id: Uuid,
@@ -171,8 +172,8 @@ impl TensorRegistry {
         Ok(entry.held(id, &self.limits, now))
     }
 
-    /// Returns all tensors of this owner, the oldest first. The second value is the number of bytes
-    /// that they occupy, including deleted tensors with leases.
+    /// Returns all tensors of this owner, oldest first. The second value is the number of bytes
+    /// that the owner's tensors occupy, including deleted tensors with leases.
     pub fn list(&self, owner: &str, now: Instant) -> (Vec<HeldTensor>, u64) {
         let state = self.state();
         let own = || state.tensors.iter().filter(|(_, entry)| entry.tensor.owner == owner);
@@ -184,7 +185,7 @@ impl TensorRegistry {
     }
 
     /// Deletes a tensor and makes its id invalid. Returns the number of leases, and the memory to
-    /// free if there are none.
+    /// free if there are no leases.
     pub fn delete(
         &self,
         id: Uuid,
@@ -205,7 +206,7 @@ impl TensorRegistry {
         self.leased(id, owner, now, Some(now + self.limits.lease))
     }
 
-    /// Creates a lease that lasts until it is released, for readers in this process.
+    /// Creates a lease without expiry, for readers in this process. It lasts until it is released.
     pub fn pin(
         &self,
         id: Uuid,
@@ -234,7 +235,7 @@ impl TensorRegistry {
         Ok((lease, entry.held(id, &self.limits, now)))
     }
 
-    /// Extends a lease, starting now, and returns the id of its tensor.
+    /// Renews a lease for its full duration from now, and returns the id of its tensor.
     pub fn renew(&self, lease: Uuid, owner: &str, now: Instant) -> Option<Uuid> {
         let mut state = self.state();
         let found = state.leases.get_mut(&lease).filter(|found| found.owner == owner)?;
@@ -311,7 +312,7 @@ impl Entry {
 
 impl State {
     /// Returns a reservation with memory in the process of this generation, unless that process has
-    /// ended since.
+    /// ended in the meantime.
     fn filled(&mut self, id: Uuid, generation: u64) -> Option<&mut Entry> {
         let place = self.tensors.get(&id)?.tensor.place;
         if self.ended.get(&place).is_some_and(|ended| *ended >= generation) {
@@ -333,13 +334,14 @@ impl State {
         })
     }
 
-    /// Checks that `occupied` more bytes and one more tensor are within the limits.
+    /// Checks that `occupied` additional bytes and one additional tensor are within the limits.
     fn room(&self, limits: &RegistryLimits, owner: &str, occupied: u64) -> Result<(), Quota> {
         let own = || self.tensors.values().filter(|entry| entry.tensor.owner == owner);
         let count = own().count() as u64;
         if limits.max_count_per_owner != 0 && count >= limits.max_count_per_owner {
             return Err(Quota(format!(
-                "{count} tensors are held for this key, as many as may be (tensors.max_count_per_key)"
+                "{count} tensors are held for this key, which is the maximum \
+                 (tensors.max_count_per_key)"
             )));
         }
         let sum = |entries: &mut dyn Iterator<Item = &Entry>| -> u64 {
@@ -352,8 +354,8 @@ impl State {
         for (most, used, whose, setting) in bounds {
             if most != 0 && used.saturating_add(occupied) > most {
                 return Err(Quota(format!(
-                    "{whose} tensors occupy {used} of {most} bytes (tensors.{setting}), and this one \
-                     would take {occupied} more"
+                    "{whose} tensors occupy {used} of {most} bytes (tensors.{setting}), and this \
+                     tensor would take {occupied} more"
                 )));
             }
         }
@@ -368,7 +370,7 @@ impl State {
         own.min_by_key(|(id, entry)| (entry.last_used, **id)).map(|(id, _)| *id)
     }
 
-    /// Makes the id of a tensor invalid. Returns the memory to free if there is no lease.
+    /// Makes the id of a tensor invalid. Returns the memory to free if there are no leases.
     fn remove(&mut self, id: Uuid, why: Option<GoneReason>) -> Option<FreedMemory> {
         let entry = self.tensors.get_mut(&id)?;
         let freed = (entry.leases == 0).then(|| entry.freed(id));
@@ -380,7 +382,7 @@ impl State {
         freed
     }
 
-    /// Removes a tensor and its leases, and remembers the reason unless the tensor was deleted.
+    /// Removes a tensor and its leases. Remembers the reason unless the tensor was already deleted.
     fn forget(&mut self, id: Uuid, why: GoneReason) {
         let Some(entry) = self.tensors.remove(&id) else { return };
         self.leases.retain(|_, lease| lease.tensor != id);
@@ -393,8 +395,8 @@ impl State {
         self.gone.push_back((id, entry.tensor.owner, why));
     }
 
-    /// Counts one lease less. Returns the memory to free if the tensor was deleted and has no other
-    /// lease.
+    /// Decrements the number of leases. Returns the memory to free if the tensor was deleted and
+    /// has no other lease.
     fn returned(&mut self, id: Uuid) -> Option<FreedMemory> {
         let entry = self.tensors.get_mut(&id)?;
         entry.leases = entry.leases.saturating_sub(1);

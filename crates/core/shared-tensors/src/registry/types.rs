@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 use warpgauge_tensor::Dtype;
 
-/// Allocation unit of device memory, in bytes; a tensor occupies whole pages.
+/// Allocation unit of device memory, bytes. A tensor occupies whole units.
 pub const DEVICE_PAGE: u64 = 2 << 20;
 
-/// Place of a tensor.
+/// Memory that holds a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TensorLocation {
     /// Memory of the host.
@@ -18,7 +18,7 @@ pub enum TensorLocation {
 }
 
 impl TensorLocation {
-    /// Returns the number of bytes that a tensor of `bytes` bytes occupies there.
+    /// Returns the number of bytes that a tensor of `bytes` bytes occupies in this memory.
     pub fn occupied(self, bytes: u64) -> u64 {
         match self {
             Self::Host => bytes,
@@ -39,11 +39,11 @@ impl std::fmt::Display for TensorLocation {
 /// Limits of the registry. For sizes and counts, 0 means no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct RegistryLimits {
-    /// Most bytes that the tensors of one owner occupy.
+    /// Maximum number of bytes that the tensors of one owner occupy.
     pub max_bytes_per_owner: u64,
-    /// Most tensors of one owner.
+    /// Maximum number of tensors of one owner.
     pub max_count_per_owner: u64,
-    /// Most bytes that all tensors occupy.
+    /// Maximum number of bytes that all tensors occupy.
     pub max_bytes: u64,
     /// Time without use after which a tensor is removed.
     pub ttl: Option<Duration>,
@@ -58,15 +58,15 @@ pub struct NewTensor {
     pub place: TensorLocation,
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Size of its elements, in bytes.
+    /// Size of the elements, bytes.
     pub bytes: u64,
     /// Samples per second, for sound.
     pub sample_rate: Option<u32>,
-    /// Name given by the uploader.
+    /// Name that the uploader gave to the tensor.
     pub name: Option<String>,
-    /// Time without use after which it is removed, if not the default.
+    /// Time without use after which the tensor is removed. `None` means the default.
     pub ttl: Option<Duration>,
-    /// Whether other tensors of the owner may be evicted for it.
+    /// Whether other tensors of the owner may be evicted to make room for this tensor.
     pub evict: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct HeldTensor {
     pub generation: u64,
     /// Time of the upload.
     pub created_at: SystemTime,
-    /// Time until it is removed, if it is not used.
+    /// Time until the tensor is removed, if it is not used.
     pub expires_in: Option<Duration>,
     pub leases: u32,
 }
@@ -96,28 +96,28 @@ pub struct FreedMemory {
     pub id: Uuid,
 }
 
-/// Reasons for the removal of a tensor.
+/// Reason for the removal of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoneReason {
-    /// Its holder process died.
+    /// The holder process died.
     HolderDied,
-    /// It was not used in time.
+    /// The tensor was not used for too long.
     Expired,
-    /// It was removed to make room for another tensor.
+    /// The tensor was removed to make room for another tensor.
     Evicted,
 }
 
-/// Reasons why an owner cannot get a tensor.
+/// Reason why a lookup or a lease of a tensor failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TensorLookupError {
     /// The tensor never existed, was deleted, or belongs to another owner.
     Never,
     /// The tensor was removed.
     Gone(GoneReason),
-    /// The tensor has the most leases allowed.
+    /// The tensor already has the maximum number of leases.
     TooManyLeases,
 }
 
-/// Message that there is no room, with the limit and its current use.
+/// Message that a quota is exceeded, with the limit and its current use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota(pub String);
