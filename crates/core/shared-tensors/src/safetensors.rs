@@ -47,9 +47,13 @@ pub(crate) fn read(
     }
     let mut text = vec![0; header as usize];
     file.read_exact_at(&mut text, 8)?;
-    let mut entries: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&text)
-        .map_err(|error| TensorFileError::data(format!("the .safetensors header is invalid: \
-                                                        {error}")))?;
+    let mut entries: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_slice(&text).map_err(|error| {
+            TensorFileError::data(format!(
+                "the .safetensors header is invalid: \
+                                                        {error}"
+            ))
+        })?;
     entries.remove(METADATA);
     let (name, entry) = chosen(&entries, tensor)?;
     let wrong =

@@ -37,7 +37,7 @@ pub(super) fn magnitudes(dtype: Dtype, base: &[u8]) -> Vec<f64> {
     for_dtype!(dtype, of(&unpacked(dtype, base)))
 }
 
-/// Returns the smallest value that is at least as large as `part` of the values; 0 if there are none.
+/// Returns the smallest value that is at least as large as the share `part` of the values; 0 if there are no values.
 pub(super) fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -52,7 +52,7 @@ pub(super) fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
     fn of<T: Element>(elements: &[u8]) -> f64 {
         let values = elements.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
         let finite = || values.clone().filter(|value| value.is_finite());
-        // Values are scaled first, since their squares may be beyond binary64.
+        // Values are scaled first, because their squares may exceed the range of binary64.
         let largest = finite().fold(0.0f64, |largest, value| largest.max(value.abs()));
         if largest == 0.0 {
             return 0.0;
@@ -64,11 +64,11 @@ pub(super) fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
     for_dtype!(dtype, of(&unpacked(dtype, elements)))
 }
 
-/// Largest error of a buffer, as a part of its expected change; both are norms.
+/// Largest error of a buffer, as a share of its expected change. Both are Euclidean norms.
 const PART_OF_CHANGE: f64 = 0.1;
 
-/// Returns whether values changed from `before` to `wanted`, with a small error. All are elements of one
-/// type, in equal number. Values that are not finite do not count.
+/// Returns whether `actual` shows the change from `before` to `wanted`, with a small error. All have the same type
+/// and number of elements. Values that are not finite are ignored.
 pub fn makes_change(dtype: Dtype, before: &[u8], wanted: &[u8], actual: &[u8]) -> bool {
     fn norms<T: Element>(before: &[u8], wanted: &[u8], actual: &[u8]) -> (f64, f64) {
         let values = |bytes: &'_ [u8]| {

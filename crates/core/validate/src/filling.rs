@@ -1,29 +1,29 @@
 //! Content of outputs before a launch, and the proof that an element was not written.
 //!
-//! An element that a kernel does not write keeps the filling. Each launch gets a new random filling. An
-//! element that holds its launch's filling, where another value is expected, was not written: a kernel that
-//! writes it would have to guess the filling. How certain that is depends on the type. No kernel hits one
-//! value of 2³² by accident. One of 250 is hit occasionally, so for narrow types the elements of all verified
-//! launches decide together ([`FillTrace`]).
+//! An element that a kernel does not write keeps the filling. Each launch gets a new random filling. An element that
+//! holds its launch's filling, although another value is expected, was not written, because a kernel that writes it
+//! would have to guess the filling. The certainty depends on the type. No kernel hits one value of 2³² by accident.
+//! One value of 250 is hit occasionally, so for narrow types the elements of all verified launches decide together
+//! ([`FillTrace`]).
 
 use warpgauge_tensor::{Dtype, unpacked};
 
-/// Fill byte of buffers that no verdict depends on, such as outputs of a reference kernel.
+/// Fill byte of buffers on which no verdict depends, such as outputs of a reference kernel.
 ///
-/// 0xFF repeated is NaN in every floating-point type; it is no valid bool, and as an integer it is
-/// −1 or the type's largest value.
+/// Repeated 0xFF is NaN in every floating-point type of 16 bits or more. It is not a valid bool,
+/// and as an integer it is −1 or the type's largest value.
 pub const POISON_BYTE: u8 = 0xFF;
 
-/// Probability, per output, that a kernel is rejected for elements that it wrote.
+/// Maximum probability, per output, that a kernel is rejected for elements that it wrote.
 const REJECT: f64 = 1e-7;
 
-/// The same probability if the kernel is wrong anyway, and only the reason is in question.
+/// The same probability if the kernel is wrong in any case, and only the reason is in question.
 const LABEL: f64 = 1e-3;
 
-/// Longest period of a filling, elements: four bytes hold four elements of one byte.
+/// Longest period of a filling, elements. Four bytes contain four elements of one byte.
 const CELLS: usize = 4;
 
-/// Content of an output before a launch: four bytes, repeated, which depend on the element type.
+/// Content of an output before a launch: four repeated bytes, which depend on the element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filling {
     bits: u64,
@@ -32,37 +32,37 @@ pub struct Filling {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// [`POISON_BYTE`] throughout.
+    /// [`POISON_BYTE`] in every byte.
     Fixed,
-    /// NaN, if a type has enough of them, so that every value computed from it is NaN too.
+    /// NaN, if a type has enough NaN codes, so that every value computed from it is also NaN.
     NotANumber,
-    /// A number near the largest, for kernels that hide NaN.
+    /// A number near the type's largest, to detect kernels that hide NaN.
     Number,
 }
 
 impl Filling {
-    /// [`POISON_BYTE`] throughout, for launches whose outputs are not judged.
+    /// [`POISON_BYTE`] in every byte, for launches whose outputs are not judged.
     pub const FIXED: Self = Self { bits: 0, kind: Kind::Fixed };
 
-    /// Makes a filling from 64 random bits: NaN in most floating-point types.
+    /// Creates a filling from 64 random bits: NaN in most floating-point types.
     pub fn not_a_number(bits: u64) -> Self {
         Self { bits, kind: Kind::NotANumber }
     }
 
-    /// Makes a filling from 64 random bits: a large number in most floating-point types.
+    /// Creates a filling from 64 random bits: a large number in most floating-point types.
     pub fn number(bits: u64) -> Self {
         Self { bits, kind: Kind::Number }
     }
 
-    /// Makes a filling of either kind from 64 random bits.
+    /// Creates a filling of either kind from 64 random bits.
     pub fn drawn(bits: u64) -> Self {
         if bits >> 63 == 0 { Self::not_a_number(bits) } else { Self::number(bits) }
     }
 
     /// Returns the four bytes (the lowest first) that an output of this type repeats.
     ///
-    /// None of the patterns is a value that kernels often write: no zero, one or −1, no end of a range, not
-    /// the hardware's default NaN.
+    /// The patterns avoid values that kernels often write: zero, one and −1, the ends of ranges, and the hardware's
+    /// default NaN.
     pub fn word(self, dtype: Dtype) -> u32 {
         if self.kind == Kind::Fixed {
             return u32::from_ne_bytes([POISON_BYTE; 4]);
@@ -92,19 +92,20 @@ impl Filling {
         match dtype.part() {
             Dtype::Float32 if number => sign << 31 | 0x7F60_0001 | random & 0x000F_FFFC,
             Dtype::Float64 if number => sign << 31 | 0x7FD0_0001 | random & 0x000F_FFFC,
-            // Quiet, and neither the hardware's NaN nor its opposite: the two lowest bits are 01.
+            // A quiet NaN, but neither the hardware's NaN nor its negative, because the two lowest
+            // bits are 01.
             Dtype::Float32 | Dtype::Float64 => sign << 31 | 0x7FF8_0001 | random & 0x0007_FFFC,
             Dtype::Bfloat16 if number => halves(&|r, s| s << 15 | 0x7F01 | r & 0x7C),
             Dtype::Bfloat16 => halves(&|r, s| s << 15 | 0x7FC1 | r & 0x3C),
             Dtype::Float16 => halves(&|r, s| s << 15 | 0x7E01 | r & 0x1FC),
-            // There are too few NaNs. The filling stays below the largest number, which conversions saturate
-            // to.
+            // These types have too few NaN codes. The filling stays below the largest number, to which conversions
+            // saturate.
             Dtype::Float8E4m3 => each(&|r, s| s << 7 | (0x70 + r % 14)),
             Dtype::Float8E5m2 => each(&|r, s| s << 7 | (0x6C + r % 15)),
             // Two bits below the largest number.
             Dtype::Float4E2m1x2 => nibbles(&|r, s| s << 3 | (3 + r % 4)),
             Dtype::Int4x2 | Dtype::Uint4x2 => nibbles(&|r, s| s << 3 | (2 + r % 5)),
-            // Below the largest number, and no NaN, of which there is one.
+            // The filling stays below the largest number, and is not the type's only NaN.
             Dtype::Float8E8m0 => each(&|r, _| 0xE0 + r % 30),
             Dtype::Bool => each(&|r, _| 2 + r % 253),
             Dtype::Int8 | Dtype::Uint8 => each(&|r, s| s << 7 | (2 + r % 125)),
@@ -119,9 +120,9 @@ impl Filling {
         }
     }
 
-    /// Returns the number of an output's elements that hold this filling, and the first of them. It does so
-    /// only for types in which one such element proves that it was never written. `None`: there is no such
-    /// element, or the type's elements prove nothing.
+    /// Returns the number of an output's elements that hold this filling, and the first of them. It supports only
+    /// types in which a single element that holds the filling proves that it was never written. Returns `None` for
+    /// other types, and if there is no such element.
     pub fn left_in(self, dtype: Dtype, content: &[u8]) -> Option<UnwrittenElements> {
         let dtype = dtype.part();
         if chance(dtype).is_some() {
@@ -135,8 +136,8 @@ impl Filling {
         Some(UnwrittenElements { first, count: 1 + held.count() as u64 })
     }
 
-    /// Returns one period of elements of the filling, [`CELLS`] of them, each in the first bytes of its
-    /// entry. Of a complex or packed type these are numbers, those of a packed one unpacked.
+    /// Returns one period of the filling, which is [`CELLS`] elements, each in the first bytes of its entry. For a
+    /// complex or packed type, the entries are its numbers; those of a packed type are unpacked.
     pub(super) fn elements(self, dtype: Dtype) -> [[u8; 8]; CELLS] {
         let dtype = dtype.part();
         let word = self.word(dtype).to_le_bytes();
@@ -149,13 +150,12 @@ impl Filling {
 /// Elements that a launch did not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnwrittenElements {
-    /// Index of the first of them, in memory order.
+    /// Index of the first unwritten element, in memory order.
     pub first: u64,
     pub count: u64,
 }
 
-/// Returns the largest probability that a written value equals a random filling; `None` if one element is
-/// proof.
+/// Returns the largest probability that a written value equals a random filling, or `None` if one element is proof.
 fn chance(dtype: Dtype) -> Option<f64> {
     match dtype.part() {
         Dtype::Float4E2m1x2 => Some(1.0 / 8.0),
@@ -170,13 +170,14 @@ fn chance(dtype: Dtype) -> Option<f64> {
 
 /// Traces of the fillings that launches left in one output.
 ///
-/// In each launch the elements fall into cells, each with its own random filling. A kernel that writes an
-/// element hits the filling with a probability of at most `p`, whatever it writes. So the share of suspects
-/// in a cell that hold the filling is at most `p` on average; it is 1 if they were not written.
+/// In each launch the elements fall into cells, each with its own random filling. A kernel that writes an element
+/// hits the filling with a probability of at most `p`, whatever it writes. Therefore the share of suspects in a cell
+/// that hold the filling is at most `p` on average; it is 1 if they were not written. Suspects are the elements that
+/// hold the filling or are wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FillTrace {
     dtype: Dtype,
-    /// Number of elements that hold the filling of their launch, where another value is expected.
+    /// Number of elements that hold the filling of their launch although another value is expected.
     pub held: u64,
     /// Number of cells with suspects, over all launches.
     cells: f64,
@@ -185,13 +186,13 @@ pub struct FillTrace {
 }
 
 impl FillTrace {
-    /// Makes an empty trace.
+    /// Creates an empty trace.
     pub fn new(dtype: Dtype) -> Self {
         Self { dtype, held: 0, cells: 0.0, shares: 0.0 }
     }
 
-    /// Adds a launch. By cell: the number of elements that hold the filling, and of those that hold it or are
-    /// wrong.
+    /// Adds a launch. The arguments are, for each cell, the number of elements that hold the filling, and the number
+    /// of elements that hold it or are wrong.
     pub(super) fn add_launch(&mut self, held: [u64; CELLS], suspects: [u64; CELLS]) {
         for (held, suspects) in held.into_iter().zip(suspects).filter(|(_, all)| *all > 0) {
             self.held += held;
@@ -207,12 +208,13 @@ impl FillTrace {
         self.shares += other.shares;
     }
 
-    /// Returns whether some elements were certainly not written, whatever share of mismatches is allowed.
+    /// Returns whether some elements were certainly not written, regardless of the share of mismatches that is
+    /// allowed.
     pub fn is_proof(&self) -> bool {
         self.probability() <= REJECT
     }
 
-    /// Returns whether unwritten elements are the likely reason of a mismatch.
+    /// Returns whether unwritten elements are the likely reason for a mismatch.
     pub fn is_reason(&self) -> bool {
         self.probability() <= LABEL
     }

@@ -1,28 +1,28 @@
-//! References that compute in a shorter type inside, such as in bfloat16 under autocast. Their results change
-//! as irregularly as those of a quantised network, so that the type must be known from elsewhere.
+//! References that compute internally in a shorter type, such as bfloat16 under autocast. Their results change as
+//! irregularly as those of a quantised network, so the type must be known from another source.
 
 use super::elements::{changes, mean_squared_change, root_mean_square};
 use super::fit::growth;
 use super::nudges::{INNER_STEPS, Nudge, NudgedRun};
 use warpgauge_tensor::Dtype;
 
-/// Allowed error, as a multiple of the root mean square of the changes when each input crosses a boundary of
-/// the shorter type. Errors of 13 networks that compute in binary32 instead stay below 3.5 times that.
+/// Allowed error, as a multiple of the root mean square of the changes when each input crosses a boundary of the
+/// shorter type. Errors of 13 networks that compute in binary32 instead stay below 3.5 times that value.
 const FACTOR: f64 = 5.0;
 
-/// Roundings to the shorter type that the relative tolerance allows for.
+/// Number of roundings to the shorter type for which the relative tolerance allows.
 const ROUNDINGS: f64 = 2.0;
 
-/// Largest exponent by which the output's change grows with the inputs' change, if it follows from rounding
-/// inside. It is 1 for a smooth function.
+/// Largest exponent with which the output's change grows with the inputs' change, if internal rounding causes the
+/// change. It is 1 for a smooth function.
 const MOST_GROWTH: f64 = 0.75;
 
-/// Largest part of the elements that change for the small step, of those that change for the large one, if the
-/// others follow from rounding inside. Nearly all elements of a smooth function change for both.
+/// Largest ratio of the number of elements that change for the small step to the number that change for the large
+/// step, if internal rounding causes the changes. Nearly all elements of a smooth function change for both steps.
 const MOST_ACTIVE: f64 = 0.9;
 
-/// Largest change by rounding to a shorter type, as a part of the values' size. Those of 13 networks are below
-/// 0.015. Larger ones are steps of the function, such as those of `floor`.
+/// Largest change that rounding to a shorter type causes, as a share of the values' size. The changes of 13 networks
+/// are below 0.015. Larger changes are steps of the function, such as those of `floor`.
 const MOST_CHANGE: f64 = 0.05;
 
 /// Tolerance of a reference that computes in a shorter type.
@@ -35,8 +35,8 @@ pub(super) struct ShorterType {
     pub rtol: f64,
 }
 
-/// Returns the units in the last place of float32 between two numbers of a shorter type, and its unit
-/// roundoff.
+/// Returns the distance of two neighbouring numbers of a shorter type in units in the last place of float32, and the
+/// type's unit roundoff.
 fn units(shorter: Dtype) -> Option<(u32, f64)> {
     match shorter {
         Dtype::Float16 => Some((1 << 13, 2f64.powi(-11))),
@@ -45,14 +45,15 @@ fn units(shorter: Dtype) -> Option<(u32, f64)> {
     }
 }
 
-/// Returns the movement of the inputs that shows how much rounding to this type changes a result.
+/// Returns the perturbation of the inputs that shows how much rounding to this type changes a
+/// result.
 pub fn nudge_across(shorter: Dtype) -> Option<Nudge> {
     let (steps, _) = units(shorter)?;
     Some(Nudge { dtype: Dtype::Float32, steps, seed: 1 << 38 })
 }
 
-/// Returns whether a result may follow from rounding inside: moving float32 inputs by 256 units changes it by
-/// far more than 1/256 of the change for 65,536 units, or leaves elements as they are.
+/// Returns whether internal rounding may affect a result: moving float32 inputs by 256 units changes it by far more
+/// than 1/256 of the change for 65,536 units, or leaves more elements unchanged.
 pub fn may_round_inside(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bool {
     let dtype = dtype.part();
     let [few, many, _] = INNER_STEPS;
@@ -62,19 +63,19 @@ pub fn may_round_inside(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bo
     if !matches!(dtype, Dtype::Float32 | Dtype::Float64) || large == 0.0 {
         return false;
     }
-    // The growth of few changes, or of changes that differ much, is not certain.
+    // The growth exponent is uncertain for few changes, or for changes that differ much.
     let stays = active(dtype, base, &few_moved) < MOST_ACTIVE * active(dtype, base, &many_moved);
     stays || growth((few, small), (many, large)) < MOST_GROWTH
 }
 
-/// Returns the share of the elements that change, of all elements of all runs.
+/// Returns the share of elements that change, over all elements of all runs.
 fn active(dtype: Dtype, base: &[u8], outputs: &[&[u8]]) -> f64 {
     let changed = |run: &&[u8]| changes(dtype, base, &[run]).iter().filter(|x| **x > 0.0).count();
     let elements = outputs.len() * (base.len() / dtype.size());
     outputs.iter().map(changed).sum::<usize>() as f64 / elements.max(1) as f64
 }
 
-/// Returns the tolerance of a result that [`may_round_inside`], where the reference computes in `shorter`.
+/// Returns the tolerance of a result for which [`may_round_inside`] is true, if the reference computes in `shorter`.
 pub(super) fn tolerance_of_shorter_type(
     dtype: Dtype,
     base: &[u8],

@@ -54,10 +54,10 @@ pub use tolerance::{
     resolve_with_scales,
 };
 
-/// Most mismatches that a comparison lists.
+/// Maximum number of mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;
 
-/// Tolerance of a comparison, with all defaults for the element type.
+/// Tolerance of a comparison, with all defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResolvedTolerance {
     /// Absolute tolerance.
@@ -66,21 +66,22 @@ pub struct ResolvedTolerance {
     pub rtol: f64,
     /// Share of elements that must pass, 0–1.
     pub required_matched_ratio: f64,
-    /// Whether NaN may match NaN and an infinity an equal one.
+    /// Whether NaN may match NaN, and an infinity an equal infinity.
     pub allow_non_finite: bool,
     /// Origin of `atol` and `rtol`.
     #[serde(default)]
     pub basis: ToleranceBasis,
-    /// Shorter type in which the reference computes inside, e.g. bfloat16 under autocast. Absent if none was
-    /// observed.
+    /// Shorter type in which the reference computes internally, e.g. bfloat16 under autocast, if the tolerance
+    /// follows from it. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computes_in: Option<Dtype>,
-    /// Larger tolerance of a few elements. Absent unless the reference has far more noise in a few elements.
+    /// Larger tolerance for a few elements. Absent unless a few elements have far more noise than the others, or
+    /// integers may be rounded either way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outliers: Option<OutlierTolerance>,
 }
 
-/// Larger tolerance of a few elements.
+/// Larger tolerance for a few elements.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutlierTolerance {
     /// Maximum share of elements that may have this tolerance, 0–1.
@@ -98,13 +99,15 @@ pub enum ToleranceBasis {
     Given,
     /// Integers, bool and scales (`float8_e8m0fnu`) are compared exactly.
     Exact,
-    /// Rounding of the reference, measured by moving its inputs by one unit in the last place.
+    /// Rounding errors of the reference, measured by moving its inputs by a few units in the last
+    /// place, or, for integers, with and without fused multiply-add.
     ReferenceNoise,
-    /// Rounding of a reference that rounds its inputs to fewer bits, e.g. TF32 or bfloat16, measured in the same way.
+    /// Rounding errors of a reference that rounds its inputs to fewer bits, e.g. TF32 or bfloat16, measured by moving
+    /// its inputs.
     InnerRounding,
-    /// Size of the expected values, and precision of their type.
+    /// Size of the expected values and precision of their type.
     ExpectedSize,
-    /// Steps of a floating-point type of 8 or 4 bits.
+    /// Distance between neighbouring numbers of a floating-point type of 8 or 4 bits.
     ElementType,
     /// Half a step of the expected number plus half a step of the actual one, each times its scale
     /// (`compare_as.scales`).
@@ -126,7 +129,7 @@ impl Comparison {
 /// Element that does not match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mismatch {
-    /// Index of the element, one number for each dimension.
+    /// Index of the element, with one number for each dimension.
     pub index: Vec<u64>,
     /// Actual value, as text (exact for integers, shortest round-trip for floating point).
     pub actual: String,
@@ -138,7 +141,7 @@ pub struct Mismatch {
 /// to the next. Zeros of both signs are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UlpDistribution {
-    /// Largest distance. Distances of 2^63 and more, which only numbers of 64 bits with unlike signs have, are
+    /// Largest distance. Distances of 2^63 or more, which occur only between 64-bit numbers of different signs, are
     /// reported as 2^63 − 1.
     pub max: u64,
     /// Median distance: the upper end of its bin in the histogram.
@@ -169,33 +172,34 @@ pub struct Comparison {
     /// Number of elements that are NaN or infinite and match the expectation.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub non_finite_matched: u64,
-    /// Number of indices that differ from the expected ones and select an equal key of an input. They match.
+    /// Number of indices that differ from the expected ones but select an equal key of an input. They count as
+    /// correct.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tied: u64,
-    /// Number of elements that do not match, but lie within the tolerance of outliers. 0 if there are too many of
-    /// them.
+    /// Number of elements that do not match, but lie within the tolerance of outliers; 0 if there are too many.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub outliers: u64,
-    /// Elements that do not match and are near enough for outliers, however many.
+    /// Number of elements that do not match but are within the tolerance of outliers, regardless of
+    /// the limit.
     #[serde(skip)]
     near: u64,
-    /// Where the elements lie that do not match.
+    /// Positions of the elements that do not match.
     #[serde(skip)]
     pub extent: MismatchExtent,
-    /// Description of the mismatches, if they form a pattern: `rows 32 to 63`, `every second element from 1 to 2047`.
-    /// Absent if all elements mismatch, or only one.
+    /// Description of the mismatches, if they form a pattern, e.g. `rows 32 to 63` or `every second element from 1 to
+    /// 2047`. Absent if there is no pattern, and if all elements or only one mismatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Map of the mismatches over the whole output. Absent if the output passes, or if `first_mismatches` lists them
     /// all. Absent too for outputs that a device compares in parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch_map: Option<MismatchMap>,
-    /// Whether the output has only numbers of float16 in a wider type, although the reference has more bits. Such an
-    /// output fails. The check applies if `basis` is `inner_rounding` and `rtol` is at most 0.002, as for TF32,
-    /// because that tolerance admits float16.
+    /// Whether every number in the output is exact in float16, although the element type is wider and the reference's
+    /// numbers need more bits. Such an output fails. The check applies if `basis` is `inner_rounding` and `rtol` is
+    /// at most 0.002, as for TF32, because that tolerance would accept results in float16.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub half_precision: bool,
-    /// Number of elements that were never written: they still hold the filling.
+    /// Number of elements that were never written, because they still hold the filling.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.
     pub max_abs_error: f64,

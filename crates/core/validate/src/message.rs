@@ -1,22 +1,23 @@
-//! The text of a failed comparison.
+//! The message of a failed comparison.
 
 use std::fmt::Write;
 
 use super::Comparison;
 use warpgauge_tensor::shape;
 
-/// Mismatches in the text; the comparison lists more.
+/// Number of mismatches in the message. The comparison lists more.
 const QUOTED: usize = 3;
 
-/// Returns the text of `validation_error` for an output; `None` if it passed.
+/// Returns the text of `validation_error` for an output, or `None` if the output passed.
 pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     if comparison.passed {
         return None;
     }
     if comparison.half_precision {
         return Some(format!(
-            "output `{name}` has only numbers of float16, and the reference's have more bits: compute in the \
-             reference's type, or give `tolerance` where half precision is enough"
+            "every number in output `{name}` is exact in float16, but the reference's numbers \
+             need more bits: compute in the reference's type, or set `tolerance` if half \
+             precision is enough"
         ));
     }
     let tolerance = &comparison.tolerance;

@@ -1,5 +1,5 @@
-//! Results in half precision. Where a reference rounds inside, as in TF32, the tolerance is as wide as the
-//! rounding of float16, and cannot find them.
+//! Detection of results in half precision. If a reference rounds internally, as in TF32, the tolerance is as wide as
+//! the rounding of float16, and cannot detect such results.
 
 use super::fit::MOST_RELATIVE;
 use super::nudges::FEW_ELEMENTS;
@@ -7,15 +7,15 @@ use super::{Comparison, ToleranceBasis};
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::Element;
 
-/// Relative distance to the next float16 number that shows that a value has more bits. An eighth of all
-/// values of more bits are nearer.
+/// Relative distance to the nearest float16 number at which a value is known to need more bits. An eighth of all
+/// values that need more bits are nearer.
 const APART: f64 = 1.0 / 16384.0;
 
 impl Comparison {
-    /// Fails an output in which every value is a float16 number, though the expected ones are not and the element
-    /// type has more bits. Only the tolerance of a reference that rounds inside admits such an output. One that
-    /// rounds to fewer bits than float16, as to bfloat16, has a wide relative tolerance, and such an output is as
-    /// precise. The contents may be samples of the whole.
+    /// Fails an output in which every value is exact in float16, although the expected values are not and the element
+    /// type is wider. Only the tolerance of a reference that rounds internally accepts such an output. The check
+    /// leaves out references that round to fewer bits than float16, e.g. to bfloat16: their relative tolerance is
+    /// wide, and a result in float16 is as precise. The contents may be samples of the whole.
     pub fn refuse_half(&mut self, dtype: Dtype, actual: &[u8], expected: &[u8]) {
         let is_of_tf32 = self.tolerance.basis == ToleranceBasis::InnerRounding
             && self.tolerance.computes_in.is_none()

@@ -1,8 +1,9 @@
 //! Tolerances that follow from the expectation, if the caller gives none.
 //!
-//! A reference runs again on inputs that were moved by a unit in the last place, which shows how much
-//! rounding changes its results. A kernel that rounds in another order is off by a small multiple of that; a
-//! kernel that omits work is off by far more. docs/validation.md has the measurements behind the factors.
+//! A reference runs again on inputs that were moved by a unit in the last place, which shows how much rounding
+//! changes its results. The errors of a kernel that rounds in another order are a small multiple of that change;
+//! those of a kernel that omits work are far larger. docs/validation.md describes the measurements from which the
+//! factors follow.
 
 use std::ops::Range;
 
@@ -15,39 +16,40 @@ use super::{OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::Element;
 
-/// Allowed error, as a multiple of the change when the inputs move by 2⁻²³. Errors of correct kernels stay
-/// below 14 times that change; those of useless ones are above 130 times. A unit in the last place is 0.7
-/// times 2⁻²³ on average.
+/// Allowed error, as a multiple of the change if the inputs move by 2⁻²³. Errors of correct kernels stay below 14
+/// times that change; those of useless kernels are above 130 times that change. A unit in the last place is 0.7 times
+/// 2⁻²³ on average.
 pub(super) const NOISE_FACTOR: f64 = 48.0;
 
-/// The same for the rounding of results of 32 bits and more, in units of 2⁻²³ (or 2⁻⁵²).
+/// Allowed error from the rounding of results of 32 bits or more, in units of 2⁻²³ (or 2⁻⁵²).
 const WIDE_ROUNDINGS: f64 = 36.0;
 
-/// Most roundings of 16-bit results by which a correct kernel is off.
+/// Maximum error of a correct kernel with 16-bit results, in roundings.
 const NARROW_ROUNDINGS: f64 = 4.0;
 
-/// Quantile over the elements that gives the measured change.
+/// Quantile over the elements that is used as the measured change.
 pub(super) const QUANTILE: f64 = 0.999;
 
-/// Changes in this range, as parts of the values' size, that do not grow with the inputs' change are not
-/// rounding.
+/// Range of changes, as shares of the values' size, that are not rounding if they do not grow with the inputs'
+/// change.
 const JUMP: Range<f64> = 1e-3..1.0;
 
-/// Most inner roundings by which a correct kernel is off, as a multiple of their root mean square over all
-/// elements. Those of a recurrent network in TF32 add up to 3.6 in its last steps. Results in float16 are
-/// within this bound, and the module `narrow` finds them.
+/// Maximum error of a correct kernel from internal rounding, as a multiple of its root mean square over all elements.
+/// The errors of a recurrent network in TF32 add up to 3.6 in its last steps. Results in float16 are within this
+/// bound; the module `narrow` detects them.
 const INNER_FACTOR: f64 = 5.0;
 
-/// The same for a reference that rounds its sums, too, as in bfloat16: the relative tolerance has their part.
+/// The same for a reference that also rounds its sums, as in bfloat16. The relative tolerance covers the rounding of
+/// sums.
 const INNER_FACTOR_OF_SUMS: f64 = 2.0;
 
-/// Factor on the change for 256 units where the changes are saturated. A sound kernel crosses boundaries of
-/// the inner rounding as a step of the inputs does, and so differs by about that change.
+/// Factor on the change for 256 units if the changes are saturated. The values in a correct kernel cross boundaries
+/// of the internal rounding just as those of a run with moved inputs do, so its results differ by about that change.
 const SATURATED_FACTOR: f64 = 8.0;
 
-/// Smallest distance of two numbers, in units, at which a reference that rounds its inputs is assumed to
-/// round its sums too. Numbers of bfloat16 are 2¹⁶ units apart. Those of TF32 are 2¹³ apart, and its tensor
-/// cores sum in binary32.
+/// Smallest distance between two neighbouring numbers, in units, at which a reference that rounds its inputs is
+/// assumed to round its sums, too. Numbers of bfloat16 are 2¹⁶ units apart. Those of TF32 are 2¹³ apart, and its
+/// tensor cores sum in binary32.
 const SUMS_ROUNDED: f64 = 32768.0;
 const BFLOAT16_UNITS: f64 = 65536.0;
 
@@ -56,7 +58,7 @@ const BFLOAT16_UNITS: f64 = 65536.0;
 pub(super) struct ToleranceBounds {
     /// Absolute tolerance, in the unit of the values.
     pub atol: f64,
-    /// Relative tolerance, as a part of the expected magnitude, in addition.
+    /// Relative tolerance, as a share of the expected magnitude, in addition.
     pub rtol: f64,
 }
 
@@ -73,7 +75,7 @@ pub(super) struct NoiseTolerance {
     pub computes_in: Option<Dtype>,
 }
 
-/// Largest part of the values' size that a measured tolerance may have without doubt.
+/// Largest share of the values' size at which a measured tolerance is trusted without further runs.
 const LARGE: f64 = 0.1;
 
 /// Returns whether a measured tolerance is so large that runs on unmoved inputs ([`Nudge::NONE`]) must show
@@ -84,9 +86,9 @@ pub fn is_doubtful(dtype: Dtype, base: &[u8], tolerance: &ResolvedTolerance) -> 
     is_measured && dtype.is_float() && tolerance.atol > LARGE * root_mean_square(dtype, base)
 }
 
-/// Returns the tolerance of an output, and that of outliers, from the changes when a reference's inputs move.
-/// `None`: no input can be moved, the output jumps, or it varies between equal runs. `base`: the reference's
-/// output for unmoved inputs. `computes_in`: a shorter type in which the reference is known to compute.
+/// Returns the tolerance of an output, and that of outliers, from the changes if a reference's inputs move. Returns
+/// `None` if no input can be moved, if the output jumps, or if it varies between equal runs. `base` is the
+/// reference's output for unmoved inputs. `computes_in` is a shorter type in which the reference is known to compute.
 pub(super) fn tolerance_by_noise(
     dtype: Dtype,
     base: &[u8],
@@ -141,7 +143,7 @@ pub(super) fn tolerance_by_noise(
         };
         if let Some((linear, width)) = (class == Dtype::Float32).then(inner_of).flatten() {
             let width = width.min(2.0 * BFLOAT16_UNITS);
-            // A long sum changes in the same way, since each term is rounded to the precision of the sum.
+            // A long sum changes in the same way, because each term is rounded to the precision of the sum.
             let is_seen = magnitudes.len() >= FEW_ELEMENTS || is_bfloat16(dtype, base);
             let rounds_sums = width > SUMS_ROUNDED && is_seen;
             if rounds_sums {
@@ -198,13 +200,13 @@ pub(super) fn tolerance_by_noise(
     bounds.atol.is_finite().then_some(found)
 }
 
-/// Returns the larger of two changes of each element, the second divided by its step.
+/// Returns the larger of two changes of each element. The second is first divided by its step.
 fn larger(changes: &[f64], others: &[f64], steps: u32) -> Vec<f64> {
     changes.iter().zip(others).map(|(one, other)| one.max(other / f64::from(steps))).collect()
 }
 
-/// Returns the tolerance if only the size of the values is known: relative to each value, and to their root
-/// mean square. `None`: the type has a fixed tolerance.
+/// Returns the tolerance if only the size of the values is known: relative to each value, and to their root mean
+/// square. Returns `None` if the type has a fixed tolerance.
 ///
 /// | type | relative to both | largest absolute part, if data are expected |
 /// |---|---|---|
@@ -213,8 +215,8 @@ fn larger(changes: &[f64], others: &[f64], steps: u32) -> Vec<f64> {
 /// | float16 | 4 roundings: 2e-3 | 1e-2 |
 /// | bfloat16 | 4 roundings: 1.6e-2 | 5e-2 |
 ///
-/// Data may have values of very different sizes, such as a range of numbers, and the small ones must be right
-/// too.
+/// Expected data may contain values of very different sizes, such as a range of numbers, and the small ones must be
+/// correct, too.
 pub(super) fn tolerance_by_size(
     dtype: Dtype,
     expected: &[u8],
@@ -231,7 +233,7 @@ pub(super) fn tolerance_by_size(
     Some(ToleranceBounds { atol: if are_data { atol.min(most) } else { atol }, rtol })
 }
 
-/// Returns the largest relative error of rounding to a floating-point type of 16 bits and more.
+/// Returns the largest relative error of rounding to a floating-point type of 16 bits or more.
 fn unit_roundoff(dtype: Dtype) -> Option<f64> {
     let digits = match dtype {
         Dtype::Float64 => 53,
@@ -243,8 +245,8 @@ fn unit_roundoff(dtype: Dtype) -> Option<f64> {
     Some(2f64.powi(-digits))
 }
 
-/// Returns whether all numbers of 64 bits are exact in binary32: a wider copy of binary32 results is no more
-/// precise. Integers prove nothing: they may be counts, which are exact in both types.
+/// Returns whether all 64-bit numbers are exact in binary32. A wider copy of binary32 results is no more precise.
+/// Integers prove nothing, because they may be counts, which are exact in both types.
 fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
     if dtype != Dtype::Float64 {
         return false;

@@ -1,36 +1,36 @@
-//! Runs of a reference on moved inputs: which inputs move by how much, and which elements of the outputs are
-//! sampled. The main type is [`Nudge`].
+//! Runs of a reference on moved inputs: the inputs that move, the size of the steps, and the elements of the outputs
+//! that are sampled. The main type is [`Nudge`].
 
 use std::ops::Range;
 use std::time::Duration;
 
 use warpgauge_tensor::{Dtype, can_nudge};
 
-/// Most elements of an output that are sampled, in pieces of [`PIECE`].
+/// Maximum number of elements of an output that are sampled, in pieces of [`PIECE`].
 const SAMPLE: usize = 1 << 16;
 
 /// Elements per piece.
 const PIECE: usize = 2048;
 
-/// An output with fewer elements needs more runs: one element may stay unchanged by chance.
+/// An output with fewer elements needs more runs, because one element may stay unchanged by chance.
 pub(super) const FEW_ELEMENTS: usize = 16;
 
-/// An output with fewer elements needs more runs of the first of [`INNER_STEPS`]: few inputs cross a
+/// An output with fewer elements needs more runs of the first of [`INNER_STEPS`], because few inputs cross a
 /// boundary.
 const SMALL: usize = 4096;
 
-/// Runs per step if there are few elements.
+/// Number of runs per step if there are few elements.
 const RUNS_OF_FEW: usize = 4;
 
-/// Steps for inputs of 32 bits, in units in the last place, that show whether a reference rounds them to
-/// fewer bits. The second is the distance of two boundaries of bfloat16.
+/// Steps for inputs of 32 bits, in units in the last place, that show whether a reference rounds them to fewer bits.
+/// The second is the distance between two boundaries of bfloat16.
 pub(super) const INNER_STEPS: [u32; 3] = [256, 1 << 16, 1 << 18];
 
 /// Larger step of the inputs, in units in the last place, which shows whether the output's change grows with
 /// it.
 pub(super) const LARGE_STEPS: u32 = 4;
 
-/// References that take longer get as few runs as possible.
+/// References that take longer than this time get as few runs as possible.
 pub const QUICK: Duration = Duration::from_secs(1);
 
 /// Perturbation of the inputs in one run of the reference.
@@ -44,8 +44,8 @@ pub struct Nudge {
     pub seed: u64,
 }
 
-/// Returns the movements of inputs of these types, run by run. Those of complex inputs move their parts. `elements`: number of elements of the smallest
-/// output, if known.
+/// Returns the perturbations of inputs of these types, one for each run. Complex inputs are moved by their parts.
+/// `elements` is the number of elements of the smallest output, if known.
 pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> Vec<Nudge> {
     let mut types: Vec<Dtype> = inputs.map(Dtype::part).filter(|dtype| can_nudge(*dtype)).collect();
     types.sort_by_key(|dtype| dtype.name());
@@ -70,7 +70,7 @@ pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> V
     types.into_iter().flat_map(of_type).chain(inner).collect()
 }
 
-/// Returns the byte ranges of an output that are sampled: all of a small one, and evenly spaced pieces of a
+/// Returns the byte ranges of an output that are sampled: the whole of a small output, or evenly spaced pieces of a
 /// large one.
 pub fn sampled_ranges(bytes: usize, dtype: Dtype) -> Vec<Range<usize>> {
     let size = dtype.size();
@@ -92,23 +92,23 @@ pub fn sample(content: &[u8], dtype: Dtype) -> Vec<u8> {
 pub struct NudgedRun<'a> {
     /// Type of the inputs that moved.
     pub inputs: Dtype,
-    /// Step in units in the last place; 0: the inputs did not move.
+    /// Step in units in the last place; 0 if the inputs did not move.
     pub steps: u32,
-    /// Sampled elements of the output, the same as in the run without movement.
+    /// Sampled elements of the output, at the same positions as in the run on unmoved inputs.
     pub output: &'a [u8],
 }
 
 impl Nudge {
-    /// Moves nothing: the run shows whether the reference's results vary.
+    /// No perturbation. Such a run shows whether the reference's results vary.
     pub const NONE: Self = Self { dtype: Dtype::Float32, steps: 0, seed: 0 };
 
-    /// Number of runs on unmoved inputs, if the changes are doubtful: a reference with a race may give the
-    /// same result several times.
+    /// Number of runs on unmoved inputs, if the changes are doubtful. A reference with a race may give the same
+    /// result several times.
     pub const REPEATS: usize = 6;
 }
 
 impl<'a> NudgedRun<'a> {
-    /// Describes the output of a run with this movement.
+    /// Describes the output of a run with this perturbation.
     pub fn of(nudge: &Nudge, output: &'a [u8]) -> Self {
         Self { inputs: nudge.dtype, steps: nudge.steps, output }
     }

@@ -2,10 +2,11 @@
 
 use rayon::prelude::*;
 
-/// Elements per piece. Fixed, so that partial results are the same on every machine.
+/// Elements per piece. The number is fixed, so that partial results are the same on every machine.
 pub(crate) const CHUNK: usize = 1 << 15;
 
-/// Returns the result of `work` for each piece of `bytes`, in order; `size`: bytes of an element.
+/// Returns the result of `work` for each piece of `bytes`, in order. `size` is the size of an
+/// element, bytes.
 pub(crate) fn of_one<R: Send>(
     bytes: &[u8],
     size: usize,
@@ -14,8 +15,8 @@ pub(crate) fn of_one<R: Send>(
     in_order(bytes.len().div_ceil(CHUNK * size), &|index| work(piece(bytes, index, size)))
 }
 
-/// Does the same for pairs of pieces of two buffers, up to the end of the shorter one. `work` gets the index
-/// of the first element of each pair.
+/// Like [`of_one`], for pairs of pieces of two buffers, up to the end of the shorter buffer. `work` gets the index of
+/// the first element of each pair.
 pub(crate) fn of_two<R: Send>(
     [a, b]: [&[u8]; 2],
     size: usize,

@@ -1,56 +1,57 @@
-//! Noise of a few elements. They belong to rows that are far larger than others, or are next to a boundary,
-//! which a change of one unit in the inputs carries them across.
+//! Noise of a few elements. Such elements belong to rows that are far larger than others, or are close to a boundary
+//! that they cross if the inputs change by one unit.
 
 use super::elements::{changes, quantile};
 use super::noise::NOISE_FACTOR;
 use super::{NudgedRun, OutlierTolerance};
 use warpgauge_tensor::Dtype;
 
-/// Allowed share of outliers, as a multiple of the observed share: a correct kernel has outliers at other
-/// elements.
+/// Allowed share of outliers, as a multiple of the observed share. A correct kernel has outliers at other elements.
 const SHARE_FACTOR: f64 = 4.0;
 
-/// The same for outliers that a step of many units shows: it carries more values across a boundary than
+/// The same for outliers that only a step of many units shows. Such a step moves more values across a boundary than
 /// rounding does.
 const JUMP_SHARE_FACTOR: f64 = 3.0;
 
-/// Largest share of elements that may be observed as outliers, and that may be allowed. A larger share is the
-/// reference's regular behaviour.
+/// Largest share of elements that may be observed as outliers, and largest share that may be allowed. A larger share
+/// is the reference's regular behaviour.
 const MOST_SEEN: f64 = 0.5;
 const MOST_SHARE: f64 = 0.5;
 
 /// Smallest noise of an outlier, as a multiple of the 90 % quantile of the noise.
 const FAR: f64 = 300.0;
 
-/// The same multiple for noise relative to the element: noise that grows with the elements is not an outlier.
+/// The same multiple for noise relative to the element's magnitude. Noise that grows with the elements does not make
+/// an outlier.
 const FAR_RELATIVE: f64 = 3.0;
 
 /// The same multiple for the change per unit of a large step, if a value crosses a boundary.
 const FAR_JUMP: f64 = 30.0;
 
-/// Smallest ratio of an element's change to one proportional to the inputs' change, for a value that crosses
-/// a boundary.
+/// Smallest ratio of an element's change to a change proportional to the inputs' change, for a value that crosses a
+/// boundary.
 const BEYOND_SMOOTH: f64 = 30.0;
 
-/// If there are outliers, elements with this multiple of the noise count as outliers too: in a row that
+/// If there are outliers, elements with this multiple of the noise also count as outliers, because in a row that
 /// crosses a boundary a few elements hardly change.
 const NEAR: f64 = 10.0;
 
-/// Largest share of elements in rows whose noise is far above that of the others, and the fewest elements with
-/// far noise in them.
+/// Largest share of elements in rows whose noise is far above that of the others, and minimum number of elements with
+/// such noise.
 const MOST_IN_ROWS: f64 = 0.01;
 const LEAST_IN_ROWS: usize = 16;
 
-/// Largest exponent by which the noise of such a row grows with its elements, and the smallest ratio of the
-/// larger half's elements to the smaller half's that shows an exponent. Of 150 matrix products with a row that
-/// is 10⁴ times larger, 146 were below that exponent; of 1,600 rows with noise that grows with the elements, 4.
+/// Largest exponent with which the noise of such a row grows with its elements, and smallest ratio of the larger
+/// half's elements to the smaller half's that allows an estimate of the exponent. Of 150 matrix products with a row
+/// that is 10⁴ times larger, 146 were below that exponent. Of 1,600 rows with noise that grows with the elements, 4
+/// were below it.
 const GROWTH_IN_ROWS: f64 = 2.0 / 3.0;
 const UNLIKE: f64 = 2.0;
 
 /// Allowed jump of a correct kernel, as a multiple of the observed jump.
 const JUMP_FACTOR: f64 = 4.0;
 
-/// Smallest change of an outlier, as a part of the typical magnitude.
+/// Smallest change of an outlier, as a share of the typical magnitude.
 const LARGE: f64 = 1e-3;
 
 /// Share of integer elements that may be off by one, if a small step of the inputs changes the rounding of
@@ -63,8 +64,8 @@ const MOST_TIES: f64 = 0.01;
 /// Largest step of the inputs, in units in the last place, for which changes of integers count as rounding.
 const MOST_STEPS: u32 = 256;
 
-/// Removes the noise of outliers from `noise`, and returns their tolerance. `jumps`: the change of each
-/// element when the inputs move by `units`; `typical`: the typical size of the magnitudes.
+/// Removes the noise of outliers from `noise`, and returns their tolerance. `jumps` is the change of each element if
+/// the inputs move by `units`; `typical` is the typical size of the magnitudes.
 pub(super) fn part_outliers(
     noise: &mut [f64],
     (units, jumps): (u32, &[f64]),
@@ -108,9 +109,9 @@ pub(super) fn part_outliers(
     Some(OutlierTolerance { share: share.min(MOST_SHARE), atol })
 }
 
-/// Returns whether the elements with far noise belong to few rows that have one noise for all their elements,
-/// such as those of one large row of a matrix product. The small elements of such a row are far off beside
-/// their own size, and a sample may have none of them.
+/// Returns whether the elements with large noise belong to few rows with the same noise for all elements, such as one
+/// large row of a matrix product. The errors of small elements in such a row are large relative to their size, and a
+/// sample may contain none of these elements.
 fn are_rows(noise: &[f64], most: f64, magnitudes: &[f64]) -> bool {
     let mut rows: Vec<(f64, f64)> = magnitudes
         .iter()
@@ -133,14 +134,14 @@ fn are_rows(noise: &[f64], most: f64, magnitudes: &[f64]) -> bool {
 }
 
 impl OutlierTolerance {
-    /// Returns a tolerance that allows what either does.
+    /// Returns a tolerance that allows everything that either tolerance allows.
     pub(super) fn and(self, other: Self) -> Self {
         Self { share: self.share.max(other.share), atol: self.atol.max(other.atol) }
     }
 }
 
-/// Returns a tolerance for integers that change by one when inputs move by one unit, if they are few and no
-/// other change is observed. `None`: the integers are exact.
+/// Returns a tolerance for integers if moving the inputs by a few units changes some of them by one, and none by
+/// more. Returns `None` if the integers are exact, or vary between equal runs.
 pub(super) fn jumps_by_one(
     dtype: Dtype,
     base: &[u8],
@@ -190,8 +191,9 @@ impl FusionTies {
         self.changed
     }
 
-    /// Returns the tolerance of integers that are off by one if products and sums are rounded separately.
-    /// `None`: they are exact. `elements`: the number of elements of one result.
+    /// Returns the tolerance of integers of which some change by one if products and sums are rounded separately.
+    /// Returns `None` if the integers are exact, or if other changes occur. `elements` is the number of elements of
+    /// one result.
     pub(super) fn tolerance(self, elements: usize) -> Option<OutlierTolerance> {
         let seen = self.changed as f64 / self.compared.max(1) as f64;
         let elements = elements.max(1) as f64;
@@ -206,8 +208,8 @@ fn jumped(changes: &[f64]) -> usize {
     changes.iter().filter(|change| **change > 0.0).count()
 }
 
-/// Returns the number that independent rare events with this mean exceed with probability [`FALSE_ALARM`] at
-/// most (Poisson).
+/// Returns the number that the count of independent rare events with this mean exceeds with probability
+/// [`FALSE_ALARM`] at most (Poisson).
 fn most_by_chance(mean: f64) -> f64 {
     let (mut number, mut exactly) = (0.0, (-mean).exp());
     let mut more = 1.0 - exactly;

@@ -1,4 +1,4 @@
-//! Why a kernel is not accepted, as a stable code and a sentence.
+//! Reasons why a kernel is rejected, as stable codes and sentences.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use warpgauge_model::FailureCode;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
-    /// An output differs from its expectation beyond the tolerance. The comparison lists the first
-    /// mismatches; if the error is one of rounding, state a `tolerance` that the algorithm can keep.
+    /// An output differs from its expectation beyond the tolerance. The comparison lists the first mismatches; if
+    /// rounding causes the error, give a `tolerance` that the algorithm can meet.
     OutputMismatch,
-    /// Elements of an output were never written. Write every element in every launch; content that
-    /// the kernel is to find and keep needs role `inout`.
+    /// Elements of an output were never written. Write every element in every launch; an output
+    /// that keeps earlier content needs role `inout`.
     OutputUnwritten,
     /// An output holds NaN or an infinity where a number is expected. Look for division by zero,
     /// overflow and unwritten memory.
@@ -29,31 +29,33 @@ pub enum ReasonCode {
     /// Memory beside a buffer was written. Check index computations at both ends of the buffer; run with `sanitize:
     /// true` to find the line.
     GuardBandWritten,
-    /// Timed launches on equal inputs left different results, and not all are right. Look for state
-    /// kept between launches, data races and uninitialised memory.
+    /// Timed launches on equal inputs gave different results, not all of which are correct. Look
+    /// for state that is kept between launches, data races and uninitialised memory.
     OutputVariesBetweenTrials,
-    /// The outputs are right for the contract's seed and wrong for others. Do not depend on the values of one input.
+    /// The outputs are correct for the contract's seed, but wrong for others. The code must not depend on the values
+    /// of one input.
     WrongForOtherSeeds,
-    /// The result depends on launches before it. Keep nothing between launches: reset counters and
+    /// The result depends on earlier launches. Keep nothing between launches: reset counters and
     /// accumulators within the launch.
     DependsOnHistory,
-    /// Launches on the same inputs, with all kept state restored, leave different results. Look for races between
-    /// threads and blocks, and for memory that is read before it is written.
+    /// Launches on the same inputs, with all state restored, give different results. Look for races between threads
+    /// and blocks, and for memory that is read before it is written.
     Nondeterministic,
     /// The time is below the least time of the contract's `work` at the device's peak rates. The kernel does not do
-    /// the work, or `work` declares too much.
+    /// the work, or `work` declares more than is necessary.
     FasterThanLight,
-    /// The kernel accessed memory outside of its buffers. Run with `sanitize: true` to find the line.
+    /// The kernel accessed memory outside its buffers. Run with `sanitize: true` to find the line.
     MemoryFault,
-    /// The launch was refused or ended abnormally. Check block size, shared memory and registers
+    /// The launch was rejected or ended abnormally. Check block size, shared memory and registers
     /// against the device's limits, and asserts and traps in the code.
     LaunchFailed,
     /// The kernel did not end within its time limit. Look for endless loops and barriers that not all threads reach;
     /// `timeout` can be raised to 600 s.
     Timeout,
-    /// The buffers do not fit the device's memory. Make the tensors smaller.
+    /// The buffers do not fit into the device's memory. Make the tensors smaller.
     OutOfMemory,
-    /// A memory check reported a fault. The finding names kernel, thread and, where known, line.
+    /// A memory check reported a fault. The finding names the kernel, the thread and, if known, the
+    /// line.
     SanitizerFault,
     /// No timed launch is a valid sample. The measurement gives the reason for each dropped sample.
     NoValidSamples,
@@ -65,7 +67,7 @@ pub enum ReasonCode {
     EndedBySignal,
 }
 
-/// Reason against a kernel.
+/// Reason why a kernel is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Stable code.
@@ -123,9 +125,9 @@ impl ReasonCode {
         }
     }
 
-    /// Returns the reason for a failed run, if the failure is the kernel's fault and not the machine's.
-    /// `assert` and `trap` end a launch like any other fault. Findings of the verification have the same name
-    /// in both enums.
+    /// Returns the reason for a failed run, if the failure is the fault of the kernel or the reference, and not of
+    /// the machine. `assert` and `trap` end a launch like any other fault. Findings of the verification have the same
+    /// name in both enums.
     pub fn of_failure(code: &FailureCode) -> Option<Self> {
         Some(match code {
             FailureCode::IllegalAddress
@@ -176,13 +178,13 @@ impl std::fmt::Display for ReasonCode {
 }
 
 impl Reason {
-    /// Makes a reason with its own message.
+    /// Creates a reason with a message.
     pub fn new(code: ReasonCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// Returns the reason for a failed comparison; `None` if it passed. The most specific code wins:
-    /// unwritten before not finite before different.
+    /// Returns the reason for a failed comparison, or `None` if it passed. The most specific code is used: unwritten
+    /// before not finite before different.
     pub fn of_comparison(output: &str, comparison: &Comparison) -> Option<Self> {
         let message = validation_error(output, comparison)?;
         let code = if comparison.unwritten > 0 {
@@ -195,12 +197,12 @@ impl Reason {
         Some(Self { code, message })
     }
 
-    /// Returns the reason for a read-only argument that changed, first at `element` if that is known.
+    /// Returns the reason for a changed input. `element` is the first element that changed, if known.
     pub fn input_modified(input: &str, element: Option<u64>) -> Self {
         let place = element.map_or(String::new(), |at| format!(", first at element {at}"));
         let message = format!(
-            "the kernel changed its input `{input}`{place}; an argument that a kernel writes needs \
-             role `output` or `inout`"
+            "the kernel changed its input `{input}`{place}; an argument that the kernel writes \
+             needs role `output` or `inout`"
         );
         Self { code: ReasonCode::InputModified, message }
     }
@@ -210,9 +212,9 @@ impl Reason {
     pub fn guard_band_written(argument: &str, before: bool, distance: u64) -> Self {
         let place = if before { "before its start" } else { "past its end" };
         let message = format!(
-            "the kernel wrote outside `{argument}`, {distance} bytes {place}; check its bounds \
-             against the shapes of the contract, or run it with `sanitize: true` on the emulator \
-             for the line"
+            "the kernel wrote outside `{argument}`, {distance} bytes {place}; check its index \
+             computations against the shapes of the contract, or run it with `sanitize: true` on \
+             the emulator to find the line"
         );
         Self { code: ReasonCode::GuardBandWritten, message }
     }
@@ -221,8 +223,8 @@ impl Reason {
     pub fn faster_than_light(measured_s: f64, floor_s: f64, bound_by: &str) -> Self {
         let message = format!(
             "a launch takes {:.3e} s, less than the {:.3e} s that the contract's `work` needs at \
-             the device's peak ({bound_by}); the kernel does not do the work, or `work` states too \
-             much",
+             the device's peak ({bound_by}); the kernel does not do the work, or `work` declares \
+             too much",
             measured_s, floor_s
         );
         Self { code: ReasonCode::FasterThanLight, message }

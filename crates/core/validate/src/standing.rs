@@ -1,28 +1,28 @@
-//! Integers that are off by one in every launch.
+//! Detection of integers that are off by one in every launch.
 //!
-//! A value next to a rounding tie may be rounded either way, and the inputs decide where ties are. So an
-//! element that is off in every launch, each with new inputs, is not a tie.
+//! A value close to a rounding tie may be rounded either way, and the inputs determine which values are close to
+//! ties. Therefore an element that is off in every launch, each with new inputs, is not a tie.
 
 use super::ResolvedTolerance;
 use warpgauge_tensor::Dtype;
 
-/// Largest probability that a correct kernel is found to have such an element.
+/// Largest probability that such an element is found in the output of a correct kernel.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// Fewest launches for a decision.
+/// Minimum number of launches for a decision.
 const LEAST_LAUNCHES: f64 = 3.0;
 
 /// Elements of one output that were off by one in every launch so far.
 #[derive(Debug, Default)]
 pub struct StandingTies {
-    /// Indices of the elements; `None`: before the first launch.
+    /// Indices of the elements; `None` before the first launch.
     elements: Option<Vec<usize>>,
     launches: u32,
 }
 
 impl StandingTies {
-    /// Adds a launch that passed, on inputs that no earlier launch had. Returns an element that has been off
-    /// in too many launches to be a tie.
+    /// Adds a launch that passed, on inputs that no earlier launch had. Returns an element that was off in too many
+    /// launches to be a tie.
     pub fn add(
         &mut self,
         dtype: Dtype,

@@ -1,7 +1,7 @@
 //! Outputs with several correct answers: orders of equal keys.
 //!
-//! An algorithm may leave equal keys in any order, and may select any of several largest elements. So indices
-//! are judged by the keys at these indices.
+//! An algorithm may leave equal keys in any order, and may select any of several largest elements. Therefore indices
+//! are judged by the keys that they select.
 
 use std::collections::HashSet;
 
@@ -18,12 +18,12 @@ pub struct Tie<'a> {
     pub elements: u64,
 }
 
-/// Detects a tie. `actual` and `expected` are contents of an output described by `output`. Both must select
-/// the largest or the smallest keys of one of the `inputs` in order. Their keys must be equal wherever the
-/// indices differ.
+/// Detects a tie. `actual` and `expected` are contents of the output that `output` describes. Both must select the
+/// largest or the smallest keys of one of the `inputs` in order. Their keys must be equal wherever the indices
+/// differ.
 ///
-/// Indices count elements of the whole input, or along one of its dimensions. In the second case the output
-/// has the same other dimensions. That one is shorter (`topk`, `argsort`), of length 1, or missing
+/// Indices count elements of the whole input, or along one of its dimensions. In the second case the other dimensions
+/// of the output are the same, and this dimension is as long or shorter (`argsort`, `topk`), of length 1, or missing
 /// (`argmax`). Only the first entry of `seeds` is used.
 pub fn tie<'a>(
     output: &ArgumentContents<'_>,
@@ -46,7 +46,7 @@ pub fn tie<'a>(
     Some(Tie { keys: keys.name, elements })
 }
 
-/// A key as a number, and its bits if binary64 cannot represent it exactly.
+/// A key as a number, and its bits if binary64 may not represent it exactly.
 type Key = (f64, u64);
 
 fn numbers(input: &ArgumentContents<'_>) -> Vec<Key> {
@@ -98,8 +98,8 @@ fn layouts(output: &[u64], keys: &[u64]) -> Vec<Layout> {
 }
 
 impl Layout {
-    /// Returns whether both select distinct extreme keys of each row in order, and equal keys at each
-    /// position.
+    /// Returns whether both lists of indices select distinct extreme keys of each row in order, and equal keys at
+    /// each position.
     fn agrees(&self, keys: &[Key], actual: &[i128], expected: &[i128]) -> bool {
         let Self { outer, length, inner, selected } = *self;
         let fits = selected > 0
@@ -129,7 +129,7 @@ impl Layout {
             let key = named(actual[at]);
             key.is_some() && key == named(expected[at]) && seen.insert(actual[at])
         });
-        // Sort only if necessary, since sorting takes the longest.
+        // Keys are sorted only if necessary, because sorting takes longest.
         if !name_equal_keys {
             return false;
         }

@@ -16,8 +16,8 @@ use warpgauge_tensor::Dtype;
 /// | float8_e8m0fnu | 0 | 0 | neighbours are a factor of 2 apart: a step is another scale |
 /// | integers, bool | 0 | 0 | exact |
 ///
-/// Parts of complex numbers have the tolerance of their type.
-/// Wider floating-point types have no fixed tolerance: theirs follows from the expected values.
+/// Parts of complex numbers have the tolerance of their type. Wider floating-point types have no
+/// fixed tolerance; it follows from the expected values.
 fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
     let (atol, rtol, basis) = match dtype {
         Dtype::Float8E4m3 => (1.0 / 64.0, 0.125, ToleranceBasis::ElementType),
@@ -28,14 +28,13 @@ fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
     (ToleranceBounds { atol, rtol }, basis)
 }
 
-/// Does the same as [`resolve`] for an output with an error bound per element: fields that the contract
-/// leaves out are 0.
+/// Like [`resolve`], for an output with an error bound per element. Fields that the contract leaves out are 0.
 pub fn resolve_beside_bounds(tolerance: Option<&Tolerance>) -> ResolvedTolerance {
     filled(tolerance, ToleranceBounds { atol: 0.0, rtol: 0.0 }, ToleranceBasis::Given)
 }
 
-/// Returns the tolerance of an output whose expectation is given as data. The caller's fields count, each
-/// separately; others follow from the type and the size of the values.
+/// Returns the tolerance of an output whose expectation is given as data. Fields that the caller gives are used as
+/// they are; the others follow from the type and the size of the values.
 pub fn resolve(tolerance: Option<&Tolerance>, dtype: Dtype, expected: &[u8]) -> ResolvedTolerance {
     resolve_by_size(tolerance, dtype, expected, true)
 }
@@ -54,9 +53,9 @@ fn resolve_by_size(
     }
 }
 
-/// Does the same as [`resolve`] for values that a reference computed: by the reference's results for moved
-/// inputs, if these determine a tolerance. `base`: the sample of the output for the original inputs.
-/// `computes_in`: a shorter type in which the reference is known to compute.
+/// Like [`resolve`], for values that a reference computed. The tolerance follows from the reference's results for
+/// moved inputs, if these determine one. `base` is the sample of the output for the original inputs. `computes_in` is
+/// a shorter type in which the reference is known to compute.
 pub fn resolve_by_noise(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,
@@ -81,8 +80,8 @@ pub fn resolve_by_noise(
     }
 }
 
-/// Returns the tolerance of integers, from a reference's results with and without fused multiply-add. If few
-/// elements differ, each by one, these are next to a rounding tie.
+/// Returns the tolerance of integers, from a reference's results with and without fused multiply-add. If few elements
+/// differ, each by one, these are close to a rounding tie.
 pub fn resolve_by_fusion(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,
@@ -111,21 +110,22 @@ pub fn resolve_by_type(tolerance: Option<&Tolerance>, dtype: Dtype) -> ResolvedT
     filled(tolerance, bounds, basis)
 }
 
-/// Returns the tolerance of quantised values and of their scales, which are judged together before they are compared:
-/// what is left must be equal.
+/// Returns the tolerance of quantised values and of their scales. Both are judged together before the comparison, so
+/// all remaining differences are mismatches.
 pub fn resolve_with_scales(tolerance: Option<&Tolerance>) -> ResolvedTolerance {
     let nothing = ToleranceBounds { atol: 0.0, rtol: 0.0 };
     let given = tolerance.map(|given| Tolerance { atol: None, rtol: None, ..given.clone() });
     filled(given.as_ref(), nothing, ToleranceBasis::Scales)
 }
 
-/// Returns whether the tolerance of an output follows from its expected values, wholly or in part.
+/// Returns whether the tolerance of an output follows, wholly or in part, from its expected values.
 pub fn is_open(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
     let has_own = dtype.is_float() && dtype.size() == 1;
     !has_own && !is_given(tolerance, dtype)
 }
 
-/// Returns whether the caller gives a complete tolerance. For integers either field is enough.
+/// Returns whether the caller gives a complete tolerance. For integers, one of the fields is
+/// enough.
 fn is_given(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
     tolerance.is_some_and(|given| match dtype.is_float() {
         true => given.atol.is_some() && given.rtol.is_some(),
@@ -133,7 +133,7 @@ fn is_given(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
     })
 }
 
-/// Fills in the fields that a caller leaves out, each separately.
+/// Fills in the fields that the caller leaves out.
 fn filled(
     tolerance: Option<&Tolerance>,
     bounds: ToleranceBounds,

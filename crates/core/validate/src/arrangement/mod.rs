@@ -1,8 +1,8 @@
-//! Outputs that are right in more than one way: rows in any order, and elements that do not count. The main type is
-//! [`Arrangement`].
+//! Outputs with more than one correct content: rows in any order, and elements that are not compared. The main type
+//! is [`Arrangement`].
 //!
-//! A launch's outputs are brought into the order of the expected ones before they are compared, so that everything
-//! after that is a comparison element by element. What does not count is cleared on both sides.
+//! The outputs of a launch are brought into the order of the expected ones, so that an element-wise comparison can
+//! follow. Elements that are not compared are cleared on both sides.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,39 +16,42 @@ pub use scaled::Scaled;
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
 
-/// How an output is compared, with the outputs whose rows move along. Outputs and other tensors are numbers of buffers.
-/// A row is what one index of the first dimension selects.
+/// Rule for comparing an output, with the outputs whose rows move along. Outputs and other tensors are given by the
+/// numbers of their buffers. A row is the part of a tensor that one index of its first dimension selects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arrangement {
     /// The output whose rows are ordered.
     pub output: usize,
-    /// Outputs with as many rows, which belong to its rows.
+    /// Outputs with the same number of rows, which belong to the rows of `output`.
     pub along: Vec<usize>,
     pub order: RowOrder,
-    /// How many rows count; `None`: all.
+    /// Number of rows that are compared; `None` means all.
     pub up_to: Option<RowCount>,
-    /// Tensor of the output's shape, or with an element for each row: only what is not zero there counts.
+    /// Tensor of the output's shape, or with one element for each row. Elements or rows whose mask is zero are not
+    /// compared.
     pub mask: Option<usize>,
-    /// Rows of the output with this value are empty: the rows of `along` beside them do not count.
+    /// Value of empty rows of the output. The rows of `along` that belong to empty rows are not
+    /// compared.
     pub empty: Option<f64>,
-    /// Tensor whose rows the output's elements are indices of: indices of equal rows are as right.
+    /// Tensor that the output's elements are indices into. An index of an equal row is also
+    /// correct.
     pub through: Option<usize>,
-    /// The scales of the output's numbers, which are judged with them.
+    /// Scales of the output's numbers, if they are compared with their scales.
     pub scaled: Option<Scaled>,
 }
 
-/// Which orders of rows are right.
+/// Correct orders of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RowOrder {
     Given,
     Any,
-    /// Any within the segments that begin at these offsets.
+    /// Any order within the segments that begin at these offsets.
     Segments(usize),
-    /// Any among neighbours whose rows in this tensor are equal.
+    /// Any order among neighbours whose rows in this tensor are equal.
     Equal(usize),
 }
 
-/// Number of rows that count.
+/// Number of rows that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RowCount {
     /// The first element of this tensor.
@@ -76,7 +79,7 @@ pub struct Rearranged<'a> {
 pub type Contents<'a> = dyn Fn(usize) -> Option<Content<'a>> + 'a;
 
 impl Arrangement {
-    /// An arrangement of the first buffer that leaves it as it is.
+    /// An arrangement that leaves the first buffer unchanged.
     pub const NONE: Self = Self {
         output: 0,
         along: Vec::new(),
@@ -88,12 +91,12 @@ impl Arrangement {
         scaled: None,
     };
 
-    /// Returns the outputs that it arranges, the one whose rows are ordered first.
+    /// Returns the outputs that are arranged, with `output` first.
     pub fn outputs(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.output).chain(self.along.iter().copied())
     }
 
-    /// Returns the tensors that it reads.
+    /// Returns the tensors that the arrangement reads.
     pub fn reads(&self) -> impl Iterator<Item = usize> {
         let order = match self.order {
             RowOrder::Segments(buffer) | RowOrder::Equal(buffer) => Some(buffer),
@@ -107,7 +110,8 @@ impl Arrangement {
         [order, count, self.mask, self.through, scales].into_iter().flatten()
     }
 
-    /// Clears what does not count in the contents of [`outputs`](Self::outputs), in their order.
+    /// Clears the elements that are not compared in the contents of [`outputs`](Self::outputs), in
+    /// their order.
     pub fn clear(&self, contents: &Contents<'_>, group: &mut [Rearranged<'_>]) {
         let Some((rows, count)) = group.first().map(|output| self.rows(output.shape, contents))
         else {
@@ -135,8 +139,8 @@ impl Arrangement {
         }
     }
 
-    /// Brings the contents of [`outputs`](Self::outputs), in their order, into the order of the expected ones. Both are
-    /// cleared.
+    /// Brings the contents of [`outputs`](Self::outputs), in their order, into the order of the expected ones. Both
+    /// must already be cleared.
     pub fn arrange(
         &self,
         contents: &Contents<'_>,
@@ -182,7 +186,7 @@ impl Arrangement {
         }
     }
 
-    /// Returns how many rows an output has, and how many of them count.
+    /// Returns the number of rows of an output, and the number of rows that are compared.
     fn rows(&self, shape: &[u64], contents: &Contents<'_>) -> (usize, usize) {
         let rows = shape.first().copied().unwrap_or(1);
         let count = match self.up_to {
@@ -196,7 +200,7 @@ impl Arrangement {
         (rows as usize, count as usize)
     }
 
-    /// Returns the ranges of rows within which any order is right.
+    /// Returns the ranges of rows within which any order is correct.
     fn segments(&self, contents: &Contents<'_>, count: usize) -> Vec<Range<usize>> {
         let all = match self.order {
             RowOrder::Given => Vec::new(),
@@ -204,7 +208,7 @@ impl Arrangement {
             RowOrder::Segments(offsets) => {
                 let offsets =
                     contents(offsets).map(|content| numbers(&content)).unwrap_or_default();
-                // Offsets that fall must not have a row in two segments.
+                // Decreasing offsets must not put a row into two segments.
                 let mut end = 0;
                 let segment = |pair: &[i128]| {
                     let [from, to] =
@@ -259,8 +263,8 @@ fn clear_masked(mask: &Content<'_>, rows: usize, group: &mut [Rearranged<'_>]) {
     }
 }
 
-/// Replaces indices by the expected ones where both lead to equal rows. Where the expected indices all differ, those of
-/// the output must, too.
+/// Replaces indices by the expected ones if both select equal rows. If the expected indices are all different, those of
+/// the output must be, too.
 fn excuse_equal(keys: &Content<'_>, output: &mut Rearranged<'_>, expected: &[u8]) {
     let rows = keys.shape.first().copied().unwrap_or(1) as usize;
     let row = keys.bytes.len() / rows.max(1);
@@ -334,7 +338,7 @@ fn key_of(dtype: Dtype, value: f64) -> i64 {
     }
 }
 
-/// Returns elements as whole numbers; floating-point ones are truncated.
+/// Returns elements as integers. Floating-point elements are truncated.
 fn numbers(content: &Content<'_>) -> Vec<i128> {
     fn of<T: Element>(bytes: &[u8], dtype: Dtype) -> Vec<i128> {
         let number = |bytes: &[u8]| match dtype {

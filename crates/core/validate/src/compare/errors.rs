@@ -3,15 +3,16 @@
 use crate::UlpDistribution;
 use warpgauge_tensor::element::Element;
 
-/// Bin 0 holds equal pairs; bin k those 2^(k−1) to 2^k − 1 units apart.
+/// Number of bins. Bin 0 counts equal pairs; bin k counts pairs that are 2^(k−1) to 2^k − 1 units
+/// apart.
 pub(super) const BINS: usize = 65;
 
-/// Largest distance that is reported: readers of reports may have only signed integers.
+/// Largest distance that is reported. Readers of reports may support only signed integers.
 const FARTHEST: u64 = i64::MAX as u64;
 
-/// Returns the position of a floating-point number among all of its type, in steps between neighbours. Zeros
-/// are 0, the smallest positive number is 1, and its negative is −1. This works on the bytes, because every
-/// format here is sign and magnitude with ordered magnitudes.
+/// Returns the position of a floating-point number among all of its type, in steps between neighbours. Zeros are 0,
+/// the smallest positive number is 1, and its negative is −1. It uses the bytes, because every format here consists
+/// of a sign and a magnitude, and magnitudes are ordered.
 #[inline(always)]
 pub(crate) fn ordinal<T: Element>(bytes: &[u8]) -> i64 {
     let magnitude = magnitude::<T>(bytes) as i64;
@@ -60,7 +61,7 @@ impl Errors {
         errors
     }
 
-    /// Makes errors from sums. `max_abs` and `max_rel` must be finite.
+    /// Creates errors from sums. `max_abs` and `max_rel` must be finite.
     pub(super) fn summed(pairs: u64, max_abs: f64, max_rel: f64, sums: (f64, f64)) -> Self {
         let (sum, sum_of_squares) = sums;
         Self { pairs, max_abs, max_rel, sum, sum_of_squares, ..Self::default() }
@@ -89,7 +90,8 @@ impl Errors {
         self.bins.iter_mut().zip(counts).for_each(|(bin, count)| *bin += u64::from(*count));
     }
 
-    /// Adds another part of the same tensor. The order of parts must not depend on threads.
+    /// Adds another part of the same tensor. The order in which parts are added must not depend on
+    /// threads.
     pub(super) fn merge(&mut self, other: &Self) {
         self.pairs += other.pairs;
         self.max_abs = self.max_abs.max(other.max_abs);
@@ -113,8 +115,9 @@ impl Errors {
         (self.sum / self.pairs.max(1) as f64).min(self.max_abs)
     }
 
-    /// Returns the root of the mean square. The squares of errors below 1e-154 or above 1e154 are beyond
-    /// binary64. The result is then clamped to the mean and the largest error, between which it always lies.
+    /// Returns the root of the mean square. Squares of errors below 1e-154 or above 1e154 exceed the range of
+    /// binary64. The result is therefore clamped to the range from the mean to the largest error, in which it always
+    /// lies.
     pub(super) fn rms(&self) -> f64 {
         let root = (self.sum_of_squares / self.pairs.max(1) as f64).sqrt();
         root.clamp(self.mean_abs(), self.max_abs)

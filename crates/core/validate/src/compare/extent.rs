@@ -1,26 +1,26 @@
-//! Where mismatches lie, and the words for it.
+//! Positions of mismatches, and their description.
 
 use warpgauge_tensor::shape::unravel;
 
-/// Most dimensions of tensors whose boxes are named.
+/// Maximum number of dimensions of a tensor for which boxes of mismatches are described.
 const MAX_DIMENSIONS: usize = 4;
 
-/// What the places of all mismatches of a tensor have in common. Its size does not depend on their number.
+/// Summary of the positions of all mismatches of a tensor. Its size does not depend on their number.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MismatchExtent {
     count: u64,
     first: u64,
     last: u64,
-    /// Greatest common divisor of the distances from `first`; 0 where there is one mismatch.
+    /// Greatest common divisor of the distances from `first`; 0 if there is one mismatch.
     step: u64,
-    /// Smallest and largest index by dimension; empty where the shape has one dimension or is not known.
+    /// Smallest and largest index in each dimension; empty if the shape has one dimension or is unknown.
     bounds: Vec<(u64, u64)>,
-    /// Offset of the first element behind the row of the latest mismatch.
+    /// Offset of the first element after the row of the latest mismatch.
     row_end: u64,
 }
 
 impl MismatchExtent {
-    /// Adds an element, which lies behind those before it.
+    /// Adds an element. Elements must be added in ascending order.
     pub(crate) fn add(&mut self, offset: u64, shape: &[u64]) {
         if self.count == 0 {
             self.first = offset;
@@ -47,7 +47,7 @@ impl MismatchExtent {
         }
     }
 
-    /// Adds the mismatches of a part that begins `offset` elements behind this one's beginning.
+    /// Adds the mismatches of a part that begins `offset` elements after the beginning of this one.
     pub(crate) fn join(&mut self, part: &MismatchExtent, offset: u64) {
         if part.count == 0 {
             return;
@@ -70,13 +70,13 @@ impl MismatchExtent {
         }
     }
 
-    /// Forgets indices by dimension: those of a part are not those of the whole.
+    /// Removes the indices by dimension, because those of a part are not those of the whole tensor.
     pub(crate) fn flat(self) -> Self {
         Self { bounds: Vec::new(), ..self }
     }
 
-    /// Names the mismatches of a tensor of this shape: `rows 32 to 63`. `None`: all elements, one element, or elements
-    /// without a pattern.
+    /// Describes the mismatches of a tensor of this shape, such as `rows 32 to 63`. Returns `None` for all elements,
+    /// one element, or elements without a pattern.
     pub(crate) fn pattern(&self, shape: &[u64], elements: u64) -> Option<String> {
         if self.count < 2 || self.count == elements {
             return None;
@@ -110,7 +110,7 @@ fn widen(bounds: Option<&mut (u64, u64)>, at: u64) {
     }
 }
 
-/// The greatest common divisor; that of a number and 0 is the number.
+/// Returns the greatest common divisor; that of a number and 0 is the number.
 fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -118,7 +118,7 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// A box in words.
+/// Describes a box of elements.
 fn named(bounds: &[(u64, u64)], shape: &[u64]) -> String {
     let span = |one: &str, several: &str, (low, high): (u64, u64)| match low == high {
         true => format!("{one} {low}"),

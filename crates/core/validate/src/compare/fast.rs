@@ -1,5 +1,5 @@
-//! The fast comparison of a chunk: equal bytes, then branch-free arithmetic over eight elements at a time, so
-//! that the compiler uses vector instructions.
+//! The fast comparison of a chunk: a test for equal bytes, then branch-free arithmetic over eight elements at a time,
+//! for which the compiler uses vector instructions.
 
 use half::{bf16, f16};
 
@@ -12,7 +12,7 @@ use warpgauge_tensor::float8::E8M0_NAN;
 /// Elements per step.
 const LANES: usize = 8;
 
-/// Elements whose errors are buffered, so that each loop is short enough for the registers.
+/// Number of elements whose errors are buffered, so that each loop needs few registers.
 const TILE: usize = 256;
 
 /// Number of accumulators of sums and counts.
@@ -21,8 +21,7 @@ const SUMS: usize = 4;
 // A lane's counts must not overflow.
 const _: () = assert!(CHUNK < u32::MAX as usize);
 
-/// Compares floating-point elements. `infinity`: the smallest magnitude bits of an element that is not
-/// finite.
+/// Compares floating-point elements. `infinity` is the smallest magnitude, as bits, of an element that is not finite.
 fn floats_match<T: Element>(
     actual: &[u8],
     expected: &[u8],
@@ -53,7 +52,7 @@ struct Running {
     mismatches: [u64; LANES],
     max_abs: [f64; LANES],
     max_rel: f64,
-    /// A little below `max_rel`: an element needs the division only if its error is larger than this share of
+    /// A value slightly below `max_rel`. An element needs the division only if its error is larger than this share of
     /// the expectation.
     interesting: f64,
     /// Errors of the last tile; 0 beyond its elements.
@@ -61,8 +60,8 @@ struct Running {
     sum: [f64; SUMS],
     sum_of_squares: [f64; SUMS],
     max_ulp: u64,
-    /// Several histograms: neighbours mostly fall into one bin, and increments of one counter would wait for
-    /// each other.
+    /// Several histograms, because neighbours mostly fall into the same bin, and increments of a single counter would
+    /// wait for each other.
     bins: [[u32; BINS]; SUMS],
 }
 
@@ -141,7 +140,7 @@ impl Running {
         errors
     }
 
-    // Inlined: a call would force the running state out of the registers.
+    // Inlined, because a call would force the running state out of the registers.
     #[inline(always)]
     fn divide(&mut self, errors: &[f64; LANES], expected: &[f64; LANES]) {
         for (error, expected) in errors.iter().zip(expected) {
@@ -188,8 +187,8 @@ impl Running {
     }
 }
 
-/// Returns the distance of two elements in units in the last place. Narrow types use 32-bit arithmetic, of
-/// which vector units do twice as much.
+/// Returns the distance of two elements in units in the last place. Narrow types use 32-bit arithmetic, for which
+/// vector units have twice the throughput.
 #[inline(always)]
 fn distance<T: Element>(a: &[u8], e: &[u8]) -> u64 {
     let (a, e) = (ordinal::<T>(a), ordinal::<T>(e));
@@ -218,20 +217,20 @@ compare_floats!(
     f32: 0x7F80_0000,
     f16: 0x7C00,
     bf16: 0x7F80,
-    // Has no infinity: only the largest code is not a number.
+    // E4m3 has no infinity; only the largest code is not a number.
     E4m3: 0x7F,
     E5m2: 0x7C,
     // Every code is a finite number.
     E2m1: 0x80
 );
 
-/// Neighbours are a factor of 2 apart, so that distances in steps say little.
+/// Neighbours are a factor of 2 apart, so distances in steps are not meaningful.
 impl Comparable for E8m0 {
     const ULP: bool = false;
     fn distance(actual: Self, expected: Self) -> f64 {
         (actual.to_f64() - expected.to_f64()).abs()
     }
-    /// Equal numbers match under every tolerance; NaN is counted element by element.
+    /// Equal numbers match under every tolerance. Chunks with NaN are compared element by element.
     fn all_match(actual: &[u8], expected: &[u8], _: &ResolvedTolerance) -> Option<Errors> {
         let equal = actual == expected && !expected.contains(&E8M0_NAN);
         equal.then(|| Errors::none(actual.len() as u64))

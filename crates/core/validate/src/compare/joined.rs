@@ -1,4 +1,4 @@
-//! Joining the comparisons of a tensor's parts.
+//! Joins the comparisons of a tensor's parts.
 
 use super::super::{
     Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, UlpDistribution,
@@ -11,15 +11,15 @@ use warpgauge_tensor::shape::unravel;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CountedErrors {
     pub elements: u64,
-    /// Pairs of finite elements.
+    /// Number of pairs of finite elements.
     pub pairs: u64,
-    /// Pairs that match.
+    /// Number of pairs that match.
     pub matched: u64,
-    /// Pairs that do not match, and are within the tolerance of outliers.
+    /// Number of pairs that do not match, but are within the tolerance of outliers.
     pub near: u64,
-    /// Pairs that do not match, and whose actual value is not finite.
+    /// Number of pairs that do not match, and whose actual value is not finite.
     pub non_finite: u64,
-    /// Pairs that match, and whose actual value is not finite.
+    /// Number of pairs that match, and whose actual value is not finite.
     pub non_finite_matched: u64,
     /// Largest |actual − expected|.
     pub max_abs: f64,
@@ -32,8 +32,8 @@ pub struct CountedErrors {
 }
 
 impl CountedErrors {
-    /// Makes a comparison, without distances in units in the last place. `examples`: some elements that do
-    /// not match.
+    /// Creates a comparison, without distances in units in the last place. `examples` are some elements that do not
+    /// match.
     pub fn compared(self, tolerance: &ResolvedTolerance, examples: Vec<Mismatch>) -> Comparison {
         let (passed, outliers) = accepted((self.matched, self.near), self.elements, tolerance);
         let sums = (self.sum, self.sum_of_squares);
@@ -72,7 +72,7 @@ pub fn placed(mismatches: &[Mismatch], first: u64, shape: &[u64]) -> Vec<Mismatc
     mismatches.iter().map(placed).collect()
 }
 
-/// The joined comparison of a tensor's parts. Each part has one dimension, and parts come in the order of the
+/// The joined comparison of a tensor's parts. Each part has one dimension, and parts are added in the order of the
 /// elements.
 #[derive(Debug)]
 pub struct JoinedComparison<'a> {
@@ -81,7 +81,7 @@ pub struct JoinedComparison<'a> {
 }
 
 impl<'a> JoinedComparison<'a> {
-    /// Makes a comparison of a tensor of this shape, without parts.
+    /// Creates a comparison of a tensor of this shape, without parts.
     pub fn new(shape: &'a [u64]) -> Self {
         Self { shape, joined: None }
     }
@@ -91,7 +91,8 @@ impl<'a> JoinedComparison<'a> {
         let before = self.joined.as_ref().map_or(0, |joined| joined.elements);
         let mut mismatches = placed(&part.first_mismatches, before, self.shape);
         let Some(joined) = &mut self.joined else {
-            // A part in half precision says nothing about the others: `refuse_half` decides for the whole.
+            // A part in half precision says nothing about the other parts. `refuse_half` decides for the whole
+            // tensor.
             let part = Comparison { half_precision: false, ..part };
             let extent = part.extent.clone().flat();
             // The map of a part is not one of the whole.
@@ -120,7 +121,7 @@ impl<'a> JoinedComparison<'a> {
         joined.first_mismatches.append(&mut mismatches);
     }
 
-    /// Returns the joined comparison; `None`: there was no part.
+    /// Returns the joined comparison, or `None` if there was no part.
     pub fn joined(self) -> Option<Comparison> {
         let mut joined = self.joined?;
         (joined.passed, joined.outliers) =
@@ -131,7 +132,7 @@ impl<'a> JoinedComparison<'a> {
 }
 
 impl UlpDistribution {
-    /// Returns the distribution of both together.
+    /// Returns the joint distribution.
     fn and(mut self, other: Self) -> Self {
         self.max = self.max.max(other.max);
         self.histogram.resize(self.histogram.len().max(other.histogram.len()), 0);

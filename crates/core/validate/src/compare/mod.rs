@@ -1,4 +1,4 @@
-//! Element-wise comparison, parallel, with a result that does not depend on the number of threads.
+//! Parallel element-wise comparison, with a result that does not depend on the number of threads.
 
 use super::{Comparison, FillTrace, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
 use crate::pieces;
@@ -24,14 +24,15 @@ pub use map::MismatchMap;
 ///
 /// If an expectation has bounds, the element's bound is added to the right side ([`compare_traced`]).
 ///
-/// The parts of complex elements are compared alone, as elements of a tensor whose last dimension is 2, and so
-/// are both numbers of a byte of a packed type, as elements of a tensor whose last dimension is twice as long.
+/// The parts of complex elements are compared separately, as elements of a tensor with a further dimension of 2. The
+/// two numbers in a byte of a packed type are also compared separately, as elements of a tensor whose last dimension
+/// is twice as long.
 ///
-/// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity matches only if
-/// the tolerance allows it and the expectation is NaN or the same infinity. `filling` is the output's content
-/// before the launch. Elements that still hold it where another value is expected count as unwritten, if they
-/// are too many for chance. If the buffers do not have the size that `dtype` and `shape` give, the missing or
-/// surplus elements are mismatches.
+/// Differences are computed in binary64; those of 64-bit integers are exact before they are converted. A NaN or
+/// infinity matches only if the tolerance allows it and the expectation is NaN or the same infinity. `filling` is the
+/// output's content before the launch. Elements that still hold it although another value is expected count as
+/// unwritten, if there are too many for chance. If the buffers do not have the size that follows from `dtype` and
+/// `shape`, the missing or surplus elements are mismatches.
 pub fn compare(
     dtype: Dtype,
     shape: &[u64],
@@ -49,13 +50,13 @@ pub fn compare(
 pub struct Expectation<'a> {
     /// Raw little-endian elements.
     pub elements: &'a [u8],
-    /// A little-endian binary64 number for each element: its error bound in addition to the tolerance. A
-    /// bound that is missing, negative or not finite allows nothing.
+    /// Error bound of each element in addition to the tolerance, as little-endian binary64 numbers. A bound that is
+    /// missing, negative or not finite counts as 0.
     pub bounds: Option<&'a [u8]>,
 }
 
 impl<'a> Expectation<'a> {
-    /// Returns the bounds from an element on.
+    /// Returns the bounds, starting at an element.
     fn bounds_from(self, element: u64) -> Option<&'a [u8]> {
         let from = usize::try_from(element).ok().and_then(|at| at.checked_mul(BOUND_BYTES));
         self.bounds.map(|all| from.and_then(|from| all.get(from..)).unwrap_or_default())
@@ -73,7 +74,8 @@ impl<'a> Expectation<'a> {
 /// Size of a bound, bytes.
 const BOUND_BYTES: usize = 8;
 
-/// Does the same as [`compare`], and returns the launch's trace of the filling, which can be added to others.
+/// Like [`compare`], but with error bounds. Also returns the launch's trace of the filling, which can be added to
+/// other traces.
 pub fn compare_traced(
     dtype: Dtype,
     shape: &[u64],
@@ -94,7 +96,7 @@ pub fn compare_traced(
     (comparison, trace)
 }
 
-/// Elements of the filling, by element index modulo 4.
+/// Elements of the filling, indexed by element index modulo 4.
 type Fillings = [[u8; 8]; 4];
 
 /// Result for one chunk.
@@ -103,9 +105,10 @@ struct Partial {
     matched: u64,
     non_finite: u64,
     non_finite_matched: u64,
-    /// Mismatches that are within the tolerance of outliers.
+    /// Number of mismatches that are within the tolerance of outliers.
     outliers: u64,
-    /// By element index modulo 4: elements that hold the filling, and elements that hold it or are wrong.
+    /// Number of elements that hold the filling, and number of elements that hold it or are wrong, by element index
+    /// modulo 4.
     held: [u64; 4],
     suspects: [u64; 4],
     errors: Errors,
@@ -150,7 +153,7 @@ fn compare_as<T: Comparable>(
     merge(partials, elements, shape, T::ULP, tolerance)
 }
 
-/// Compares element by element; `first` is the offset of the first element in a tensor of this shape.
+/// Compares element by element. `first` is the offset of the first element in a tensor of this shape.
 fn examine<T: Comparable>(
     (first, shape): (u64, &[u64]),
     actual: &[u8],
@@ -210,7 +213,7 @@ pub(super) fn judge<T: Comparable>(
     judge_within(actual, expected, tolerance, 0.0)
 }
 
-/// Does the same with an error bound in addition to the tolerance.
+/// Like [`judge`], with an error bound in addition to the tolerance.
 #[inline]
 fn judge_within<T: Comparable>(
     actual: T,
@@ -295,8 +298,8 @@ fn merge(
     (comparison, total.held, total.suspects)
 }
 
-/// Returns whether enough elements match, and the number of accepted outliers: all of them if they are few
-/// enough, else none.
+/// Returns whether enough elements match, and the number of accepted outliers: all outliers if there are few enough,
+/// otherwise none.
 fn accepted(
     (matched, near): (u64, u64),
     elements: u64,
@@ -319,8 +322,8 @@ pub(crate) trait Comparable: Element {
     const ULP: bool;
     /// Returns |actual − expected| of finite values.
     fn distance(actual: Self, expected: Self) -> f64;
-    /// Compares a whole chunk quickly; both sides have the same length. Returns the errors if every element
-    /// matches, `None` if one may not.
+    /// Compares a whole chunk quickly. Both sides must have the same length. Returns the errors if every element
+    /// matches, or `None` if an element may not match.
     fn all_match(actual: &[u8], expected: &[u8], tolerance: &ResolvedTolerance) -> Option<Errors>;
 }
 

@@ -1,10 +1,10 @@
-//! The constant that comes closest to passing as a whole output.
+//! Search for a constant that passes as the whole output.
 
 use crate::ResolvedTolerance;
 use crate::compare::{Comparable, judge};
 use crate::pieces;
 
-/// Elements that are sampled for a guess, if some mismatches are allowed.
+/// Number of elements that are sampled for a guess, if some mismatches are allowed.
 const SAMPLE: usize = 4096;
 
 /// Returns the number of elements of `expected` that the constant matches.
@@ -20,9 +20,9 @@ pub(super) fn matches_of_constant<T: Comparable>(
     pieces::of_one(expected, T::SIZE, &count).into_iter().sum()
 }
 
-/// Returns a constant that matches as many elements as possible. If none may mismatch, it is within the
-/// tolerance of all, if that is possible; otherwise it matches most of a sample. The caller still has to
-/// count its matches.
+/// Returns a constant that matches as many elements as possible. If no mismatch is allowed, it is within the
+/// tolerance of all elements, or `None` if there is no such constant. Otherwise it matches as many elements of a
+/// sample as possible. The caller must still count its matches.
 pub(super) fn best_constant<T: Comparable>(
     seeds: &[&[u8]],
     tolerance: &ResolvedTolerance,
@@ -62,7 +62,7 @@ fn sample<'a, T: Comparable>(seeds: &'a [&'a [u8]]) -> impl Iterator<Item = &'a 
 /// Returns a point in as many intervals as possible.
 fn most_accepted(mut intervals: Vec<(f64, f64)>) -> Option<f64> {
     intervals.retain(|(low, high)| low.is_finite() && high.is_finite());
-    // Starts sort before ends at the same place, since intervals are closed.
+    // Starts are sorted before ends at the same value, because intervals are closed.
     let mut ends: Vec<(f64, bool)> =
         intervals.iter().flat_map(|(low, high)| [(*low, false), (*high, true)]).collect();
     ends.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));

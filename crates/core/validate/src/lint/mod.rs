@@ -1,10 +1,9 @@
-//! Contract lint: can a kernel that does not do the work pass?
+//! Contract lint: checks whether a kernel that does not do the work could pass.
 //!
-//! A comparison can only be as strong as its expectation. These checks try the cheapest cheats against the
-//! expectation itself, under the contract's tolerance: only zeros, one constant, a copy of an input, the
-//! previous result. A cheat that passes is a weakness of the contract, not of the kernel, and stays one even
-//! if the expectation is legitimate. A kernel that passes a weak contract is not called correct, unless its
-//! caller allows that.
+//! A comparison can only be as strong as its expectation. These checks test the cheapest cheats against the
+//! expectation itself, under the contract's tolerance: only zeros, one constant, a copy of an input, the previous
+//! result. A cheat that passes is a weakness of the contract, not of the kernel, even if the expectation is
+//! legitimate. A kernel that passes a weak contract is not called correct, unless the caller allows it.
 
 use std::collections::BTreeMap;
 
@@ -29,22 +28,22 @@ mod spread;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum WeaknessCode {
-    /// One constant passes for the whole output. Choose inputs that make its elements differ.
+    /// A single constant passes for the whole output. Choose inputs that make its elements differ.
     ExpectedConstant,
-    /// An output of nothing but zeros passes. Choose inputs whose result is not zero, or a smaller
-    /// absolute tolerance.
+    /// An output that contains only zeros passes. Choose inputs whose result is not zero, or a
+    /// smaller absolute tolerance.
     ZerosPass,
-    /// The expectation is the same for every seed. Give an input a seeded random `init`, and a
+    /// The expected output is the same for every seed. Give an input a seeded random `init`, and a
     /// reference kernel instead of data.
     SeedInvariant,
-    /// A copy of an input, or an `inout` left as it was, passes. Choose inputs that the kernel must
+    /// A copy of an input, or an unchanged `inout`, passes. Choose inputs that the kernel must
     /// change by more than the tolerance.
     InputPasses,
-    /// The tolerance is as wide as the expected values spread. Lower `atol` and `rtol`, or raise
+    /// The tolerance is so wide that a constant or noise passes. Lower `atol` and `rtol`, or raise
     /// `required_matched_ratio`.
     ToleranceTooLoose,
-    /// The expected values, rounded to float16, pass, because moving the inputs by one unit changes them by more.
-    /// Give a tolerance, or inputs that affect the result less.
+    /// The expected values pass even if they are rounded to float16, because moving the inputs by one unit in the
+    /// last place changes them by more. Give a tolerance, or inputs to which the result is less sensitive.
     HalfPasses,
     /// The contract has no expectation for the output. Give `expected` data or a reference kernel.
     NoExpectation,
@@ -59,13 +58,13 @@ pub struct Weakness {
     pub output: String,
     /// Description of a useless kernel that would pass, with a remedy.
     pub message: String,
-    /// Whether a kernel that passes has the verdict `weak` because of it, unless `allow_weak` is given.
+    /// Whether a kernel that passes gets the verdict `weak` because of this weakness, unless `allow_weak` is set.
     #[serde(default)]
     pub blocks: bool,
 }
 
 impl WeaknessCode {
-    /// Returns each code with its meaning and what to do, as its schema has them.
+    /// Returns each code with its meaning and a remedy, from the schema.
     pub fn meanings() -> BTreeMap<String, String> {
         let schema = schemars::schema_for!(WeaknessCode);
         let variants = schema.get("oneOf").and_then(|all| all.as_array());
@@ -77,7 +76,7 @@ impl WeaknessCode {
     }
 
     /// Returns whether a kernel that passes a contract with this weakness is not called correct. An
-    /// expectation that does not vary with the seed blocks only if the inputs do.
+    /// expectation that does not vary with the seed blocks only if the inputs vary.
     pub const fn blocks(self, seeded: bool) -> bool {
         match self {
             WeaknessCode::ExpectedConstant
@@ -91,7 +90,7 @@ impl WeaknessCode {
     }
 }
 
-/// Content of one argument, one entry per seed: raw little-endian elements, C order.
+/// Content of one argument, with one entry per seed: raw little-endian elements in C order.
 #[derive(Debug, Clone, Copy)]
 pub struct ArgumentContents<'a> {
     pub name: &'a str,
@@ -107,10 +106,10 @@ pub struct OutputFacts<'a> {
     pub expected: ArgumentContents<'a>,
     /// Tolerance of the comparison.
     pub tolerance: &'a ResolvedTolerance,
-    /// Whether any input, or initial content of an `inout`, depends on the seed: content given as data,
-    /// constants and ranges do not. If none does, one entry of `seeds` is enough.
+    /// Whether any input, or initial content of an `inout`, depends on the seed. Content given as data, constants and
+    /// ranges do not depend on it. If nothing does, one entry of `seeds` is enough.
     pub seeded: bool,
-    /// Content that the kernel is given: inputs, and the initial content of `inout` arguments.
+    /// Content that the kernel gets: inputs, and the initial content of `inout` arguments.
     pub inputs: &'a [ArgumentContents<'a>],
 }
 
@@ -125,8 +124,8 @@ pub fn needs_more_seeds(elements: u64) -> bool {
 /// Returns the weakness of an output without expectation.
 pub fn no_expectation(output: &str) -> Weakness {
     let message = format!(
-        "nothing says what `{output}` must hold, so any content passes; give `expected.{output}` \
-         as data or as a reference kernel"
+        "`{output}` has no expectation, so any content passes; give `expected.{output}` as data \
+         or as a reference kernel"
     );
     Weakness {
         code: WeaknessCode::NoExpectation,
@@ -136,8 +135,8 @@ pub fn no_expectation(output: &str) -> Weakness {
     }
 }
 
-/// Returns every weakness of one checked output, in the order of the codes. A cheat counts only if it passes
-/// for every seed given.
+/// Returns every weakness of one checked output, in the order of the codes. A cheat counts only if it passes for
+/// every given seed.
 pub fn lint_output(facts: &OutputFacts<'_>) -> Vec<Weakness> {
     let ArgumentContents { dtype, shape, .. } = facts.expected;
     let (view, shape) = real_view(dtype, shape);
@@ -147,7 +146,7 @@ pub fn lint_output(facts: &OutputFacts<'_>) -> Vec<Weakness> {
     for_dtype!(dtype, lint_as(&OutputFacts { expected, ..*facts }, &numbers))
 }
 
-/// `numbers`: the expected content, unpacked.
+/// Checks an output. `numbers` is the unpacked expected content.
 fn lint_as<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Vec<Weakness> {
     if facts.expected.seeds.iter().all(|bytes| bytes.len() < T::SIZE) {
         return Vec::new();
@@ -188,8 +187,8 @@ fn elements<T: Comparable>(numbers: &[&[u8]]) -> usize {
     numbers.iter().map(|bytes| bytes.len() / T::SIZE).sum()
 }
 
-/// Returns the given tolerance, or that by type and size of the expected values where it is tighter. Under
-/// it, only a nearly constant output matches a constant.
+/// Returns the tighter of the given tolerance and that by type and size of the expected values. Under it, only a
+/// nearly constant output matches a constant.
 fn tight(facts: &OutputFacts<'_>) -> ResolvedTolerance {
     let first = facts.expected.seeds.first().copied().unwrap_or_default();
     let by_size = resolve(None, facts.expected.dtype, first);
@@ -201,14 +200,14 @@ fn tight(facts: &OutputFacts<'_>) -> ResolvedTolerance {
 }
 
 fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Option<Weakness> {
-    // One element of one seed proves nothing, unless no seed will ever change it.
+    // One element of one seed proves nothing, unless no seed can change it.
     if facts.seeded && elements::<T>(numbers) < 2 {
         return None;
     }
     let value = passing_constant::<T>(numbers, &tight(facts))?;
     let what = format!(
-        "every element is expected to be {}, for every seed looked at, so a kernel that writes \
-         this constant passes; choose inputs that make the elements differ",
+        "every element is expected to be {}, for every seed that was checked, so a kernel that \
+         writes this constant passes; choose inputs that make the elements differ",
         value.text()
     );
     weakness(facts, WeaknessCode::ExpectedConstant, &what)
@@ -226,8 +225,8 @@ fn zeros_pass<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Opti
     if !passes_everywhere(zero, numbers, facts.tolerance) {
         return None;
     }
-    let what = "an output of nothing but zeros passes, for every seed looked at; choose inputs \
-                whose result is not zero, or a smaller absolute tolerance";
+    let what = "an output that contains only zeros passes, for every seed that was checked; \
+                choose inputs whose result is not zero, or a smaller absolute tolerance";
     weakness(facts, WeaknessCode::ZerosPass, what)
 }
 
@@ -239,12 +238,11 @@ fn seed_invariant(facts: &OutputFacts<'_>) -> Option<Weakness> {
         return None;
     }
     let what = if facts.seeded {
-        "the inputs vary with the seed, the expected output does not beyond the tolerance, so a \
-         result computed once passes for ever; choose inputs that matter to the result"
+        "the inputs vary with the seed, but the expected output does not vary by more than the \
+         tolerance, so a stored result always passes; choose inputs that affect the result"
     } else {
-        "neither the inputs nor the expected output vary with a seed, so a result computed once \
-         passes for ever; give an input a seeded random `init` and the expectation as a reference \
-         kernel"
+        "neither the inputs nor the expected output vary with a seed, so a stored result always \
+         passes; give an input a seeded random `init` and the expectation as a reference kernel"
     };
     weakness(facts, WeaknessCode::SeedInvariant, what)
 }
@@ -264,8 +262,8 @@ fn input_passes(facts: &OutputFacts<'_>) -> Option<Weakness> {
         alike && pairs().all(|(input, wanted)| input == wanted || passes(facts, input, wanted))
     })?;
     let what = if candidate.name == expected.name {
-        "leaving it as it was before the launch passes; choose inputs that the kernel must change \
-         by more than the tolerance"
+        "leaving it unchanged passes; choose inputs that the kernel must change by more than the \
+         tolerance"
             .to_owned()
     } else {
         format!(
@@ -277,8 +275,8 @@ fn input_passes(facts: &OutputFacts<'_>) -> Option<Weakness> {
     weakness(facts, WeaknessCode::InputPasses, &what)
 }
 
-/// Applies two tests. A constant passes that would not under the type's own tolerance; or the tolerance of a
-/// typical element is at least the standard deviation of the expected values.
+/// Applies two tests: whether a constant passes that would not pass under the type's own tolerance, and whether the
+/// tolerance of a typical element is at least the standard deviation of the expected values.
 fn too_loose<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Option<Weakness> {
     if elements::<T>(numbers) < 2 {
         return None;
@@ -291,8 +289,8 @@ fn too_loose<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Optio
         if wide || is_constant() { None } else { passing_constant::<T>(numbers, facts.tolerance) };
     let what = match constant {
         Some(value) => format!(
-            "writing {} everywhere passes, because so much error or so many mismatches are \
-             allowed; lower `atol` and `rtol`, or raise `required_matched_ratio`",
+            "writing {} everywhere passes, because the allowed error or share of mismatches is so \
+             large; lower `atol` and `rtol`, or raise `required_matched_ratio`",
             value.text()
         ),
         None if wide && !is_constant() => format!(
@@ -305,11 +303,11 @@ fn too_loose<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) -> Optio
     weakness(facts, WeaknessCode::ToleranceTooLoose, &what)
 }
 
-/// Fewest elements for the test of half precision.
+/// Minimum number of elements for the test of half precision.
 const FEW_ELEMENTS: usize = 32;
 
-/// Tests whether half precision passes under a measured tolerance. A reference that rounds its inputs itself
-/// has another basis. Values that float16 represents exactly, such as small integers, prove nothing.
+/// Tests whether half precision passes under a measured tolerance. The tolerance of a reference that rounds its
+/// inputs itself has another basis. Values that float16 represents exactly, such as small integers, prove nothing.
 fn half_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     let is_wide = matches!(facts.expected.dtype, Dtype::Float32 | Dtype::Float64);
     // A few elements may all be near a float16 number by chance.
@@ -330,8 +328,9 @@ fn half_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     if !facts.expected.seeds.iter().all(passes_rounded) {
         return None;
     }
-    let what = "the expected values rounded to float16 pass, since moving each input by one unit in its last place \
-                changes the result by more; give `tolerance`, or inputs to which the result is less sensitive";
+    let what = "the expected values rounded to float16 pass, because moving each input by one \
+                unit in the last place changes the result by more; give `tolerance`, or inputs to \
+                which the result is less sensitive";
     weakness(facts, WeaknessCode::HalfPasses, what)
 }
 

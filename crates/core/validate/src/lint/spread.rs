@@ -6,15 +6,15 @@ use crate::pieces;
 /// Moments of the finite values of all seeds together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
-    /// Standard deviation of the population.
+    /// Population standard deviation.
     pub(super) std: f64,
     /// Mean of the magnitudes.
     pub(super) mean_magnitude: f64,
 }
 
 impl Spread {
-    /// Computes the moments in two passes: the mean, then the deviations from it. Values beyond 1e154, whose
-    /// squares exceed binary64, give an infinite deviation, which no tolerance reaches.
+    /// Computes the moments in two passes: the mean, then the deviations from it. Values beyond 1e154, whose squares
+    /// exceed the range of binary64, give an infinite deviation, which no tolerance reaches.
     pub(super) fn of<T: Comparable>(seeds: &[&[u8]]) -> Self {
         let [count, sum, magnitude] = sums::<T, 3>(seeds, |x| [1.0, x, x.abs()]);
         let count = count.max(1.0);

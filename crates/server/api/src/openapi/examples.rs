@@ -142,6 +142,12 @@ pub(super) fn add_examples(document: &mut Value, submissions: &[&str]) {
             "200",
             parsed(include_str!("../../../../../openapi/examples/artifacts.json")),
         ),
+        (
+            "/jobs/{job_id}/code",
+            "get",
+            "200",
+            parsed(include_str!("../../../../../openapi/examples/code.json")),
+        ),
         ("/health", "get", "200", value(&Health::new(&status, Vec::new(), Sees::Everything))),
         ("/live", "get", "200", parsed("{status: alive}")),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),

@@ -1,4 +1,5 @@
-//! Quantised outputs, which are right if they are with their scales. The main type is [`Scaled`].
+//! Quantised outputs, whose numbers are compared together with their scales. The main type is
+//! [`Scaled`].
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +8,23 @@ use warpgauge_tensor::{Dtype, ScaleBlocks, unpacked};
 
 use super::{Content, Rearranged};
 
-/// How the numbers of a quantised output are compared with their scales.
+/// Rule for comparing the numbers of a quantised output together with their scales.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scaled {
-    /// Tensor of the scales. If it is an output, it is the first of `along`.
+    /// Tensor of the scales. If the tensor is an output, it is the first of `along`.
     pub scales: usize,
     pub blocks: ScaleBlocks,
-    /// Absolute and relative tolerance of numbers times their scales; `None`: half a step of both numbers.
+    /// Absolute and relative tolerance of numbers times their scales; `None` means the sum of half a step of both
+    /// numbers.
     pub within: Option<(f64, f64)>,
 }
 
-/// Relative difference of scales that counts as none, as after sums in another order.
+/// Relative difference below which scales count as equal. Sums in another order cause such
+/// differences.
 const SAME_SCALE: f64 = 1.0 / 4096.0;
 
-/// Share of numbers, of those with the same scale, that may be a step off. Noise in sums moves a tenth of them over a
-/// rounding tie at most; numbers that are truncated are off half of the time.
+/// Maximum share of the numbers with equal scales that may differ. Noise in sums moves at most a tenth of them over a
+/// rounding tie; truncation changes half of them.
 const MOST_STEPS: f64 = 0.25;
 
 /// Allowance for the rounding of binary64.
@@ -31,13 +34,13 @@ const ROUNDING: f64 = 1.0 + 1e-9;
 struct Side<'a> {
     dtype: Dtype,
     bytes: &'a [u8],
-    /// The number of each code.
+    /// Number that each code represents.
     table: &'a [f64],
     scales: &'a [f64],
 }
 
 impl Side<'_> {
-    /// Returns a number and its scale; NaN where there is none.
+    /// Returns a number and its scale; NaN if there is none.
     fn at(&self, index: usize, scale: u64) -> (f64, f64) {
         let code = match self.dtype.is_packed() {
             true => self.bytes.get(index / 2).map(|byte| byte >> (index % 2 * 4) & 0xF),
@@ -49,7 +52,7 @@ impl Side<'_> {
     }
 }
 
-/// Returns the number of each code of a quantised type.
+/// Returns the number that each code of a quantised type represents.
 fn table(dtype: Dtype) -> Vec<f64> {
     match dtype.is_packed() {
         true => (0..16).map(|code| values(dtype, &[code])[0]).collect(),
@@ -58,9 +61,9 @@ fn table(dtype: Dtype) -> Vec<f64> {
 }
 
 impl Scaled {
-    /// Replaces by the expected ones those numbers that are right with their scales, and the scales whose numbers all
-    /// are. `group`: the output, and its scales if they are one, too; `expected`: the same. `scales`: the expected ones,
-    /// or those that were given.
+    /// Replaces numbers that are correct together with their scales by the expected ones, and scales whose numbers are
+    /// all correct. `group` and `expected` contain the output, and its scales if they are an output. `scales` are the
+    /// expected or given ones.
     pub(super) fn excuse(
         &self,
         scales: &Content<'_>,
@@ -114,7 +117,7 @@ impl Scaled {
         }
     }
 
-    /// Returns whether a number with its scale is as right as another one.
+    /// Returns whether a number with its scale matches the expected number with its scale.
     fn matches(
         &self,
         (a, mine): (f64, f64),
@@ -134,8 +137,8 @@ impl Scaled {
     }
 }
 
-/// Returns the distance of neighbouring scales, as a share of the smaller one. Wider types have the distance of bfloat16,
-/// in which many kernels compute them.
+/// Returns the relative distance between neighbouring scales, as a share of the smaller one. For wider types, it is the
+/// distance of bfloat16, in which many kernels compute scales.
 fn step_of_scales(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::Float8E8m0 => 1.0,
@@ -164,7 +167,7 @@ fn values(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
     for_dtype!(dtype, of(&unpacked(dtype, bytes)))
 }
 
-/// Replaces the number at `index` by that of the other tensor, and leaves the other half of a packed byte.
+/// Replaces the number at `index` by that of the other tensor. The other half of a packed byte stays unchanged.
 fn replace(dtype: Dtype, (bytes, by): (&mut [u8], &[u8]), index: usize) {
     let (at, mask) = match dtype.is_packed() {
         true => (index / 2, 0xF << (index % 2 * 4)),

@@ -183,7 +183,7 @@ impl Jobs {
         Ok(ArtifactReply(content))
     }
 
-    /// Get a job's source beside its PTX and SASS
+    /// Get a job's source with PTX and SASS
     ///
     /// Returns the source of a kernel, and the instructions that the compiler made from it with the line of each. CUDA
     /// C++ is compiled again with line information, and SASS needs `nvdisasm` on the server. For a missing listing the
